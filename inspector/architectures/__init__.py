@@ -1,0 +1,1 @@
+"""From names and shapes to an architecture with its evidence, and from there to an nn.Module."""

@@ -1,0 +1,130 @@
+"""What a file is compared with (`Target`) and what it was recognised as (`Recognition`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inspector.findings import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTensor:
+    """One entry of the state dict that a model expects.
+
+    dtype: torch's name, None when a plain key list was given. shape: None then too.
+    is_buffer: True for buffers, False for parameters, None when unknown.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: str | None = None
+    is_buffer: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchitectureSpec:
+    """A model that can be built: a library's builder and the arguments that the file determines.
+
+    library: "torchvision". name: the builder ("resnet18").
+    num_classes, in_channels: None for the builder's own default.
+    """
+
+    library: str
+    name: str
+    num_classes: int | None = None
+    in_channels: int | None = None
+
+    @property
+    def label(self) -> str:
+        """As it is written on the command line: "torchvision/resnet18?num_classes=4&in_channels=1"."""
+        pairs = (("num_classes", self.num_classes), ("in_channels", self.in_channels))
+        query = "&".join(f"{key}={value}" for key, value in pairs if value is not None)
+        return f"{self.library}/{self.name}" + (f"?{query}" if query else "")
+
+
+class TargetKind(StrEnum):
+    """Where a target's names and shapes come from."""
+
+    ARCHITECTURE = "architecture"
+    FILE = "file"
+    KEYS = "keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The state dict that should come out of a repair.
+
+    label: as the user wrote it or as it was identified. tensors: in the model's own order.
+    spec: how to build the model, for targets that are architectures.
+    heads: names of the tensors whose size follows the class count; first_convolutions: those that follow the
+    input channels. Both only where known.
+    """
+
+    label: str
+    kind: TargetKind
+    tensors: tuple[TargetTensor, ...]
+    spec: ArchitectureSpec | None = None
+    heads: tuple[str, ...] = ()
+    first_convolutions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An architecture with its evidence against one state dict.
+
+    spec: with the class count and input channels that the file shows.
+    twins: labels of other builders with the same names and shapes, which the file cannot tell apart.
+    matched: names of the file's tensors that fit (in the target's spelling). missing, extra: target names absent from
+    the file, file names unknown to the target (after the wrapper was taken off). reshaped: (name, shape in the file,
+    shape in the target).
+    wrapper: the prefix that had to be taken off to compare ("module."), "" when none.
+    score: 0..1, |matched| / |union of names|; adapted tensors (other class count, other input channels) count as
+    matched. exact: every target tensor is there with the right shape and nothing is left over, but for bookkeeping.
+    says: the evidence in one sentence.
+    """
+
+    spec: ArchitectureSpec
+    twins: tuple[str, ...]
+    matched: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    reshaped: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    wrapper: str
+    score: float
+    exact: bool
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficialFile:
+    """A published weights file that this file is, byte for byte, by its sha256.
+
+    name: "ResNet18_Weights.IMAGENET1K_V1". categories: class names in output order, () where the publisher has none.
+    """
+
+    name: str
+    spec: ArchitectureSpec
+    file_name: str
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognition:
+    """What a state dict was recognised as.
+
+    state_dict: its path in the file. candidates: best first, at most five, only those worth showing.
+    official: the published file it is, by digest. findings: what is odd about name, digest or match.
+    says: the answer in one sentence, also when there is none.
+    """
+
+    state_dict: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    official: OfficialFile | None
+    findings: tuple[Finding, ...]
+    says: str
+
+    @property
+    def best(self) -> Candidate | None:
+        """The first candidate, None when nothing is near enough to be named."""
+        return self.candidates[0] if self.candidates else None

@@ -1,0 +1,1 @@
+"""A checkpoint as the file declares it."""

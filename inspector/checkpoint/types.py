@@ -1,0 +1,205 @@
+"""A checkpoint as the file declares it: the types every reader fills and every slice asks.
+
+Frozen, without torch objects, so that they can be cached and sent to worker processes. Tensor bytes stay in the file:
+`checkpoint.source` and each `Storage` say where they are (see `data.py` for reading them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.values import Value
+from inspector.findings import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Which file this is.
+
+    name: what the visitor called it, for display only, never used as a path.
+    nbytes: its length. sha256: hex digest, None until somebody computed it (`digest.py`).
+    """
+
+    name: str
+    nbytes: int
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """One block of memory that tensors are views of; equal id means shared memory.
+
+    nbytes: its declared length, uncompressed. present_nbytes: how many of them the file really holds (less when the
+    file is cut short). offset: where its bytes begin in the file, None when they are not in it (meta tensors).
+    deflated_nbytes: compressed length when the bytes at `offset` are a raw deflate stream, else None.
+    device: where it was when saved ("cpu", "cuda:1"), None where the format does not tell.
+    big_endian: byte order of its elements.
+    """
+
+    id: str
+    nbytes: int
+    present_nbytes: int
+    offset: int | None
+    deflated_nbytes: int | None = None
+    device: str | None = None
+    big_endian: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """One tensor as the file declares it.
+
+    name: its key in its state dict ("layer1.0.conv1.weight"), or its dotted path when it is in none.
+    path: the keys from the root of the file to it; keys themselves may contain dots.
+    shape: sizes; () for a scalar. dtype: a name from `dtypes.DTYPES`.
+    stride, offset: in elements, into the storage; stride is None for layouts without one (sparse).
+    nbytes: numel x itemsize, the bytes of the elements it shows.
+    device: where it was when saved. requires_grad: as saved; always False in a state dict, None where not in the file.
+    layout: "strided", "sparse_coo", ... Only strided tensors can be read as bytes.
+    is_parameter: True for an nn.Parameter of a pickled module, False for its buffers, None where not in the file.
+    note: what else is to be said ("quantised per channel", "meta tensor: no data"), "" for ordinary tensors.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    storage_id: str | None
+    offset: int = 0
+    stride: tuple[int, ...] | None = None
+    device: str | None = None
+    requires_grad: bool | None = None
+    layout: str = "strided"
+    is_parameter: bool | None = None
+    note: str = ""
+
+    @property
+    def numel(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleNode:
+    """A module of the model: by name from a state dict's keys, with class and settings from a pickled module.
+
+    name: its last segment, "" for the root. path: its dotted name, "" for the root.
+    kind: full class name ("torch.nn.modules.conv.Conv2d"), None when only keys are known.
+    hyperparameters: (name, value as text) from the pickled module's attributes.
+    tensors: those directly in this module. children: in file order.
+    """
+
+    name: str
+    path: str
+    kind: str | None = None
+    hyperparameters: tuple[tuple[str, str], ...] = ()
+    tensors: tuple[TensorInfo, ...] = ()
+    children: tuple[ModuleNode, ...] = ()
+
+
+class StateRole(StrEnum):
+    """What a group of tensors is for, decided from where it is and what is in it."""
+
+    WEIGHTS = "weights"
+    EMA = "ema"
+    OPTIMIZER = "optimizer"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateDict:
+    """One set of named tensors in the file: a mapping name -> tensor, or a pickled module's parameters and buffers.
+
+    path: keys from the root to it, () when the file itself is the state dict.
+    role and why: what it is taken for and the evidence in one sentence.
+    tensors: in the file's order; `TensorInfo.name` is the key. others: keys whose values are not tensors.
+    kind: type of the container ("collections.OrderedDict") or class of the module ("torchvision.models.resnet.ResNet").
+    ordered: whether the order is the model's own (pickles keep it, safetensors re-orders).
+    modules: the module tree; with classes and hyperparameters where the file holds a pickled module.
+    versions: torch's `_metadata` (module path, version), () where the file has none.
+    """
+
+    path: tuple[str, ...]
+    role: StateRole
+    why: str
+    kind: str
+    tensors: tuple[TensorInfo, ...]
+    modules: ModuleNode
+    others: tuple[str, ...] = ()
+    ordered: bool = True
+    is_module: bool = False
+    versions: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How pages and commands name it: "state_dict", "model / ema", or "the file itself"."""
+        return " / ".join(self.path) if self.path else "the file itself"
+
+
+class GlobalVerdict(StrEnum):
+    """What is known about a global name in a pickle. None of them says that the file is harmless."""
+
+    KNOWN = "known"
+    DANGEROUS = "dangerous"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalUse:
+    """A global that a real unpickle would import, and call if `called`. Here it was neither.
+
+    name: "module.attribute" as written. place: where in the tree it first sits ("optimizer.state.0", "" at the root).
+    arguments: the start of the call's arguments as text. count: how often it occurs.
+    why: the reason for the verdict in a few words.
+    """
+
+    name: str
+    verdict: GlobalVerdict
+    place: str
+    arguments: str
+    called: bool
+    count: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Everything that the headers of a file say.
+
+    format: entry id of the reader ("torch-zip"); format_says: the same for people ("torch.save zip archive").
+    root: the tree of Python values around the tensors (for safetensors: a mapping of tensors).
+    tensors: every tensor in the file, in file order. storages: by id.
+    state_dicts: the most likely weights first; empty for a bare tensor or list.
+    metadata: (key, value as text) found beside the weights: epoch, lr, versions, safetensors' __metadata__.
+    globals: what an unpickle would import, worst first. findings: what the reader noticed.
+    skipped: what was not examined, and why.
+    """
+
+    origin: Origin
+    format: str
+    format_says: str
+    root: Value
+    tensors: tuple[TensorInfo, ...]
+    storages: dict[str, Storage] = field(default_factory=dict)
+    state_dicts: tuple[StateDict, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+    globals: tuple[GlobalUse, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[str, ...] = ()
+    source: ByteSource
+
+    @property
+    def weights(self) -> StateDict | None:
+        """The state dict most likely meant as the model's weights, None when there is none."""
+        wanted = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
+        for role in wanted:
+            for state in self.state_dicts:
+                if state.role is role and state.tensors:
+                    return state
+        return None

@@ -1,0 +1,112 @@
+"""What can go wrong, in words for the person who brought the file.
+
+    InspectorError            .says (one sentence)  .hint (what to do next)
+    ├── ReadError             nothing of the file can be shown
+    │   ├── UnknownFormat     not a checkpoint; the sentence names what it is
+    │   ├── CorruptFile       a checkpoint, but broken beyond showing anything
+    │   ├── RefusedContent    readable, but refused on purpose
+    │   ├── LimitExceeded     a length or count in the file is over `Limits`
+    │   └── MissingExtra      an optional package is needed
+    ├── ModelError            no model can be made of this
+    │   ├── UnknownArchitecture
+    │   ├── KeysDoNotFit      the state dict does not fit the target
+    │   └── BrokenInstall     torch and torchvision do not fit each other, or one is absent
+    ├── ExplainError          no heat map can be made
+    │   ├── NoSuchLayer
+    │   ├── LayerNotSpatial
+    │   └── TargetOutOfRange
+    ├── ExportError           nothing was written
+    └── UsageError            an argument or option that means nothing
+
+If the question is "what is wrong with this file?", then wrong is an answer (a `Finding`), not an exception.
+"""
+
+from __future__ import annotations
+
+
+class InspectorError(Exception):
+    """Base of every error this package raises on purpose.
+
+    says: one sentence, with the reader's own file, key or layer in it.
+    hint: what to do next, or "" when there is nothing to suggest.
+    """
+
+    def __init__(self, says: str, *, hint: str = "") -> None:
+        super().__init__(says)
+        self.says = says
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.says} {self.hint}".strip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments are lost by the default reduce; caches and worker processes pickle errors.
+        return (_rebuild, (type(self), self.says, self.hint))
+
+
+def _rebuild(kind: type[InspectorError], says: str, hint: str) -> InspectorError:
+    return kind(says, hint=hint)
+
+
+class ReadError(InspectorError):
+    """Nothing of the file can be shown."""
+
+
+class UnknownFormat(ReadError):
+    """The file is no checkpoint; the sentence names what it is."""
+
+
+class CorruptFile(ReadError):
+    """A checkpoint, but broken beyond showing anything."""
+
+
+class RefusedContent(ReadError):
+    """Readable, but refused on purpose."""
+
+
+class LimitExceeded(ReadError):
+    """A length or count in the file is over `Limits`."""
+
+
+class MissingExtra(ReadError):
+    """An optional package is needed for this format."""
+
+
+class ModelError(InspectorError):
+    """No model can be made of this."""
+
+
+class UnknownArchitecture(ModelError):
+    """No known architecture has these names and shapes, or no such architecture exists."""
+
+
+class KeysDoNotFit(ModelError):
+    """The state dict does not fit the target."""
+
+
+class BrokenInstall(ModelError):
+    """torch and torchvision do not fit each other, or one of them is absent."""
+
+
+class ExplainError(InspectorError):
+    """No heat map can be made."""
+
+
+class NoSuchLayer(ExplainError):
+    """The model has no module of that name."""
+
+
+class LayerNotSpatial(ExplainError):
+    """The layer's output has no height and width."""
+
+
+class TargetOutOfRange(ExplainError):
+    """The model has no such class."""
+
+
+class ExportError(InspectorError):
+    """Nothing was written."""
+
+
+class UsageError(InspectorError):
+    """An argument or option that means nothing here."""

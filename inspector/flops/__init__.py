@@ -1,0 +1,1 @@
+"""How many multiply-accumulates, per module."""

@@ -1,0 +1,144 @@
+"""How a file's keys relate to a target's, and the plan that makes them fit.
+
+A plan is typed steps, each with its rule, its reason and its cost. The plan is the evidence shown, the code exported
+and the thing applied: nothing happens to a tensor that is not a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inspector.findings import Finding
+
+
+class Cost(StrEnum):
+    """Whether a step keeps every number of the weights."""
+
+    LOSSLESS = "lossless"
+    LOSSY = "lossy"
+
+
+class StepKind(StrEnum):
+    """What a step does to one tensor."""
+
+    KEEP = "keep"
+    RENAME = "rename"
+    DROP = "drop"
+    RESHAPE = "reshape"
+    FILL = "fill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One tensor's way from the file to the target.
+
+    source: its key in the file, None for FILL. target: its key in the target, None for DROP.
+    shape: the target shape (RESHAPE: same elements in another shape; FILL: what is made).
+    value: what FILL writes ("zero", "one", "initial": left at the model's own initial value).
+    rule: id of the rule that proposed it. reason: one sentence.
+    evidence: "exact name", "rule", ...: why this tensor belongs there.
+    """
+
+    kind: StepKind
+    source: str | None
+    target: str | None
+    rule: str
+    reason: str
+    cost: Cost
+    evidence: str
+    shape: tuple[int, ...] | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleUse:
+    """One rule of a plan with everything it explains, for the preview and the exported code.
+
+    id: the rule. says: 'drop the segment "module."'. cost: of its worst step. count: how many tensors.
+    examples: at most three (from, to). accepted: lossy rules are applied only when the user said so.
+    parameters: what the rule was instantiated with (("segment", "module"),).
+    """
+
+    id: str
+    says: str
+    cost: Cost
+    count: int
+    examples: tuple[tuple[str, str], ...]
+    accepted: bool
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ambiguity:
+    """A decision that the file does not make: two or more ways that fit equally well.
+
+    id: what `--choose ID=OPTION` names. question: one sentence. options: (id, what it means).
+    """
+
+    id: str
+    question: str
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairPlan:
+    """How to turn one state dict of the file into the target's.
+
+    state_dict: which one, by path. steps: one per tensor of the file and one per filled target tensor.
+    rules: the same, grouped. ambiguities: open questions; needs_accept: ids of lossy rules not accepted yet.
+    missing: target names that nothing fills. complete: applying it gives a strict load.
+    """
+
+    target: str
+    state_dict: tuple[str, ...]
+    steps: tuple[Step, ...]
+    rules: tuple[RuleUse, ...]
+    ambiguities: tuple[Ambiguity, ...]
+    needs_accept: tuple[str, ...]
+    missing: tuple[str, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyReport:
+    """The state dict as it is, against the target, before anything is changed.
+
+    matched, missing, unexpected: names (matched and missing as the target spells them, unexpected as the file does).
+    reshaped: (name, shape in the file, shape in the target). loads: `load_state_dict(strict=True)` would pass as it is.
+    says: the diagnosis in one sentence. refusal: why it cannot be repaired, "" when it can.
+    plan: the repair; None only when refused outright.
+    """
+
+    target: str
+    state_dict: tuple[str, ...]
+    matched: tuple[str, ...]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    reshaped: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    loads: bool
+    says: str
+    findings: tuple[Finding, ...]
+    plan: RepairPlan | None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """One thing that was verified about a repair. passed: None when it was not possible here; says: what and how."""
+
+    id: str
+    says: str
+    passed: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Everything verified about a plan or an exported file. holds: no proof failed and the strict load passed."""
+
+    proofs: tuple[Proof, ...]
+
+    @property
+    def holds(self) -> bool:
+        """No proof failed and at least one passed."""
+        return any(p.passed for p in self.proofs) and all(p.passed is not False for p in self.proofs)

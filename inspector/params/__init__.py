@@ -1,0 +1,1 @@
+"""How many parameters and bytes, per module."""

@@ -1,0 +1,23 @@
+"""Progress and cancel for long work.
+
+A long function takes `progress: Progress = silent` and calls `progress(done, total, note)` before each tensor or
+batch, at least every 0.2 s. The call is also the cancel point: the caller stops the work by raising `Stopped` from it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: somebody pressed stop
+    """Raised by a progress callback to end the work. Functions clean up in `finally` and let it pass."""
+
+
+class Progress(Protocol):
+    """done and total are in the same unit (bytes, tensors, images); total is None when unknown."""
+
+    def __call__(self, done: int, total: int | None, note: str) -> None: ...
+
+
+def silent(done: int, total: int | None, note: str) -> None:
+    """The progress of somebody who does not look."""

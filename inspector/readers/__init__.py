@@ -1,0 +1,1 @@
+"""One file per format; never executes, reads headers only."""

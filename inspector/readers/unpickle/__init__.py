@@ -1,0 +1,1 @@
+"""A pickle machine that executes nothing."""

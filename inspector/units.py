@@ -1,0 +1,81 @@
+"""Numbers as people read them. Exact values stay in the reports; these make only text."""
+
+from __future__ import annotations
+
+_DECIMAL = ("", " k", " M", " G", " T", " P")
+_NAMED = ("", " K", " M", " B", " T")
+_BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def _scaled(value: float, steps: tuple[str, ...]) -> tuple[float, str]:
+    size = float(value)
+    for step in steps[:-1]:
+        # 999.95 would round to "1000.0": move on one step earlier.
+        if abs(size) < 999.5:
+            return size, step
+        size /= 1000
+    return size, steps[-1]
+
+
+def _three_digits(size: float) -> str:
+    if abs(size) >= 99.95:
+        return f"{size:.0f}"
+    if abs(size) >= 9.995:
+        return f"{size:.1f}"
+    return f"{size:.2f}"
+
+
+def human_count(n: int) -> str:
+    """1234567 -> '1.23 M', with B for a thousand million as the field writes it; exact below 1000."""
+    if abs(n) < 1000:
+        return str(n)
+    size, step = _scaled(n, _NAMED)
+    return f"{_three_digits(size)}{step}"
+
+
+def human_macs(macs: int) -> str:
+    """Multiply-accumulates with SI steps: 4089184256 -> '4.09 G'."""
+    if abs(macs) < 1000:
+        return str(macs)
+    size, step = _scaled(macs, _DECIMAL)
+    return f"{_three_digits(size)}{step}"
+
+
+def human_bytes(nbytes: int) -> str:
+    """Decimal units, as file systems and hubs show them: 4800000 -> '4.80 MB'."""
+    if abs(nbytes) < 1000:
+        return f"{nbytes} B"
+    size, step = _scaled(nbytes, _BYTES)
+    return f"{_three_digits(size)} {step}"
+
+
+def human_share(fraction: float) -> str:
+    """0.0723 -> '7.2 %'; never '0.0 %' for something that is there, never '100.0 %' for almost all."""
+    if fraction <= 0:
+        return "0 %"
+    if fraction >= 1:
+        return "100 %"
+    if fraction < 0.001:
+        return "< 0.1 %"
+    if fraction > 0.999:
+        return "> 99.9 %"
+    return f"{fraction * 100:.1f} %"
+
+
+def human_shape(shape: tuple[int, ...]) -> str:
+    """(64, 3, 7, 7) -> '64x3x7x7'; a scalar is 'scalar'."""
+    return "x".join(str(n) for n in shape) if shape else "scalar"
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """1, 'key' -> '1 key'; 3, 'key' -> '3 keys'."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def shorten_middle(text: str, width: int = 48) -> str:
+    """Cut the middle of a long key, where keys differ least from each other."""
+    if len(text) <= width:
+        return text
+    keep = width - 1
+    head = keep * 2 // 5
+    return f"{text[:head]}…{text[len(text) - (keep - head) :]}"

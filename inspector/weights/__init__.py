@@ -1,0 +1,1 @@
+"""What the numbers in the tensors look like."""
