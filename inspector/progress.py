@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: somebody pressed stop
+class Stopped(Exception):
     """Raised by a progress callback to end the work. Functions clean up in `finally` and let it pass."""
 
 

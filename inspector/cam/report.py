@@ -15,7 +15,8 @@ class LayerProposal:
     """A layer whose output is a spatial map, found by tracing shapes in one forward pass.
 
     path: dotted module name. kind: class name. shape: of its output without the batch dimension.
-    layout: "NCHW" (channels first), "NHWC", or "NLC" (tokens). prefix_tokens: class and register tokens before the patches; 0 for maps.
+    layout: "NCHW" (channels first), "NHWC", or "NLC" (tokens). prefix_tokens: class and register tokens before the
+    patches; 0 for maps.
     grid: (height, width) of the map. rank: 1 for the suggested one. reason: why it stands where it does.
     """
 
@@ -75,9 +76,11 @@ class Score:
 class Explanation:
     """A heat map.
 
-    heat: (H, W) float32 in [0, 1] at the model's input size, ReLU then divided by its own maximum; all 0 for an empty map.
+    heat: (H, W) float32 in [0, 1] at the model's input size, ReLU then divided by its own maximum; all 0 for an
+    empty map.
     raw: (h, w) float32, the map at the layer's resolution before ReLU. method, layer, target: what was asked.
-    scores: top classes, best first. raw_minimum, raw_maximum; negative_share: share of the map's absolute mass below zero.
+    scores: top classes, best first. raw_minimum, raw_maximum: of `raw`. negative_share: share of
+    its absolute mass below zero.
     findings: constant, all-negative, zero-gradient or non-finite maps, with the cause. crop: geometry for overlays.
     """
 

@@ -11,8 +11,9 @@ class TensorStatistics:
 
     minimum .. rms: NaN when no element is finite. nan, infinite, zero: element counts.
     first_non_finite: index in row-major order of the first NaN or infinity, None without one.
-    table: the sparse histogram (code, count), code = the top 16 bits of the float32 value as an unsigned integer (exact for bfloat16
-    values); histograms, quantiles and fingerprints come from it without another read. It merges by addition.
+    table: the sparse histogram (code, count), code = the top 16 bits of the float32 value as an unsigned
+    integer (exact for bfloat16 values); histograms, quantiles and fingerprints come from it without another read.
+    It merges by addition.
     """
 
     name: str
