@@ -1,0 +1,5 @@
+"""`python -m inspector`."""
+
+from inspector.cli.main import main
+
+main()

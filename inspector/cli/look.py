@@ -1,0 +1,134 @@
+"""open, identify, flops, stats: commands that only look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.cli.options import (
+    FailOn,
+    File,
+    Json,
+    State,
+    exit_code,
+    open_file,
+    parse_size,
+    pick_state,
+    progress_bar,
+    recognised,
+    show,
+)
+from inspector.findings import Severity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def open_(
+    file: File,
+    tree: Annotated[bool, typer.Option("--tree", help="Also show the tree of Python values.")] = False,
+    tensors: Annotated[bool, typer.Option("--tensors", help="Also list every tensor.")] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="Also compute the sha256.")] = False,
+    state: State = "",
+    fail_on: FailOn = Severity.ERROR,
+    json: Json = False,
+) -> int:
+    """Say what a file is and what is in it, without running anything of it."""
+    checkpoint = open_file(file, digest=digest)
+
+    def text() -> RenderableType:
+        from rich.console import Group
+
+        from inspector.render.text import checkpoint_text, tensors_text, tree_text
+
+        parts = [checkpoint_text(checkpoint)]
+        chosen = pick_state(checkpoint, state)
+        if tree:
+            parts += ["", tree_text(checkpoint.root)]
+        if tensors and chosen:
+            parts += ["", tensors_text(chosen)]
+        return Group(*parts)
+
+    show(checkpoint, text, as_json=json)
+    return exit_code(checkpoint.findings, fail_on)
+
+
+def identify(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json: Json = False) -> int:
+    """Say which architecture a file is, with the evidence, and whether it is an official weights file."""
+    checkpoint = open_file(file, digest=True)
+    recognition = recognised(checkpoint, pick_state(checkpoint, state))
+
+    def text() -> RenderableType:
+        from inspector.render.text import recognition_text
+
+        return recognition_text(recognition)
+
+    show(recognition, text, as_json=json)
+    return exit_code(recognition.findings, fail_on)
+
+
+def flops(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|TARGET", help="A checkpoint, or a target: torchvision/resnet18.")
+    ],
+    input_size: Annotated[str, typer.Option("--input-size", help="Channels x height x width, e.g. 3x224x224.")] = "",
+    batch: Annotated[int, typer.Option(help="Pictures in one forward pass.", min=1, max=4096)] = 1,
+    depth: Annotated[int, typer.Option(help="How deep the module table goes.", min=0)] = 2,
+    thop: Annotated[bool, typer.Option(help="Ask thop for a second opinion.")] = True,
+    state: State = "",
+    json: Json = False,
+) -> int:
+    """Count parameters and multiply-accumulates per module, on the meta device."""
+    from inspector.architectures.facts import default_input
+    from inspector.architectures.targets import is_architecture, parse_target
+    from inspector.errors import UnknownArchitecture
+    from inspector.flops.count import count_costs
+
+    if is_architecture(file):
+        spec = parse_target(file, candidate=None, open_file=open_file).spec
+    else:
+        checkpoint = open_file(file)
+        recognition = recognised(checkpoint, pick_state(checkpoint, state))
+        spec = recognition.best.spec if recognition.best else None
+        if spec is None:
+            raise UnknownArchitecture(
+                recognition.says, hint="MACs need a model that can be built: name a target instead."
+            )
+    assert spec is not None
+    size = parse_size(input_size) if input_size else default_input(spec)
+    report = count_costs(spec, size, batch=batch, second_opinion=thop)
+
+    def text() -> RenderableType:
+        from inspector.render.text import costs_text
+
+        return costs_text(report, depth=depth)
+
+    show(report, text, as_json=json)
+    return 0
+
+
+def stats(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json: Json = False) -> int:
+    """Parameters per module and statistics of every tensor's values, streamed."""
+    from inspector.inspection import Question, inspect
+
+    checkpoint = open_file(file)
+    questions = (Question.RECOGNITION, Question.PARAMETERS, Question.WEIGHTS)
+    chosen = pick_state(checkpoint, state)
+    inspection = inspect(checkpoint, questions, state=chosen, progress=progress_bar("reading"))
+
+    def text() -> RenderableType:
+        from rich.console import Group
+
+        from inspector.render.text import parameters_text, weights_text
+
+        parts: list[RenderableType] = []
+        if inspection.parameters:
+            parts += [parameters_text(inspection.parameters), ""]
+        if inspection.weights:
+            parts += [weights_text(inspection.weights)]
+        parts += [f"{what}: {why}" for what, why in inspection.skipped]
+        return Group(*parts)
+
+    show({"parameters": inspection.parameters, "weights": inspection.weights}, text, as_json=json)
+    return exit_code(checkpoint.findings, fail_on)

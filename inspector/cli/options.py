@@ -1,0 +1,147 @@
+"""Options that several commands share, and how they open, show and leave."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.errors import UsageError
+from inspector.findings import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from inspector.architectures.types import Candidate, Recognition, Target
+    from inspector.checkpoint.types import Checkpoint, StateDict
+    from inspector.findings import Finding
+    from inspector.progress import Progress
+
+File = Annotated[str, typer.Argument(help="A checkpoint: a path, or an http(s) address that answers ranges.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on standard output.")]
+State = Annotated[
+    str,
+    typer.Option(
+        "--state", metavar="NAME", help='Which state dict of the file, e.g. "ema"; the likeliest if left out.'
+    ),
+]
+FailOn = Annotated[Severity, typer.Option("--fail-on", help="Exit with 1 if a finding is at least this severe.")]
+TargetOption = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="T",
+        help="torchvision/resnet18, torchvision/resnet18?num_classes=1000, file:other.safetensors or keys:list.txt.",
+    ),
+]
+
+
+def open_file(where: str, *, digest: bool = False) -> Checkpoint:
+    """The checkpoint behind a path or address, with its sha256 if asked."""
+    from inspector.checkpoint.digest import with_digest
+    from inspector.readers import open_checkpoint
+
+    if where.startswith(("http://", "https://")):
+        from inspector.checkpoint.http_source import HttpSource
+
+        checkpoint = open_checkpoint(HttpSource(where))
+    else:
+        checkpoint = open_checkpoint(Path(where))
+    return with_digest(checkpoint, progress_bar("sha256")) if digest else checkpoint
+
+
+def pick_state(checkpoint: Checkpoint, name: str) -> StateDict | None:
+    """The state dict of that label or last key; the likeliest weights for ""."""
+    if not name:
+        return checkpoint.weights
+    wanted = [s for s in checkpoint.state_dicts if name in (s.label, ".".join(s.path), s.path[-1] if s.path else "")]
+    if len(wanted) == 1:
+        return wanted[0]
+    have = ", ".join(s.label for s in checkpoint.state_dicts) or "none"
+    raise UsageError(f'The file has {len(wanted)} state dicts called "{name}".', hint=f"It has: {have}.")
+
+
+def recognised(checkpoint: Checkpoint, state: StateDict | None) -> Recognition:
+    """What the state dict is; an error when there is none."""
+    from inspector.architectures.recognise import recognise
+    from inspector.errors import UnknownArchitecture
+
+    if state is None:
+        raise UnknownArchitecture(f"{checkpoint.origin.name} holds no state dict: there are no names to recognise.")
+    return recognise(checkpoint, state)
+
+
+def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> Target:
+    """The target as written, or the best candidate for ""."""
+    from inspector.architectures.targets import parse_target, target_of_candidate
+    from inspector.errors import UnknownArchitecture
+
+    best: Candidate | None = None
+    if not text or not text.startswith(("file:", "keys:")):
+        recognition = recognised(checkpoint, state)
+        best = recognition.best
+        if not text and best is None:
+            raise UnknownArchitecture(
+                f"{checkpoint.origin.name} was not recognised, so there is nothing to compare it with.",
+                hint="Name a target: --target torchvision/resnet18, file:other.pth or keys:list.txt.",
+            )
+    if not text:
+        assert best is not None
+        return target_of_candidate(best)
+    return parse_target(text, candidate=best, open_file=open_file)
+
+
+def show(report: object, renderable: Callable[[], RenderableType], *, as_json: bool) -> None:
+    """The report on standard output, as JSON or as text."""
+    if as_json:
+        from inspector.render.json import as_json as to_json
+
+        print(to_json(report))
+        return
+    from rich.console import Console
+
+    Console(highlight=False, soft_wrap=False).print(renderable())
+
+
+def exit_code(findings: Iterable[Finding], fail_on: Severity) -> int:
+    """1 when one of the findings is at least that severe."""
+    return int(any(f.severity.rank >= fail_on.rank for f in findings))
+
+
+def progress_bar(what: str) -> Progress:
+    """A line on standard error that rewrites itself, for terminals; silent elsewhere."""
+    if not sys.stderr.isatty():
+        from inspector.progress import silent
+
+        return silent
+    last = 0.0
+
+    def report(done: int, total: int | None, note: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        finished = total is not None and done >= total
+        if now - last < 0.1 and not finished:
+            return
+        last = now
+        share = f"{done / total:4.0%}" if total else f"{done:,}"
+        line = "" if finished else f"{what} {share} {note}"[:100]
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    return report
+
+
+def parse_size(text: str) -> tuple[int, int, int]:
+    """ "3x224x224" -> (3, 224, 224)."""
+    pieces = text.lower().split("x")
+    if len(pieces) != 3 or not all(p.isdigit() and int(p) > 0 for p in pieces):
+        raise UsageError(f'"{text}" is no input size.', hint="Write channels x height x width, e.g. 3x224x224.")
+    channels, height, width = (int(p) for p in pieces)
+    if height > 8192 or width > 8192 or channels > 1024:
+        raise UsageError(f'"{text}" is too large an input.', hint="At most 1024x8192x8192.")
+    return channels, height, width

@@ -1,0 +1,33 @@
+"""app: starts the web app."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inspector.errors import UsageError
+
+
+def app_(
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8501,
+    address: Annotated[
+        str, typer.Option(help="Address to listen on; other machines reach it only if it is not local.")
+    ] = ("127.0.0.1"),
+    root: Annotated[Path | None, typer.Option(help="Folder on this machine whose files may be opened by path.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> int:
+    """Start the web app on this machine."""
+    script = Path(__file__).resolve().parents[2] / "app.py"
+    if not script.exists():
+        raise UsageError("The web app is not part of this installation.", hint="Run it from a checkout of the project.")
+    environment = dict(os.environ)
+    if root is not None:
+        environment["INSPECTOR_ROOT"] = str(root.resolve())
+    options = ["--server.port", str(port), "--server.address", address, "--server.headless", str(not browser).lower()]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
+    return subprocess.run(command, env=environment, check=False, cwd=script.parent).returncode

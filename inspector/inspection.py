@@ -1,0 +1,174 @@
+"""Runs the asked questions over one checkpoint and bundles the answers.
+
+The only place that knows which question needs another one's answer: counting uses the recognised architecture,
+diagnosis compares with it, and MACs are counted on the model built from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inspector.architectures.types import Recognition, Target
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.errors import InspectorError
+from inspector.flops.report import CostReport
+from inspector.keys.report import KeyReport
+from inspector.params.report import ParameterReport
+from inspector.progress import Progress, silent
+from inspector.weights.report import WeightsReport
+
+
+class Question(StrEnum):
+    """What can be asked of a checkpoint, cheapest first."""
+
+    RECOGNITION = "recognition"
+    PARAMETERS = "parameters"
+    KEYS = "keys"
+    COSTS = "costs"
+    WEIGHTS = "weights"
+
+
+#: What the overview asks: everything that the headers answer, without torch and without reading tensor bytes.
+HEADER_QUESTIONS = (Question.RECOGNITION, Question.PARAMETERS, Question.KEYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """The reports that were asked for; None for the others and for those in `skipped`.
+
+    skipped: (question, why) of what was asked but has no answer here. seconds: (question, wall time).
+    """
+
+    checkpoint: Checkpoint
+    recognition: Recognition | None = None
+    parameters: ParameterReport | None = None
+    keys: KeyReport | None = None
+    costs: CostReport | None = None
+    weights: WeightsReport | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
+    seconds: tuple[tuple[str, float], ...] = ()
+
+
+def inspect(
+    checkpoint: Checkpoint,
+    questions: Iterable[Question] = HEADER_QUESTIONS,
+    *,
+    state: StateDict | None = None,
+    target: Target | None = None,
+    input_size: tuple[int, int, int] | None = None,
+    progress: Progress = silent,
+) -> Inspection:
+    """Ask about one state dict of the checkpoint (the most likely weights unless `state` says which).
+
+    target: what to diagnose against, instead of the best candidate. input_size: (C, H, W) for MACs, instead of the
+    architecture's own. A question without an answer is in `skipped`; only `Stopped` from progress passes through.
+    """
+    asked = set(questions)
+    run = _Run(checkpoint, state or checkpoint.weights, target, input_size, progress)
+    # Diagnosis and costs need to know what the file is.
+    run.recognise(keep=Question.RECOGNITION in asked, needed=bool(asked))
+    if Question.PARAMETERS in asked:
+        run.ask(Question.PARAMETERS, run.count)
+    if Question.KEYS in asked:
+        run.ask(Question.KEYS, run.diagnose)
+    if Question.COSTS in asked:
+        run.ask(Question.COSTS, run.cost)
+    if Question.WEIGHTS in asked:
+        run.ask(Question.WEIGHTS, run.measure)
+    return run.bundle(asked)
+
+
+class _Run:
+    """One inspection in the making."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        state: StateDict | None,
+        target: Target | None,
+        input_size: tuple[int, int, int] | None,
+        progress: Progress,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.state = state
+        self.target = target
+        self.input_size = input_size
+        self.progress = progress
+        self.recognition: Recognition | None = None
+        self.parameters: ParameterReport | None = None
+        self.keys: KeyReport | None = None
+        self.costs: CostReport | None = None
+        self.weights: WeightsReport | None = None
+        self.skipped: list[tuple[str, str]] = []
+        self.seconds: list[tuple[str, float]] = []
+
+    def ask(self, question: Question, answer: object) -> None:
+        """Run one question; an InspectorError is its answer, not the end of the inspection."""
+        assert callable(answer)
+        start = time.perf_counter()
+        try:
+            if self.state is None:
+                self.skipped.append((question.value, "The file holds no state dict."))
+            else:
+                answer(self.state)
+        except InspectorError as error:
+            self.skipped.append((question.value, str(error)))
+        self.seconds.append((question.value, time.perf_counter() - start))
+
+    def recognise(self, *, keep: bool, needed: bool) -> None:
+        if keep or needed:
+            self.ask(Question.RECOGNITION, self._recognise)
+
+    def _recognise(self, state: StateDict) -> None:
+        from inspector.architectures.recognise import recognise
+
+        self.recognition = recognise(self.checkpoint, state)
+
+    def count(self, state: StateDict) -> None:
+        from inspector.params.count import count_parameters
+
+        self.parameters = count_parameters(self.checkpoint, state, self.recognition)
+
+    def diagnose(self, state: StateDict) -> None:
+        from inspector.architectures.targets import target_of_candidate
+        from inspector.keys.diagnose import diagnose
+
+        target = self.target
+        if target is None:
+            best = self.recognition.best if self.recognition else None
+            if best is None:
+                self.skipped.append((Question.KEYS.value, "No architecture was recognised: name a target to compare."))
+                return
+            target = target_of_candidate(best)
+        self.keys = diagnose(self.checkpoint, target, state=state)
+
+    def cost(self, state: StateDict) -> None:
+        from inspector.architectures.facts import default_input
+        from inspector.flops.count import count_costs
+
+        best = self.recognition.best if self.recognition else None
+        spec = self.target.spec if self.target and self.target.spec else best.spec if best else None
+        if spec is None:
+            self.skipped.append((Question.COSTS.value, "No architecture was recognised, so nothing can be run."))
+            return
+        self.costs = count_costs(spec, self.input_size or default_input(spec))
+
+    def measure(self, state: StateDict) -> None:
+        from inspector.weights.measure import measure_weights
+
+        self.weights = measure_weights(self.checkpoint, state, progress=self.progress)
+
+    def bundle(self, asked: set[Question]) -> Inspection:
+        return Inspection(
+            checkpoint=self.checkpoint,
+            recognition=self.recognition if Question.RECOGNITION in asked else None,
+            parameters=self.parameters,
+            keys=self.keys,
+            costs=self.costs,
+            weights=self.weights,
+            skipped=tuple(s for s in self.skipped if s[0] in {q.value for q in asked}),
+            seconds=tuple(self.seconds),
+        )

@@ -1,0 +1,338 @@
+"""Reports as rich renderables for a terminal: the answer first, then why, then the rest.
+
+Every text that came from a file goes through `safe`: terminal control characters are shown, not obeyed, and rich's
+markup is not interpreted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from inspector.checkpoint.types import GlobalVerdict
+from inspector.findings import Finding, Severity, ranked
+from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, shorten_middle
+
+if TYPE_CHECKING:
+    from inspector.architectures.types import Recognition
+    from inspector.cam.report import Explanation, Score
+    from inspector.checkpoint.types import Checkpoint, StateDict
+    from inspector.checkpoint.values import Value
+    from inspector.exports.report import ExportReport
+    from inspector.flops.report import CostReport
+    from inspector.keys.report import KeyReport, Verification
+    from inspector.params.report import ParameterReport
+    from inspector.weights.report import WeightsReport
+
+_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan", Severity.INFO: "dim"}
+_SHOWN = 12
+
+
+def visible(text: str) -> str:
+    """Text from a file with control characters shown instead of obeyed by the terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
+
+
+def safe(text: str) -> str:
+    """The same with rich's markup escaped."""
+    return escape(visible(text))
+
+
+def table(*columns: str, right: Iterable[int] = ()) -> Table:
+    """An empty table in the house style; right: indices of the number columns."""
+    made = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    at = set(right)
+    for i, column in enumerate(columns):
+        made.add_column(column, justify="right" if i in at else "left", overflow="fold")
+    return made
+
+
+def pairs(rows: Sequence[tuple[str, str]]) -> Table:
+    """Label and value in two columns."""
+    made = Table(box=None, pad_edge=False, show_header=False, show_edge=False)
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
+    for label, value in rows:
+        made.add_row(label, value)
+    return made
+
+
+def findings_text(findings: Sequence[Finding]) -> RenderableType:
+    """Worst first: severity, sentence, remedy."""
+    if not findings:
+        return Text("No findings.", style="dim")
+    made = table("", "")
+    for finding in ranked(findings):
+        style = _STYLE[finding.severity]
+        remedy = f"\n[dim]{safe(finding.remedy)}[/dim]" if finding.remedy else ""
+        made.add_row(f"[{style}]{finding.severity.value}[/]", f"{safe(finding.says)} [dim]({finding.id})[/dim]{remedy}")
+    made.show_header = False
+    return made
+
+
+def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
+    """What the file is and what is in it."""
+    origin = checkpoint.origin
+    nbytes = sum(s.nbytes for s in checkpoint.storages.values())
+    rows = [
+        ("File", f"{safe(origin.name)}, {human_bytes(origin.nbytes)}"),
+        ("Format", safe(checkpoint.format_says)),
+        ("Holds", f"{counted(len(checkpoint.tensors), 'tensor')}, {human_bytes(nbytes)}"),
+    ]
+    if origin.sha256:
+        rows.append(("sha256", origin.sha256))
+    parts: list[RenderableType] = [pairs(rows)]
+    if checkpoint.state_dicts:
+        made = table("State dict", "Role", "Tensors", "Elements", "Why", right=(2, 3))
+        for state in checkpoint.state_dicts:
+            elements = sum(t.numel for t in state.tensors)
+            made.add_row(
+                safe(state.label), state.role.value, f"{len(state.tensors):,}", human_count(elements), safe(state.why)
+            )
+        parts += ["", made]
+    if checkpoint.metadata:
+        parts += [
+            "",
+            pairs([(safe(shorten_middle(k, 32)), safe(shorten_middle(v, 120))) for k, v in checkpoint.metadata]),
+        ]
+    if checkpoint.globals:
+        known = [g for g in checkpoint.globals if g.verdict is GlobalVerdict.KNOWN]
+        other = [g for g in checkpoint.globals if g.verdict is not GlobalVerdict.KNOWN]
+        parts += ["", f"[bold]Code[/bold]  {_globals_sentence(len(other), len(known))}"]
+        if other:
+            made = table("Global", "Verdict", "Times", "Place", "Arguments", right=(2,))
+            for use in other[:_SHOWN]:
+                style = "bold red" if use.verdict is GlobalVerdict.DANGEROUS else "yellow"
+                place = safe(shorten_middle(use.place or "the root", 40))
+                arguments = safe(shorten_middle(use.arguments, 60))
+                made.add_row(f"[{style}]{safe(use.name)}[/]", use.verdict.value, str(use.count), place, arguments)
+            parts.append(made)
+            if len(other) > _SHOWN:
+                parts.append(f"[dim]and {len(other) - _SHOWN} more[/dim]")
+    parts += ["", findings_text(checkpoint.findings)]
+    parts += [f"[dim]Not examined: {safe(what)}[/dim]" for what in checkpoint.skipped]
+    return Group(*parts)
+
+
+def _globals_sentence(other: int, known: int) -> str:
+    if other:
+        unknown = counted(other, "global")
+        return f"{unknown} that unpickling would import beyond the {known} known ones. Nothing was executed here."
+    return f"{counted(known, 'global')}, all known rebuild functions. Nothing was executed here."
+
+
+def tree_text(root: Value, *, depth: int = 3) -> RenderableType:
+    """The tree of values, to a depth."""
+    from rich.tree import Tree
+
+    def label(name: str, value: Value) -> str:
+        mark = " [bold red]not executed[/]" if value.inert else ""
+        return f"[bold]{safe(shorten_middle(name, 60))}[/] [dim]{safe(value.type_name)}[/] {safe(value.says)}{mark}"
+
+    def grow(tree: Tree, value: Value, left: int) -> None:
+        for name, child in value.children[: 60 if left else 0]:
+            grow(tree.add(label(name, child)), child, left - 1)
+        hidden = max(value.size, len(value.children)) - (60 if left else 0)
+        if left and hidden > 0:
+            tree.add(f"[dim]and {hidden:,} more[/dim]")
+
+    top = Tree(label("file", root))
+    grow(top, root, depth)
+    return top
+
+
+def tensors_text(state: StateDict) -> RenderableType:
+    """Every tensor of a state dict."""
+    made = table("Tensor", "Shape", "Type", "Elements", "Bytes", right=(3, 4))
+    for tensor in state.tensors:
+        made.add_row(
+            safe(tensor.name), human_shape(tensor.shape), tensor.dtype, f"{tensor.numel:,}", human_bytes(tensor.nbytes)
+        )
+    return made
+
+
+def recognition_text(recognition: Recognition) -> RenderableType:
+    """The answer, the candidates with their evidence, what is odd."""
+    parts: list[RenderableType] = [f"[bold]{safe(recognition.says)}[/bold]"]
+    if recognition.official:
+        official = recognition.official
+        parts.append(f"Official weights: {official.name} ({safe(official.file_name)}), by digest.")
+    if recognition.candidates:
+        made = table("Candidate", "Score", "Fit", "Missing", "Extra", "Reshaped", right=(1, 2, 3, 4, 5))
+        for c in recognition.candidates:
+            made.add_row(
+                c.spec.label,
+                f"{c.score:.3f}",
+                f"{len(c.matched):,}",
+                f"{len(c.missing):,}",
+                f"{len(c.extra):,}",
+                f"{len(c.reshaped):,}",
+            )
+        parts += ["", made]
+        parts += [
+            f"[dim]{c.spec.label} has twins: {', '.join(c.twins)}[/dim]" for c in recognition.candidates if c.twins
+        ]
+    if recognition.findings:
+        parts += ["", findings_text(recognition.findings)]
+    return Group(*parts)
+
+
+def parameters_text(report: ParameterReport, *, depth: int = 2) -> RenderableType:
+    """Counts per module, to a depth."""
+    total = report.total
+    trainable = "not in the file" if report.trainable is None else f"{report.trainable:,}"
+    rows = [
+        ("Parameters", f"{total.parameters:,} ({human_bytes(total.parameter_nbytes)})"),
+        ("Trainable", trainable),
+        ("Buffers", f"{total.buffers:,} ({human_bytes(total.buffer_nbytes)})"),
+        ("Told apart by", report.role_source.value),
+    ]
+    if report.optimizer_nbytes:
+        rows.append(("Optimizer", human_bytes(report.optimizer_nbytes)))
+    made = table("Module", "Parameters", "Buffers", "Bytes", right=(1, 2, 3))
+    for module in report.modules:
+        if module.depth <= depth:
+            name = "  " * module.depth + (module.path.rpartition(".")[2] or "the whole model")
+            nbytes = module.parameter_nbytes + module.buffer_nbytes
+            made.add_row(safe(name), f"{module.parameters:,}", f"{module.buffers:,}", human_bytes(nbytes))
+    return Group(pairs(rows), "", made)
+
+
+def costs_text(report: CostReport, *, depth: int = 2) -> RenderableType:
+    """MACs per module, to a depth, and second opinions."""
+    bound = "at least " if report.uncounted else ""
+    rows = [
+        ("Model", f"{report.target}, input {human_shape(report.input_shape)}"),
+        ("MACs", f"{bound}{report.macs:,} ({human_macs(report.macs)})"),
+        ("FLOPs", f"{bound}{report.flops:,} (2 x MACs)"),
+        ("Parameters", f"{report.parameters:,}"),
+        ("Activations", f"{human_bytes(report.activation_nbytes)} in float32, all module outputs"),
+    ]
+    for opinion in report.second_opinions:
+        value = f"{opinion.macs:,}" if opinion.macs is not None else "no answer"
+        rows.append((f"{opinion.tool} says", f"{value}. {safe(opinion.note)}"))
+    if report.uncounted:
+        rows.append(("Not counted", ", ".join(f"{name} ({calls}x)" for name, calls in report.uncounted)))
+    made = table("Module", "Kind", "Output", "MACs", "Parameters", "Calls", right=(3, 4, 5))
+    for module in report.modules:
+        if module.depth <= depth:
+            name = "  " * module.depth + (module.path.rpartition(".")[2] or "the whole model")
+            shape = human_shape(module.output_shape) if module.output_shape is not None else ""
+            made.add_row(
+                safe(name),
+                module.kind,
+                shape,
+                human_macs(module.macs),
+                human_count(module.parameters),
+                str(module.calls),
+            )
+    return Group(pairs(rows), "", made)
+
+
+def weights_text(report: WeightsReport) -> RenderableType:
+    """One line of statistics per tensor."""
+    made = table("Tensor", "Shape", "Min", "Mean", "Std", "Max", "Zero", "NaN", "Inf", right=(2, 3, 4, 5, 6, 7, 8))
+    for t in report.tensors:
+        bad = "bold red" if t.nan or t.infinite else ""
+        made.add_row(
+            safe(t.name),
+            human_shape(t.shape),
+            f"{t.minimum:.4g}",
+            f"{t.mean:.4g}",
+            f"{t.std:.4g}",
+            f"{t.maximum:.4g}",
+            f"{t.zero / t.numel:.1%}" if t.numel else "",
+            str(t.nan),
+            str(t.infinite),
+            style=bad,
+        )
+    parts: list[RenderableType] = [made]
+    parts += [f"[dim]{safe(name)} was not measured: {safe(why)}[/dim]" for name, why in report.skipped]
+    return Group(*parts)
+
+
+def keys_text(report: KeyReport) -> RenderableType:
+    """The diagnosis, the rules, what is left over, open questions."""
+    parts: list[RenderableType] = [f"Target  {safe(report.target)}", f"[bold]{safe(report.says)}[/bold]"]
+    if report.refusal:
+        parts.append(f"[bold red]{safe(report.refusal)}[/]")
+    plan = report.plan
+    if plan and plan.rules:
+        made = table("Rule", "Cost", "Tensors", "For example", right=(2,))
+        for rule in plan.rules:
+            example = " · ".join(f"{safe(a)} -> {safe(b)}" for a, b in rule.examples[:1])
+            cost = rule.cost.value if rule.accepted else f"{rule.cost.value}, needs --accept {rule.id}"
+            made.add_row(safe(rule.says), cost, f"{rule.count:,}", example)
+        parts += ["", made]
+    left = (("Missing", report.missing), ("Unexpected", report.unexpected))
+    as_is = [f"{len(report.matched):,} fit", *(f"{len(names):,} {what.lower()}" for what, names in left)]
+    parts += ["", f"As it is: {', '.join(as_is)}, {len(report.reshaped):,} of another shape."]
+    for what, names in left:
+        if names:
+            shown = ", ".join(safe(name) for name in names[:4])
+            parts.append(f"[dim]{what}: {shown}{f' and {len(names) - 4:,} more' if len(names) > 4 else ''}[/dim]")
+    for name, found, expected in report.reshaped[:_SHOWN]:
+        parts.append(
+            f"[dim]{safe(name)}: {human_shape(found)} in the file, {human_shape(expected)} in the target[/dim]"
+        )
+    for question in plan.ambiguities if plan else ():
+        parts.append(f"\n[yellow]{safe(question.question)}[/]")
+        parts += [f"  --choose {question.id}={option}  {safe(means)}" for option, means in question.options]
+    parts += ["", findings_text(report.findings)]
+    return Group(*parts)
+
+
+def verification_text(verification: Verification) -> RenderableType:
+    """One line per proof."""
+    made = table("", "")
+    made.show_header = False
+    words = {True: "[green]passed[/]", False: "[bold red]failed[/]", None: "[dim]not possible[/]"}
+    for proof in verification.proofs:
+        made.add_row(words[proof.passed], safe(proof.says))
+    return made
+
+
+def export_text(report: ExportReport) -> RenderableType:
+    """What was written and what it lost."""
+    rows = [
+        ("Written", f"{safe(report.name)}, {human_bytes(report.nbytes)}, {counted(report.tensors, 'tensor')}"),
+        ("sha256", report.sha256),
+    ]
+    if report.lost:
+        rows.append(("Left behind", ", ".join(safe(what) for what in report.lost)))
+    return Group(pairs(rows), "", verification_text(report.verification))
+
+
+def explanation_text(explanation: Explanation, written: Sequence[str]) -> RenderableType:
+    """The classes, the map's range, what was assumed."""
+    prep = explanation.preprocessing
+    layer = explanation.layer
+    rows = [
+        ("Explains", f"{_class_name(explanation.target)}, {explanation.target.probability:.1%}"),
+        ("Layer", f"{layer.path} ({layer.kind}), {layer.grid[0]}x{layer.grid[1]}: {layer.reason}"),
+        ("Method", explanation.method),
+        (
+            "Raw range",
+            f"{explanation.raw_minimum:.4g} .. {explanation.raw_maximum:.4g}, "
+            f"{explanation.negative_share:.1%} negative",
+        ),
+        ("Input", f"{prep.source}{', assumed' if prep.assumed else ''}"),
+    ]
+    if written:
+        rows.append(("Written", ", ".join(safe(name) for name in written)))
+    made = table("Class", "Probability", "Logit", right=(1, 2))
+    for score in explanation.scores:
+        made.add_row(_class_name(score), f"{score.probability:.1%}", f"{score.logit:.3f}")
+    parts: list[RenderableType] = [pairs(rows), "", made]
+    if explanation.findings:
+        parts += ["", findings_text(explanation.findings)]
+    return Group(*parts)
+
+
+def _class_name(score: Score) -> str:
+    return f"{score.index} {safe(score.name)}" if score.name else f"class {score.index}"
