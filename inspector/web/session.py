@@ -1,0 +1,110 @@
+"""The checkpoint in hand: which file this browser session looks at, and the files it had before.
+
+The session keeps a digest and a name, nothing else; the bytes are in the content store, open files and reports in
+bounded caches keyed by digest (`reports.py`). The address carries the digest, so a link or a reload finds it again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+
+import streamlit as st
+
+from inspector.errors import ReadError
+from inspector.web.store import Stored
+from inspector.web.uploads import the_store
+
+_HAND, _OWNER, _RECENT, _LINK = "hand", "owner", "recent", "followed_link"
+QUERY = "file"
+_RECENT_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """A file as this session calls it. name: for display only."""
+
+    sha256: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """A file this session opened. at: seconds since 1970."""
+
+    hand: Hand
+    at: float
+
+
+def owner() -> str:
+    """This session's own random id, made on first use."""
+    if _OWNER not in st.session_state:
+        st.session_state[_OWNER] = secrets.token_hex(12)
+    return str(st.session_state[_OWNER])
+
+
+def in_hand() -> Hand | None:
+    """The file this session looks at."""
+    hand = st.session_state.get(_HAND)
+    return hand if isinstance(hand, Hand) else None
+
+
+def take(stored: Stored, name: str = "") -> Hand:
+    """Take a stored file in hand."""
+    hand = Hand(sha256=stored.sha256, name=name or the_store().name_of(stored.sha256, owner()))
+    st.session_state[_HAND] = hand
+    others = [r for r in recent() if r.hand.sha256 != hand.sha256]
+    st.session_state[_RECENT] = [Recent(hand=hand, at=time.time()), *others][:_RECENT_KEPT]
+    return hand
+
+
+def recent() -> list[Recent]:
+    """What this session opened and the store still has, newest first."""
+    kept: list[Recent] = st.session_state.get(_RECENT, [])
+    return [r for r in kept if the_store().get_path(r.hand.sha256) is not None]
+
+
+def forget(hand: Hand) -> None:
+    """Put it down and drop our claim on its bytes."""
+    the_store().forget(hand.sha256, owner())
+    st.session_state[_RECENT] = [r for r in recent() if r.hand.sha256 != hand.sha256]
+    if in_hand() == hand:
+        st.session_state[_HAND] = None
+        st.query_params.pop(QUERY, None)
+
+
+def follow_link() -> None:
+    """Once per session: take up the digest in the address. Afterwards keep the address in step with the hand.
+
+    Raises ReadError when the address names a file that is not here (any more).
+    """
+    hand = in_hand()
+    wanted = st.query_params.get(QUERY, "")
+    first = not st.session_state.get(_LINK)
+    st.session_state[_LINK] = True
+    if hand is None and wanted and first:
+        stored = the_store().find(wanted)
+        if stored is None or the_store().get_path(wanted) is None:
+            st.query_params.pop(QUERY, None)
+            raise ReadError(
+                "The file of this link is not on the server any more.",
+                hint=f"Drop the same file again (sha256 {wanted[:12]}…) to see it.",
+            )
+        hand = take(stored)
+    if hand is not None and wanted != hand.sha256:
+        st.query_params[QUERY] = hand.sha256
+
+
+def stored(hand: Hand) -> Stored:
+    """The store's record of a file. Raises ReadError when it has gone."""
+    found = the_store().find(hand.sha256)
+    if found is None:
+        raise ReadError(f"{hand.name} is not on the server any more.", hint="Drop it again on the Open page.")
+    return found
+
+
+def nbytes_of(hand: Hand) -> int:
+    """Its length, 0 when it has gone."""
+    found = the_store().find(hand.sha256)
+    return found.nbytes if found else 0

@@ -1,0 +1,271 @@
+"""The visitors' files on disk, by content: an upload is written once and kept by its sha256.
+
+No name that a visitor sent is ever part of a path: data lie under `files/<sha256>`, what they are called lies in a
+small JSON record beside them. Old files go after `ttl_seconds`, then the least recently used ones until the store is
+under `quota_nbytes`. One process writes a store at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import AsyncIterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from inspector.errors import LimitExceeded, ReadError, RefusedContent
+from inspector.progress import Progress, silent
+from inspector.units import human_bytes
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One file of the store.
+
+    names: what each owner (a browser session) calls it. added, used: seconds since 1970.
+    path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
+    modified_ns: that file's time when its digest was taken; another one means other bytes.
+    """
+
+    sha256: str
+    nbytes: int
+    added: float
+    used: float
+    names: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+    modified_ns: int = 0
+
+
+class ContentStore:
+    """Files by sha256 under one root folder. Its methods may be called from several threads."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        file_nbytes: int = 16 * 10**9,
+        quota_nbytes: int = 64 * 10**9,
+        ttl_seconds: float = 24 * 3600,
+    ) -> None:
+        self.root = root
+        self.file_nbytes = file_nbytes
+        self.quota_nbytes = quota_nbytes
+        self.ttl_seconds = ttl_seconds
+        self._lock = threading.RLock()
+        for folder in (self._files, self._records, self._incoming):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for rest in self._incoming.iterdir():  # of uploads that a restart cut off
+            rest.unlink(missing_ok=True)
+
+    @property
+    def _files(self) -> Path:
+        return self.root / "files"
+
+    @property
+    def _records(self) -> Path:
+        return self.root / "records"
+
+    @property
+    def _incoming(self) -> Path:
+        return self.root / "incoming"
+
+    async def put_stream(self, chunks: AsyncIterable[bytes], *, name: str, owner: str) -> Stored:
+        """Write a stream chunk by chunk; it becomes visible only when it is whole.
+
+        Raises LimitExceeded above `file_nbytes`, ReadError when the disk is full or nothing came.
+        """
+        digest, nbytes = hashlib.sha256(), 0
+        incoming = self._incoming / secrets.token_hex(16)
+        try:
+            with incoming.open("xb") as file:
+                async for chunk in chunks:
+                    nbytes += len(chunk)
+                    self.check_size(nbytes)
+                    digest.update(chunk)
+                    file.write(chunk)
+            return self._adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
+        except OSError as error:
+            raise _disk_says(error) from error
+        finally:
+            incoming.unlink(missing_ok=True)
+
+    def put_bytes(self, data: bytes | memoryview, *, name: str, owner: str) -> Stored:
+        """Write bytes in hand: the fallback upload. Raises as `put_stream`."""
+        self.check_size(len(data))
+        incoming = self._incoming / secrets.token_hex(16)
+        try:
+            incoming.write_bytes(data)
+            return self._adopt(incoming, hashlib.sha256(data).hexdigest(), len(data), name=name, owner=owner)
+        except OSError as error:
+            raise _disk_says(error) from error
+        finally:
+            incoming.unlink(missing_ok=True)
+
+    def refer(self, path: Path, *, name: str, owner: str, progress: Progress = silent) -> Stored:
+        """Take up a file that stays where it is; only its digest is computed. The caller has checked the path."""
+        digest, done = hashlib.sha256(), 0
+        try:
+            status = path.stat()
+            with path.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    progress(done, status.st_size, name)
+                    digest.update(chunk)
+                    done += len(chunk)
+        except OSError as error:
+            raise ReadError(f"{name} cannot be read: {error.strerror or error}.") from error
+        with self._lock:
+            sha256 = digest.hexdigest()
+            if (self._files / sha256).is_file():
+                return self._record(sha256, done, name=name, owner=owner)
+            return self._record(
+                sha256, done, name=name, owner=owner, path=str(path.resolve()), modified_ns=status.st_mtime_ns
+            )
+
+    def get_path(self, sha256: str) -> Path | None:
+        """Where the bytes lie; None for a digest that is not here (any more)."""
+        stored = self.find(sha256)
+        if stored is None:
+            return None
+        path = Path(stored.path) if stored.path else self._files / sha256
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        if status.st_size != stored.nbytes or (stored.path and status.st_mtime_ns != stored.modified_ns):
+            return None
+        return path
+
+    def find(self, sha256: str) -> Stored | None:
+        """The record of a digest; None for anything that is not one of ours."""
+        if not _DIGEST.fullmatch(sha256):
+            return None
+        try:
+            return Stored(**json.loads((self._records / f"{sha256}.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def name_of(self, sha256: str, owner: str = "") -> str:
+        """What the owner calls it, else what it was last called, else the start of its digest."""
+        stored = self.find(sha256)
+        names = stored.names if stored else {}
+        return names.get(owner) or (list(names.values())[-1] if names else sha256[:12])
+
+    def touch(self, sha256: str) -> None:
+        """Note that it is in use, so that others go first."""
+        with self._lock:
+            stored = self.find(sha256)
+            if stored is not None:
+                self._write(stored, used=time.time())
+
+    def forget(self, sha256: str, owner: str) -> None:
+        """The owner is done with it; the bytes go when nobody else has the same file open."""
+        with self._lock:
+            stored = self.find(sha256)
+            if stored is None:
+                return
+            names = {who: name for who, name in stored.names.items() if who != owner}
+            if names:
+                self._write(stored, names=names)
+            else:
+                self._remove(sha256)
+
+    def sweep(self, *, room_for: int = 0, now: float | None = None) -> int:
+        """Remove what is too old, then the least recently used over the quota. Returns the bytes freed."""
+        now = time.time() if now is None else now
+        freed = 0
+        with self._lock:
+            kept = []
+            for stored in self._all():
+                if now - stored.used > self.ttl_seconds:
+                    freed += self._remove(stored.sha256)
+                else:
+                    kept.append(stored)
+            total = sum(s.nbytes for s in kept if not s.path) + room_for
+            for stored in sorted(kept, key=lambda s: s.used):
+                if total <= self.quota_nbytes:
+                    break
+                gone = self._remove(stored.sha256)
+                freed += gone
+                total -= gone
+        return freed
+
+    def check_size(self, nbytes: int) -> None:
+        limit = min(self.file_nbytes, self.quota_nbytes)
+        if nbytes > limit:
+            raise LimitExceeded(
+                f"The file is larger than this server takes ({human_bytes(limit)}).",
+                hint="Put it in the folder that the server may read, or use the command line.",
+            )
+
+    def _adopt(self, incoming: Path, sha256: str, nbytes: int, *, name: str, owner: str) -> Stored:
+        if not nbytes:
+            raise RefusedContent("The file is empty: it has 0 bytes.", hint="Download or copy it again.")
+        with self._lock:
+            self.sweep(room_for=nbytes)
+            incoming.replace(self._files / sha256)
+            return self._record(sha256, nbytes, name=name, owner=owner)
+
+    def _record(
+        self, sha256: str, nbytes: int, *, name: str, owner: str, path: str = "", modified_ns: int = 0
+    ) -> Stored:
+        known, now = self.find(sha256), time.time()
+        stored = Stored(
+            sha256=sha256,
+            nbytes=nbytes,
+            added=known.added if known else now,
+            used=now,
+            names=(known.names if known else {}) | {owner: name},
+            path=path,
+            modified_ns=modified_ns,
+        )
+        return self._write(stored)
+
+    def _write(self, stored: Stored, **changes: object) -> Stored:
+        fresh = Stored(**(asdict(stored) | changes))
+        incoming = self._incoming / secrets.token_hex(16)
+        incoming.write_text(json.dumps(asdict(fresh)), encoding="utf-8")
+        incoming.replace(self._records / f"{fresh.sha256}.json")
+        return fresh
+
+    def _all(self) -> list[Stored]:
+        found = (self.find(path.stem) for path in self._records.glob("*.json"))
+        return [stored for stored in found if stored is not None]
+
+    def _remove(self, sha256: str) -> int:
+        (self._records / f"{sha256}.json").unlink(missing_ok=True)
+        path = self._files / sha256
+        nbytes = path.stat().st_size if path.is_file() else 0
+        path.unlink(missing_ok=True)
+        return nbytes
+
+
+def default_root() -> Path:
+    """INSPECTOR_STORE, else a folder in the user's cache."""
+    named = os.environ.get("INSPECTOR_STORE")
+    if named:
+        return Path(named)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(cache) if cache else Path.home() / ".cache") / "model-inspector" / "store"
+
+
+def clean_name(name: str) -> str:
+    """A visitor's file name as it may be shown: its last segment, printable, at most 200 characters."""
+    last = re.split(r"[/\\]", name)[-1]
+    return "".join(c for c in last if c.isprintable()).strip()[:200] or "unnamed file"
+
+
+def _disk_says(error: OSError) -> ReadError:
+    free = shutil.disk_usage(default_root().anchor or "/").free
+    return ReadError(
+        f"The server could not keep the file: {error.strerror or error}.",
+        hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
+    )

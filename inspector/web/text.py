@@ -1,0 +1,42 @@
+"""Text from files on its way to the page: nothing in it may become markup.
+
+A tensor name, a metadata value or a global may hold Markdown or HTML. As Markdown an image alone would make the
+visitor's browser call a stranger's server, so all of it is escaped here, once.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from inspector.units import shorten_middle
+
+# What Streamlit's Markdown gives a meaning to: Markdown itself, $math$, :icons: and :colour[text].
+_MEANING = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&@/])")
+
+
+def plain(text: str) -> str:
+    """As Markdown that shows exactly this text; line breaks become spaces."""
+    return _MEANING.sub(r"\\\1", " ".join(text.split()))
+
+
+def code(text: str, width: int = 0) -> str:
+    """As inline code in Markdown, shortened in the middle to `width` characters where given."""
+    short = shorten_middle(" ".join(text.split()), width) if width else " ".join(text.split())
+    fence = "``" if "`" in short else "`"
+    pad = " " if "`" in short else ""
+    while fence in short:
+        fence += "`"
+    return f"{fence}{pad}{short or ' '}{pad}{fence}"
+
+
+def escaped(text: object) -> str:
+    """As HTML text or attribute value."""
+    return html.escape(str(text), quote=True)
+
+
+def mono(text: str, width: int = 0) -> str:
+    """As HTML in the code font; the whole text in the tooltip where it was shortened."""
+    short = shorten_middle(text, width) if width else text
+    title = f' title="{escaped(text)}"' if short != text else ""
+    return f'<code class="mi-code"{title}>{escaped(short)}</code>'

@@ -1,0 +1,108 @@
+"""The streaming upload: PUT a file's bytes, get its sha256 back. Starlette routes for `st.App`.
+
+Memory does not grow with the file: chunks go to disk as they come. Streamlit's XSRF check does not cover own routes,
+so each request carries a token that the page got over its own connection, and its Origin must be ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import AsyncIterator
+from functools import lru_cache
+from urllib.parse import unquote, urlsplit
+
+import streamlit as st
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from inspector.errors import InspectorError
+from inspector.web.store import ContentStore, clean_name, default_root
+
+UPLOAD_PATH = "/inspector/upload"
+HEALTH_PATH = "/inspector/health"
+
+_SECRET = secrets.token_bytes(32)
+_mounted = False
+
+
+@lru_cache(maxsize=1)
+def the_store() -> ContentStore:
+    """The one store of this server process."""
+    return ContentStore(default_root())
+
+
+def issue_token(owner: str) -> str:
+    """A token that lets `owner` upload until this process ends."""
+    return f"{owner}.{hmac.new(_SECRET, owner.encode(), hashlib.sha256).hexdigest()}"
+
+
+def owner_of(token: str) -> str | None:
+    """Whose token it is; None for one that this process did not issue."""
+    owner = token.partition(".")[0]
+    return owner if owner and hmac.compare_digest(token.encode(), issue_token(owner).encode()) else None
+
+
+def is_mounted() -> bool:
+    """Whether this process serves the route (it does not under a plain `streamlit run ui.py`)."""
+    return _mounted
+
+
+def routes() -> list[Route]:
+    """What app.py mounts beside Streamlit's own routes."""
+    global _mounted
+    _mounted = True
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    prefix = f"/{base}" if base else ""
+    return [
+        Route(prefix + UPLOAD_PATH, take_upload, methods=["PUT"]),
+        Route(prefix + HEALTH_PATH, tell_health, methods=["GET"]),
+    ]
+
+
+async def tell_health(request: Request) -> JSONResponse:
+    """Alive, and able to write where uploads go."""
+    store = the_store()
+    return JSONResponse({"status": "ok", "store": store.root.is_dir()})
+
+
+async def take_upload(request: Request) -> JSONResponse:
+    """PUT with X-Inspector-Token and X-File-Name (percent-encoded). Answers {sha256, name, nbytes} or {says}."""
+    if not _origin_is_ours(request):
+        return _refuse(403, "The upload came from another site.")
+    owner = owner_of(request.headers.get("x-inspector-token", ""))
+    if owner is None:
+        return _refuse(403, "This page is older than the server. Reload it and drop the file again.")
+    store = the_store()
+    announced = request.headers.get("content-length", "")
+    name = clean_name(unquote(request.headers.get("x-file-name", "")))
+    try:
+        if announced.isdecimal():
+            store.check_size(int(announced))
+        stored = await store.put_stream(_body(request), name=name, owner=owner)
+    except ClientDisconnect:
+        return _refuse(499, "The upload was stopped.")
+    except InspectorError as error:
+        return _refuse(413, str(error))
+    return JSONResponse({"sha256": stored.sha256, "name": name, "nbytes": stored.nbytes})
+
+
+async def _body(request: Request) -> AsyncIterator[bytes]:
+    async for chunk in request.stream():
+        if chunk:
+            yield chunk
+
+
+def _refuse(status: int, says: str) -> JSONResponse:
+    return JSONResponse({"says": says}, status_code=status)
+
+
+def _origin_is_ours(request: Request) -> bool:
+    origin = request.headers.get("origin")
+    if origin is None:
+        # No browser leaves it out on PUT; the token still has to be right.
+        return True
+    allowed = {str(a).rstrip("/") for a in st.get_option("server.corsAllowedOrigins") or ()}
+    return urlsplit(origin).netloc == request.headers.get("host", "") or origin in allowed

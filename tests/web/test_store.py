@@ -1,0 +1,143 @@
+"""The content store: files by digest, nothing by a visitor's name, old things gone first."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from inspector.errors import LimitExceeded, ReadError, RefusedContent
+from inspector.web.store import ContentStore, clean_name
+
+
+async def _chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def _put(store: ContentStore, *parts: bytes, name: str = "a.pth", owner: str = "me") -> str:
+    return asyncio.run(store.put_stream(_chunks(*parts), name=name, owner=owner)).sha256
+
+
+def test_a_stream_is_found_by_the_sha256_of_its_bytes(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    digest = _put(store, b"abc", b"def")
+    assert digest == hashlib.sha256(b"abcdef").hexdigest()
+    path = store.get_path(digest)
+    assert path is not None and path.read_bytes() == b"abcdef"
+    assert store.name_of(digest, "me") == "a.pth"
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..\\x", "a\x00b", "x" * 5000])
+def test_no_sent_name_becomes_a_path(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "store"
+    digest = _put(ContentStore(root), b"abc", name=name)
+    assert sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()) == [
+        f"files/{digest}",
+        f"records/{digest}.json",
+    ]
+    assert [p.name for p in tmp_path.iterdir()] == ["store"]
+
+
+def test_names_are_shown_without_folders_or_control_characters() -> None:
+    assert clean_name("../../etc/pass\x1bwd") == "passwd"
+    assert clean_name("C:\\models\\a.pth") == "a.pth"
+    assert clean_name("\x00/") == "unnamed file"
+    assert clean_name("model (1).pth") == "model (1).pth"
+
+
+def test_a_stream_over_the_limit_leaves_nothing(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, file_nbytes=10)
+    with pytest.raises(LimitExceeded, match="larger than this server takes"):
+        _put(store, b"123456", b"789012")
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+    assert store.get_path(_put(store, b"1234567890")) is not None
+
+
+def test_a_broken_stream_leaves_nothing(tmp_path: Path) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"abc"
+        raise RuntimeError("the visitor left")
+
+    store = ContentStore(tmp_path)
+    with pytest.raises(RuntimeError, match="the visitor left"):
+        asyncio.run(store.put_stream(broken(), name="a", owner="me"))
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+    with pytest.raises(RefusedContent, match="0 bytes"):
+        _put(ContentStore(tmp_path), name="a")
+
+
+@pytest.mark.parametrize("digest", ["", "../records/x", "A" * 64, "0" * 63, "0" * 64, "*"])
+def test_only_known_digests_are_found(tmp_path: Path, digest: str) -> None:
+    store = ContentStore(tmp_path)
+    _put(store, b"abc")
+    assert store.get_path(digest) is None
+
+
+def test_forgetting_keeps_what_another_session_has_open(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    digest = _put(store, b"abc", name="mine.pth", owner="me")
+    assert _put(store, b"abc", name="yours.pth", owner="you") == digest
+    store.forget(digest, "me")
+    assert store.get_path(digest) is not None
+    assert store.name_of(digest, "me") == "yours.pth"
+    store.forget(digest, "you")
+    assert store.get_path(digest) is None
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=10)
+    first, second = _put(store, b"1111"), _put(store, b"2222")
+    store.touch(first)
+    third = _put(store, b"333333")
+    assert [store.get_path(d) is not None for d in (first, second, third)] == [True, False, True]
+
+
+def test_old_files_go_after_their_time(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, ttl_seconds=100)
+    digest = _put(store, b"abcd")
+    used = store.find(digest)
+    assert used is not None
+    assert store.sweep(now=used.used + 99) == 0
+    assert store.get_path(digest) is not None
+    assert store.sweep(now=used.used + 101) == 4
+    assert store.get_path(digest) is None
+
+
+def test_a_file_left_where_it_is_must_stay_the_same(tmp_path: Path) -> None:
+    store, outside = ContentStore(tmp_path / "store"), tmp_path / "weights.pth"
+    outside.write_bytes(b"abc")
+    stored = store.refer(outside, name="weights.pth", owner="me")
+    assert store.get_path(stored.sha256) == outside
+    outside.write_bytes(b"abd")
+    os.utime(outside, ns=(1, 1))
+    assert store.get_path(stored.sha256) is None
+
+
+def test_forgetting_a_file_left_where_it_is_does_not_delete_it(tmp_path: Path) -> None:
+    store, outside = ContentStore(tmp_path / "store"), tmp_path / "weights.pth"
+    outside.write_bytes(b"abc")
+    digest = store.refer(outside, name="weights.pth", owner="me").sha256
+    store.forget(digest, "me")
+    assert store.find(digest) is None
+    assert outside.read_bytes() == b"abc"
+
+
+def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=r"gone\.pth cannot be read"):
+        ContentStore(tmp_path / "s").refer(tmp_path / "gone.pth", name="gone.pth", owner="me")
+
+
+def test_a_restart_clears_cut_off_uploads(tmp_path: Path) -> None:
+    ContentStore(tmp_path)
+    (tmp_path / "incoming" / "rest").write_bytes(b"half")
+    ContentStore(tmp_path)
+    assert list((tmp_path / "incoming").iterdir()) == []

@@ -1,0 +1,135 @@
+"""The upload route: right token, right origin, right digest; everything else is refused and leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from inspector.web import uploads
+from inspector.web.store import ContentStore
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+
+    @property
+    def says(self) -> str:
+        return str(json.loads(self.body)["says"])
+
+
+class Client:
+    """Calls the routes as a server would, without a network."""
+
+    def __init__(self, app: Starlette) -> None:
+        self.app = app
+
+    def ask(self, method: str, path: str, data: bytes = b"", headers: dict[str, str] | None = None) -> Answer:
+        sent: list[dict[str, Any]] = []
+        parts = [data[i : i + 7] for i in range(0, len(data), 7)] or [b""]
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        given = {"host": "here.test"} | (headers or {})
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(k.lower().encode(), v.encode("utf-8")) for k, v in given.items()],
+            "scheme": "http",
+            "server": ("here.test", 80),
+            "root_path": "",
+        }
+        asyncio.run(self.app(scope, receive, send))
+        return Answer(sent[0]["status"], b"".join(m.get("body", b"") for m in sent[1:]))
+
+    def put(self, data: bytes, **headers: str) -> Answer:
+        usual = {"X-Inspector-Token": uploads.issue_token("me"), "X-File-Name": "a%20b.pth"}
+        return self.ask("PUT", uploads.UPLOAD_PATH, data, usual | headers)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ContentStore:
+    made = ContentStore(tmp_path, file_nbytes=1000)
+    monkeypatch.setattr(uploads, "the_store", lambda: made)
+    return made
+
+
+@pytest.fixture
+def client(store: ContentStore, monkeypatch: pytest.MonkeyPatch) -> Client:
+    monkeypatch.setattr(uploads, "_mounted", False)
+    return Client(Starlette(routes=uploads.routes()))
+
+
+ABC = hashlib.sha256(b"abc").hexdigest()
+
+
+def test_bytes_arrive_and_are_named_by_their_digest(client: Client, store: ContentStore) -> None:
+    data = bytes(range(200))
+    answer = client.put(data, Origin="http://here.test")
+    assert answer.status == 200
+    digest = hashlib.sha256(data).hexdigest()
+    assert json.loads(answer.body) == {"sha256": digest, "name": "a b.pth", "nbytes": 200}
+    path = store.get_path(digest)
+    assert path is not None and path.read_bytes() == data
+    assert store.name_of(digest, "me") == "a b.pth"
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://elsewhere.test", "null", "http://here.test.evil.test", "http://x@here.test"]
+)
+def test_another_origin_is_refused(client: Client, store: ContentStore, origin: str) -> None:
+    answer = client.put(b"abc", Origin=origin)
+    assert answer.status == 403
+    assert "another site" in answer.says
+    assert store.find(ABC) is None
+
+
+@pytest.mark.parametrize("token", ["", "me", "me.", "me." + "0" * 64, ".x", "\u00fcmlaut"])
+def test_without_a_token_of_this_server_nothing_is_kept(client: Client, store: ContentStore, token: str) -> None:
+    answer = client.put(b"abc", **{"X-Inspector-Token": token})
+    assert answer.status == 403
+    assert "older than the server" in answer.says
+    assert store.find(ABC) is None
+
+
+def test_a_token_belongs_to_one_owner() -> None:
+    token = uploads.issue_token("me")
+    assert uploads.owner_of(token) == "me"
+    assert uploads.owner_of("you" + token[2:]) is None
+
+
+@pytest.mark.parametrize("announced", [{}, {"Content-Length": "1001"}, {"Content-Length": "3"}])
+def test_a_file_over_the_limit_is_refused_in_a_sentence(
+    client: Client, store: ContentStore, announced: dict[str, str]
+) -> None:
+    answer = client.put(b"x" * 1001, **announced)
+    assert answer.status == 413
+    assert "larger than this server takes (1.00 kB)" in answer.says
+    assert [p for p in store.root.rglob("*") if p.is_file()] == []
+
+
+def test_only_put_is_served(client: Client) -> None:
+    assert client.ask("POST", uploads.UPLOAD_PATH, b"abc").status == 405
+
+
+def test_health_says_ok(client: Client) -> None:
+    assert json.loads(client.ask("GET", uploads.HEALTH_PATH).body) == {"status": "ok", "store": True}
+
+
+def test_mounting_is_known(client: Client) -> None:
+    assert uploads.is_mounted()

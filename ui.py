@@ -1,0 +1,36 @@
+"""The pages and the frame around them: navigation, the checkpoint in hand. The server itself is app.py."""
+
+import streamlit as st
+
+from inspector.web import components, guard, session, sidebar
+
+st.set_page_config(page_title="Model Inspector", page_icon=":material/troubleshoot:", layout="wide")
+
+PAGES = {
+    "Open": [
+        st.Page("pages/open.py", title="Open", icon=":material/upload_file:", url_path="open", default=True),
+    ],
+    "What is it": [
+        st.Page("pages/overview.py", title="Overview", icon=":material/summarize:", url_path="overview"),
+        st.Page("pages/contents.py", title="Contents", icon=":material/account_tree:", url_path="contents"),
+    ],
+    "Look inside": [
+        st.Page("pages/tensors.py", title="Tensors", icon=":material/dataset:", url_path="tensors"),
+        st.Page("pages/weights.py", title="Weights", icon=":material/bar_chart:", url_path="weights"),
+        st.Page("pages/architecture.py", title="Architecture", icon=":material/schema:", url_path="architecture"),
+    ],
+    "See it work": [
+        st.Page("pages/explain.py", title="Explain", icon=":material/visibility:", url_path="explain"),
+    ],
+    "Fix": [
+        st.Page("pages/repair.py", title="Repair", icon=":material/build:", url_path="repair"),
+    ],
+}
+
+page = st.navigation(PAGES, expanded=True)
+components.use_style()
+with guard.said():
+    session.follow_link()
+sidebar.draw()
+with guard.said():
+    page.run()
