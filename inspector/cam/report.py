@@ -17,7 +17,9 @@ class LayerProposal:
     path: dotted module name. kind: class name. shape: of its output without the batch dimension.
     layout: "NCHW" (channels first), "NHWC", or "NLC" (tokens). prefix_tokens: class and register tokens before the
     patches; 0 for maps.
-    grid: (height, width) of the map. rank: 1 for the suggested one. reason: why it stands where it does.
+    grid: (height, width) of the map. rank: 1 for the suggested one, 0 for a layer asked for by name that is not among
+    the proposals. reason: why it stands where it does. call: which call within one forward, for modules that are
+    called several times (a shared ReLU).
     """
 
     path: str
@@ -28,6 +30,7 @@ class LayerProposal:
     grid: tuple[int, int]
     rank: int
     reason: str
+    call: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

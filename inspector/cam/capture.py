@@ -1,0 +1,248 @@
+"""What a layer put out, and what the score thinks of it: one forward, one backward, nothing left behind.
+
+A context manager lends the model: evaluation mode, frozen parameters, forward hooks on the asked layers. Each hook
+makes its layer's output the start of the graph and hands a clone on, so that an in-place operation behind the layer
+cannot reach what was kept, no activation before the layer is saved, and no weight gradient is ever computed.
+
+`torch.autograd.grad` is taken with respect to the kept outputs only, hence `.grad` of the caller's parameters is
+never touched. Everything else that is borrowed is put back, also when the forward raises.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from inspector.errors import ExplainError, NoSuchLayer
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One call of one module: a shared module ("relu") is called several times in one forward.
+
+    path: dotted module name, "" for the model itself. call: counted from 0 within one forward.
+    """
+
+    path: str
+    call: int = 0
+
+
+Hook = Callable[[nn.Module, tuple[object, ...], object], object]
+
+
+class Capture:
+    """The lent model with what its last forward left at the asked places.
+
+    model: unwrapped. outputs: place -> (N, ...) tensor in the graph of the last forward, the model's own dtype.
+    """
+
+    def __init__(self, model: nn.Module, places: Sequence[Place]) -> None:
+        self.model = model
+        self.places = tuple(dict.fromkeys(places))
+        self.outputs: dict[Place, Tensor] = {}
+        self._calls: dict[str, int] = {}
+
+    def forward(self, batch: Tensor) -> Tensor:
+        """Run the model. batch: (N, C, H, W), moved to the model's device and dtype. Returns (N, classes) logits.
+
+        Raises ExplainError when the model gives nothing that looks like class scores, NoSuchLayer when an asked
+        place was never reached.
+        """
+        self.outputs = {}
+        self._calls = dict.fromkeys((place.path for place in self.places), 0)
+        answer = self.model(_like_the_model(batch, self.model))
+        for place in self.places:
+            if place not in self.outputs:
+                count = self._calls[place.path]
+                raise NoSuchLayer(
+                    f"Layer {place.path!r} was called {count} times in one forward pass, so it has no call number "
+                    f"{place.call}.",
+                    hint="Calls are counted from 0." if count else "Choose a layer that the forward pass reaches.",
+                )
+        return logits_of(answer)
+
+    def gradients(self, score: Tensor, *, keep_graph: bool = False) -> dict[Place, Tensor]:
+        """d score / d output at each place; zeros where the score does not depend on it. score: a scalar."""
+        starts = [self.outputs[place] for place in self.places]
+        if not starts or not score.requires_grad:
+            return {place: torch.zeros_like(start) for place, start in zip(self.places, starts, strict=True)}
+        found = torch.autograd.grad(score, starts, retain_graph=keep_graph, allow_unused=True)
+        return {
+            place: torch.zeros_like(start) if gradient is None else gradient
+            for place, start, gradient in zip(self.places, starts, found, strict=True)
+        }
+
+    def _hook(self, path: str) -> Hook:
+        def keep(_module: nn.Module, _args: tuple[object, ...], output: object) -> object:
+            place = Place(path, self._calls.get(path, 0))
+            self._calls[path] = place.call + 1
+            if place not in self.places:
+                return None
+            tensor = first_tensor(output)
+            if tensor is None or not tensor.is_floating_point():
+                return None
+            # The first clone is ours alone: a module that returns its input (nn.Identity, in-place ReLU) shares it
+            # with others, whose gradients and in-place writes are not this layer's.
+            start = tensor.clone() if tensor.requires_grad else tensor.detach().clone().requires_grad_()
+            self.outputs[place] = start
+            return replace_tensor(output, tensor, start.clone())
+
+        return keep
+
+
+@contextmanager
+def capture(model: nn.Module, places: Iterable[Place] = ()) -> Iterator[Capture]:
+    """Lend the model for explaining; grad mode is on inside, whatever the caller has switched off.
+
+    Raises NoSuchLayer for a path that the model does not have. Restored at the end, also after an exception:
+    training flag per module, requires_grad, hooks, buffers (also replaced ones), random state.
+    """
+    bare = unwrap(model)
+    lent = Capture(bare, tuple(places))
+    modules = dict(bare.named_modules(remove_duplicate=False))
+    with ExitStack() as stack:
+        stack.enter_context(_lock_of(bare))
+        stack.enter_context(borrowed(bare))
+        for path in dict.fromkeys(place.path for place in lent.places):
+            if path not in modules:
+                raise NoSuchLayer(f"The model has no layer {path!r}.")
+            handle = modules[path].register_forward_hook(lent._hook(path))
+            stack.callback(handle.remove)
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        try:
+            yield lent
+        finally:
+            lent.outputs = {}
+
+
+@contextmanager
+def borrowed(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and frozen parameters for a while; flags, buffers and random state come back as they were."""
+    modules = list(model.modules())
+    training = [module.training for module in modules]
+    parameters = list(model.parameters())
+    wanted = [parameter.requires_grad for parameter in parameters]
+    buffers = [(module, dict(module._buffers)) for module in modules if module._buffers]
+    copies = [
+        (tensor, tensor._version, tensor.clone())
+        for _, named in buffers
+        for tensor in named.values()
+        if tensor is not None and not tensor.is_inference()
+    ]
+    device = next((parameter.device for parameter in parameters), torch.device("cpu"))
+    cuda = [device.index or 0] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        try:
+            for module in modules:
+                # Not model.eval(): a class may override train() with side effects of its own.
+                module.training = False
+            for parameter in parameters:
+                parameter.requires_grad_(False)
+            yield
+        finally:
+            for module, flag in zip(modules, training, strict=True):
+                module.training = flag
+            for parameter, flag in zip(parameters, wanted, strict=True):
+                parameter.requires_grad_(flag)
+            for module, named in buffers:
+                module._buffers.clear()
+                module._buffers.update(named)
+            with torch.no_grad():
+                for tensor, version, copy in copies:
+                    if tensor._version != version:
+                        tensor.copy_(copy)
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside DataParallel, DistributedDataParallel and torch.compile wrappers."""
+    while True:
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            inner: object = model.module
+        else:
+            inner = getattr(model, "_orig_mod", None)
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
+
+
+def logits_of(answer: object) -> Tensor:
+    """The first tensor in a model's answer that looks like class scores, as (N, classes).
+
+    Takes a tensor, a tuple (GoogLeNet and Inception with auxiliary heads) or a mapping (`logits` first, as language
+    and vision libraries name it). (N,) becomes (N, 1), (N, K, 1, 1) becomes (N, K).
+    Raises ExplainError with the shapes that were found.
+    """
+    found = list(_tensors(answer))
+    for tensor in found:
+        if not tensor.is_floating_point():
+            continue
+        if tensor.dim() == 2:
+            return tensor
+        if tensor.dim() == 1:
+            return tensor[:, None]
+        if tensor.dim() > 2 and all(side == 1 for side in tensor.shape[2:]):
+            return tensor.flatten(1)
+    shapes = ", ".join("x".join(map(str, tensor.shape)) or "scalar" for tensor in found) or "no tensor"
+    raise ExplainError(
+        f"The model answers with {shapes}; class scores of shape (pictures, classes) are needed.",
+        hint="Heat maps of classes need a classifier.",
+    )
+
+
+def first_tensor(output: object) -> Tensor | None:
+    """The first tensor in a module's output, None when there is none."""
+    return next(_tensors(output), None)
+
+
+def replace_tensor(output: object, old: Tensor, new: Tensor) -> object:
+    """The same structure with `new` in the place of `old`; containers are copied, not written into."""
+    if output is old:
+        return new
+    if isinstance(output, Mapping):
+        changed = {key: replace_tensor(value, old, new) for key, value in output.items()}
+        # Model outputs of other libraries are mappings whose class takes the entries as keywords.
+        return changed if type(output) is dict else type(output)(**changed)
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        remake: Callable[..., object] = type(output)  # a named tuple takes its fields one by one
+        return remake(*(replace_tensor(value, old, new) for value in output))
+    if isinstance(output, tuple | list):
+        items = [replace_tensor(value, old, new) for value in output]
+        return items if isinstance(output, list) else tuple(items)
+    return output
+
+
+def _tensors(value: object) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        named = [value[key] for key in ("logits",) if key in value]
+        for item in (*named, *value.values()):
+            yield from _tensors(item)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _like_the_model(batch: Tensor, model: nn.Module) -> Tensor:
+    """The batch on the model's device in its dtype, cut off from the caller's graph."""
+    first = next((tensor for tensor in model.parameters() if tensor.is_floating_point()), None)
+    # clone: a tensor made under inference mode cannot take part in a graph.
+    batch = batch.detach().clone()
+    return batch if first is None else batch.to(device=first.device, dtype=first.dtype)
+
+
+_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
+
+
+def _lock_of(model: nn.Module) -> threading.RLock:
+    """One lock per model: a page's cached model is shared by its visitors, and flags and hooks are its state."""
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(model, threading.RLock())

@@ -1,0 +1,35 @@
+"""What the outputs are called, where the file or its digest says so."""
+
+from __future__ import annotations
+
+from inspector.architectures.types import Recognition
+from inspector.cam.stated import stated
+from inspector.checkpoint.types import Checkpoint
+
+_KEYS = ("class_names", "classes", "categories", "id2label", "idx_to_class")
+_MOST = 100_000
+
+
+def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
+    """Class names in output order, () where nobody states them.
+
+    From the file itself first (a list under "classes" or "class_names", or a mapping from index to name), then from
+    the official weights that it is by digest.
+    """
+    for key in _KEYS:
+        found = stated(checkpoint, key)
+        if isinstance(found, dict):
+            found = _ordered(found)
+        if isinstance(found, list | tuple) and 0 < len(found) <= _MOST and all(isinstance(n, str) for n in found):
+            return tuple(found)
+    if recognition is not None and recognition.official is not None:
+        return recognition.official.categories
+    return ()
+
+
+def _ordered(names: dict[object, object]) -> list[object] | None:
+    """{"0": "cat", "1": "dog"} -> ["cat", "dog"], None unless the indices are 0 to n - 1."""
+    by_index = {int(str(key)): name for key, name in names.items() if str(key).isdecimal()}
+    if len(by_index) != len(names) or sorted(by_index) != list(range(len(names))):
+        return None
+    return [by_index[index] for index in range(len(names))]

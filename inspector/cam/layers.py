@@ -1,0 +1,259 @@
+"""Which layer to look at: the ones that still know where, the one that knows most about what first.
+
+Found by tracing shapes (`trace.py`), not by names:
+- convolutional networks: the last map before the global pooling (Grad-CAM's own choice, Selvaraju 2017, section 3);
+- networks that keep channels last (Swin): the same, read as batch x height x width x channels;
+- vision transformers with a class token: what enters the last attention. Behind it only the class token reaches the
+  answer, so the gradient of every patch is exactly 0 there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torch import nn
+
+from inspector.cam.capture import unwrap
+from inspector.cam.report import LayerProposal
+from inspector.cam.trace import Trace, TracedCall, trace
+from inspector.errors import LayerNotSpatial, NoSuchLayer
+
+# Below this many cells a side a map cannot point at anything smaller than a quarter of the picture.
+COMFORTABLE_SIDE = 4
+MOST_PREFIX_TOKENS = 16
+MOST_PROPOSALS = 8
+
+Pair = tuple[TracedCall, LayerProposal]
+
+
+def propose_layers(model: nn.Module, input_shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
+    """Layers worth explaining, the suggested one first, at most eight.
+
+    input_shape: (C, H, W). Raises LayerNotSpatial when no layer keeps a map, ExplainError when the model does not
+    accept the input.
+    """
+    return _proposals(trace(model, input_shape))
+
+
+def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -> LayerProposal:
+    """The layer that somebody asked for by name; "relu:0" is the first call of a module that is called several times.
+
+    Without a number the last call is meant. rank is that of the proposals, 0 when it is none of them.
+    Raises NoSuchLayer with close matches, LayerNotSpatial with the shape that was found.
+    """
+    modules = dict(unwrap(model).named_modules(remove_duplicate=False))
+    name, call = _split_call(path, modules)
+    if name not in modules or not name:
+        near = difflib.get_close_matches(name, [known for known in modules if known], n=3, cutoff=0.5)
+        raise NoSuchLayer(
+            f"The model has no layer {path!r}.",
+            hint=f"Close: {', '.join(near)}." if near else "Choose one of the proposed layers.",
+        )
+    # A shared module has several names and is traced under its first.
+    first_name = next(known for known, module in modules.items() if module is modules[name])
+    seen = trace(model, input_shape)
+    calls = [traced for traced in seen.calls if traced.path == first_name]
+    if not calls:
+        raise LayerNotSpatial(
+            f"Layer {name!r} is not called by the forward pass, so it has no output to look at.",
+            hint="Choose the module around it.",
+        )
+    if call is not None and not 0 <= call < len(calls):
+        raise NoSuchLayer(f"Layer {name!r} is called {len(calls)} times; there is no call {call}.")
+    wanted = calls[-1 if call is None else call]
+    try:
+        proposals = _proposals(seen)
+    except LayerNotSpatial:
+        proposals = ()
+    for proposal in proposals:
+        if (proposal.path, proposal.call) == (wanted.path, wanted.call):
+            return proposal
+    for traced, layer in _spatial(seen, keep_single_cells=True):
+        if traced is wanted:
+            return layer
+    shape = "x".join(map(str, wanted.shape[1:])) or "a single number"
+    raise LayerNotSpatial(
+        f"Layer {name!r} puts out {shape} for each picture: no height and width.",
+        hint="Choose a layer before the pooling or flattening.",
+    )
+
+
+def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
+    spatial = list(_spatial(seen))
+    if not spatial:
+        shape = "x".join(map(str, seen.input_shape))
+        raise LayerNotSpatial(
+            f"No layer of this model puts out a map larger than one cell for an input of {shape}.",
+            hint="Try a larger picture; a network of fully connected layers has no map at all.",
+        )
+    tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
+    if len(tokens) and spatial[-1][1].layout == "NLC":
+        ranked = _rank_tokens(tokens, [call for call in seen.calls if call.attention])
+    else:
+        ranked = _rank_maps([pair for pair in spatial if pair[1].layout != "NLC"], seen.classes)
+    return tuple(
+        replace(layer, rank=rank, reason=reason)
+        for rank, (layer, reason) in enumerate(ranked[:MOST_PROPOSALS], start=1)
+    )
+
+
+def _rank_maps(spatial: list[Pair], classes: int | None) -> list[tuple[LayerProposal, str]]:
+    """The last map of each resolution; first the coarsest that is not too coarse."""
+    # A pooled map knows less about where than what went into it; a map with one channel per class is scores already.
+    pooled = {call.memory for call, _ in spatial if call.pooling}
+    useful = [
+        (call, layer)
+        for call, layer in spatial
+        if call.memory not in pooled and not (classes is not None and classes > 1 and _channels(layer) == classes)
+    ]
+    by_memory: dict[int, LayerProposal] = {}
+    for call, layer in useful or spatial:
+        known = by_memory.get(call.memory)
+        # Of modules that put out one and the same tensor the outermost is named ("layer4", not "layer4.1.relu");
+        # a rearranged view of it is not ("norm", not "permute").
+        if known is None or (known.shape == layer.shape and _depth(layer) <= _depth(known)):
+            by_memory.pop(call.memory, None)
+            by_memory[call.memory] = layer
+    by_grid: dict[tuple[int, int], list[LayerProposal]] = {}
+    for layer in by_memory.values():
+        same = by_grid.pop(layer.grid, [])
+        by_grid[layer.grid] = [*same, layer]
+    maps = [_end_of_stage(layers) for layers in reversed(by_grid.values())]  # latest in the forward pass first
+    chosen = next((layer for layer in maps if min(layer.grid) >= COMFORTABLE_SIDE), maps[0])
+    ranked = [(chosen, _why_chosen(chosen, maps[0]))]
+    for layer in maps:
+        if layer is not chosen:
+            finer = math.prod(layer.grid) > math.prod(chosen.grid)
+            says = "finer, but knows less about the class" if finer else "coarser"
+            ranked.append((layer, f"The last {_grid(layer)} map: {says}."))
+    return ranked
+
+
+def _end_of_stage(layers: list[LayerProposal]) -> LayerProposal:
+    """The last of these maps of one resolution, or the end of the block before it.
+
+    The very last is often the first convolution inside the next, striding block ("features.9.block.0"). Among the last
+    third the one that is nested least is what people call the end of the stage ("features.8").
+    """
+    late = layers[-math.ceil(len(layers) / 3) :]
+    return min(reversed(late), key=_depth)
+
+
+def _why_chosen(chosen: LayerProposal, last: LayerProposal) -> str:
+    order = "channels last" if chosen.layout == "NHWC" else "channels first"
+    if chosen is last:
+        return f"The last map before the answer, {_grid(chosen)}, {order}."
+    return (
+        f"The last map with at least {COMFORTABLE_SIDE} cells a side, {_grid(chosen)}, {order}; "
+        f"{last.path} behind it has only {_grid(last)}."
+    )
+
+
+def _rank_tokens(tokens: list[Pair], attentions: list[TracedCall]) -> list[tuple[LayerProposal, str]]:
+    """What enters each attention, the last first; without attention the token maps from the last on."""
+    entering: list[LayerProposal] = []
+    for attention in reversed(attentions):
+        # The innermost producer finishes first: "ln_1", not a container that returns the same tensor.
+        layer = next((layer for call, layer in tokens if call.memory in attention.inputs), None)
+        if layer is not None and layer not in entering:
+            entering.append(layer)
+    if not entering:
+        return [(layer, f"A token map, {_grid(layer)} patches.") for _, layer in reversed(tokens)]
+    first = entering[0]
+    counted = "the class token" if first.prefix_tokens == 1 else f"the {first.prefix_tokens} prefix tokens"
+    limit = f"; behind it only {counted} may reach the answer" if first.prefix_tokens else ""
+    ranked = [(first, f"Enters the last attention, {_grid(first)} patches{limit}.")]
+    return ranked + [
+        (layer, f"Enters an earlier attention, {_grid(layer)} patches: knows less about the class.")
+        for layer in entering[1:]
+    ]
+
+
+def _spatial(seen: Trace, *, keep_single_cells: bool = False) -> Iterator[Pair]:
+    """Calls whose output has a grid, in the order of the forward pass."""
+    grids: list[tuple[int, int]] = []
+    for call in seen.calls:
+        # Tables that do not depend on the picture (Swin's relative positions) have no batch dimension.
+        found = _layout(call.shape, seen.input_shape, grids) if call.shape[:1] == (seen.batch,) else None
+        if found is None:
+            continue
+        layout, prefix, grid = found
+        if layout != "NLC" and grid not in grids:
+            grids.append(grid)
+        if max(grid) > 1 or keep_single_cells:
+            yield (
+                call,
+                LayerProposal(
+                    path=call.path,
+                    call=call.call,
+                    kind=call.kind,
+                    shape=call.shape[1:],
+                    layout=layout,
+                    prefix_tokens=prefix,
+                    grid=grid,
+                    rank=0,
+                    reason="",
+                ),
+            )
+
+
+def _layout(
+    shape: tuple[int, ...], input_shape: tuple[int, int, int], grids: list[tuple[int, int]]
+) -> tuple[str, int, tuple[int, int]] | None:
+    """(layout, prefix tokens, grid) of an output of this shape, None when it has no grid.
+
+    grids: those of the maps seen so far; a transformer's patches come from one of them.
+    """
+    _, height, width = input_shape
+    if len(shape) == 4:
+        _, a, b, c = shape
+        if _is_scaled((b, c), (height, width)):
+            return "NCHW", 0, (b, c)
+        if _is_scaled((a, b), (height, width)):
+            return "NHWC", 0, (a, b)
+    if len(shape) == 3:
+        _, length, _ = shape
+        for grid in reversed(grids):
+            extra = length - grid[0] * grid[1]
+            if 0 <= extra <= MOST_PREFIX_TOKENS and grid != (1, 1):
+                return "NLC", extra, grid
+        for prefix in (0, 1, 2, 5):
+            for rows in range(2, length - prefix + 1):
+                columns, rest = divmod(length - prefix, rows)
+                if rest == 0 and columns > 1 and _is_scaled((rows, columns), (height, width)):
+                    return "NLC", prefix, (rows, columns)
+    return None
+
+
+def _is_scaled(grid: tuple[int, int], picture: tuple[int, int]) -> bool:
+    """Whether one stride of at least 1 explains both sides, give or take a cell for padding and rounding."""
+    strides = [(side / (cells + 1), side / max(cells - 1, 0.5)) for cells, side in zip(grid, picture, strict=True)]
+    lowest = max(low for low, _ in strides)
+    highest = min(high for _, high in strides)
+    return lowest <= highest and all(cells <= side + 2 for cells, side in zip(grid, picture, strict=True))
+
+
+def _split_call(path: str, modules: dict[str, nn.Module]) -> tuple[str, int | None]:
+    """ "relu:0" -> ("relu", 0), and names as other wrappers write them -> ours."""
+    name, colon, number = path.rpartition(":")
+    call = int(number) if colon and number.isdecimal() else None
+    name = path if call is None else name
+    for wrapper in ("module.", "_orig_mod."):
+        if name not in modules and name.startswith(wrapper):
+            name = name.removeprefix(wrapper)
+    return name, call
+
+
+def _depth(layer: LayerProposal) -> int:
+    return layer.path.count(".")
+
+
+def _channels(layer: LayerProposal) -> int:
+    return layer.shape[0] if layer.layout == "NCHW" else layer.shape[-1]
+
+
+def _grid(layer: LayerProposal) -> str:
+    return f"{layer.grid[0]}x{layer.grid[1]}"

@@ -1,0 +1,17 @@
+"""The ways to make a map from what a layer put out. Order: as they are offered, the suggested one first."""
+
+from __future__ import annotations
+
+from inspector.cam.method import Method
+from inspector.cam.methods import grad_cam
+from inspector.errors import UsageError
+
+METHODS: tuple[Method, ...] = (grad_cam.METHOD,)
+
+
+def method_named(name: str, methods: tuple[Method, ...] = METHODS) -> Method:
+    """The entry with this id. Raises UsageError naming the choices."""
+    for method in methods:
+        if method.id == name:
+            return method
+    raise UsageError(f"There is no method {name!r}.", hint=f"Methods: {', '.join(m.id for m in methods)}.")

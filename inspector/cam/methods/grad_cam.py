@@ -1,0 +1,29 @@
+"""Grad-CAM: which places of the layer's channels speak for the class, each channel weighted by its mean gradient.
+
+Source: Selvaraju and others, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based Localization",
+ICCV 2017 (arXiv 1610.02391), equations 1 and 2.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from inspector.cam.method import Method
+
+
+def grad_cam(activation: Tensor, gradient: Tensor) -> Tensor:
+    """sum_k w_k A_k with w_k the mean of the gradient over places; the ReLU of equation 2 is the engine's.
+
+    activation, gradient: (N, C, h, w). Returns (N, h, w), signed.
+    """
+    weights = gradient.mean(dim=(2, 3), keepdim=True)
+    return (weights * activation).sum(dim=1)
+
+
+METHOD = Method(
+    id="grad-cam",
+    title="Grad-CAM",
+    paper="Selvaraju 2017, arXiv 1610.02391",
+    says="Places whose channels raise the class score on average over the picture.",
+    arithmetic=grad_cam,
+)

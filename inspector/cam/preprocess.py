@@ -1,0 +1,236 @@
+"""From a picture to the model's input: which numbers, why these, and the steps themselves.
+
+The steps are those of torchvision's classification presets: resize (antialiased), centre crop, scale to 0..1,
+subtract the mean, divide by the standard deviation. Where nobody states the numbers a default is used and said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from inspector.architectures.types import ArchitectureSpec, Recognition
+from inspector.cam.picture import MOST_PIXELS, crop_box, scaled_size, seen_crop, upright
+from inspector.cam.report import Crop, Preprocessing
+from inspector.cam.stated import stated
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.errors import ExplainError
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+LARGEST_SIDE = 4096
+_RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+
+def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint | None) -> Preprocessing:
+    """What the file's pictures were prepared with, by the best evidence there is.
+
+    In this order: the file's own statement ("preprocessing" in its metadata); the transforms published with the
+    official weights that it is by digest; those of the architecture's published weights (assumed); a default by the
+    number of input channels (assumed).
+    """
+    facts = stated(checkpoint, "preprocessing")
+    trouble = ""
+    if isinstance(facts, Mapping):
+        try:
+            return _from_facts(facts)
+        except (ValueError, TypeError, KeyError) as error:
+            trouble = f"; the file's own statement cannot be used: {error}"
+    guess = _published(recognition, _state_of(recognition, checkpoint)) or _default(3)
+    channels = _input_channels(recognition, _state_of(recognition, checkpoint))
+    if channels != guess.channels:
+        default = _default(channels)
+        guess = replace(
+            guess, mean=default.mean, std=default.std, channels=channels, source=default.source, assumed=True
+        )
+    return replace(guess, source=guess.source + trouble)
+
+
+def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor, Crop]:
+    """The model's input (1, C, H, W) float32, and the rectangle of the upright picture that it shows.
+
+    Raises ExplainError when the model wants neither 1 nor 3 channels.
+    """
+    if preprocessing.channels not in (1, 3):
+        raise ExplainError(
+            f"This model takes {preprocessing.channels} channels; a picture gives 3, or 1 in grey.",
+            hint="Heat maps of such models need input from Python.",
+        )
+    shown = upright(picture)
+    crop = seen_crop(shown.size, preprocessing)
+    if preprocessing.channels == 1:
+        shown = shown.convert("L")
+    width, height = scaled_size(*shown.size, preprocessing.resize)
+    if width * height > MOST_PIXELS:
+        raise ExplainError(
+            f"The picture is too long and thin ({shown.width} x {shown.height} pixels): it would become "
+            f"{width} x {height}.",
+            hint="Cut out the part that matters.",
+        )
+    if (width, height) != shown.size:
+        shown = shown.resize((width, height), _RESAMPLING[preprocessing.interpolation])
+    # Beyond the edges Pillow fills with 0, as torchvision pads.
+    shown = shown.crop(crop_box(width, height, preprocessing.crop))
+    values = torch.from_numpy(np.array(shown, dtype=np.uint8)).reshape(shown.height, shown.width, -1)
+    scaled = values.permute(2, 0, 1).to(torch.float32).div(255.0)
+    mean = torch.tensor(preprocessing.mean, dtype=torch.float32)[:, None, None]
+    std = torch.tensor(preprocessing.std, dtype=torch.float32)[:, None, None]
+    return ((scaled - mean) / std)[None], crop
+
+
+def _from_facts(facts: Mapping[object, object]) -> Preprocessing:
+    """{"size": 64, "mean": [...], "std": [...]}, optionally with "resize", "crop" and "interpolation".
+
+    Raises ValueError in words for numbers that cannot be meant.
+    """
+    mean, std = _numbers(facts, "mean"), _numbers(facts, "std")
+    if len(mean) != len(std) or not mean:
+        raise ValueError(f"{len(mean)} means and {len(std)} standard deviations")
+    if min(std) <= 0:
+        raise ValueError("a standard deviation is not above 0")
+    resize = _size(facts.get("resize", facts.get("size")), "resize")
+    crop = _size(facts.get("crop", facts.get("size")), "crop")
+    interpolation = facts.get("interpolation", "bilinear")
+    if interpolation not in _RESAMPLING:
+        raise ValueError(f"unknown interpolation {interpolation!r}")
+    return Preprocessing(
+        resize=resize,
+        crop=(crop, crop) if isinstance(crop, int) else crop,
+        mean=mean,
+        std=std,
+        channels=len(mean),
+        interpolation=str(interpolation),
+        source="stated in the file",
+        assumed=False,
+    )
+
+
+def _numbers(facts: Mapping[object, object], key: str) -> tuple[float, ...]:
+    found = facts[key]
+    if isinstance(found, int | float):
+        found = [found]
+    if not isinstance(found, list | tuple):
+        raise ValueError(f"{key} is no list of numbers")
+    numbers = tuple(float(number) for number in found)
+    if not all(math.isfinite(number) for number in numbers):
+        raise ValueError(f"{key} is not finite")
+    return numbers
+
+
+def _size(found: object, key: str) -> int | tuple[int, int] | None:
+    if found is None:
+        return None
+    given = list(found) if isinstance(found, list | tuple) else [found]
+    sides = [side for side in given if isinstance(side, int) and 1 <= side <= LARGEST_SIDE]
+    if len(given) not in (1, 2) or len(sides) != len(given):
+        raise ValueError(f"{key} {found!r} is no size from 1 to {LARGEST_SIDE}")
+    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+
+
+def _published(recognition: Recognition | None, state: StateDict | None) -> Preprocessing | None:
+    """The transforms that torchvision publishes with weights of this architecture."""
+    if recognition is None:
+        return None
+    official = recognition.official
+    if official is not None:
+        return _of_weights(official.name, assumed=False)
+    best = recognition.best
+    if best is None or best.spec.library != "torchvision":
+        return None
+    name = _weights_name(best.spec, state)
+    return None if name is None else _of_weights(name, assumed=True)
+
+
+def _of_weights(name: str, *, assumed: bool) -> Preprocessing | None:
+    """name: "ResNet18_Weights.IMAGENET1K_V1"."""
+    from torchvision.models import get_weight
+    from torchvision.transforms._presets import ImageClassification
+
+    try:
+        steps = get_weight(name).transforms()
+    except (ValueError, AttributeError, KeyError):
+        return None
+    if not isinstance(steps, ImageClassification):
+        return None
+    (resize, *other) = steps.resize_size
+    (crop, *rest) = steps.crop_size
+    return Preprocessing(
+        resize=(resize, other[0]) if other else resize,
+        crop=(crop, rest[0] if rest else crop),
+        mean=tuple(steps.mean),
+        std=tuple(steps.std),
+        channels=len(steps.mean),
+        interpolation=str(steps.interpolation.value),
+        source=f"as published with {name}" if not assumed else f"assumed: as published with {name}",
+        assumed=assumed,
+    )
+
+
+def _weights_name(spec: ArchitectureSpec, state: StateDict | None) -> str | None:
+    """The first published weights of the builder whose picture size fits the file's position table."""
+    from torchvision.models import get_model_weights
+
+    try:
+        published = list(get_model_weights(spec.name))
+    except ValueError:
+        return None
+    names = [f"{type(weights).__name__}.{weights.name}" for weights in published]
+    patches = _patches_a_side(state)
+    for name in names:
+        found = _of_weights(name, assumed=True)
+        if found is not None and found.crop is not None and (patches is None or found.crop[0] == patches):
+            return name
+    return names[0] if names else None
+
+
+def _patches_a_side(state: StateDict | None) -> int | None:
+    """The side of the pictures in pixels that a vision transformer's position table was made for, None for others."""
+    shapes = {tensor.name: tensor.shape for tensor in state.tensors} if state is not None else {}
+    table = next((shape for name, shape in shapes.items() if name.endswith("encoder.pos_embedding")), None)
+    patch = next((shape for name, shape in shapes.items() if name.endswith("conv_proj.weight")), None)
+    if table is None or patch is None or len(table) != 3 or len(patch) != 4:
+        return None
+    return math.isqrt(max(table[1] - 1, 0)) * patch[2]
+
+
+def _state_of(recognition: Recognition | None, checkpoint: Checkpoint | None) -> StateDict | None:
+    if checkpoint is None:
+        return None
+    if recognition is not None:
+        for state in checkpoint.state_dicts:
+            if state.path == recognition.state_dict:
+                return state
+    return checkpoint.weights
+
+
+def _input_channels(recognition: Recognition | None, state: StateDict | None) -> int:
+    """By the recognised architecture, else by the file's first convolution without groups of its own, else 3."""
+    best = recognition.best if recognition is not None else None
+    if best is not None:
+        return best.spec.in_channels or 3
+    for tensor in state.tensors if state is not None else ():
+        if len(tensor.shape) == 4 and tensor.name.endswith("weight"):
+            return tensor.shape[1]
+    return 3
+
+
+def _default(channels: int) -> Preprocessing:
+    """What is assumed when nothing is known: ImageNet's for colour, -1..1 for everything else."""
+    colour = channels == 3
+    return Preprocessing(
+        resize=256,
+        crop=(224, 224),
+        mean=IMAGENET_MEAN if colour else (0.5,) * channels,
+        std=IMAGENET_STD if colour else (0.5,) * channels,
+        channels=channels,
+        interpolation="bilinear",
+        source="assumed: "
+        + ("ImageNet mean and deviation, 224 of 256 pixels" if colour else f"{channels} channels scaled to -1..1"),
+        assumed=True,
+    )

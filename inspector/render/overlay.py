@@ -1,0 +1,103 @@
+"""The heat over the picture that somebody brought, at its own size, where the model really looked."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from inspector.cam.picture import upright
+from inspector.cam.report import Crop, Explanation
+from inspector.errors import UsageError
+from inspector.render.colour_maps import coloured
+
+# Rows blended at a time, so that a 50-megapixel picture needs megabytes beside itself and not gigabytes.
+_ROWS = 256
+
+
+def overlay(
+    picture: Image.Image,
+    explanation: Explanation,
+    *,
+    colour_map: str = "viridis",
+    opacity: float = 0.5,
+    dim_outside: float = 0.0,
+) -> NDArray[np.uint8]:
+    """(H, W, 3) uint8 at the size of the upright picture.
+
+    Inside the crop every pixel is (1 - opacity) x picture + opacity x colour: no squaring, no brightening. Outside,
+    where the model saw nothing, the picture stays as it is, or is darkened by the share `dim_outside`.
+    Raises UsageError when the picture is not the explained one's size, or a share is not in 0..1.
+    """
+    for name, share in (("opacity", opacity), ("dim_outside", dim_outside)):
+        if not 0.0 <= share <= 1.0:
+            raise UsageError(f"{name} is {share}; a share from 0 to 1 is needed.")
+    ground = np.array(upright(picture), dtype=np.uint8)
+    crop = explanation.crop
+    if ground.shape[:2] != (crop.picture_height, crop.picture_width):
+        raise UsageError(
+            f"The picture has {ground.shape[1]} x {ground.shape[0]} pixels, the explained one "
+            f"{crop.picture_width} x {crop.picture_height}.",
+            hint="Give the picture that was explained.",
+        )
+    result: NDArray[np.uint8] = ground.copy()
+    if dim_outside:
+        result = np.rint(ground * np.float32(1.0 - dim_outside)).astype(np.uint8)
+    rows, columns = crop_pixels(crop)
+    if rows.stop <= rows.start or columns.stop <= columns.start:
+        return result
+    across = resample(explanation.heat, columns, crop.left, crop.width, axis=1)
+    for first in range(rows.start, rows.stop, _ROWS):
+        some = range(first, min(first + _ROWS, rows.stop))
+        heat = resample(across, some, crop.top, crop.height, axis=0)
+        colours = coloured(heat, colour_map).astype(np.float32)
+        place = np.s_[some.start : some.stop, columns.start : columns.stop]
+        blended = ground[place] * np.float32(1.0 - opacity) + colours * np.float32(opacity)
+        result[place] = np.rint(blended).astype(np.uint8)
+    return result
+
+
+def heat_picture(explanation: Explanation, *, colour_map: str = "viridis") -> NDArray[np.uint8]:
+    """(H, W, 3) uint8: the heat alone, at the model's input size."""
+    return coloured(explanation.heat, colour_map)
+
+
+def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
+    """The pixels (H, W, 3) as a PNG file without metadata, so that equal pixels make equal bytes."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def crop_pixels(crop: Crop) -> tuple[range, range]:
+    """(rows, columns) of the original picture whose pixel centres lie inside the crop."""
+    return (
+        _centres_inside(crop.top, crop.height, crop.picture_height),
+        _centres_inside(crop.left, crop.width, crop.picture_width),
+    )
+
+
+def resample(
+    heat: NDArray[np.float32], pixels: range, start: float, length: float, *, axis: int
+) -> NDArray[np.float32]:
+    """Heat along one axis at the centres of original pixels, linear between the model's pixels, edges held.
+
+    The model's n pixels along the axis cover the original's [start, start + length].
+    """
+    cells = heat.shape[axis]
+    places = (np.arange(pixels.start, pixels.stop) + 0.5 - start) * (cells / length) - 0.5
+    places = np.clip(places, 0, cells - 1)
+    below = np.floor(places).astype(np.intp)
+    above = np.minimum(below + 1, cells - 1)
+    share = (places - below).astype(np.float32)
+    share = share[:, None] if axis == 0 else share[None, :]
+    mixed: NDArray[np.float32] = np.take(heat, below, axis) * (1 - share) + np.take(heat, above, axis) * share
+    return mixed
+
+
+def _centres_inside(start: float, length: float, size: int) -> range:
+    first = int(np.ceil(start - 0.5))
+    behind = int(np.ceil(start + length - 0.5))
+    return range(max(first, 0), min(max(behind, 0), size))
