@@ -28,17 +28,20 @@ class ArchitectureSpec:
 
     library: "torchvision". name: the builder ("resnet18").
     num_classes, in_channels: None for the builder's own default.
+    options: the builder's other settings that change its names, shapes or arithmetic, sorted by name
+    (("aux_loss", True), ("image_size", 384)); see `build.OPTIONS`.
     """
 
     library: str
     name: str
     num_classes: int | None = None
     in_channels: int | None = None
+    options: tuple[tuple[str, bool | int | float], ...] = ()
 
     @property
     def label(self) -> str:
         """As it is written on the command line: "torchvision/resnet18?num_classes=4&in_channels=1"."""
-        pairs = (("num_classes", self.num_classes), ("in_channels", self.in_channels))
+        pairs = (("num_classes", self.num_classes), ("in_channels", self.in_channels), *self.options)
         query = "&".join(f"{key}={value}" for key, value in pairs if value is not None)
         return f"{self.library}/{self.name}" + (f"?{query}" if query else "")
 
@@ -78,7 +81,8 @@ class Candidate:
     matched: names of the file's tensors that fit (in the target's spelling). missing, extra: target names absent from
     the file, file names unknown to the target (after the wrapper was taken off). reshaped: (name, shape in the file,
     shape in the target).
-    wrapper: the prefix that had to be taken off to compare ("module."), "" when none.
+    wrapper: the prefix that had to be taken off to compare ("module."), "" when none; "…module." when the segment
+    sits in the middle of names.
     score: 0..1, |matched| / |union of names|; adapted tensors (other class count, other input channels) count as
     matched. exact: every target tensor is there with the right shape and nothing is left over, but for bookkeeping.
     says: the evidence in one sentence.

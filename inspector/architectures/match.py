@@ -1,0 +1,225 @@
+"""Comparing one state dict with one architecture: what fits, what follows other settings, what is left over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import isqrt
+
+from inspector.architectures.index import Entry, Shape, is_bookkeeping
+from inspector.architectures.types import ArchitectureSpec, Candidate
+from inspector.architectures.wrappers import View
+from inspector.units import counted, human_share
+
+# Below these a candidate is not named (see `is_worth_naming`).
+LEAST_MATCHED = 5
+LEAST_COVERAGE = 0.5
+LEAST_PRECISION = 0.9
+LEAST_COVERAGE_OF_PART = 0.05
+
+
+def infer_spec(entry: Entry, shapes: Mapping[str, Shape]) -> ArchitectureSpec:
+    """The entry's spec with the class count, input channels and picture size that the shapes show.
+
+    A setting equal to the builder's default stays None. Where heads disagree, the majority counts.
+    """
+    classes = _most_common(_classes_shown(entry, shapes), entry.num_classes)
+    channels = _most_common(_channels_shown(entry, shapes), 3 if entry.first else None)
+    size = _most_common(_sizes_shown(entry, shapes), entry.image_size)
+    options = dict(entry.options)
+    if size is not None and size != entry.image_size:
+        options["image_size"] = size
+    return ArchitectureSpec(
+        library="torchvision",
+        name=entry.name,
+        num_classes=None if classes == entry.num_classes else classes,
+        in_channels=None if channels == 3 else channels,
+        options=tuple(sorted(options.items())),
+    )
+
+
+def shapes_for(entry: Entry, spec: ArchitectureSpec) -> tuple[Shape, ...]:
+    """The shapes of an entry's tensors under a spec, parallel to `entry.tensors`."""
+    size = dict(spec.options).get("image_size")
+    return entry.at(
+        num_classes=spec.num_classes, in_channels=spec.in_channels, image_size=None if size is None else int(size)
+    )
+
+
+def compare(entry: Entry, view: View) -> Candidate:
+    """The evidence for and against one architecture; `twins` is left empty."""
+    spec = infer_spec(entry, view.shapes)
+    matched, missing, reshaped = [], [], []
+    for tensor, shape in zip(entry.tensors, shapes_for(entry, spec), strict=True):
+        own = view.shapes.get(tensor.name)
+        if own is None:
+            missing.append(tensor.name)
+        elif own == shape:
+            matched.append(tensor.name)
+        else:
+            reshaped.append((tensor.name, own, shape))
+    expected = {tensor.name for tensor in entry.tensors}
+    extra = (*(name for name in view.shapes if name not in expected), *view.outside)
+    fitting, of_target, left_over = (_weighty(matched), _weighty(expected), _weighty(extra))
+    candidate = Candidate(
+        spec=spec,
+        twins=(),
+        matched=tuple(matched),
+        missing=tuple(missing),
+        extra=extra,
+        reshaped=tuple(reshaped),
+        wrapper=view.wrapper,
+        score=fitting / max(1, of_target + left_over),
+        exact=fitting == of_target and not left_over and not reshaped,
+        says="",
+    )
+    return with_sentence(candidate)
+
+
+def coverage(candidate: Candidate) -> float:
+    """Share of the architecture's tensors that the file has, bookkeeping left out."""
+    fitting = _weighty(candidate.matched)
+    expected = fitting + _weighty(candidate.missing) + _weighty(name for name, _, _ in candidate.reshaped)
+    return fitting / max(1, expected)
+
+
+def precision(candidate: Candidate) -> float:
+    """Share of the file's tensors that belong to the architecture, bookkeeping left out."""
+    fitting = _weighty(candidate.matched)
+    present = fitting + _weighty(candidate.extra) + _weighty(name for name, _, _ in candidate.reshaped)
+    return fitting / max(1, present)
+
+
+def bookkeeping_off(candidate: Candidate) -> int:
+    """How many counters are missing or left over; tells variants apart that differ in nothing else."""
+    off = (*candidate.missing, *candidate.extra)
+    return len(off) - _weighty(off)
+
+
+def computing_twins(candidate: Candidate) -> tuple[str, ...]:
+    """Names of the twins that compute something else. A quantised builder that was not quantised yet does not."""
+    names = (label.partition("/")[2] for label in candidate.twins)
+    return tuple(name for name in names if name.removeprefix("quantized_") != candidate.spec.name)
+
+
+def is_worth_naming(candidate: Candidate) -> bool:
+    """At least half of the architecture is there, or nearly all of the file is a part of it.
+
+    The second case is a truncated or partial file. Two conditions keep small coincidences out: a linear probe is not
+    a resnet because its "fc.weight" has a resnet's shape.
+    """
+    if _weighty(candidate.matched) < LEAST_MATCHED:
+        return False
+    covered = coverage(candidate)
+    return covered >= LEAST_COVERAGE or (precision(candidate) >= LEAST_PRECISION and covered >= LEAST_COVERAGE_OF_PART)
+
+
+def is_near(candidate: Candidate) -> bool:
+    """Too little to name, enough to mention."""
+    return _weighty(candidate.matched) >= LEAST_MATCHED and coverage(candidate) >= 0.2
+
+
+def with_sentence(candidate: Candidate) -> Candidate:
+    """The same candidate with its evidence as one sentence (two with twins)."""
+    return replace(candidate, says=_sentence(candidate))
+
+
+def describe(spec: ArchitectureSpec) -> str:
+    """'torchvision's resnet18 with 10 classes and 1 input channel'."""
+    parts = []
+    if spec.num_classes is not None:
+        parts.append(counted(spec.num_classes, "class", "classes"))
+    if spec.in_channels is not None:
+        parts.append(counted(spec.in_channels, "input channel"))
+    options = dict(spec.options)
+    if "image_size" in options:
+        parts.append(f"pictures of {options['image_size']} pixels")
+    if options.get("aux_loss"):
+        parts.append("its auxiliary head")
+    if options.get("quantize"):
+        parts.append("quantised weights")
+    text = f"{spec.library}'s {spec.name}"
+    if parts:
+        text += " with " + (parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}")
+    if options.get("aux_logits") is False:
+        text += " without its auxiliary heads"
+    return text
+
+
+def _sentence(candidate: Candidate) -> str:
+    total = len(candidate.matched) + len(candidate.missing) + len(candidate.reshaped)
+    what = describe(candidate.spec)
+    where = f' under "{candidate.wrapper}"' if candidate.wrapper else ""
+    if candidate.exact and not candidate.missing:
+        fits = f"all {counted(total, 'tensor')} fit by name and shape"
+    elif candidate.exact:
+        counters = counted(len(candidate.missing), "batch counter")
+        fits = f"all {counted(len(candidate.matched), 'weight')} fit by name and shape, only {counters} are absent"
+    else:
+        fits = f"{len(candidate.matched):,} of its {counted(total, 'tensor')} fit by name and shape"
+        faults = [
+            (len(candidate.reshaped), "{} of another shape"),
+            (len(candidate.missing), "{} missing"),
+            (len(candidate.extra), "{} not known to it"),
+        ]
+        rest = ", ".join(text.format(f"{n:,}") for n, text in faults if n)
+        fits += f" ({rest})" if rest else ""
+    if candidate.exact:
+        start = f"This is {what}"
+    elif _weighty(candidate.extra) and coverage(candidate) >= 0.8:
+        start = f"This contains {what}"
+    elif not _weighty(candidate.extra) and not candidate.reshaped:
+        start = f"This is a part of {what}"
+    else:
+        start = f"This is near {what} ({human_share(candidate.score)} alike)"
+    text = f"{start}{where}: {fits}."
+    if twins := computing_twins(candidate):
+        text += f" The file cannot tell it from {' or '.join(twins)}: the names and shapes are the same."
+    return text
+
+
+def _weighty(names: Iterable[str]) -> int:
+    """How many of these names are not bookkeeping."""
+    return sum(not is_bookkeeping(name) for name in names)
+
+
+def _most_common(shown: Iterable[int], default: int | None) -> int | None:
+    votes = Counter(shown)
+    # The default wins ties: a pretrained trunk with one replaced head out of two says less than the builder does.
+    return max(votes, key=lambda value: (votes[value], value == default), default=default)
+
+
+def _only_differs_at(own: Shape, expected: Shape, dim: int) -> bool:
+    return len(own) == len(expected) and all(
+        i == dim or a == b for i, (a, b) in enumerate(zip(own, expected, strict=True))
+    )
+
+
+def _classes_shown(entry: Entry, shapes: Mapping[str, Shape]) -> Iterable[int]:
+    for i, dim, factor, offset in entry.heads:
+        tensor = entry.tensors[i]
+        own = shapes.get(tensor.name)
+        if own is not None and _only_differs_at(own, tensor.shape or (), dim):
+            classes, odd = divmod(own[dim] - offset, factor)
+            if classes > 0 and not odd:
+                yield classes
+
+
+def _channels_shown(entry: Entry, shapes: Mapping[str, Shape]) -> Iterable[int]:
+    for i in entry.first:
+        tensor = entry.tensors[i]
+        own = shapes.get(tensor.name)
+        if own is not None and _only_differs_at(own, tensor.shape or (), 1) and own[1] > 0:
+            yield own[1]
+
+
+def _sizes_shown(entry: Entry, shapes: Mapping[str, Shape]) -> Iterable[int]:
+    for i, dim, patch, extra in entry.positions:
+        tensor = entry.tensors[i]
+        own = shapes.get(tensor.name)
+        if own is not None and _only_differs_at(own, tensor.shape or (), dim):
+            patches = own[dim] - extra
+            side = isqrt(max(0, patches))
+            if side > 0 and side * side == patches:
+                yield side * patch

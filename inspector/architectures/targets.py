@@ -1,0 +1,206 @@
+"""What a repair should arrive at: a target from a spec, a candidate, another file, or a list of keys.
+
+torchvision/resnet18                     classes and input channels follow the file
+torchvision/resnet18?num_classes=1000    fixed
+file:other.safetensors                   the names and shapes of another file
+keys:list.txt                            one name per line, no shapes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from inspector.architectures.index import Entry, load_index
+from inspector.architectures.match import shapes_for
+from inspector.architectures.suggest import suggest
+from inspector.architectures.types import ArchitectureSpec, Candidate, Target, TargetKind, TargetTensor
+from inspector.checkpoint.types import Checkpoint
+from inspector.errors import ReadError, UnknownArchitecture, UsageError
+
+FORMS = "Write torchvision/NAME, file:PATH or keys:PATH."
+KEYS_NBYTES = 64 * 1024 * 1024
+# As in `build.OPTIONS`, which cannot be imported here because it needs torch; a test holds them equal.
+FLAGS = ("aux_logits", "aux_loss", "frozen_norm", "quantize", "transform_input")
+NUMBERS = ("image_size",)
+FRACTIONS = ("frozen_epsilon",)
+
+
+def target_of(spec: ArchitectureSpec) -> Target:
+    """The state dict that a spec's model has, from the index.
+
+    Raises UnknownArchitecture for a builder that the index does not have.
+    """
+    entry = find_entry(spec)
+    tensors = tuple(
+        replace(tensor, shape=shape) for tensor, shape in zip(entry.tensors, shapes_for(entry, spec), strict=True)
+    )
+    return Target(
+        label=spec.label,
+        kind=TargetKind.ARCHITECTURE,
+        tensors=tensors,
+        spec=spec,
+        heads=tuple(dict.fromkeys(entry.tensors[i].name for i, *_ in entry.heads)),
+        first_convolutions=tuple(entry.tensors[i].name for i in entry.first),
+    )
+
+
+def target_of_candidate(candidate: Candidate) -> Target:
+    """The target that a file was recognised as, with its class count and input channels."""
+    return target_of(candidate.spec)
+
+
+def target_of_checkpoint(checkpoint: Checkpoint, label: str) -> Target:
+    """The names and shapes of a file's weights.
+
+    Raises UsageError when the file holds no state dict.
+    """
+    state = checkpoint.weights
+    if state is None:
+        raise UsageError(f"{checkpoint.origin.name} holds no state dict that could be a target.")
+    return Target(
+        label=label,
+        kind=TargetKind.FILE,
+        tensors=tuple(
+            TargetTensor(
+                name=tensor.name,
+                shape=tensor.shape,
+                dtype=tensor.dtype,
+                is_buffer=None if tensor.is_parameter is None else not tensor.is_parameter,
+            )
+            for tensor in state.tensors
+        ),
+    )
+
+
+def parse_target(
+    text: str, *, candidate: Candidate | None = None, open_file: Callable[[str], Checkpoint] | None = None
+) -> Target:
+    """A target as a person writes it.
+
+    candidate: what the file was recognised as; its class count, input channels and variant are taken over when it is
+    the same builder (or a twin) and the text does not fix them. open_file: how `file:` targets are opened.
+    Raises UsageError for text that means nothing, UnknownArchitecture for an unknown builder.
+    """
+    text = text.strip()
+    if text.startswith("file:"):
+        if open_file is None:
+            raise UsageError("A file cannot be used as the target here.")
+        return target_of_checkpoint(open_file(text.removeprefix("file:")), text)
+    if text.startswith("keys:"):
+        return target_of_keys(read_keys(text.removeprefix("keys:")), text)
+    return target_of(follow(parse_spec(text), candidate))
+
+
+def parse_spec(text: str) -> ArchitectureSpec:
+    """'torchvision/resnet18?num_classes=10' as a spec; the library may be left out."""
+    path, _, query = text.partition("?")
+    library, slash, name = path.rpartition("/")
+    library = library if slash else "torchvision"
+    if not name:
+        raise UsageError(f'"{text}" names no target.', hint=FORMS)
+    if library != "torchvision":
+        raise UnknownArchitecture(f'No architectures of "{library}" are known, only torchvision\'s.', hint=FORMS)
+    spec = ArchitectureSpec(library=library, name=name)
+    find_entry(spec)
+    options: dict[str, bool | int | float] = {}
+    for pair in filter(None, query.split("&")):
+        key, _, value = pair.partition("=")
+        if key == "num_classes":
+            spec = replace(spec, num_classes=_positive(key, value))
+        elif key == "in_channels":
+            spec = replace(spec, in_channels=_positive(key, value))
+        elif key in NUMBERS:
+            options[key] = _positive(key, value)
+        elif key in FLAGS:
+            options[key] = _flag(key, value)
+        elif key in FRACTIONS:
+            options[key] = _fraction(key, value)
+        else:
+            known = ("num_classes", "in_channels", *NUMBERS, *FLAGS, *FRACTIONS)
+            raise UsageError(
+                f'A target has no setting "{key}".', hint=suggest(key, known) or f"Known: {', '.join(known)}."
+            )
+    return replace(spec, options=tuple(sorted(options.items())))
+
+
+def follow(spec: ArchitectureSpec, candidate: Candidate | None) -> ArchitectureSpec:
+    """The spec with what it leaves open taken from the file's own candidate, when that is the same architecture."""
+    if candidate is None:
+        return spec
+    same = (candidate.spec.name, *(twin.partition("/")[2] for twin in candidate.twins))
+    if spec.name not in same:
+        return spec
+    seen = candidate.spec
+    options = {**dict(seen.options), **dict(spec.options)} if spec.name == seen.name else dict(spec.options)
+    return replace(
+        spec,
+        num_classes=seen.num_classes if spec.num_classes is None else spec.num_classes,
+        in_channels=seen.in_channels if spec.in_channels is None else spec.in_channels,
+        options=tuple(sorted(options.items())),
+    )
+
+
+def find_entry(spec: ArchitectureSpec) -> Entry:
+    """The index entry of a spec. Raises UnknownArchitecture with the nearest names."""
+    index = load_index()
+    entry = index.of(spec)
+    if entry is None:
+        raise UnknownArchitecture(
+            f'torchvision has no architecture "{spec.name}".', hint=suggest(spec.name, index.builders)
+        )
+    return entry
+
+
+def target_of_keys(names: tuple[str, ...], label: str) -> Target:
+    """A target of names alone."""
+    return Target(
+        label=label, kind=TargetKind.KEYS, tensors=tuple(TargetTensor(name=name, shape=None) for name in names)
+    )
+
+
+def read_keys(path: str) -> tuple[str, ...]:
+    """Names from a text file, one per line; blank lines and lines that begin with # are skipped.
+
+    Raises ReadError when the file cannot be read as text, UsageError when it lists nothing or a name twice.
+    """
+    file = Path(path)
+    try:
+        if file.stat().st_size > KEYS_NBYTES:
+            raise ReadError(f"{file.name} is too long for a list of keys: {file.stat().st_size:,} bytes.")
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise ReadError(f"{file.name} is no text file, so it is no list of keys.") from error
+    names = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    if not names:
+        raise UsageError(f"{file.name} lists no keys.", hint="Write one key per line.")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise UsageError(f'{file.name} lists "{twice}" more than once.')
+    return names
+
+
+def _positive(key: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:12]) < 10_000_000:
+        raise UsageError(f'{key} must be a positive whole number, not "{text}".')
+    return int(text)
+
+
+def _flag(key: str, text: str) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in known:
+        raise UsageError(f'{key} is true or false, not "{text}".')
+    return known[text.lower()]
+
+
+def _fraction(key: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise UsageError(f'{key} must be a number from 0 to 1, not "{text}".')
+    return value

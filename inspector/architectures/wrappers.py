@@ -1,0 +1,136 @@
+"""Taking wrappers off names, so that the architecture inside can be compared.
+
+Training frameworks put a model inside another module, which adds a segment to every name: in front ("module.",
+"model.") or in the middle ("features.module.0.weight"). Three observations take them off, none from a list of whole
+prefixes: segments that wrapper classes of torch's own ecosystem add; a segment that is its parent's only child and
+occurs in no known architecture; and a prefix after which many names are known with their shapes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from inspector.architectures.index import Shape, is_bookkeeping
+
+# What these wrapper modules call the module they wrap: DataParallel and AveragedModel, torch.compile, FSDP,
+# activation checkpointing, Lightning Fabric, fairscale.
+WRAPPER_SEGMENTS = frozenset(
+    {
+        "module",
+        "_orig_mod",
+        "_fsdp_wrapped_module",
+        "_checkpoint_wrapped_module",
+        "_forward_module",
+        "_fpw_module",
+    }
+)
+MOST_PREFIXES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A state dict under one hypothesis about its wrappers.
+
+    shapes: name without wrappers -> shape, for the tensors under the prefix. outside: names of the others, as the
+    file has them. wrapper: what was taken off, for people: "module.", "…module." when it sits in the middle.
+    """
+
+    shapes: Mapping[str, Shape]
+    outside: tuple[str, ...]
+    wrapper: str
+
+
+def views(shapes: Mapping[str, Shape], known: Collection[tuple[str, Shape]], segments: Collection[str]) -> list[View]:
+    """The hypotheses worth comparing, the least intervention first.
+
+    shapes: name -> shape as the file has them. known: every (name, shape) of the index. segments: every segment of
+    its names, which are never dropped from the middle.
+    """
+    inner = contract(shapes, segments)
+    found = []
+    for prefix in _prefixes(shapes, inner, known):
+        inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
+        taken = Counter(_taken_off(name, short) for short, name in inside.items())
+        found.append(
+            View(
+                shapes={short: shapes[name] for short, name in inside.items()},
+                outside=tuple(name for name, own in inner.items() if not own.startswith(prefix)),
+                wrapper=max(taken, key=lambda text: (taken[text], text), default=""),
+            )
+        )
+    return found
+
+
+def contract(names: Iterable[str], segments: Collection[str]) -> dict[str, str]:
+    """name -> the name without wrapper segments; all unchanged where two names would become one."""
+    names = tuple(names)
+    plain = {name: ".".join(_without_wrappers(name, segments)) for name in names}
+    if len(set(plain.values())) < len(names):
+        plain = {name: name for name in names}
+    children: dict[str, set[str]] = {}
+    for own in plain.values():
+        if is_bookkeeping(own):
+            continue
+        parent = ""
+        for segment in own.split("."):
+            children.setdefault(parent, set()).add(segment)
+            parent = f"{parent}.{segment}" if parent else segment
+    contracted = {name: _without_only_children(own, children, segments) for name, own in plain.items()}
+    return contracted if len(set(contracted.values())) == len(names) else plain
+
+
+def _without_wrappers(name: str, segments: Collection[str]) -> list[str]:
+    *path, leaf = name.split(".")
+    return [s for s in path if s not in WRAPPER_SEGMENTS or s in segments] + [leaf]
+
+
+def _without_only_children(name: str, children: Mapping[str, set[str]], segments: Collection[str]) -> str:
+    *path, leaf = name.split(".")
+    kept = []
+    parent = ""
+    for segment in path:
+        alone = children.get(parent) == {segment}
+        if not alone or segment in segments:
+            kept.append(segment)
+        parent = f"{parent}.{segment}" if parent else segment
+    return ".".join([*kept, leaf])
+
+
+def _prefixes(
+    shapes: Mapping[str, Shape], inner: Mapping[str, str], known: Collection[tuple[str, Shape]]
+) -> tuple[str, ...]:
+    """ "" and the prefixes after which the most names are known with their shapes, most votes first."""
+    votes: Counter[str] = Counter()
+    for name, own in inner.items():
+        start = own.find(".") + 1
+        while start:
+            if (own[start:], shapes[name]) in known:
+                votes[own[:start]] += 1
+            start = own.find(".", start) + 1
+    best = votes.most_common(MOST_PREFIXES)
+    # A prefix that explains far fewer names than the best is a coincidence of short names ("0.weight").
+    return ("", *(prefix for prefix, count in best if count * 5 >= best[0][1]))
+
+
+def _taken_off(name: str, short: str) -> str:
+    """What was removed from a name, as one text."""
+    if name == short:
+        return ""
+    if name.endswith(f".{short}"):
+        return name[: len(name) - len(short)]
+    rest = short.split(".")
+    removed = []
+    leading = True
+    prefix = []
+    for segment in name.split("."):
+        if rest and segment == rest[0]:
+            rest.pop(0)
+            leading = False
+        elif leading:
+            prefix.append(segment)
+        else:
+            removed.append(segment)
+    front = "".join(f"{s}." for s in prefix)
+    return front + "…" + "".join(f"{s}." for s in removed)

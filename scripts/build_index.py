@@ -1,0 +1,286 @@
+"""Write the index of torchvision's architectures that `inspector.architectures` ships.
+
+    python -m scripts.build_index [--output FOLDER]
+
+Every builder is built on the meta device (quantised ones on the CPU), with two more class counts and another picture
+size where it takes them, so that the index knows which tensors follow which setting. Of the published weights only
+the facts in torchvision's enums are taken: nothing is downloaded. The output is the same, byte for byte, for the same
+torchvision.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchvision
+from torch import nn
+from torchvision.models import get_model_builder, get_model_weights
+from torchvision.models._api import WeightsEnum
+from torchvision.ops import FrozenBatchNorm2d
+
+from inspector.architectures.build import _MetaParameters, build_model, builder_names, first_convolutions, takes
+from inspector.architectures.types import ArchitectureSpec
+from inspector.errors import UsageError
+
+FOLDER = Path(__file__).resolve().parent.parent / "inspector" / "architectures" / "data"
+OTHER_CLASSES = (7, 12)
+OTHER_IMAGE_SIZE = 448  # a multiple of every patch size in use: 14, 16, 32
+
+Row = tuple[str, tuple[int, ...], str, bool]
+Options = tuple[tuple[str, bool | int | float], ...]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=FOLDER, help="folder for the two files")
+    folder: Path = parser.parse_args().output
+    torch.set_num_threads(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = builder_names()
+    write(folder / "torchvision-index.json.gz", index_of(names))
+    write(folder / "torchvision-weights.json.gz", weights_of(names))
+
+
+def write(path: Path, content: object) -> None:
+    """Compact JSON, compressed without a time stamp."""
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+    print(f"{path.name}: {path.stat().st_size:,} bytes from {len(text):,}")
+
+
+def version() -> str:
+    """torchvision's release without the local build suffix."""
+    return str(torchvision.__version__).partition("+")[0]
+
+
+class Table:
+    """Values numbered in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, value: Any) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def values(self) -> list[Any]:
+        return list(self._numbers)
+
+
+def index_of(names: tuple[str, ...]) -> dict[str, Any]:
+    """Everything `inspector.architectures.index` reads; see there for the fields."""
+    keys, shapes, tensors, layouts = Table(), Table(), Table(), Table()
+    entries = []
+    for name in names:
+        for options in variants(name):
+            facts = entry_of(name, options)
+            rows: list[Row] = facts.pop("rows")
+            layout = tuple(
+                tensors.number((keys.number(key), shapes.number(shape), dtype, int(is_buffer)))
+                for key, shape, dtype, is_buffer in rows
+            )
+            entries.append({"name": name, "options": dict(options), "layout": layouts.number(layout), **facts})
+    return {
+        "format": 1,
+        "torchvision": version(),
+        "keys": keys.values(),
+        "shapes": shapes.values(),
+        "tensors": tensors.values(),
+        "layouts": layouts.values(),
+        "entries": entries,
+    }
+
+
+def variants(name: str) -> tuple[Options, ...]:
+    """The settings under which this builder has other names: auxiliary heads, frozen norms, quantised modules."""
+    found: list[Options] = [()]
+    plain = name.removeprefix("quantized_")
+    if takes(name, "aux_loss"):
+        found.append((("aux_loss", True),))
+    if plain == name and takes(name, "aux_logits"):
+        found.append((("aux_logits", False),))
+    if plain != name:
+        found.append((("quantize", True),))
+    if frozen_epsilon(name) is not None:
+        found.append((("frozen_norm", True),))
+    return tuple(found)
+
+
+def entry_of(name: str, options: Options) -> dict[str, Any]:
+    """Names and shapes under the builder's defaults, and which of them follow which setting."""
+    quantised = dict(options).get("quantize") is True
+    spec = ArchitectureSpec(library="torchvision", name=name, options=options)
+    model = build(spec, quantised)
+    rows = rows_of(model)
+    position = {row[0]: i for i, row in enumerate(rows)}
+    facts: dict[str, Any] = {"rows": rows, "task": task_of(name)}
+    facts["first"] = [position[f"{path}.weight"] for path in first_convolutions(model) if f"{path}.weight" in position]
+    try:
+        others = [
+            rows_of(
+                build(ArchitectureSpec(library="torchvision", name=name, num_classes=n, options=options), quantised)
+            )
+            for n in OTHER_CLASSES
+        ]
+    except UsageError:
+        pass  # optical flow has no classes
+    else:
+        facts |= class_facts(name, rows, *others)
+    if takes(name, "image_size"):
+        facts |= size_facts(spec, model, rows)
+    return facts
+
+
+def build(spec: ArchitectureSpec, quantised: bool) -> nn.Module:
+    return build_model(spec, device="cpu" if quantised else "meta")
+
+
+def class_facts(name: str, rows: list[Row], low: list[Row], high: list[Row]) -> dict[str, Any]:
+    """Heads as (position, dimension, factor, offset): size = factor x classes + offset. Checked on the default."""
+    heads = []
+    counts = set()
+    for i, (row, a, b) in enumerate(zip(rows, low, high, strict=True)):
+        for dim, (size, size_a, size_b) in enumerate(zip(row[1], a[1], b[1], strict=True)):
+            if size_a == size_b:
+                continue
+            factor, rest = divmod(size_b - size_a, OTHER_CLASSES[1] - OTHER_CLASSES[0])
+            offset = size_a - factor * OTHER_CLASSES[0]
+            classes, odd = divmod(size - offset, factor)
+            if rest or odd:
+                raise SystemExit(f"{name}: {row[0]} does not follow the class count linearly")
+            heads.append((i, dim, factor, offset))
+            counts.add(classes)
+    if len(counts) > 1:
+        raise SystemExit(f"{name}: its heads disagree about the default class count: {counts}")
+    return {"num_classes": counts.pop(), "heads": heads} if counts else {}
+
+
+def size_facts(spec: ArchitectureSpec, model: nn.Module, rows: list[Row]) -> dict[str, Any]:
+    """Position embeddings as (position, dimension, patch, extra): size = (picture / patch)^2 + extra."""
+    other = ArchitectureSpec(library=spec.library, name=spec.name, options=(("image_size", OTHER_IMAGE_SIZE),))
+    patch = model.get_submodule("conv_proj").get_parameter("weight").shape[-1]
+    positions = []
+    for i, (row, changed) in enumerate(zip(rows, rows_of(build(other, False)), strict=True)):
+        for dim, (_, size) in enumerate(zip(row[1], changed[1], strict=True)):
+            if row[1][dim] != size:
+                positions.append((i, dim, patch, size - (OTHER_IMAGE_SIZE // patch) ** 2))
+    return {"image_size": int(model.image_size), "positions": positions}  # type: ignore[arg-type]
+
+
+def rows_of(model: nn.Module) -> list[Row]:
+    """(name, shape, dtype, is buffer) in the order of the state dict; what is no tensor is left out."""
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    return [
+        (key, tuple(value.shape), str(value.dtype).removeprefix("torch."), key not in parameters)
+        for key, value in model.state_dict().items()
+        if isinstance(value, torch.Tensor)
+    ]
+
+
+def task_of(name: str) -> str:
+    """Which subpackage of torchvision.models the builder is from."""
+    parts = get_model_builder(name).__module__.split(".")
+    return parts[2] if len(parts) > 3 else "classification"
+
+
+def weights_of(names: tuple[str, ...]) -> dict[str, Any]:
+    """Everything `inspector.architectures.official` and `facts` read; see there for the fields."""
+    categories = Table()
+    entries = []
+    for name in names:
+        for weights in get_model_weights(name):
+            meta = weights.meta
+            entries.append(
+                {
+                    "name": str(weights),
+                    "builder": name,
+                    "file": weights.url.rpartition("/")[2],
+                    "categories": categories.number(tuple(meta["categories"])) if meta.get("categories") else None,
+                    "options": official_options(name, weights),
+                    "transforms": transforms_of(weights),
+                    "min_size": list(meta["min_size"]) if "min_size" in meta else None,
+                    "default": weights is get_model_weights(name).DEFAULT,
+                }
+            )
+    return {"format": 1, "torchvision": version(), "categories": categories.values(), "weights": entries}
+
+
+def transforms_of(weights: WeightsEnum) -> dict[str, Any]:
+    """The published preprocessing: its class and whichever of these settings it has."""
+    preset = weights.transforms()
+    facts: dict[str, Any] = {"kind": type(preset).__name__}
+    for name in ("resize_size", "crop_size", "mean", "std"):
+        value = getattr(preset, name, None)
+        if value is not None:
+            facts[name] = list(value)
+    if hasattr(preset, "interpolation"):
+        facts["interpolation"] = preset.interpolation.value
+    if "num_frames" in weights.meta or hasattr(preset, "min_temporal_size"):
+        facts["frames"] = weights.meta.get("num_frames", weights.meta.get("min_temporal_size", 16))
+    return facts
+
+
+def official_options(name: str, weights: WeightsEnum) -> dict[str, bool | int | float]:
+    """What torchvision sets beyond its defaults when it builds a model for these weights."""
+    plain = build_model(ArchitectureSpec(library="torchvision", name=name), device="meta")
+    quantised = name.startswith("quantized_")
+    model = official_model(name, weights)
+    found: dict[str, bool | int | float] = {}
+    if any(key.startswith("aux_classifier") for key in dict(model.named_parameters())):
+        found["aux_loss"] = True
+    norms = [m for m in model.modules() if isinstance(m, FrozenBatchNorm2d)]
+    if norms:
+        found["frozen_norm"] = True
+        found["frozen_epsilon"] = norms[0].eps
+    if getattr(model, "image_size", None) != getattr(plain, "image_size", None):
+        found["image_size"] = int(model.image_size)  # type: ignore[arg-type]
+    if quantised:
+        found["quantize"] = True
+    if getattr(model, "transform_input", False):
+        found["transform_input"] = True
+    return dict(sorted(found.items()))
+
+
+def frozen_epsilon(name: str) -> float | None:
+    """The epsilon of the frozen norms in the trained model, None when it has none."""
+    weights = get_model_weights(name).DEFAULT
+    return official_options(name, weights).get("frozen_epsilon") if task_of(name) == "detection" else None
+
+
+def official_model(name: str, weights: WeightsEnum) -> nn.Module:
+    """As torchvision builds it for these weights, with the download and the load left out."""
+    builder: Callable[..., nn.Module] = get_model_builder(name)
+    quantised = name.startswith("quantized_")
+    with nothing_downloaded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if quantised:
+            return builder(weights=weights, quantize=True)
+        try:
+            with torch.device("meta"):
+                return builder(weights=weights)
+        except NotImplementedError:
+            with _MetaParameters():
+                return builder(weights=weights)
+
+
+@contextmanager
+def nothing_downloaded() -> Iterator[None]:
+    """Builders get an empty state dict from the enum and load nothing."""
+    get, load = WeightsEnum.get_state_dict, nn.Module.load_state_dict
+    WeightsEnum.get_state_dict = lambda self, *args, **kwargs: {}
+    nn.Module.load_state_dict = lambda self, *args, **kwargs: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        WeightsEnum.get_state_dict, nn.Module.load_state_dict = get, load  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    main()
