@@ -28,15 +28,15 @@ def open_picture(where: Path | bytes) -> Image.Image:
             picture = Image.open(io.BytesIO(where) if isinstance(where, bytes) else where)
             width, height = picture.size
             if width * height > MOST_PIXELS:
-                raise ExplainError(
-                    f"The picture has {width} x {height} pixels; at most {MOST_PIXELS // 1_000_000} million are read.",
-                    hint="Scale it down first.",
-                )
+                raise _too_large(f"{width} x {height}")
             picture.load()
     except UnidentifiedImageError as error:
         raise ExplainError("This is not a picture that can be read.", hint="Use PNG, JPEG, WebP or TIFF.") from error
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        raise ExplainError(f"The picture cannot be read: {error}.", hint="Save it again as PNG or JPEG.") from error
+    except Image.DecompressionBombError as error:
+        raise _too_large(f"more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,}") from error
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        says = f"The picture cannot be read: {str(error).rstrip('.')}."
+        raise ExplainError(says, hint="Save it again as PNG or JPEG.") from error
     return picture
 
 
@@ -94,6 +94,13 @@ def seen_crop(picture_size: tuple[int, int], preprocessing: Preprocessing) -> Cr
         height=(bottom - top) * down,
         picture_width=width,
         picture_height=height,
+    )
+
+
+def _too_large(size: str) -> ExplainError:
+    return ExplainError(
+        f"The picture has {size} pixels; at most {MOST_PIXELS // 1_000_000} million are read.",
+        hint="Scale it down first.",
     )
 
 

@@ -127,7 +127,7 @@ def _size(found: object, key: str) -> int | tuple[int, int] | None:
     if found is None:
         return None
     given = list(found) if isinstance(found, list | tuple) else [found]
-    sides = [side for side in given if isinstance(side, int) and 1 <= side <= LARGEST_SIDE]
+    sides = [side for side in given if type(side) is int and 1 <= side <= LARGEST_SIDE]
     if len(given) not in (1, 2) or len(sides) != len(given):
         raise ValueError(f"{key} {found!r} is no size from 1 to {LARGEST_SIDE}")
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
