@@ -49,7 +49,8 @@ def is_uncounted(operator: Any) -> bool:
     """
     if operator.namespace not in ("aten", "prims", "prim"):
         return True
-    return _short_name(operator).startswith(_UNCOUNTED)
+    name = _short_name(operator)
+    return name.startswith(_UNCOUNTED) and name not in _NORMS
 
 
 def name_of(operator: Any) -> str:
@@ -112,8 +113,9 @@ def _trilinear(
         shapes.append(shape)
     full: list[int] = [max(sizes) for sizes in zip(*shapes, strict=True)]
     # The axis that the first and second share is summed away before the third comes in.
-    shared = [n for n, a, b, c in zip(full, *shapes, strict=True) if a > 1 and b > 1 and c == 1]
-    return math.prod(full) + math.prod(full) // math.prod(shared)
+    shared: list[int] = [n for n, a, b, c in zip(full, *shapes, strict=True) if a > 1 and b > 1 and c == 1]
+    whole = math.prod(full)
+    return whole + whole // math.prod(shared)
 
 
 _OWN: dict[Any, Callable[..., int]] = {
@@ -164,6 +166,9 @@ _UNCOUNTED = (
     "_thnn_fused",
 )
 
+# Among torch's linear algebra, but two operations per element, as the norms of layers are.
+_NORMS = frozenset({"linalg_vector_norm"})
+
 _MOVEMENT = frozenset(
     {
         "_reshape_alias",
@@ -171,6 +176,7 @@ _MOVEMENT = frozenset(
         "_unsafe_view",
         "arange",
         "as_strided",
+        "as_strided_",
         "cat",
         "clone",
         "constant_pad_nd",

@@ -1,0 +1,48 @@
+"""The heat strip of a file: one row per weight tensor, one column per bin of its values.
+
+Each row is divided by its own root mean square. Layers differ in scale by orders of magnitude for good reasons (fan-in,
+normalisation after them), so that on a common scale most rows would be one bright line; in units of their own rms the
+rows show what differs in kind: normal, uniform (a hard edge at 1.73), heavy-tailed, pruned (a line at zero), constant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inspector.checkpoint.dtypes import find_dtype
+from inspector.weights.histogram import counts_between
+from inspector.weights.report import Fingerprint, TensorStatistics, WeightsReport
+
+# A normal distribution has 6 in 100,000 elements beyond 4 rms; they are counted in the outermost bins.
+REACH = 4.0
+SCALE = "each row in units of its own root mean square; values beyond 4 of them are in the outermost bins"
+
+
+def fingerprint(report: WeightsReport, *, bins: int = 64) -> Fingerprint:
+    """Rows: floating tensors with two or more dimensions and at least one finite element, in file order.
+
+    A tensor of zeros has no scale: all of it is in the bin that begins at zero (bins should be even). Shares are of all
+    elements, so a row adds up to less than 1 by its share of NaN and infinity.
+    """
+    edges = np.linspace(-REACH, REACH, bins + 1)
+    rows = [s for s in report.tensors if _is_weight(s)]
+    return Fingerprint(
+        names=tuple(s.name for s in rows),
+        edges=tuple(edges.tolist()),
+        shares=tuple(_shares(s, edges) for s in rows),
+        scale=SCALE,
+    )
+
+
+def _is_weight(statistics: TensorStatistics) -> bool:
+    dtype = find_dtype(statistics.dtype)
+    return len(statistics.shape) >= 2 and dtype is not None and dtype.floating and statistics.finite > 0
+
+
+def _shares(statistics: TensorStatistics, edges: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, ...]:
+    scale = statistics.rms if np.isfinite(statistics.rms) and statistics.rms > 0 else 1.0
+    reaching = edges.astype(np.float64) * scale
+    # Whatever lies beyond belongs to the outermost bins.
+    reaching[0] = min(reaching[0], statistics.minimum)
+    reaching[-1] = max(reaching[-1], statistics.maximum)
+    return tuple((counts_between(statistics, reaching) / statistics.numel).tolist())

@@ -1,0 +1,179 @@
+"""One pass over the bytes of every tensor of a state dict: what do its numbers look like?
+
+The bytes come in chunks of 1 MiB, so memory does not grow with the file. numpy only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.checkpoint.data import iter_chunks, to_float32, why_unreadable
+from inspector.checkpoint.dtypes import DTYPES, find_dtype
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+from inspector.errors import InspectorError
+from inspector.progress import Progress, silent
+from inspector.weights.accumulate import Numbers, accumulate_codes, accumulate_values
+from inspector.weights.report import TensorStatistics, WeightsReport
+
+CHUNK_NBYTES = 1 << 20
+_REPORT_EVERY_SECONDS = 0.1
+
+
+def measure_weights(
+    checkpoint: Checkpoint, state: StateDict | None = None, *, progress: Progress = silent
+) -> WeightsReport:
+    """Statistics of every tensor of a state dict (the file's weights when not given, else all tensors of the file).
+
+    progress counts bytes. A tensor that cannot be read as numbers is in `skipped` with the reason; the rest goes on.
+    Tensors that show the same elements of the same storage are read once. Raises only what progress raises.
+    """
+    began = time.perf_counter()
+    state = state or checkpoint.weights
+    tensors = state.tensors if state else checkpoint.tensors
+    measured: list[TensorStatistics] = []
+    skipped: list[tuple[str, str]] = []
+    known: dict[tuple[object, ...], TensorStatistics] = {}
+    meter = _Meter(progress, sum(t.nbytes for t in tensors))
+    for tensor in tensors:
+        meter.begin(tensor)
+        same = known.get(_place(tensor))
+        if same is not None:
+            measured.append(dataclasses.replace(same, name=tensor.name, path=tensor.path))
+            continue
+        why = _why_not(checkpoint, tensor)
+        if why:
+            skipped.append((tensor.name, why))
+            continue
+        try:
+            statistics = measure_tensor(checkpoint, tensor, meter=meter)
+        except InspectorError as error:
+            skipped.append((tensor.name, error.says))
+        except (OSError, ValueError, MemoryError) as error:
+            skipped.append((tensor.name, f"Its bytes could not be read: {error}"))
+        else:
+            measured.append(statistics)
+            known[_place(tensor)] = statistics
+    meter.end()
+    return WeightsReport(
+        state_dict=state.path if state else (),
+        tensors=tuple(measured),
+        skipped=tuple(skipped),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def measure_tensor(
+    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int = CHUNK_NBYTES, meter: _Meter | None = None
+) -> TensorStatistics:
+    """Statistics of one tensor. Raises ReadError when its bytes are not in the file."""
+    chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=chunk_nbytes)
+    if meter is not None:
+        chunks = meter.watching(chunks)
+    return describe(tensor, measure_chunks(chunks, tensor.dtype))
+
+
+def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str) -> Numbers:
+    """chunks: 1-D arrays in row-major order, in the raw type of `dtype` (uint16 bits for bfloat16)."""
+    values = code_values(dtype)
+    return accumulate_values(chunks) if values is None else accumulate_codes(chunks, values)
+
+
+def describe(tensor: TensorInfo, numbers: Numbers) -> TensorStatistics:
+    """The numbers under the tensor's own name."""
+    return TensorStatistics(
+        name=tensor.name,
+        path=tensor.path,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        numel=numbers.numel,
+        minimum=numbers.minimum,
+        maximum=numbers.maximum,
+        mean=numbers.mean,
+        std=numbers.std,
+        rms=numbers.rms,
+        nan=numbers.nan,
+        infinite=numbers.infinite,
+        zero=numbers.zero,
+        first_non_finite=numbers.first_non_finite,
+        table=numbers.table,
+    )
+
+
+@cache
+def code_values(dtype: str) -> NDArray[np.float64] | None:
+    """The value of each bit pattern of a type with 8 or 16 bits: (256,) or (65536,). None for wider types."""
+    kind = DTYPES[dtype]
+    if kind.itemsize > 2:
+        return None
+    if dtype == "bool":
+        # torch writes 0 and 1; any other byte still means true.
+        return np.minimum(np.arange(256, dtype=np.float64), 1.0)
+    codes = np.arange(1 << (8 * kind.itemsize), dtype=np.uint8 if kind.itemsize == 1 else np.uint16)
+    if kind.native:
+        native: NDArray[np.float64] = codes.view(kind.raw).astype(np.float64)
+        return native
+    with np.errstate(invalid="ignore"):  # Signalling NaNs become quiet ones.
+        return to_float32(codes, dtype).astype(np.float64)
+
+
+def _why_not(checkpoint: Checkpoint, tensor: TensorInfo) -> str:
+    """Why the tensor has no numbers to measure, "" when it has."""
+    dtype = find_dtype(tensor.dtype)
+    if dtype is None:
+        return f"Its element type {tensor.dtype} is unknown."
+    reason = why_unreadable(tensor)
+    if reason:
+        return f"It cannot be read as numbers: {reason}."
+    if tensor.dtype.startswith("complex"):
+        return f"Its {tensor.dtype} numbers have no order, so no minimum, maximum or histogram."
+    if not dtype.native and (not dtype.floating or tensor.dtype.endswith("_x2")):
+        return f"Its {tensor.dtype} elements are packed or quantised codes, not numbers in themselves."
+    storage = checkpoint.storages.get(tensor.storage_id or "")
+    if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
+        return "The file declares it but holds no data for it."
+    return ""
+
+
+def _place(tensor: TensorInfo) -> tuple[object, ...]:
+    """What has to be equal for two names to show the very same elements."""
+    if tensor.storage_id is None:
+        return ("", tensor.path, tensor.name)
+    return (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride, tensor.dtype)
+
+
+class _Meter:
+    """Bytes done so far, told to `progress` before each tensor and at least every tenth of a second."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._total = progress, total
+        self._begun = self._within = 0
+        self._size = 0
+        self._note = ""
+        self._told = 0.0
+
+    def begin(self, tensor: TensorInfo) -> None:
+        self._begun += self._size
+        self._size, self._within, self._note = tensor.nbytes, 0, tensor.name
+        self._tell()
+
+    def watching(self, chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        for chunk in chunks:
+            yield chunk
+            self._within += chunk.nbytes
+            if time.monotonic() - self._told > _REPORT_EVERY_SECONDS:
+                self._tell()
+
+    def end(self) -> None:
+        self._begun, self._within, self._note = self._total, 0, "done"
+        self._tell()
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        self._progress(min(self._begun + self._within, self._total), self._total, self._note)
