@@ -222,8 +222,8 @@ def transforms_of(weights: WeightsEnum) -> dict[str, Any]:
             facts[name] = list(value)
     if hasattr(preset, "interpolation"):
         facts["interpolation"] = preset.interpolation.value
-    if "num_frames" in weights.meta or hasattr(preset, "min_temporal_size"):
-        facts["frames"] = weights.meta.get("num_frames", weights.meta.get("min_temporal_size", 16))
+    if "min_temporal_size" in weights.meta:
+        facts["frames"] = weights.meta["min_temporal_size"]
     return facts
 
 
@@ -245,7 +245,11 @@ def official_options(name: str, weights: WeightsEnum) -> dict[str, bool | int | 
         found["quantize"] = True
     if getattr(model, "transform_input", False):
         found["transform_input"] = True
-    return dict(sorted(found.items()))
+    options = tuple(sorted(found.items()))
+    own = build_model(ArchitectureSpec(library="torchvision", name=name, options=options), device="meta")
+    if not quantised and rows_of(own) != rows_of(model):
+        raise SystemExit(f"{weights}: a model built with {dict(options)} has other names or shapes than the published")
+    return dict(options)
 
 
 def frozen_epsilon(name: str) -> float | None:
@@ -258,16 +262,18 @@ def official_model(name: str, weights: WeightsEnum) -> nn.Module:
     """As torchvision builds it for these weights, with the download and the load left out."""
     builder: Callable[..., nn.Module] = get_model_builder(name)
     quantised = name.startswith("quantized_")
+    # The published files hold the auxiliary heads, which the builders cut off after the load unless asked for.
+    keep: dict[str, Any] = {"aux_logits": True} if takes(name, "aux_logits") and not quantised else {}
     with nothing_downloaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if quantised:
             return builder(weights=weights, quantize=True)
         try:
             with torch.device("meta"):
-                return builder(weights=weights)
+                return builder(weights=weights, **keep)
         except NotImplementedError:
             with _MetaParameters():
-                return builder(weights=weights)
+                return builder(weights=weights, **keep)
 
 
 @contextmanager

@@ -74,6 +74,12 @@ def target_of_checkpoint(checkpoint: Checkpoint, label: str) -> Target:
     )
 
 
+def is_architecture(text: str) -> bool:
+    """Whether this is meant as an architecture and not as a file: "torchvision/..." or a bare builder's name."""
+    path = text.strip().partition("?")[0]
+    return path.startswith("torchvision/") or path in load_index().builders
+
+
 def parse_target(
     text: str, *, candidate: Candidate | None = None, open_file: Callable[[str], Checkpoint] | None = None
 ) -> Target:
@@ -147,9 +153,10 @@ def find_entry(spec: ArchitectureSpec) -> Entry:
     index = load_index()
     entry = index.of(spec)
     if entry is None:
-        raise UnknownArchitecture(
-            f'torchvision has no architecture "{spec.name}".', hint=suggest(spec.name, index.builders)
-        )
+        hint = suggest(spec.name, index.builders)
+        if not hint and "." in spec.name:
+            hint = f"A file as the target is written file:{spec.name}."
+        raise UnknownArchitecture(f'torchvision has no architecture "{spec.name}".', hint=hint)
     return entry
 
 

@@ -1,0 +1,144 @@
+"""What is published about an architecture besides its names and shapes: input size, preprocessing, class names.
+
+From torchvision's weights enums, shipped as data, without importing torch. For a spec that is no official file these
+are assumptions, which callers have to say: a checkpoint does not hold them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector.architectures.index import load_index
+from inspector.architectures.official import Published, published_files
+from inspector.architectures.types import ArchitectureSpec, OfficialFile
+
+# Detectors resize by themselves; these are the sizes they resize to (torchvision's `min_size` or `size` arguments).
+_DETECTOR_SIDE = {
+    "ssd300_vgg16": 300,
+    "ssdlite320_mobilenet_v3_large": 320,
+    "fasterrcnn_mobilenet_v3_large_320_fpn": 320,
+}
+_DETECTOR_DEFAULT = 800
+_FLOW_SIZE = (520, 960)  # height and width in torchvision's optical flow presets' own measurements
+_USUAL = 224
+_CLIP = 16  # frames; the clip length of torchvision's video training recipes, swin3d's and s3d's are longer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformFacts:
+    """The published preprocessing of one weights file.
+
+    resize: the shorter side, or (height, width), in pixels; None where nothing is resized. crop: (height, width) of
+    the centre crop, None where nothing is cropped. mean, std: per channel after scaling to 0..1; () where the model
+    normalises by itself. interpolation: "bilinear", "bicubic", "" where nothing is resized.
+    kind: torchvision's preset ("ImageClassification"). source: the enum ("ResNet18_Weights.IMAGENET1K_V1").
+    """
+
+    kind: str
+    resize: int | tuple[int, int] | None
+    crop: tuple[int, int] | None
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    interpolation: str
+    source: str
+
+
+def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
+    """(channels, height, width) at which this architecture is usually run: its published crop.
+
+    A picture size in the spec comes first (`image_size`, which ViTs accept no other than); a spec without one means
+    the builder's own. Architectures that nobody published a size for get 224 x 224.
+    """
+    channels = spec.in_channels or 3
+    entry = load_index().of(spec)
+    size = dict(spec.options).get("image_size", entry.image_size if entry else None)
+    if size is not None:
+        return channels, int(size), int(size)
+    task = entry.task if entry else ""
+    if task == "detection":
+        side = _DETECTOR_SIDE.get(spec.name, _DETECTOR_DEFAULT)
+        return channels, side, side
+    if task == "optical_flow":
+        return channels, *_FLOW_SIZE
+    facts = transforms(spec)
+    if facts is None:
+        return channels, _USUAL, _USUAL
+    if facts.crop is not None:
+        return channels, *facts.crop
+    if isinstance(facts.resize, tuple):
+        return channels, *facts.resize
+    side = facts.resize or _USUAL
+    return channels, side, side
+
+
+def smallest_input(spec: ArchitectureSpec) -> tuple[int, int] | None:
+    """(height, width) below which the architecture does not run, as published; None where nobody says."""
+    published = _published_for(spec)
+    return published.min_size if published else None
+
+
+def default_frames(spec: ArchitectureSpec) -> int | None:
+    """Frames per clip for video architectures (at least 16), None for those that see single pictures."""
+    entry = load_index().of(spec)
+    if entry is None or entry.task != "video":
+        return None
+    published = _published_for(spec)
+    return max(_CLIP, int(published.transforms.get("frames", 0)) if published else 0)
+
+
+def transforms(of: ArchitectureSpec | OfficialFile) -> TransformFacts | None:
+    """The preprocessing published with an official file, or with a spec's own architecture; None where there is none.
+
+    For a spec it is that of the published weights that need the same settings, the builder's default first.
+    """
+    published = _published(of)
+    if published is None:
+        return None
+    facts = published.transforms
+    resize = tuple(int(n) for n in facts.get("resize_size", ()))
+    crop = tuple(int(n) for n in facts.get("crop_size", ()))
+    return TransformFacts(
+        kind=facts["kind"],
+        resize=None if not resize else resize[0] if len(resize) == 1 else (resize[0], resize[1]),
+        crop=(crop[0], crop[-1]) if crop else None,
+        mean=tuple(facts.get("mean", ())),
+        std=tuple(facts.get("std", ())),
+        interpolation=facts.get("interpolation", ""),
+        source=published.name,
+    )
+
+
+def categories(of: ArchitectureSpec | OfficialFile) -> tuple[str, ...]:
+    """Class names in output order: of an official file, or those usual for a spec with the default class count.
+
+    () where nothing is published, and for a spec with another class count than the published one.
+    """
+    if isinstance(of, OfficialFile):
+        return of.categories
+    published = _published_for(of)
+    if published is None:
+        return ()
+    entry = load_index().of(of)
+    classes = of.num_classes or (entry.num_classes if entry else None)
+    return published.categories if classes in (None, len(published.categories)) else ()
+
+
+def _published(of: ArchitectureSpec | OfficialFile) -> Published | None:
+    if isinstance(of, OfficialFile):
+        return next((p for p in published_files() if p.name == of.name), None)
+    return _published_for(of)
+
+
+def _published_for(spec: ArchitectureSpec) -> Published | None:
+    """The published weights that fit a spec best: the same picture size and quantisation, then DEFAULT."""
+    mine = [p for p in published_files() if p.spec.library == spec.library and p.spec.name == spec.name]
+    if not mine:
+        return None
+    options = dict(spec.options)
+
+    def fitness(published: Published) -> tuple[bool, bool, bool]:
+        theirs = dict(published.spec.options)
+        same_size = theirs.get("image_size") == options.get("image_size")
+        return same_size, bool(published.categories), published.is_default
+
+    return max(mine, key=fitness)
