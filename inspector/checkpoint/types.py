@@ -36,6 +36,7 @@ class Storage:
     deflated_nbytes: compressed length when the bytes at `offset` are a raw deflate stream, else None.
     device: where it was when saved ("cpu", "cuda:1"), None where the format does not tell.
     big_endian: byte order of its elements.
+    inline: the bytes themselves, for numpy arrays that a pickle writes as escaped text; None for all others.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Storage:
     deflated_nbytes: int | None = None
     device: str | None = None
     big_endian: bool = False
+    inline: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,10 @@
-"""One file per format; never executes, reads headers only."""
+"""One file per format; never executes, reads headers only.
+
+`open_checkpoint` is the one way in. Content decides the format, never the name.
+"""
+
+from __future__ import annotations
+
+from inspector.readers.opening import READERS, detect_format, open_checkpoint, open_source
+
+__all__ = ["READERS", "detect_format", "open_checkpoint", "open_source"]

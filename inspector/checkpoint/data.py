@@ -1,0 +1,217 @@
+"""The numbers of a tensor, read from the file when asked for: whole, as an array, or in chunks.
+
+Nothing is kept. A contiguous tensor is streamed; a strided view reads the span of its storage that it touches; a
+deflated storage is inflated up to what it declares. Byte order is always made little-endian.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.floats import float8_table
+from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
+from inspector.errors import CorruptFile, LimitExceeded, ReadError
+from inspector.units import human_bytes
+
+_MOST_EXPANDED = 16
+_EXPANDED_NBYTES = 1 << 30
+
+
+def read_bytes(checkpoint: Checkpoint, tensor: TensorInfo) -> bytes:
+    """The elements in row-major order, little-endian; numel x itemsize bytes.
+
+    Raises ReadError when the file has no bytes for it (meta, sparse, packed quantised), CorruptFile when they are cut
+    off, LimitExceeded when an expanded view would be far larger than its storage.
+    """
+    return read_array(checkpoint, tensor).tobytes()
+
+
+def read_array(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic]:
+    """An array of the tensor's shape; bfloat16, float8 and quantised types as their raw bits (see `DType.raw`)."""
+    view = _view(checkpoint, tensor)
+    return np.ascontiguousarray(view).reshape(tensor.shape)
+
+
+def iter_chunks(
+    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int = 1 << 20
+) -> Iterator[NDArray[np.generic]]:
+    """One-dimensional raw arrays in row-major order, about chunk_nbytes each; nothing for an empty tensor."""
+    storage = _storage(checkpoint, tensor)
+    itemsize = DTYPES[tensor.dtype].itemsize
+    step = max(1, chunk_nbytes // itemsize)
+    if is_contiguous(tensor) and storage.deflated_nbytes is None and storage.inline is None:
+        _check_span(checkpoint, tensor, storage)
+        start = (storage.offset or 0) + tensor.offset * itemsize
+        for at in range(0, tensor.numel, step):
+            n = min(step, tensor.numel - at)
+            yield _typed(checkpoint.source.read(start + at * itemsize, n * itemsize), tensor, storage)
+        return
+    view = _view(checkpoint, tensor)
+    flat = view.reshape(-1) if view.flags.c_contiguous else view.flat
+    for at in range(0, tensor.numel, step):
+        yield np.asarray(flat[at : at + step])
+
+
+def read_storage(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) -> bytes:
+    """nbytes of a storage from byte start, in the file's byte order, inflated where it is deflated."""
+    if storage.inline is not None:
+        return storage.inline[start : start + nbytes]
+    if storage.offset is None:
+        raise ReadError(f"Storage {storage.id} of {checkpoint.origin.name} has no bytes in the file.")
+    if start + nbytes > storage.present_nbytes:
+        raise CorruptFile(
+            f"Storage {storage.id} of {checkpoint.origin.name} should hold {storage.nbytes:,} bytes, "
+            f"but the file has only {storage.present_nbytes:,} of them.",
+            hint="The file is cut short: download or copy it again.",
+        )
+    if storage.deflated_nbytes is None:
+        return checkpoint.source.read(storage.offset + start, nbytes)
+    return _inflate(checkpoint, storage, start, nbytes)
+
+
+def _inflate(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) -> bytes:
+    inflater = zlib.decompressobj(-15)
+    skip, left = start, nbytes
+    at, end = storage.offset or 0, (storage.offset or 0) + (storage.deflated_nbytes or 0)
+    made: list[bytes] = []
+    try:
+        while left > 0 and not inflater.eof:
+            packed = inflater.unconsumed_tail
+            if not packed:
+                packed = checkpoint.source.read(at, min(1 << 20, end - at))
+                at += len(packed)
+                if not packed:
+                    break
+            part = inflater.decompress(packed, min(skip + left, 1 << 22))
+            kept = part[skip:]
+            skip -= min(skip, len(part))
+            left -= len(kept)
+            made.append(kept)
+    except zlib.error as error:
+        raise CorruptFile(f"Storage {storage.id} of {checkpoint.origin.name} cannot be inflated: {error}.") from error
+    if left > 0:
+        raise CorruptFile(f"Storage {storage.id} of {checkpoint.origin.name} inflates to {left:,} bytes too few.")
+    return b"".join(made)
+
+
+def is_contiguous(tensor: TensorInfo) -> bool:
+    """Whether the elements lie in row-major order without gaps; sizes of 0 and 1 do not care for their stride."""
+    if tensor.stride is None or tensor.numel == 0:
+        return tensor.layout == "strided"
+    expected = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride), strict=True):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def span_of(tensor: TensorInfo) -> tuple[int, int]:
+    """First and one past the last element of the storage that the tensor touches."""
+    if tensor.numel == 0:
+        return tensor.offset, tensor.offset
+    if tensor.stride is None:
+        return tensor.offset, tensor.offset + tensor.numel
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True))
+    return tensor.offset, tensor.offset + last + 1
+
+
+def why_unreadable(tensor: TensorInfo) -> str:
+    """Why a tensor has no readable elements, "" when it has."""
+    if tensor.layout != "strided":
+        return f"it is stored as {tensor.layout.replace('_', ' ')}"
+    if tensor.dtype in ("quint4x2", "quint2x4"):
+        return "its elements are packed several to a byte"
+    if tensor.storage_id is None:
+        return tensor.note or "the file has no data for it"
+    return ""
+
+
+def _storage(checkpoint: Checkpoint, tensor: TensorInfo) -> Storage:
+    reason = why_unreadable(tensor)
+    if reason:
+        raise ReadError(f"{tensor.name} cannot be read as numbers: {reason}.")
+    storage = checkpoint.storages.get(tensor.storage_id or "")
+    if storage is None:
+        raise CorruptFile(f"{tensor.name} needs storage {tensor.storage_id}, which {checkpoint.origin.name} lacks.")
+    return storage
+
+
+def _check_span(checkpoint: Checkpoint, tensor: TensorInfo, storage: Storage) -> tuple[int, int]:
+    itemsize = DTYPES[tensor.dtype].itemsize
+    first, end = span_of(tensor)
+    if end * itemsize > storage.nbytes:
+        raise CorruptFile(
+            f"{tensor.name} needs {end * itemsize:,} bytes of storage {storage.id}, which has {storage.nbytes:,}."
+        )
+    if end * itemsize > storage.present_nbytes and tensor.numel:
+        raise CorruptFile(
+            f"{tensor.name} ends at byte {end * itemsize:,} of storage {storage.id}, but the file has only "
+            f"{storage.present_nbytes:,} of its {storage.nbytes:,} bytes.",
+            hint="The file is cut short: download or copy it again.",
+        )
+    return first, end
+
+
+def _view(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic]:
+    storage = _storage(checkpoint, tensor)
+    if not tensor.numel:
+        return np.empty(tensor.shape, dtype=DTYPES[tensor.dtype].raw)
+    first, end = _check_span(checkpoint, tensor, storage)
+    itemsize = DTYPES[tensor.dtype].itemsize
+    if tensor.nbytes > max(_EXPANDED_NBYTES, _MOST_EXPANDED * storage.nbytes):
+        raise LimitExceeded(
+            f"{tensor.name} repeats {human_bytes((end - first) * itemsize)} of its storage "
+            f"as {human_bytes(tensor.nbytes)}.",
+            hint="An expanded view this large is not written out.",
+        )
+    raw = read_storage(checkpoint, storage, first * itemsize, (end - first) * itemsize)
+    flat = _typed(raw, tensor, storage)
+    if tensor.stride is None or is_contiguous(tensor):
+        return flat.reshape(tensor.shape)
+    strides = tuple(s * itemsize for s in tensor.stride)
+    return as_strided(flat, shape=tensor.shape, strides=strides, writeable=False)
+
+
+def _typed(raw: bytes, tensor: TensorInfo, storage: Storage) -> NDArray[np.generic]:
+    dtype = np.dtype(DTYPES[tensor.dtype].raw)
+    if not storage.big_endian:
+        return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype, copy=False)
+    if tensor.dtype == "complex32":  # Two half floats, each swapped on its own.
+        return np.frombuffer(raw, dtype=">u2").astype("<u2").view(dtype)
+    return np.frombuffer(raw, dtype=dtype.newbyteorder(">")).astype(dtype)
+
+
+def to_float32(raw: NDArray[np.generic], dtype_name: str) -> NDArray[np.float32]:
+    """Raw elements, any shape, as float32 values.
+
+    Exact for float16, bfloat16 and the 8-bit floats; float64 and integers round to nearest; complex numbers give
+    their magnitude; quantised types their integer codes. Raises ReadError for types that have no one number per
+    element (bits, packed 4-bit floats).
+    """
+    dtype = DTYPES[dtype_name]
+    if dtype_name == "bfloat16":
+        return (raw.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if dtype_name.startswith("float8"):
+        return float8_table(dtype_name)[raw.astype(np.uint8)]
+    if dtype_name == "complex32":
+        halves = np.ascontiguousarray(raw).view(np.float16).reshape(*raw.shape, 2).astype(np.float32)
+        return np.hypot(halves[..., 0], halves[..., 1])
+    if dtype_name.startswith("complex"):
+        magnitude: NDArray[np.float32] = np.abs(raw).astype(np.float32)
+        return magnitude
+    if dtype_name in ("qint8", "qint32"):
+        return raw.view(np.int8 if dtype_name == "qint8" else np.int32).astype(np.float32)
+    if dtype.native or dtype_name == "quint8":
+        with np.errstate(
+            over="ignore"
+        ):  # A float64 beyond float32's range becomes infinite, which is what it is there.
+            return raw.astype(np.float32)
+    raise ReadError(f"Elements of type {dtype_name} are no single numbers.")

@@ -1,0 +1,29 @@
+"""Which file this is, by its sha256."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.types import Checkpoint
+from inspector.progress import Progress, silent
+
+_CHUNK_NBYTES = 4 << 20
+
+
+def sha256_of(source: ByteSource, progress: Progress = silent) -> str:
+    """Hex digest of all bytes; progress in bytes, before each 4 MiB."""
+    digest = hashlib.sha256()
+    for at in range(0, source.size, _CHUNK_NBYTES):
+        progress(at, source.size, "sha256")
+        digest.update(source.read(at, min(_CHUNK_NBYTES, source.size - at)))
+    return digest.hexdigest()
+
+
+def with_digest(checkpoint: Checkpoint, progress: Progress = silent) -> Checkpoint:
+    """The same checkpoint with `origin.sha256` filled in; itself when it is already."""
+    if checkpoint.origin.sha256 is not None:
+        return checkpoint
+    digest = sha256_of(checkpoint.source, progress)
+    return replace(checkpoint, origin=replace(checkpoint.origin, sha256=digest))

@@ -1,0 +1,146 @@
+"""Which sets of named tensors a file holds, what each is for, and why we think so.
+
+A reader hands over every mapping that has tensors directly under text keys (`NamedTensors`) and where optimizers lie;
+here they become `StateDict`s with a role, the likeliest weights first. Decided from position and keys alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from inspector.checkpoint.tree import module_tree
+from inspector.checkpoint.types import ModuleNode, StateDict, StateRole, TensorInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTensors:
+    """One mapping with tensors under text keys, or one pickled module, as a reader finds it.
+
+    path: keys from the root. kind: type of the container. others: keys whose values are no tensors.
+    modules: the module tree of a pickled module, None when only names are known.
+    """
+
+    path: tuple[str, ...]
+    kind: str
+    tensors: tuple[TensorInfo, ...]
+    others: tuple[str, ...] = ()
+    versions: tuple[tuple[str, int], ...] = ()
+    ordered: bool = True
+    is_module: bool = False
+    modules: ModuleNode | None = None
+
+
+_OPTIMIZER = re.compile(r"optim|scheduler|scaler|grad_scaler|momentum_buffer|adam|sgd", re.IGNORECASE)
+_EMA = re.compile(
+    r"(^|[_.\-/])(ema|averaged?|avg|swa|shadow|teacher|polyak)([_.\-/]|$)|model_?ema|ema_?model", re.IGNORECASE
+)
+_ASIDE = re.compile(r"(^|_)(rng|random|loss|criterion|history|stats|metrics?|buffer|queue)(_|$)", re.IGNORECASE)
+_WEIGHTS = re.compile(
+    r"^(state_?dict|(.*_)?model(_state)?(_?dict)?|(.*_)?state_dict|net(work)?s?|weights?|params?|module|backbone|encoder|decoder"
+    r"|classifier|generator|discriminator|netg|netd|g|d|best_model|student)$",
+    re.IGNORECASE,
+)
+_PARAMETER_NAME = re.compile(
+    r"(^|[._])(weight|bias|running_mean|running_var|num_batches_tracked|gamma|beta|kernel|scale)$"
+)
+
+
+def find_state_dicts(
+    groups: Sequence[NamedTensors],
+    *,
+    optimizers: Sequence[tuple[str, ...]] = (),
+    tensors: Sequence[TensorInfo] = (),
+) -> tuple[StateDict, ...]:
+    """Every state dict among the groups, the likeliest weights first.
+
+    optimizers: paths of mappings with "state" and "param_groups"; all tensors below one become one state dict of that
+    role, named by their path inside it. tensors: every tensor of the file, in order, for those.
+    """
+    below = _optimizer_states(optimizers, tensors)
+    claimed = {state.path for state in below}
+    states = [
+        _state_dict(group)
+        for group in groups
+        if group.tensors and not any(group.path[: len(path)] == path for path in claimed)
+    ]
+    indexed = list(enumerate([*states, *below]))
+    indexed.sort(key=lambda item: (*_rank(item[1]), item[0]))
+    return tuple(state for _, state in indexed)
+
+
+def _optimizer_states(optimizers: Sequence[tuple[str, ...]], tensors: Sequence[TensorInfo]) -> list[StateDict]:
+    outer = {path for path in optimizers if not any(path[:n] in set(optimizers) for n in range(len(path)))}
+    members: dict[tuple[str, ...], list[TensorInfo]] = {path: [] for path in sorted(outer, key=list(optimizers).index)}
+    lengths = sorted({len(path) for path in outer})
+    for tensor in tensors:
+        for n in lengths:
+            if tensor.path[:n] in members:
+                members[tensor.path[:n]].append(replace(tensor, name=".".join(tensor.path[n:])))
+                break
+    return [
+        StateDict(
+            path=path,
+            role=StateRole.OPTIMIZER,
+            why='it has "state" and "param_groups", as optimizers save them',
+            kind="optimizer state",
+            tensors=tuple(found),
+            modules=module_tree(found),
+        )
+        for path, found in members.items()
+        if found
+    ]
+
+
+def _state_dict(group: NamedTensors) -> StateDict:
+    role, why = _role(group)
+    return StateDict(
+        path=group.path,
+        role=role,
+        why=why,
+        kind=group.kind,
+        tensors=group.tensors,
+        modules=group.modules if group.modules is not None else module_tree(group.tensors),
+        others=group.others,
+        ordered=group.ordered,
+        is_module=group.is_module,
+        versions=group.versions,
+    )
+
+
+def _role(group: NamedTensors) -> tuple[StateRole, str]:
+    for key in group.path:
+        if _OPTIMIZER.search(key):
+            return StateRole.OPTIMIZER, f'it lies under "{key}"'
+    for key in group.path:
+        if _EMA.search(key):
+            return StateRole.EMA, f'"{key}" names averaged weights'
+    named = sum(1 for t in group.tensors if _PARAMETER_NAME.search(t.name))
+    total = len(group.tensors)
+    if group.is_module:
+        return StateRole.WEIGHTS, f"it is a pickled module ({group.kind})"
+    last = group.path[-1] if group.path else ""
+    aside = next((key for key in group.path if _ASIDE.search(key)), None)
+    if aside is not None and not named:
+        return StateRole.OTHER, f'"{aside}" names something beside the model'
+    if named * 2 >= total:
+        return StateRole.WEIGHTS, f"{named} of {total} names end like parameters (.weight, .bias, .running_mean)"
+    if _WEIGHTS.match(last) and total > 1:
+        return StateRole.WEIGHTS, f'"{last}" names weights'
+    if not group.path and total > len(group.others):
+        return StateRole.WEIGHTS, f"the file itself maps {total} names to tensors"
+    return StateRole.OTHER, f"{total} named tensors whose names do not tell what they are for"
+
+
+_ROLE_ORDER = {StateRole.WEIGHTS: 0, StateRole.EMA: 1, StateRole.OTHER: 2, StateRole.OPTIMIZER: 3}
+
+
+def _rank(state: StateDict) -> tuple[int, int, int]:
+    """Role first; then what is named as weights; then the larger one."""
+    last = state.path[-1] if state.path else "state_dict"
+    return (
+        _ROLE_ORDER[state.role],
+        0 if _WEIGHTS.match(last) or state.is_module else 1,
+        -sum(t.nbytes for t in state.tensors),
+    )

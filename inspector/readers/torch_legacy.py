@@ -1,0 +1,191 @@
+"""torch.save before 1.6: five pickles in a row, then the storages. Source: torch/serialization.py, `_legacy_load`."""
+
+from __future__ import annotations
+
+from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.types import Checkpoint, Storage
+from inspector.errors import CorruptFile
+from inspector.findings import Finding, Severity
+from inspector.limits import Limits
+from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.entry import Reader
+from inspector.readers.unpickle.stand_ins import Mapping
+from inspector.units import counted, human_bytes
+
+MAGIC = 0x1950A86A20F9469CFC6C
+_MAGIC_BYTES = MAGIC.to_bytes(10, "little")
+
+
+def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
+    at = head.find(_MAGIC_BYTES, 0, 32)
+    return "torch's magic number of the years before 1.6" if head[:1] == b"\x80" and at >= 0 else ""
+
+
+def _read(source: ByteSource, limits: Limits) -> Checkpoint:
+    at = 0
+    heads: list[Unpickled] = []
+    for what in ("magic number", "protocol version", "system information"):
+        pickle = unpickle(source, at, source.size, limits)
+        if pickle.outcome.broken:
+            raise CorruptFile(
+                f"{source.name} is a legacy torch.save file that breaks off in its {what}: {pickle.outcome.broken}.",
+                hint="Download or copy it again.",
+            )
+        heads.append(pickle)
+        at = pickle.outcome.end
+    info = heads[2].outcome.value
+    big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
+    main = unpickle(source, at, source.size, limits)
+    storages: dict[str, Storage] = {}
+    findings: list[Finding] = []
+    also = [h.outcome for h in heads]
+    if not main.outcome.broken:
+        keys = unpickle(source, main.outcome.end, source.size, limits)
+        also.append(keys.outcome)
+        listed = (
+            [str(k) for k in keys.outcome.value if type(k) in (str, int)]
+            if isinstance(keys.outcome.value, list)
+            else []
+        )
+        at = keys.outcome.end
+        if keys.outcome.broken:
+            listed, at = [], source.size
+        storages, findings = _storages(source, at, listed, main, big_endian)
+    for key, ref in main.storages.items():
+        if key not in storages:
+            size = ref.numel * (DTYPES[ref.dtype].itemsize if ref.dtype else 1)
+            storages[key] = Storage(id=key, nbytes=size, present_nbytes=0, offset=None, device=ref.location or None)
+    version = heads[1].outcome.value
+    return checkpoint_from_pickle(
+        main,
+        source=source,
+        limits=limits,
+        format_id=READER.id,
+        format_says=READER.says,
+        storages=storages,
+        findings=findings,
+        skipped=[f"The source text of {len(main.sources):,} module classes in the file was not read."]
+        if main.sources
+        else (),
+        metadata=() if version == 1001 else (("legacy protocol", str(version)[:40]),),
+        also=also,
+    )
+
+
+def _storages(
+    source: ByteSource, at: int, keys: list[str], main: Unpickled, big_endian: bool
+) -> tuple[dict[str, Storage], list[Finding]]:
+    """Walk the storages behind the pickles: per key an 8-byte element count, then the elements."""
+    storages: dict[str, Storage] = {}
+    needed = 0
+    lacking: list[str] = []
+    unknown: list[str] = []
+    wrong: list[str] = []
+    for key in keys:
+        ref = main.storages.get(key)
+        if ref is None:
+            unknown.append(key)
+            # Its width is unknown, so nothing behind it can be placed.
+            break
+        itemsize = DTYPES[ref.dtype].itemsize if ref.dtype else 1
+        declared = ref.numel * itemsize
+        if at + 8 <= source.size:
+            raw = source.read(at, 8)
+            count = int.from_bytes(raw, "big" if big_endian else "little", signed=True)
+            if count < 0 or count != ref.numel:
+                wrong.append(f"storage {key[:40]} has {count:,} elements, the pickle declares {ref.numel:,}")
+                if count < 0:
+                    break
+            held = count * itemsize
+        else:
+            held = declared
+        present = max(0, min(held, source.size - at - 8))
+        if present < min(held, declared):
+            lacking.append(key)
+        storages[key] = Storage(
+            id=key,
+            nbytes=declared,
+            present_nbytes=min(present, declared),
+            offset=at + 8,
+            device=ref.location or None,
+            big_endian=big_endian,
+        )
+        at += 8 + held
+        needed = at
+    return storages, _findings(source, needed, lacking, unknown, wrong, main, storages)
+
+
+def _findings(
+    source: ByteSource,
+    needed: int,
+    lacking: list[str],
+    unknown: list[str],
+    wrong: list[str],
+    main: Unpickled,
+    storages: dict[str, Storage],
+) -> list[Finding]:
+    found: list[Finding] = []
+    if needed > source.size:
+        found.append(
+            Finding(
+                id="cut-short",
+                severity=Severity.ERROR,
+                says=f"{source.name} is cut short: {human_bytes(needed - source.size)} of {human_bytes(needed)} are "
+                f"missing, which touches {counted(len(lacking), 'storage')}.",
+                evidence=(("missing_nbytes", needed - source.size), ("storages", len(lacking))),
+                remedy="Download or copy it again.",
+            )
+        )
+    unplaced = [key for key in main.storages if key not in storages]
+    if unplaced and needed <= source.size:
+        found.append(
+            Finding(
+                id="storage-missing",
+                severity=Severity.ERROR,
+                says=f"{counted(len(unplaced), 'storage')} named by the pickle are not in the list of storages.",
+                subjects=tuple(unplaced[:20]),
+                evidence=(("storages", len(unplaced)),),
+                remedy="Those tensors have no numbers; get the file again from its source.",
+            )
+        )
+    if wrong:
+        found.append(
+            Finding(
+                id="storage-size",
+                severity=Severity.ERROR,
+                says=f"{counted(len(wrong), 'storage')} do not have the size that the pickle declares: {wrong[0]}.",
+                evidence=(("storages", len(wrong)),),
+                remedy="Get the file again from its source.",
+            )
+        )
+    if unknown:
+        found.append(
+            Finding(
+                id="unused-storage",
+                severity=Severity.WARNING,
+                says=f"Storage {unknown[0][:40]} belongs to no tensor, so what follows it could not be placed.",
+                subjects=tuple(unknown[:20]),
+                remedy="Load and save the file again with torch, if you trust it.",
+            )
+        )
+    if needed and needed < source.size and not unknown and not wrong:
+        found.append(
+            Finding(
+                id="trailing-data",
+                severity=Severity.NOTICE,
+                says=f"{human_bytes(source.size - needed)} lie behind the last storage.",
+                evidence=(("nbytes", source.size - needed),),
+                remedy="torch ignores them.",
+            )
+        )
+    return found
+
+
+READER = Reader(
+    id="torch-legacy",
+    says="legacy torch.save file (before torch 1.6)",
+    suffixes=(".pth", ".pt", ".pth.tar", ".th"),
+    claims=_claims,
+    read=_read,
+)

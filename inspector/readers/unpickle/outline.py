@@ -1,0 +1,438 @@
+"""From the machine's graph of records to what can be shown: a tree of values, named tensors, places of globals.
+
+Walked with an explicit stack and an identity set: a graph that unfolds exponentially, or a cycle, costs what its
+records cost. A container that is met again is a "seen above" leaf.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.nested import NamedTensors
+from inspector.checkpoint.types import TensorInfo
+from inspector.checkpoint.values import Value, ValueKind
+from inspector.limits import Limits
+from inspector.readers.unpickle.modules import class_of, gather, parts_of
+from inspector.readers.unpickle.stand_ins import (
+    ArrayBytes,
+    ArrayStub,
+    BytesAt,
+    Call,
+    GlobalRef,
+    Group,
+    Mapping,
+    Named,
+    NumpyDtype,
+    PersistentRef,
+    StorageRef,
+    TensorStub,
+    Use,
+    int_text,
+    text_of,
+)
+from inspector.units import counted, human_shape
+
+Path = tuple[str, ...]
+_TEXT_WIDTH = 200
+_OTHERS = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Outline:
+    """What a pickle holds, in the terms of `inspector.checkpoint`.
+
+    array_storages: numpy elements inside the pickle, by the storage id their tensors carry.
+    places: path of each global's first holder. hidden: values that were walked but not kept for display.
+    cut_deep: containers below `Limits.depth`, which were not walked.
+    """
+
+    root: Value
+    tensors: list[TensorInfo]
+    groups: list[NamedTensors]
+    optimizers: list[Path]
+    array_storages: dict[str, ArrayBytes]
+    places: dict[int, Path]
+    hidden: int
+    cut_deep: int
+    cut_tensors: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Frame:
+    """A container being walked. unnamed: labels that are no text keys. elsewhere: tensors listed by `gather`."""
+
+    record: object
+    label: str
+    path: Path
+    kind: ValueKind
+    type_name: str
+    left: Iterator[tuple[str, object]]
+    size: int
+    says: str
+    named: bool = False
+    unnamed: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    transient: frozenset[str] = frozenset()
+    inert: bool = False
+    name: str = ""
+    versions: tuple[tuple[str, int], ...] = ()
+    children: list[tuple[str, Value]] = field(default_factory=list)
+    tensors: list[TensorInfo] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> Outline:
+    """Walk the graph below root once. Raises nothing for what it contains."""
+    walk = _Walk(limits, uses)
+    value = walk.run(root)
+    return Outline(
+        root=value,
+        tensors=walk.tensors,
+        groups=walk.groups,
+        optimizers=walk.optimizers,
+        array_storages=walk.arrays,
+        places=walk.places,
+        hidden=walk.hidden,
+        cut_deep=walk.cut_deep,
+        cut_tensors=walk.cut_tensors,
+    )
+
+
+class _Walk:
+    def __init__(self, limits: Limits, uses: dict[tuple[str, str], Use]) -> None:
+        self.limits = limits
+        self.tensors: list[TensorInfo] = []
+        self.groups: list[NamedTensors] = []
+        self.optimizers: list[Path] = []
+        self.arrays: dict[str, ArrayBytes] = {}
+        self.array_ids: dict[int, str] = {}
+        self.gathered: set[int] = set()
+        self.seen: set[int] = set()
+        self.places: dict[int, Path] = {}
+        self.wanted = {id(use.holder) for use in uses.values() if use.holder is not None}
+        self.nodes = 0
+        self.hidden = 0
+        self.cut_deep = 0
+        self.cut_tensors = 0
+
+    def run(self, root: object) -> Value:
+        made = self.enter("", root, (), None)
+        if isinstance(made, Value):
+            return made
+        stack = [made]
+        while True:
+            top = stack[-1]
+            step = next(top.left, None)
+            if step is None:
+                value = self.close(top)
+                stack.pop()
+                if not stack:
+                    return value
+                self.show(stack[-1], top.label, value)
+                continue
+            label, record = step
+            if len(stack) > self.limits.depth and not isinstance(record, TensorStub) and _leaf(record) is None:
+                self.cut_deep += 1
+                says = f"nested deeper than {self.limits.depth} levels"
+                self.show(top, label, Value(kind=ValueKind.CUT, type_name="", says=says))
+                continue
+            made = self.enter(label, record, (*top.path, label), top)
+            if isinstance(made, _Frame):
+                stack.append(made)
+            else:
+                self.show(top, label, made)
+
+    def show(self, parent: _Frame, label: str, value: Value) -> None:
+        if self.nodes < self.limits.nodes:
+            self.nodes += 1
+            parent.children.append((label, value))
+        else:
+            self.hidden += 1
+
+    def close(self, frame: _Frame) -> Value:
+        if frame.tensors:
+            self.groups.append(
+                NamedTensors(
+                    path=frame.path,
+                    kind=frame.type_name,
+                    tensors=tuple(frame.tensors),
+                    others=tuple(frame.others),
+                    versions=frame.versions,
+                )
+            )
+        return Value(
+            kind=frame.kind,
+            type_name=frame.type_name[:_TEXT_WIDTH],
+            says=frame.says[:_TEXT_WIDTH],
+            children=tuple(frame.children),
+            size=frame.size,
+            name=frame.name,
+            inert=frame.inert,
+        )
+
+    def enter(self, label: str, record: object, path: Path, parent: _Frame | None) -> Value | _Frame:
+        """A leaf's value, or the frame of a container to walk."""
+        if id(record) in self.wanted:
+            self.places.setdefault(id(record), path)
+        array = record if isinstance(record, ArrayStub) and record.tensor is not None else None
+        stub = array.tensor if array is not None else record
+        if isinstance(stub, TensorStub):
+            return self.tensor(label, stub, path, parent)
+        if parent is not None and parent.named and label not in parent.unnamed and len(parent.others) < _OTHERS:
+            parent.others.append(label)
+        leaf = _leaf(record)
+        if leaf is not None:
+            return leaf
+        if isinstance(record, GlobalRef):
+            self.places.setdefault(id(record.use), path)
+            return Value(kind=ValueKind.GLOBAL, type_name="global", says=record.full[:_TEXT_WIDTH])
+        if id(record) in self.seen:
+            return Value(kind=ValueKind.SEEN, type_name=_type_name(record), says="the same object as one shown above")
+        self.seen.add(id(record))
+        return self.container(label, record, path)
+
+    def tensor(self, label: str, stub: TensorStub, path: Path, parent: _Frame | None) -> Value | _Frame:
+        dotted = ".".join(path)
+        says = f"{human_shape(stub.shape)[:100]} {stub.dtype}" + (f", {stub.note}" if stub.note else "")
+        if parent is None or label not in parent.elsewhere:
+            named = parent is not None and parent.named and label not in parent.unnamed
+            info = self.info(stub, label if named else dotted, path)
+            if parent is not None and label in parent.transient:
+                info = replace(info, is_parameter=False, note="buffer that the module does not save (non-persistent)")
+            if self.keep(info) and named and parent is not None:
+                parent.tensors.append(info)
+        if not stub.extra or id(stub) in self.seen:
+            return Value(kind=ValueKind.TENSOR, type_name=stub.kind[:_TEXT_WIDTH], says=says[:_TEXT_WIDTH], name=dotted)
+        self.seen.add(id(stub))
+        parts = iter([(f"part {i}", item) for i, item in enumerate(stub.extra)])
+        return _Frame(
+            record=stub, label=label, path=path, kind=ValueKind.TENSOR, type_name=stub.kind, left=parts,
+            size=len(stub.extra), says=says, name=dotted,
+        )  # fmt: skip
+
+    def info(self, stub: TensorStub, name: str, path: Path, is_parameter: bool | None = None) -> TensorInfo:
+        nbytes = stub.nbytes
+        if nbytes is None:
+            nbytes = math.prod(stub.shape) * DTYPES[stub.dtype].itemsize
+        return TensorInfo(
+            name=name,
+            path=path,
+            shape=stub.shape,
+            dtype=stub.dtype,
+            nbytes=nbytes,
+            storage_id=self.storage_id(stub.storage),
+            offset=stub.offset,
+            stride=stub.stride,
+            device=stub.device,
+            requires_grad=stub.requires_grad,
+            layout=stub.layout,
+            is_parameter=stub.is_parameter if is_parameter is None else is_parameter,
+            note=stub.note,
+        )
+
+    def storage_id(self, storage: StorageRef | ArrayBytes | None) -> str | None:
+        if storage is None:
+            return None
+        if isinstance(storage, StorageRef):
+            return storage.key
+        known = self.array_ids.get(id(storage))
+        if known is None:
+            known = f"array {len(self.arrays)}"
+            self.array_ids[id(storage)] = known
+            self.arrays[known] = storage
+        return known
+
+    def keep(self, info: TensorInfo) -> bool:
+        if len(self.tensors) >= self.limits.tensors:
+            self.cut_tensors += 1
+            return False
+        self.tensors.append(info)
+        return True
+
+    def container(self, label: str, record: object, path: Path) -> _Frame:
+        if isinstance(record, Mapping):
+            return self.mapping(label, record, path)
+        if isinstance(record, Call):
+            return self.call(label, record, path)
+        kind, type_name, says, items = ValueKind.OBJECT, type(record).__name__, text_of(record), []
+        if isinstance(record, list | tuple):
+            kind, says, items = ValueKind.SEQUENCE, counted(len(record), "item"), list(record)
+        elif isinstance(record, Group):
+            kind = ValueKind.SET if record.kind in ("set", "frozenset") else ValueKind.SEQUENCE
+            type_name, says, items = record.kind, counted(len(record.items), "item"), record.items
+        elif isinstance(record, PersistentRef):
+            type_name, says = "persistent id", "an id that only the program which wrote the file can resolve"
+            items = [record.pid]
+        elif isinstance(record, ArrayStub):
+            kind, type_name, says, items = ValueKind.ARRAY, record.kind, record.note or "no elements", record.extra
+        left = ((str(i), item) for i, item in enumerate(items))
+        return _Frame(
+            record=record, label=label, path=path, kind=kind, type_name=type_name, left=left, size=len(items), says=says
+        )
+
+    def mapping(self, label: str, record: Mapping, path: Path) -> _Frame:
+        children, unnamed = _mapping_children(record)
+        labels = {k for k, _ in children[:64]}
+        if {"state", "param_groups"} <= labels:
+            self.optimizers.append(path)
+        versions = _versions(record.attributes)
+        if record.attributes is not None and versions is None:
+            children.append(("(attributes)", record.attributes))
+            unnamed.add("(attributes)")
+        if record.extra is not None:
+            children.append(("(default)", record.extra))
+            unnamed.add("(default)")
+        return _Frame(
+            record=record, label=label, path=path, kind=ValueKind.MAPPING, type_name=record.kind, left=iter(children),
+            size=len(children), says=counted(len(children), "entry", "entries"), named=True,
+            unnamed=frozenset(unnamed), versions=versions or (),
+        )  # fmt: skip
+
+    def call(self, label: str, record: Call, path: Path) -> _Frame:
+        kind = class_of(record)
+        parts = parts_of(record)
+        if parts is None:
+            children = _call_children(record)
+            says = {"new": "an object of this class, not made", "build": "a class with changed attributes"}.get(
+                record.how, "the result of a call that was not made"
+            )
+            return _Frame(
+                record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
+                size=len(children), says=f"{says}: {text_of(record, 120)}", inert=True,
+            )  # fmt: skip
+        if id(record) not in self.gathered:
+            self.module(record, path, kind)
+        own = [*parts.parameters, *parts.buffers]
+        children = [*own, *parts.modules, *parts.attributes]
+        says = f"{counted(len(own), 'tensor')}, {counted(len(parts.modules), 'submodule')}"
+        return _Frame(
+            record=record, label=label, path=path, kind=ValueKind.MODULE, type_name=kind, left=iter(children),
+            size=len(children), says=says, inert=True, transient=parts.transient,
+            elsewhere=frozenset(k for k, v in own if isinstance(v, TensorStub)) - parts.transient,
+        )  # fmt: skip
+
+    def module(self, record: Call, path: Path, kind: str) -> None:
+        """A pickled module that is no part of one already gathered becomes a named group of tensors."""
+
+        def make(stub: TensorStub, name: str, is_parameter: bool | None) -> TensorInfo:
+            info = self.info(stub, name, (*path, *name.split(".")), is_parameter)
+            self.keep(info)
+            return info
+
+        found = gather(record, make, self.gathered)
+        if found is None:
+            return
+        self.cut_deep += found.cut
+        self.groups.append(
+            NamedTensors(path=path, kind=kind, tensors=tuple(found.tensors), is_module=True, modules=found.tree)
+        )
+
+
+def _leaf(record: object) -> Value | None:
+    """The value of a record without children, None for containers and tensors."""
+    kind = type(record)
+    if record is None:
+        return Value(kind=ValueKind.NONE, type_name="NoneType", says="None")
+    if kind is bool:
+        return Value(kind=ValueKind.BOOLEAN, type_name="bool", says=str(record))
+    if isinstance(record, int):
+        return Value(kind=ValueKind.NUMBER, type_name="int", says=int_text(record))
+    if isinstance(record, float):
+        return Value(kind=ValueKind.NUMBER, type_name="float", says=repr(record))
+    if isinstance(record, str):
+        says = record if len(record) <= _TEXT_WIDTH else record[: _TEXT_WIDTH - 1] + "…"
+        return Value(kind=ValueKind.TEXT, type_name="str", says=says, size=len(record))
+    if isinstance(record, bytes | bytearray):
+        return Value(kind=ValueKind.BYTES, type_name="bytes", says=text_of(record, _TEXT_WIDTH), size=len(record))
+    if isinstance(record, BytesAt):
+        says = f"{record.nbytes:,} bytes at byte {record.offset:,} of the stream"
+        return Value(kind=ValueKind.BYTES, type_name="bytes", says=says, size=record.nbytes)
+    if isinstance(record, Named):
+        return Value(kind=ValueKind.TEXT, type_name=record.kind, says=record.text[:_TEXT_WIDTH])
+    if isinstance(record, NumpyDtype):
+        return Value(kind=ValueKind.TEXT, type_name="numpy.dtype", says=record.order.strip("=|") + record.code)
+    if isinstance(record, StorageRef):
+        says = f"{record.numel:,} elements, storage {record.key[:40]}"
+        return Value(kind=ValueKind.OBJECT, type_name=f"torch.{record.type_name[:80]}", says=says)
+    if isinstance(record, Group) and record.kind == "torch.Size" and all(type(n) is int for n in record.items[:64]):
+        sizes = tuple(n for n in record.items[:64] if isinstance(n, int))
+        return Value(kind=ValueKind.TEXT, type_name="torch.Size", says=human_shape(sizes)[:_TEXT_WIDTH])
+    if isinstance(record, tuple) and not record:
+        return Value(kind=ValueKind.SEQUENCE, type_name="tuple", says="empty")
+    return None
+
+
+def _type_name(record: object) -> str:
+    if isinstance(record, Mapping | Group | ArrayStub | TensorStub):
+        return record.kind
+    return class_of(record)[:_TEXT_WIDTH] if isinstance(record, Call) else type(record).__name__
+
+
+def _mapping_children(record: Mapping) -> tuple[list[tuple[str, object]], set[str]]:
+    """(label, value) with the last value of a repeated key, as a dict keeps it; and the labels that are no text keys.
+
+    A key that is itself a record is listed beside its value, since it may hold a call.
+    """
+    children: dict[str, object] = {}
+    unnamed: set[str] = set()
+    for n, (key, value) in enumerate(record.pairs):
+        if type(key) is str:
+            children[key] = value
+            continue
+        label = text_of(key, 80)
+        if label in children and type(key) not in (int, float, bool):
+            label = f"{label} ({n})"
+        children[label] = value
+        unnamed.add(label)
+        if not isinstance(key, int | float | bytes | None):
+            children[f"key {n}"] = key
+            unnamed.add(f"key {n}")
+    return list(children.items()), unnamed
+
+
+def _call_children(record: Call) -> list[tuple[str, object]]:
+    children: list[tuple[str, object]] = []
+    if not isinstance(record.callee, GlobalRef):
+        children.append(("called", record.callee))
+    if isinstance(record.args, tuple):
+        children += [(f"argument {i}", item) for i, item in enumerate(record.args)]
+    else:
+        children.append(("arguments", record.args))
+    if record.kwargs is not None:
+        children.append(("keywords", record.kwargs))
+    for state in record.states:
+        if isinstance(state, Mapping):
+            children += _mapping_children(state)[0]
+        else:
+            children.append(("state", state))
+    children += [(str(i), item) for i, item in enumerate(record.items)]
+    for n, (key, value) in enumerate(record.pairs):
+        if type(key) is str:
+            children.append((key, value))
+        else:
+            children += [(f"key {n}", key), (f"value {n}", value)]
+    return children
+
+
+def _versions(attributes: object) -> tuple[tuple[str, int], ...] | None:
+    """torch's `_metadata` of a state dict; () when there is none, None when the attributes are anything else."""
+    if attributes is None:
+        return ()
+    if not isinstance(attributes, Mapping) or len(attributes.pairs) != 1 or attributes.pairs[0][0] != "_metadata":
+        return None
+    metadata = attributes.pairs[0][1]
+    if not isinstance(metadata, Mapping):
+        return None
+    found: list[tuple[str, int]] = []
+    for path, entry in metadata.pairs:
+        if type(path) is not str or not isinstance(entry, Mapping):
+            return None
+        for key, value in entry.pairs:
+            if type(key) is not str or isinstance(value, Call | Mapping | list | tuple | Group):
+                return None
+            if key == "version" and type(value) is int:
+                found.append((path, value))
+    return tuple(found)
