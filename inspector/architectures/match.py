@@ -47,6 +47,14 @@ def shapes_for(entry: Entry, spec: ArchitectureSpec) -> tuple[Shape, ...]:
     )
 
 
+def similarity(entry: Entry, view: View) -> float:
+    """The score that `compare` would give, without listing names: time grows with the entry, not with the file."""
+    expected = zip(entry.tensors, shapes_for(entry, infer_spec(entry, view.shapes)), strict=True)
+    own = [(view.shapes.get(tensor.name), shape) for tensor, shape in expected if not is_bookkeeping(tensor.name)]
+    present = sum(mine is not None for mine, _ in own)
+    return sum(mine == shape for mine, shape in own) / max(1, len(own) + view.weighty - present)
+
+
 def compare(entry: Entry, view: View) -> Candidate:
     """The evidence for and against one architecture; `twins` is left empty."""
     spec = infer_spec(entry, view.shapes)
@@ -74,7 +82,7 @@ def compare(entry: Entry, view: View) -> Candidate:
         exact=fitting == of_target and not left_over and not reshaped,
         says="",
     )
-    return with_sentence(candidate)
+    return with_sentence(candidate, entry)
 
 
 def coverage(candidate: Candidate) -> float:
@@ -120,9 +128,17 @@ def is_near(candidate: Candidate) -> bool:
     return _weighty(candidate.matched) >= LEAST_MATCHED and coverage(candidate) >= 0.2
 
 
-def with_sentence(candidate: Candidate) -> Candidate:
-    """The same candidate with its evidence as one sentence (two with twins)."""
-    return replace(candidate, says=_sentence(candidate))
+def with_sentence(candidate: Candidate, entry: Entry) -> Candidate:
+    """The same candidate with its evidence as one sentence (two with twins). entry: what it was compared with."""
+    return replace(candidate, says=_sentence(candidate, entry))
+
+
+def holds_trunk(candidate: Candidate, entry: Entry) -> bool:
+    """Whether the architecture is there whole but for its last layers, as when a model uses it as its backbone."""
+    missing = set(candidate.missing)
+    absent = [tensor.name in missing for tensor in entry.tensors if not is_bookkeeping(tensor.name)]
+    first_gap = absent.index(True) if True in absent else len(absent)
+    return not candidate.reshaped and first_gap * 2 >= len(absent) and all(absent[first_gap:])
 
 
 def describe(spec: ArchitectureSpec) -> str:
@@ -147,7 +163,7 @@ def describe(spec: ArchitectureSpec) -> str:
     return text
 
 
-def _sentence(candidate: Candidate) -> str:
+def _sentence(candidate: Candidate, entry: Entry) -> str:
     total = len(candidate.matched) + len(candidate.missing) + len(candidate.reshaped)
     what = describe(candidate.spec)
     where = f' under "{candidate.wrapper}"' if candidate.wrapper else ""
@@ -167,7 +183,7 @@ def _sentence(candidate: Candidate) -> str:
         fits += f" ({rest})" if rest else ""
     if candidate.exact:
         start = f"This is {what}"
-    elif _weighty(candidate.extra) and coverage(candidate) >= 0.8:
+    elif _weighty(candidate.extra) and holds_trunk(candidate, entry):
         start = f"This contains {what}"
     elif not _weighty(candidate.extra) and not candidate.reshaped:
         start = f"This is a part of {what}"

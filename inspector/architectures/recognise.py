@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from inspector.architectures.index import Index, Shape, is_bookkeeping, load_index
+from inspector.architectures.index import Entry, Index, Shape, is_bookkeeping, load_index
 from inspector.architectures.match import (
     bookkeeping_off,
     compare,
@@ -20,6 +20,7 @@ from inspector.architectures.match import (
     is_near,
     is_worth_naming,
     shapes_for,
+    similarity,
     with_sentence,
 )
 from inspector.architectures.official import check_name, find_official
@@ -29,6 +30,7 @@ from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.findings import Finding, Severity
 
 MOST_CANDIDATES = 5
+LONGEST_NAME = 512  # characters
 COMPARED = 16  # entries per hypothesis that are compared in full; twins and variants take several places
 
 
@@ -47,10 +49,11 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
             says="There is no state dict in the file, so there is no architecture to recognise.",
         )
     shapes = {tensor.name: tensor.shape for tensor in state.tensors}
-    ranked = rank(shapes, index or load_index())
+    index = index or load_index()
+    ranked = rank(shapes, index)
     official = find_official(checkpoint.origin, [c.spec.name for c in ranked])
     if official is not None:
-        ranked = _official_first(ranked, official)
+        ranked = _official_first(ranked, official, index)
     named = _worth_showing(ranked)
     return Recognition(
         state_dict=state.path,
@@ -63,23 +66,30 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
 
 def rank(shapes: dict[str, Shape], index: Index) -> list[Candidate]:
     """Every architecture with something in common, best first; twins and variants of one builder joined."""
-    found = [
-        (number, compare(index.entries[number], view))
-        for view in views(shapes, index.postings, index.segments)
+    # Names of hostile length would cost quadratic time; no module path is that long.
+    short = {name: shape for name, shape in shapes.items() if len(name) <= LONGEST_NAME}
+    long = tuple(name for name in shapes if name not in short)
+    nearest = [
+        (similarity(index.entries[number], view), number, view)
+        for view in views(short, long, index.postings, index.segments)
         for number in _retrieve(view, index)
     ]
+    # Listing names costs time with the length of the file, so only what can be shown is compared in full.
+    nearest.sort(key=lambda item: (-item[0], item[1]))
+    bar = nearest[: 2 * MOST_CANDIDATES][-1][0] if nearest else 0.0
+    found = [(number, compare(index.entries[number], view)) for score, number, view in nearest if score >= bar]
     found.sort(key=lambda item: _order(item[1], index.entries[item[0]].options, item[0]))
     by_builder: dict[str, tuple[int, Candidate]] = {}
     for number, candidate in found:
         by_builder.setdefault(candidate.spec.name, (number, candidate))
-    groups: dict[frozenset[tuple[str, Shape]], list[Candidate]] = {}
+    groups: dict[frozenset[tuple[str, Shape]], list[tuple[Entry, Candidate]]] = {}
     for number, candidate in by_builder.values():
         entry = index.entries[number]
         expected = zip(entry.tensors, shapes_for(entry, candidate.spec), strict=True)
-        groups.setdefault(frozenset((t.name, shape) for t, shape in expected), []).append(candidate)
+        groups.setdefault(frozenset((t.name, shape) for t, shape in expected), []).append((entry, candidate))
     return [
-        with_sentence(replace(best, twins=tuple(f"{t.spec.library}/{t.spec.name}" for t in twins)))
-        for best, *twins in groups.values()
+        with_sentence(replace(best, twins=tuple(f"{t.spec.library}/{t.spec.name}" for _, t in twins)), entry)
+        for (entry, best), *twins in groups.values()
     ]
 
 
@@ -92,10 +102,10 @@ def _retrieve(view: View, index: Index) -> list[int]:
             weighty += 1
             shared.update(index.postings.get((name, shape), ()))
 
-    def similarity(number: int) -> float:
+    def rough(number: int) -> float:
         return shared[number] / (index.sizes[number] + weighty - shared[number])
 
-    return sorted(shared, key=lambda number: (-similarity(number), number))[:COMPARED]
+    return sorted(shared, key=lambda number: (-rough(number), number))[:COMPARED]
 
 
 def _order(candidate: Candidate, options: Sequence[object], number: int) -> tuple[float, int, int, int, int, int, int]:
@@ -120,16 +130,16 @@ def _worth_showing(ranked: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple([named[0], *(c for c in named[1:] if c.score >= bar)][:MOST_CANDIDATES])
 
 
-def _official_first(ranked: list[Candidate], official: OfficialFile) -> list[Candidate]:
+def _official_first(ranked: list[Candidate], official: OfficialFile, index: Index) -> list[Candidate]:
     """The digest decides between twins, and knows settings that names and shapes do not show."""
     label = f"{official.spec.library}/{official.spec.name}"
+    entry = index.of(official.spec)
     result: list[Candidate] = []
     for candidate in ranked:
         own = f"{candidate.spec.library}/{candidate.spec.name}"
-        if label in (own, *candidate.twins):
+        if entry is not None and label in (own, *candidate.twins):
             others = tuple(twin for twin in (own, *candidate.twins) if twin != label)
-            candidate = with_sentence(replace(candidate, spec=official.spec, twins=others))
-            result.insert(0, candidate)
+            result.insert(0, with_sentence(replace(candidate, spec=official.spec, twins=others), entry))
         else:
             result.append(candidate)
     return result

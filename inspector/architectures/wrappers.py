@@ -27,6 +27,7 @@ WRAPPER_SEGMENTS = frozenset(
     }
 )
 MOST_PREFIXES = 4
+DEEPEST_PREFIX = 12  # segments, after wrappers are off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +36,28 @@ class View:
 
     shapes: name without wrappers -> shape, for the tensors under the prefix. outside: names of the others, as the
     file has them. wrapper: what was taken off, for people: "module.", "…module." when it sits in the middle.
+    weighty: how many of all the names are not bookkeeping.
     """
 
     shapes: Mapping[str, Shape]
     outside: tuple[str, ...]
     wrapper: str
+    weighty: int
 
 
-def views(shapes: Mapping[str, Shape], known: Collection[tuple[str, Shape]], segments: Collection[str]) -> list[View]:
+def views(
+    shapes: Mapping[str, Shape],
+    aside: tuple[str, ...],
+    known: Collection[tuple[str, Shape]],
+    segments: Collection[str],
+) -> list[View]:
     """The hypotheses worth comparing, the least intervention first.
 
-    shapes: name -> shape as the file has them. known: every (name, shape) of the index. segments: every segment of
-    its names, which are never dropped from the middle.
+    shapes: name -> shape as the file has them. aside: names that are outside in every view. known: every (name,
+    shape) of the index. segments: every segment of its names, which are never dropped from the middle.
     """
     inner = contract(shapes, segments)
+    weighty = sum(not is_bookkeeping(name) for name in shapes) + len(aside)
     found = []
     for prefix in _prefixes(shapes, inner, known):
         inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
@@ -56,8 +65,9 @@ def views(shapes: Mapping[str, Shape], known: Collection[tuple[str, Shape]], seg
         found.append(
             View(
                 shapes={short: shapes[name] for short, name in inside.items()},
-                outside=tuple(name for name, own in inner.items() if not own.startswith(prefix)),
+                outside=(*(name for name, own in inner.items() if not own.startswith(prefix)), *aside),
                 wrapper=max(taken, key=lambda text: (taken[text], text), default=""),
+                weighty=weighty,
             )
         )
     return found
@@ -104,11 +114,14 @@ def _prefixes(
     """ "" and the prefixes after which the most names are known with their shapes, most votes first."""
     votes: Counter[str] = Counter()
     for name, own in inner.items():
-        start = own.find(".") + 1
-        while start:
-            if (own[start:], shapes[name]) in known:
-                votes[own[:start]] += 1
+        shape = shapes[name]
+        start = 0
+        for _ in range(DEEPEST_PREFIX):
             start = own.find(".", start) + 1
+            if not start:
+                break
+            if (own[start:], shape) in known:
+                votes[own[:start]] += 1
     best = votes.most_common(MOST_PREFIXES)
     # A prefix that explains far fewer names than the best is a coincidence of short names ("0.weight").
     return ("", *(prefix for prefix, count in best if count * 5 >= best[0][1]))
