@@ -26,6 +26,7 @@ class StepKind(StrEnum):
     RENAME = "rename"
     DROP = "drop"
     RESHAPE = "reshape"
+    ADAPT = "adapt"
     FILL = "fill"
 
 
@@ -34,9 +35,11 @@ class Step:
     """One tensor's way from the file to the target.
 
     source: its key in the file, None for FILL. target: its key in the target, None for DROP.
-    shape: the target shape (RESHAPE: same elements in another shape; FILL: what is made).
-    value: what FILL writes ("zero", "one", "initial": left at the model's own initial value).
-    rule: id of the rule that proposed it. reason: one sentence.
+    shape: the target shape (RESHAPE: same elements in another shape; ADAPT and FILL: what is made).
+    value: what FILL writes ("zero", "one", "initial": left at the model's own initial value), or how ADAPT computes
+    ("spread-channels": the sum over the file's input channels, divided by the target's, in each of them).
+    rule: id of the rule that proposed it, "" when nothing needs doing; also: ids of further rules on the same tensor.
+    reason: one sentence.
     evidence: "exact name", "rule", ...: why this tensor belongs there.
     """
 
@@ -49,6 +52,7 @@ class Step:
     evidence: str
     shape: tuple[int, ...] | None = None
     value: str = ""
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,9 @@ class RepairPlan:
     state_dict: which one, by path. steps: one per tensor of the file and one per filled target tensor.
     rules: the same, grouped. ambiguities: open questions; needs_accept: ids of lossy rules not accepted yet.
     missing: target names that nothing fills. complete: applying it gives a strict load.
+    format: reader that the file needs ("safetensors", else a torch format), for the exported code. access: mapping keys
+    and list indices from what that loader returns to the state dict. is_module: the state dict is a pickled module's.
+    versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
     """
 
     target: str
@@ -98,6 +105,10 @@ class RepairPlan:
     needs_accept: tuple[str, ...]
     missing: tuple[str, ...]
     complete: bool
+    format: str = ""
+    access: tuple[str | int, ...] = ()
+    is_module: bool = False
+    versions: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

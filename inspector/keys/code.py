@@ -1,0 +1,167 @@
+"""The plan as Python lines for the user's own script: plain torch, no import of this package.
+
+Each rule knows ways to write itself. The plainest combination that reproduces the plan's every renaming is taken, by
+trying it on the plan's own names; names that no rule explains are listed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from inspector.keys.report import RepairPlan, RuleUse, Step, StepKind
+from inspector.keys.rules import RULES
+from inspector.keys.rules.entry import Phrase, Rule
+
+# A leading wrapper is dropped before places below it are spoken of; numbers are named by the target's paths, so last.
+_ORDER = ("wrapper-segment", "joined-segments", "norm-aliases", "index-shift")
+_MOST_COMBINATIONS = 2000
+
+
+def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RULES) -> str:
+    """Lines that load `file_name`, do what the plan does, and load `model` strictly.
+
+    The file is opened with weights_only=True, so a file that would run code raises there instead.
+    """
+    lines = _renaming(plan, rules)
+    body = [*_opening(plan, file_name), "", *lines, *_changes(plan), *_ending(plan)]
+    imports = ["import torch"]
+    if plan.format == "safetensors":
+        imports.append("from safetensors.torch import load_file")
+    if any("re.sub" in line for line in body):
+        imports.insert(0, "import re\n")
+    if plan.is_module:
+        body.insert(
+            0, "# The file is a pickled module: loading it runs the code it names. The exported file needs none."
+        )
+    return "\n".join([*imports, "", *body]) + "\n"
+
+
+def _opening(plan: RepairPlan, file_name: str) -> list[str]:
+    if plan.format == "safetensors":
+        return [f"state = load_file({file_name!r})"]
+    trust = "False" if plan.is_module else "True"
+    lines = [f'state = torch.load({file_name!r}, map_location="cpu", weights_only={trust})']
+    lines += [f"state = state[{key!r}]" for key in plan.access]
+    if plan.is_module:
+        lines.append("state = state.state_dict()")
+    return lines
+
+
+def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
+    placed = {s.source: s.target for s in plan.steps if s.source is not None and s.target is not None}
+    dropped = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
+    phrases, exceptions = _phrases(plan.rules, placed, rules)
+    lines = []
+    if phrases or exceptions:
+        lines += ["def rename(key):"]
+        if exceptions:
+            lines += ["    if key in renamed:", "        return renamed[key]"]
+        lines += [f"    {phrase.line}" for phrase in phrases]
+        lines += ["    return key", "", ""]
+    if exceptions:
+        table = [f"    {old!r}: {new!r}," for old, new in exceptions.items()]
+        lines = ["renamed = {", *table, "}", "", "", *lines]
+    unwanted = _unwanted(dropped, list(placed))
+    condition = f" if {unwanted}" if unwanted else ""
+    name = "rename(key)" if phrases or exceptions else "key"
+    if name != "key" or condition:
+        lines.append(f"state = {{{name}: tensor for key, tensor in state.items(){condition}}}")
+    return lines
+
+
+def _phrases(
+    uses: Sequence[RuleUse], placed: dict[str, str], rules: Sequence[Rule]
+) -> tuple[tuple[Phrase, ...], dict[str, str]]:
+    by_id = {rule.id: rule for rule in rules}
+    options: list[tuple[Phrase, ...]] = []
+    for use in sorted((u for u in uses if u.id in _ORDER), key=_position):
+        writer = by_id[use.id].phrases
+        if writer is not None and (use.parameters or use.id != "twins"):
+            options.append(writer(use))
+    best: tuple[tuple[Phrase, ...], dict[str, str]] = ((), {k: v for k, v in placed.items() if k != v})
+    for combination in _combinations(options):
+        wrong = {}
+        for old, new in placed.items():
+            key = old
+            for phrase in combination:
+                key = phrase.apply(key)
+            if key != new:
+                wrong[old] = new
+        if len(wrong) < len(best[1]):
+            best = (combination, wrong)
+        if not wrong:
+            break
+    return best
+
+
+def _position(use: RuleUse) -> tuple[int, bool]:
+    # Segments are dropped before others are added.
+    return _ORDER.index(use.id), "add" in dict(use.parameters)
+
+
+def _combinations(options: Sequence[tuple[Phrase, ...]]) -> Iterator[tuple[Phrase, ...]]:
+    for number, combination in enumerate(product(*options)):
+        if number == _MOST_COMBINATIONS:
+            return
+        yield combination
+
+
+def _unwanted(dropped: Sequence[str], kept: Sequence[str]) -> str:
+    """A condition on `key` that keeps what is kept and leaves out what is dropped; "" when nothing is dropped."""
+    if not dropped:
+        return ""
+    ends = {name.rpartition(".")[2] for name in dropped}
+    if len(ends) <= 3 and not any(name.rpartition(".")[2] in ends for name in kept):
+        return f'key.rpartition(".")[2] not in {_as_set(ends)}'
+    starts = {name.partition(".")[0] + "." for name in dropped if "." in name}
+    if len(starts) <= 3 and all("." in name for name in dropped) and not any(k.startswith(tuple(starts)) for k in kept):
+        return f"not key.startswith({tuple(sorted(starts))!r})"
+    return f"key not in {_as_set(dropped)}"
+
+
+def _as_set(names: Sequence[str] | set[str]) -> str:
+    return "{" + ", ".join(repr(name) for name in sorted(names)) + "}"
+
+
+def _changes(plan: RepairPlan) -> list[str]:
+    lines = []
+    for step in plan.steps:
+        if step.kind is StepKind.RESHAPE:
+            lines.append(f"state[{step.target!r}] = state[{step.target!r}].reshape({step.shape!r})")
+        elif step.kind is StepKind.ADAPT:
+            lines.append(_adapting(step))
+    zeros = [s for s in plan.steps if s.kind is StepKind.FILL and s.value == "zero"]
+    ends = {(s.target or "").rpartition(".")[2] for s in zeros}
+    if zeros:
+        if len(ends) == 1 and all(s.shape in ((), None) for s in zeros) and _all_of(zeros, plan):
+            end = "." + ends.pop()
+            lines.append(f"for key in model.state_dict():\n    if key.endswith({end!r}):")
+            lines.append("        state.setdefault(key, torch.tensor(0))")
+        else:
+            lines += [f"state[{s.target!r}] = torch.zeros({s.shape or ()!r}, dtype=torch.int64)" for s in zeros]
+    return lines
+
+
+def _all_of(zeros: Sequence[Step], plan: RepairPlan) -> bool:
+    return all("." in (s.target or "") for s in zeros)
+
+
+def _adapting(step: Step) -> str:
+    channels = (step.shape or (0, 0))[1]
+    rest = ", -1" * (len(step.shape or ()) - 2)
+    return (
+        f"weight = state[{step.target!r}]\n"
+        f"total = weight.double().sum(dim=1, keepdim=True) / {channels}\n"
+        f"state[{step.target!r}] = total.expand(-1, {channels}{rest}).to(weight.dtype).contiguous()"
+    )
+
+
+def _ending(plan: RepairPlan) -> list[str]:
+    fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial"]
+    lines = ["", "# `model` is yours: build it before this line."]
+    if fresh:
+        lines = ["", "# `model` is yours: build it before this line. These stay at its initial value:"]
+        lines.append(f"for key in {fresh!r}:")
+        lines.append("    state[key] = model.state_dict()[key]")
+    return [*lines, "model.load_state_dict(state, strict=True)"]

@@ -1,0 +1,126 @@
+"""Dotted names as a tree that two state dicts can be compared by: subtree sizes, contents and exact signatures.
+
+For the alignment of a file with a target. Two things are computed per subtree: its *bag*, the multiset of (leaf name,
+shape) below it, which no wrapper segment changes; and its *signature*, which equals another's only when every relative
+name and shape below is equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+Shape = tuple[int, ...]
+Token = tuple[str, Shape | None]
+
+# Counters that are in or out by version or tool and carry no weight; they would only blur the comparison.
+BOOKKEEPING = frozenset({"num_batches_tracked", "total_ops", "total_params", "n_averaged", "_extra_state"})
+# Old and new names of the same leaf; for comparing subtrees only, no tensor is renamed by this.
+_SAME_LEAF = {"gamma": "weight", "beta": "bias"}
+_NUMBERED = re.compile(r"^(\D*)(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One tensor of either side. name: its full key. shape: None when only names are known."""
+
+    name: str
+    shape: Shape | None
+
+
+@dataclass(eq=False)
+class Node:
+    """A module path of one side. path: segments from the root of that side.
+
+    children and leaves: by segment, in order. Not written to after it was built; `only` makes smaller views.
+    """
+
+    path: tuple[str, ...]
+    children: dict[str, Node] = field(default_factory=dict)
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    names_only: bool = False
+
+    @cached_property
+    def bag(self) -> Counter[Token]:
+        """How often each (leaf name, shape) occurs below, bookkeeping left out, one-element shapes as scalars."""
+        bag: Counter[Token] = Counter()
+        for segment, leaf in self.leaves.items():
+            if segment not in BOOKKEEPING:
+                bag[(_SAME_LEAF.get(segment, segment), None if self.names_only else plain_shape(leaf.shape))] += 1
+        for child in self.children.values():
+            bag.update(child.bag)
+        return bag
+
+    @cached_property
+    def size(self) -> int:
+        """Number of tensors below, bookkeeping left out."""
+        return sum(self.bag.values())
+
+    @cached_property
+    def signature(self) -> int:
+        """Equal for equal relative names and shapes (order not looked at)."""
+        own = frozenset((s, None if self.names_only else leaf.shape) for s, leaf in self.leaves.items())
+        return hash((own, frozenset((s, child.signature) for s, child in self.children.items())))
+
+    @cached_property
+    def forms(self) -> frozenset[tuple[str, int]]:
+        """Relative (name, number of dimensions) below: what stays when sizes change."""
+        found = {(s, len(leaf.shape or ())) for s, leaf in self.leaves.items() if s not in BOOKKEEPING}
+        for segment, child in self.children.items():
+            found.update((f"{segment}.{name}", ndim) for name, ndim in child.forms)
+        return frozenset(found)
+
+    def walk(self) -> Iterable[tuple[str, Leaf]]:
+        """(relative name, leaf) of everything below, in order."""
+        for segment, leaf in self.leaves.items():
+            yield segment, leaf
+        for segment, child in self.children.items():
+            for name, leaf in child.walk():
+                yield f"{segment}.{name}", leaf
+
+    def only(self, keep: Callable[[str], bool], *, leaves: Mapping[str, Leaf] | None = None) -> Node:
+        """The same place with some children (and all or the given leaves)."""
+        return Node(
+            path=self.path,
+            children={s: child for s, child in self.children.items() if keep(s)},
+            leaves=dict(self.leaves if leaves is None else leaves),
+            names_only=self.names_only,
+        )
+
+
+def grow(leaves: Iterable[Leaf], *, names_only: bool = False) -> Node:
+    """The tree of all keys; names_only leaves shapes out of every comparison."""
+    root = Node(path=(), names_only=names_only)
+    for leaf in leaves:
+        *parents, last = leaf.name.split(".")
+        node = root
+        for segment in parents:
+            child = node.children.get(segment)
+            if child is None:
+                child = node.children[segment] = Node(path=(*node.path, segment), names_only=names_only)
+            node = child
+        node.leaves[last] = leaf
+    return root
+
+
+def plain_shape(shape: Shape | None) -> Shape | None:
+    """(1,) as (): one element is one element."""
+    return () if shape == (1,) else shape
+
+
+def overlap(one: Node, other: Node) -> int:
+    """How many tensors of one could sit in the other, by leaf name and shape alone."""
+    small, large = (one.bag, other.bag) if len(one.bag) <= len(other.bag) else (other.bag, one.bag)
+    return sum(min(count, large[token]) for token, count in small.items())
+
+
+def numbered(segment: str) -> tuple[str, int] | None:
+    """'12' -> ('', 12), 'denselayer3' -> ('denselayer', 3), None without a number at the end."""
+    found = _NUMBERED.match(segment)
+    # "01" and "1" would be the same number under two names.
+    if found is None or (len(found[2]) > 1 and found[2].startswith("0")):
+        return None
+    return found[1], int(found[2])

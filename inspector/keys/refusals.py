@@ -1,0 +1,71 @@
+"""When a file is not the target's network, in one sentence. A refused repair changes nothing.
+
+Unlike missing tensors, which can be listed and left, these say that placing what happens to fit would make a wrong
+model: other widths, another depth, or nothing in common.
+"""
+
+from __future__ import annotations
+
+from inspector.architectures.types import Target
+from inspector.keys.keytree import Node, numbered
+from inspector.keys.plan import Draft
+from inspector.keys.report import StepKind
+from inspector.units import counted, human_shape
+
+# A block of at least so many tensors repeated beyond the target's last is another depth, not a spare layer.
+_BLOCK = 4
+
+
+def refuse(made: Draft, target: Target, total: int) -> str:
+    """Why this draft is no repair, "" when it is one."""
+    if not total:
+        return "The file has no tensors to place."
+    if not made.placed and not made.reshaped and not made.held:
+        return (
+            f"None of the file's {counted(total, 'tensor')} can be placed in {target.label} by name: "
+            f"{_first(made.source)} and {_first(made.target)} have nothing in common."
+        )
+    if made.reshaped:
+        first = made.reshaped[0]
+        return (
+            f"{len(made.reshaped):,} of {counted(len(target.tensors), 'tensor')} have another shape than "
+            f"{target.label} needs, {first.target.name} first: {human_shape(first.source.shape or ())} in the file, "
+            f"{human_shape(first.target.shape or ())} in the target. This is another size or another network."
+        )
+    return _deeper(made, target)
+
+
+def _first(node: Node) -> str:
+    return next((leaf.name for _, leaf in node.walk()), "nothing")
+
+
+def _deeper(made: Draft, target: Target) -> str:
+    left_out = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule == "extra-tensors"}
+    placed = {link.source.name for link in made.placed}
+    if not left_out:
+        return ""
+    pending = [made.source]
+    while pending:
+        node = pending.pop()
+        pending.extend(node.children.values())
+        groups: dict[str, list[Node]] = {}
+        for segment, child in node.children.items():
+            number = numbered(segment)
+            if number is not None:
+                groups.setdefault(number[0], []).append(child)
+        for stem, blocks in groups.items():
+            outside = [b for b in blocks if b.size >= _BLOCK and all(x.name not in placed for _, x in b.walk())]
+            outside = [b for b in outside if all(x.name in left_out for _, x in b.walk() if _weighs(x.name))]
+            inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
+            kinds = {b.forms for b in inside}
+            if outside and any(b.forms in kinds for b in outside):
+                place = ".".join((*node.path, stem)) or "the file"
+                return (
+                    f"{place} has {len(blocks)} blocks in the file and {len(inside)} in {target.label}: "
+                    "this is a deeper network, and leaving blocks out would change what it computes."
+                )
+    return ""
+
+
+def _weighs(name: str) -> bool:
+    return not name.endswith(("num_batches_tracked", "total_ops", "total_params"))

@@ -1,0 +1,64 @@
+"""Counters that one side has and the other has not, and that no output depends on in evaluation.
+
+num_batches_tracked came with torch 0.4.1 and matters only for further training with momentum=None. total_ops and
+total_params are left behind by a FLOP counter (thop), n_averaged by weight averaging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.keys.keytree import BOOKKEEPING
+from inspector.keys.report import Cost, Step, StepKind
+from inspector.keys.rules.entry import Leftovers, Rule
+
+_WHY = {
+    "num_batches_tracked": "a batch norm's batch counter, unused in evaluation",
+    "total_ops": "left behind by a FLOP counter",
+    "total_params": "left behind by a FLOP counter",
+    "n_averaged": "the counter of weight averaging",
+    "_extra_state": "a module's private state, not a weight",
+}
+
+
+def _is_counter(name: str, shape: tuple[int, ...] | None) -> str:
+    """The leaf name when this is such a counter, "" otherwise: a tensor of many numbers is none, whatever its name."""
+    last = name.rpartition(".")[2]
+    return last if last in BOOKKEEPING and last != "_extra_state" and shape in ((), (1,), None) else ""
+
+
+def _steps(left: Leftovers) -> Iterator[Step]:
+    for leaf in left.extra:
+        if last := _is_counter(leaf.name, leaf.shape):
+            yield Step(
+                kind=StepKind.DROP,
+                source=leaf.name,
+                target=None,
+                rule=RULE.id,
+                reason=f"The target has no {last} here: {_WHY[last]}.",
+                cost=Cost.LOSSLESS,
+                evidence="bookkeeping name, one element",
+            )
+    for leaf in left.missing:
+        if last := _is_counter(leaf.name, leaf.shape):
+            yield Step(
+                kind=StepKind.FILL,
+                source=None,
+                target=leaf.name,
+                rule=RULE.id,
+                reason=f"The file has no {last} here: {_WHY[last]}. Starts at 0.",
+                cost=Cost.LOSSLESS,
+                evidence="bookkeeping name, one element",
+                shape=leaf.shape or (),
+                value="zero",
+            )
+
+
+RULE = Rule(
+    id="bookkeeping-buffers",
+    title="Bookkeeping buffers",
+    says="Drops counters that the target lacks, starts missing ones at 0: num_batches_tracked, total_ops, n_averaged.",
+    cost=Cost.LOSSLESS,
+    done="{counters}",
+    steps=_steps,
+)

@@ -1,0 +1,125 @@
+"""What a rule is, and what it is given to look at.
+
+Two kinds. A *name rule* looks at one pair of places (a node of the file's tree, a node of the target's) and proposes
+routes: "this subtree of the file goes there". A *tensor rule* looks at what the names left over: tensors without a
+place, places without a tensor, pairs whose shapes differ. Rules propose; `align.py` and `plan.py` apply and check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from inspector.architectures.types import Target
+from inspector.keys.keytree import Leaf, Node
+from inspector.keys.report import Ambiguity, Cost, RuleUse, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a rule does to every key below a node. says: 'drop the segment "module"'; parameters: for the code."""
+
+    rule: str
+    says: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A subtree of the file and where it goes in the target.
+
+    takes: children of the pair's source that are settled by it; fills: children of the target, likewise.
+    target None: it goes nowhere, by the user's choice (with a move that says so) or until it is made (without).
+    """
+
+    source: Node
+    target: Node | None
+    moves: tuple[Move, ...]
+    takes: tuple[str, ...]
+    fills: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One tensor of the file on one place of the target, with the moves that brought it there."""
+
+    source: Leaf
+    target: Leaf
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(slots=True)
+class Questions:
+    """Where a rule asks what the file does not tell.
+
+    answers: option by question id, from the user. open: asked and not answered. asked: every id that came up.
+    """
+
+    answers: Mapping[str, str]
+    open: list[Ambiguity] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+
+    def ask(self, ambiguity: Ambiguity) -> str | None:
+        """The user's option, None while there is no valid answer (the question is then kept open, once)."""
+        self.asked.add(ambiguity.id)
+        answer = self.answers.get(ambiguity.id)
+        if answer in {option for option, _ in ambiguity.options}:
+            return answer
+        if all(known.id != ambiguity.id for known in self.open):
+            self.open.append(ambiguity)
+        return None
+
+
+@dataclass(slots=True)
+class Pair:
+    """Two places that correspond: what is not settled of them yet, and all of them. Rules read it."""
+
+    source: Node
+    target: Node
+    whole_source: Node
+    whole_target: Node
+    questions: Questions
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What names alone did not settle.
+
+    links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
+    missing: places without a tensor. settled: every other pair, for context.
+    """
+
+    target: Target
+    settled: Sequence[Link]
+    reshaped: Sequence[Link]
+    extra: Sequence[Leaf]
+    missing: Sequence[Leaf]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """One way to write a rule's renaming in Python. line: uses `key` and assigns it; apply: the same, for checking."""
+
+    line: str
+    apply: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One entry of `RULES`.
+
+    id: stable, what `--accept` names. title: a few words. says: what it does and when, one sentence (docs).
+    cost: lossy rules need the user's yes. done: what it did, as part of a sentence (see `sentences.py`).
+    routes: for name rules; leaf_links: for rules on the tensors of one module; steps: for tensor rules.
+    phrases: ways to write a use as Python, the plainest first.
+    """
+
+    id: str
+    title: str
+    says: str
+    cost: Cost
+    done: str
+    routes: Callable[[Pair], Iterable[Route]] | None = None
+    leaf_links: Callable[[Pair], Iterable[Link]] | None = None
+    steps: Callable[[Leftovers], Iterable[Step]] | None = None
+    phrases: Callable[[RuleUse], tuple[Phrase, ...]] | None = None

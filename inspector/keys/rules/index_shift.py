@@ -1,0 +1,128 @@
+"""Numbered layers that moved: classifier.1 and classifier.4 in the file, classifier.0 and classifier.3 in the target.
+
+Happens when a layer was put in front of a Sequential, or layers without parameters were put between. Equal neighbours
+make equal names wrong afterwards: layer1.1 of the file may be the target's layer1.0, shape for shape. So the shift
+competes with the names. It is taken by itself only when no name contradicts it; otherwise the user decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from inspector.keys.keytree import Node, numbered, overlap
+from inspector.keys.report import Ambiguity, Cost, RuleUse
+from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
+
+_FARTHEST = 64
+SHIFTED, AS_NAMED = "shifted", "as-named"
+
+
+def _groups(node: Node) -> dict[str, dict[int, Node]]:
+    found: dict[str, dict[int, Node]] = {}
+    for segment, child in node.children.items():
+        number = numbered(segment)
+        if number is not None:
+            found.setdefault(number[0], {})[number[1]] = child
+    return found
+
+
+def _score(ours: dict[int, Node], theirs: dict[int, Node], place: dict[int, int]) -> int:
+    return sum(overlap(ours[n], theirs[m]) for n, m in place.items() if m in theirs)
+
+
+def _best_map(ours: dict[int, Node], theirs: dict[int, Node]) -> tuple[dict[int, int], bool]:
+    """The order-keeping map of numbers with the most tensors explained, and whether it explains all of both sides."""
+    maps: list[dict[int, int]] = []
+    if len(ours) == len(theirs):
+        maps.append(dict(zip(sorted(ours), sorted(theirs), strict=True)))
+    shifts = range(min(theirs) - max(ours), max(theirs) - min(ours) + 1)
+    maps += [{n: n + shift for n in ours} for shift in shifts if 0 < abs(shift) <= _FARTHEST]
+    best = max(maps, key=lambda m: _score(ours, theirs, m))
+    fits = len(ours) == len(theirs) and all(best[n] in theirs and ours[n].forms == theirs[best[n]].forms for n in ours)
+    return best, fits
+
+
+def _routes(pair: Pair) -> Iterator[Route]:
+    there = _groups(pair.target)
+    for stem, ours in _groups(pair.source).items():
+        theirs = there.get(stem)
+        if theirs is None or set(ours) == set(theirs):
+            continue
+        by_name = {n: n for n in ours}
+        best, fits = _best_map(ours, theirs)
+        if best == by_name or _score(ours, theirs, best) <= _score(ours, theirs, by_name):
+            continue
+        contradicted = any(overlap(ours[n], theirs[n]) for n in ours if n in theirs)
+        answer: str | None = SHIFTED
+        if contradicted or not fits:
+            answer = _ask(pair, stem, best)
+        if answer == AS_NAMED:
+            continue
+        prefix = ".".join((*pair.target.path, stem))
+        numbers = ",".join(f"{n}>{best[n]}" for n in sorted(ours))
+        move = Move(RULE.id, _say(prefix, best), (("prefix", prefix), ("numbers", numbers)))
+        for n, child in ours.items():
+            goal = theirs.get(best[n])
+            if answer is None:
+                yield Route(child, None, (), takes=(f"{stem}{n}",))
+            elif goal is not None:
+                yield Route(child, goal, (move,), takes=(f"{stem}{n}",), fills=(f"{stem}{best[n]}",))
+
+
+def _say(prefix: str, best: dict[int, int]) -> str:
+    shifts = {m - n for n, m in best.items()}
+    if len(shifts) == 1:
+        return f"shift the numbers of {prefix}N by {shifts.pop():+d}"
+    return f"renumber {prefix}N in order"
+
+
+def _ask(pair: Pair, stem: str, best: dict[int, int]) -> str | None:
+    place = ".".join((*pair.source.path, stem))
+    first = min(best)
+    return pair.questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=(
+                f"{place}N is numbered otherwise than in the target, and some equal names have equal shapes: is "
+                f"{place}{first} of the file the target's number {best[first]}, or do the names hold?"
+            ),
+            options=(
+                (SHIFTED, "the numbers moved; the order of the layers holds"),
+                (AS_NAMED, "the names hold; the rest is missing or unexpected"),
+            ),
+        )
+    )
+
+
+def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
+    parameters = dict(use.parameters)
+    prefix = parameters["prefix"]
+    table = {int(a): int(b) for a, b in (pair.split(">") for pair in parameters["numbers"].split(","))}
+    pattern = "^" + re.escape(prefix) + r"(\d+)\."
+    shifts = {m - n for n, m in table.items()}
+    if len(shifts) == 1:
+        shift = shifts.pop()
+        code = f"int(found[1]) {'+' if shift > 0 else '-'} {abs(shift)}"
+        return (Phrase(_line(pattern, prefix, code), _renumber(pattern, prefix, lambda n: n + shift)),)
+    code = f"{table!r}[int(found[1])]"
+    return (Phrase(_line(pattern, prefix, code), _renumber(pattern, prefix, lambda n: table.get(n, n))),)
+
+
+def _line(pattern: str, prefix: str, code: str) -> str:
+    return f'key = re.sub({pattern!r}, lambda found: {prefix!r} + str({code}) + ".", key)'
+
+
+def _renumber(pattern: str, prefix: str, new: Callable[[int], int]) -> Callable[[str], str]:
+    return lambda key: re.sub(pattern, lambda found: f"{prefix}{new(int(found[1]))}.", key)
+
+
+RULE = Rule(
+    id="index-shift",
+    title="Shifted numbers",
+    says="Renumbers layers whose order holds but whose numbers moved; asks where equal names say otherwise.",
+    cost=Cost.LOSSLESS,
+    done="shifted layer numbers are put back",
+    routes=_routes,
+    phrases=_phrases,
+)

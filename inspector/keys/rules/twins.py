@@ -1,0 +1,82 @@
+"""Two sets of weights of one network in one dict: model.* beside ema_model.*, student.* beside teacher.*.
+
+Both fit, and they are not the same numbers. Which one is wanted is not in the file, so this is always asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.keys.keytree import Node, numbered, overlap
+from inspector.keys.report import Ambiguity, Cost
+from inspector.keys.rules.entry import Move, Pair, Route, Rule
+from inspector.units import counted
+
+
+def _cover(segment: str, child: Node, pair: Pair) -> int:
+    same = pair.target.children.get(segment)
+    if same is not None:
+        return overlap(child, same)
+    own = numbered(segment)
+    if own is not None and any((numbered(s) or ("-", 0))[0] == own[0] for s in pair.target.children):
+        return 0  # layer1.2 where the target has layer1.0 and layer1.1: another depth, not a twin
+    # A twin of a child that the target has by name competes for that child's place.
+    return overlap(child, pair.target)
+
+
+def _routes(pair: Pair) -> Iterator[Route]:
+    needed = pair.target.size
+    if not needed or len(pair.source.children) < 2:
+        return
+    fitting = [
+        (segment, child)
+        for segment, child in pair.source.children.items()
+        if child.size * 5 >= needed * 3 and _cover(segment, child, pair) * 5 >= needed * 3
+    ]
+    if len(fitting) < 2:
+        return
+    options = tuple(
+        (".".join(child.path), f'{counted(child.size, "tensor")} under "{".".join(child.path)}."')
+        for _, child in fitting
+    )
+    names = " and ".join(f'"{option}."' for option, _ in options)
+    chosen = pair.questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=f"{counted(len(fitting), 'set')} of weights in this file fit the same place: {names}. Which one?",
+            options=options,
+        )
+    )
+    for segment, child in fitting:
+        path = ".".join(child.path)
+        if chosen is None:
+            yield Route(child, None, (), takes=(segment,))
+        elif path != chosen:
+            yield Route(
+                child, None, (Move(RULE.id, f'leave out "{path}." as chosen', (("prefix", path),)),), (segment,)
+            )
+    picked = next(((s, c) for s, c in fitting if ".".join(c.path) == chosen), None)
+    named = [s for s, _ in fitting if s in pair.target.children]
+    if picked is not None and named and picked[0] not in pair.target.children:
+        # The chosen twin takes the place that the other one has by name.
+        place = pair.target.children[named[0]]
+        parent = ".".join(picked[1].path[:-1])
+        moves = (
+            Move("wrapper-segment", f'drop the segment "{picked[0]}"', (("drop", picked[0]), ("place", parent))),
+            Move(
+                "wrapper-segment",
+                f'add the segment "{named[0]}"',
+                (("add", named[0]), ("place", ".".join(place.path[:-1]))),
+            ),
+        )
+        yield Route(picked[1], place, moves, takes=(picked[0],), fills=(named[0],))
+
+
+RULE = Rule(
+    id="twins",
+    title="Twins",
+    says="Asks which of several complete sets of weights in one dict is meant, and leaves out the others.",
+    cost=Cost.LOSSY,
+    done="the other set of weights is left out",
+    routes=_routes,
+)

@@ -1,0 +1,162 @@
+"""Segments that a wrapper put into every key below it, or that the target's wrapper expects.
+
+DataParallel and DistributedDataParallel add "module", torch.compile "_orig_mod", Lightning modules the attribute that
+holds the network, FSDP and activation checkpointing one segment per wrapped level. All of them are one thing: a level
+of the tree that one side has and the other has not. A segment is dropped (or added) only where the other side lacks it
+and what lies below fits what lies there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from inspector.keys.keytree import BOOKKEEPING, Node, numbered, overlap
+from inspector.keys.report import Cost, RuleUse
+from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
+
+# Written by torch, Lightning and fairscale themselves. No network means anything by them where the target has no such
+# name, so they need no further evidence than that.
+KNOWN = frozenset(
+    {
+        "module",
+        "_orig_mod",
+        "_forward_module",
+        "_fsdp_wrapped_module",
+        "_fpw_module",
+        "_checkpoint_wrapped_module",
+    }
+)
+
+
+def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | None = None) -> bool:
+    """Whether this level of one side stands for the whole place `other` of the other side.
+
+    by_name: how many tensors equal names explain at this pair of places. True when other lacks the name and it is a
+    known wrapper's; or 60 % of other's tensors are in it (by leaf name and shape), which is more than equal names
+    explain and more than any like-named child of other does; or everything in it is in `rest` by exact relative name
+    and shape.
+    """
+    if segment not in other.children and segment in KNOWN:
+        return True
+    own = numbered(segment)
+    rivals = [
+        node
+        for name, node in other.children.items()
+        if name == segment or (own is not None and (numbered(name) or ("", -1))[0] == own[0] and numbered(name))
+    ]
+    if other.size and child.size * 5 >= other.size * 3:
+        cover = overlap(child, other)
+        enough = cover * 5 >= other.size * 3 and cover > by_name
+        if enough and all(overlap(child, rival) < cover for rival in rivals):
+            return True
+    return rest is not None and not rivals and not segment.isdigit() and _fits_exactly(child, rest)
+
+
+def _fits_exactly(child: Node, rest: Node) -> bool:
+    if not child.size or child.size > rest.size:
+        return False
+    there = {name: leaf.shape for name, leaf in rest.walk()}
+    return all(
+        name in there and (there[name] is None or there[name] == leaf.shape)
+        for name, leaf in child.walk()
+        if name.rpartition(".")[2] not in BOOKKEEPING
+    )
+
+
+def explained_by_name(source: Node, target: Node) -> int:
+    """How many tensors lie under equally named children, or are equally named, and could correspond."""
+    same = [s for s in source.children if s in target.children]
+    leaves = sum(
+        1 for s, leaf in source.leaves.items() if s in target.leaves and (target.leaves[s].shape in (None, leaf.shape))
+    )
+    return leaves + sum(overlap(source.children[s], target.children[s]) for s in same)
+
+
+def _settled_by_name(pair: Pair, by_name: int) -> set[str]:
+    """Children of the same name on both sides whose contents agree by half or more: no wrapper, leave them alone."""
+    found = set()
+    for segment, child in pair.source.children.items():
+        twin = pair.target.children.get(segment)
+        if twin is None or wraps(segment, child, pair.target, by_name) or wraps(segment, twin, pair.source, by_name):
+            continue
+        if child.signature == twin.signature or 2 * overlap(child, twin) >= max(child.size, twin.size):
+            found.add(segment)
+    return found
+
+
+def _routes(pair: Pair) -> Iterator[Route]:
+    source, target = pair.source, pair.target
+    by_name = explained_by_name(source, target)
+    named = _settled_by_name(pair, by_name)
+    rest = target.only(
+        lambda s: s not in named, leaves={s: leaf for s, leaf in target.leaves.items() if s not in source.leaves}
+    )
+    left = source.only(
+        lambda s: s not in named, leaves={s: leaf for s, leaf in source.leaves.items() if s not in target.leaves}
+    )
+    dropping = [
+        (s, child)
+        for s, child in source.children.items()
+        if s not in named and wraps(s, child, target, by_name, rest=rest)
+    ]
+    adding = [s for s, child in rest.children.items() if s not in named and wraps(s, child, source, by_name)]
+    drop_cover = max((overlap(child, target) for _, child in dropping), default=-1)
+    add_cover = max((overlap(source, rest.children[s]) for s in adding), default=-1)
+    # A large part of a network (features) looks like a wrapper of what the target wraps whole: more explained wins.
+    if dropping and drop_cover >= add_cover:
+        for segment, child in dropping:
+            place = ".".join(child.path[:-1])
+            move = Move(RULE.id, f'drop the segment "{segment}"', (("drop", segment), ("place", place)))
+            yield Route(child, rest, (move,), takes=(segment,))
+    elif len(adding) == 1 and (left.children or left.leaves):
+        segment = adding[0]
+        place = ".".join(target.path)
+        move = Move(RULE.id, f'add the segment "{segment}"', (("add", segment), ("place", place)))
+        takes = (*left.children, *([""] if left.leaves and not named else []))
+        yield Route(left, rest.children[segment], (move,), takes=takes, fills=(segment,))
+
+
+def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
+    places = [value for name, value in use.parameters if name == "place"]
+    dropped = next((value for name, value in use.parameters if name == "drop"), None)
+    if dropped is not None:
+        return (*_dropping(dropped, places),)
+    added = next(value for name, value in use.parameters if name == "add")
+    return (*_adding(added, places),)
+
+
+def _dropping(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
+    yield Phrase(
+        f'key = ".".join(part for part in key.split(".") if part != {segment!r})',
+        lambda key: ".".join(part for part in key.split(".") if part != segment),
+    )
+    yield Phrase(f"key = key.removeprefix({segment + '.'!r})", lambda key: key.removeprefix(segment + "."))
+    for place in places:
+        if place:
+            pattern, put = "^" + re.escape(place) + r"\." + re.escape(segment) + r"\.", place + "."
+            yield Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", _substitution(pattern, put))
+
+
+def _adding(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
+    for place in places:
+        if not place:
+            yield Phrase(f"key = {segment + '.'!r} + key", lambda key: f"{segment}.{key}")
+        else:
+            pattern, put = "^" + re.escape(place) + r"\.", f"{place}.{segment}."
+            yield Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", _substitution(pattern, put))
+
+
+def _substitution(pattern: str, put: str) -> Callable[[str], str]:
+    return lambda key: re.sub(pattern, lambda _: put, key)
+
+
+RULE = Rule(
+    id="wrapper-segment",
+    title="Wrapper segments",
+    says="Drops or adds a level of the names that only one side has, such as the module. of DataParallel.",
+    cost=Cost.LOSSLESS,
+    done='"{segment}." is {verb}',
+    routes=_routes,
+    phrases=_phrases,
+)

@@ -1,0 +1,153 @@
+"""Checkpoints and targets from names and shapes, or from real tensors, without any file format in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import pytest
+import torch
+import torchvision
+
+from inspector.architectures.types import ArchitectureSpec, Target, TargetKind, TargetTensor
+from inspector.checkpoint.source import BufferSource
+from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, StateDict, StateRole, Storage, TensorInfo
+from inspector.checkpoint.values import Value, ValueKind
+
+Shapes = dict[str, tuple[int, ...]]
+
+torch.set_num_threads(1)
+
+
+@lru_cache
+def _torchvision_shapes(name: str, options: tuple[tuple[str, int], ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    with torch.device("meta"):
+        model = getattr(torchvision.models, name)(weights=None, **dict(options))
+    return tuple((key, tuple(t.shape)) for key, t in model.state_dict().items())
+
+
+def _state(tensors: tuple[TensorInfo, ...], **more: object) -> StateDict:
+    given = {
+        "path": (),
+        "role": StateRole.WEIGHTS,
+        "why": "the file itself",
+        "kind": "collections.OrderedDict",
+        "tensors": tensors,
+        "modules": ModuleNode(name="", path=""),
+    }
+    return StateDict(**(given | more))
+
+
+def _checkpoint(tensors: tuple[TensorInfo, ...], states: tuple[StateDict, ...], **more: object) -> Checkpoint:
+    given = {
+        "origin": Origin(name="net.pth", nbytes=0),
+        "format": "torch-zip",
+        "format_says": "torch.save zip archive",
+        "root": Value(kind=ValueKind.MAPPING, type_name="dict", says=""),
+        "tensors": tensors,
+        "state_dicts": states,
+        "source": BufferSource(b""),
+    }
+    return Checkpoint(**(given | more))
+
+
+@pytest.fixture
+def shapes() -> Callable[..., Shapes]:
+    """shapes("resnet18", num_classes=10): names and shapes of a torchvision model, built on meta."""
+    return lambda name, **options: dict(_torchvision_shapes(name, tuple(sorted(options.items()))))
+
+
+@pytest.fixture
+def file_of() -> Callable[[Mapping[str, tuple[int, ...]]], Checkpoint]:
+    """A checkpoint that declares these names and shapes and has no bytes."""
+
+    def make(names: Mapping[str, tuple[int, ...]], **more: object) -> Checkpoint:
+        tensors = tuple(
+            TensorInfo(name=n, path=(n,), shape=s, dtype="float32", nbytes=0, storage_id=None) for n, s in names.items()
+        )
+        return _checkpoint(tensors, (_state(tensors, **more),))
+
+    return make
+
+
+@pytest.fixture
+def target_of() -> Callable[[Mapping[str, tuple[int, ...]]], Target]:
+    """A target that expects these names and shapes; shape None for names alone."""
+
+    def make(names: Mapping[str, tuple[int, ...] | None], **more: object) -> Target:
+        tensors = tuple(TargetTensor(name=n, shape=s, dtype="float32") for n, s in names.items())
+        return Target(**({"label": "the target", "kind": TargetKind.FILE, "tensors": tensors} | more))
+
+    return make
+
+
+@pytest.fixture
+def architecture() -> Callable[..., Target]:
+    """A target that can be built: architecture("resnet18", num_classes=10)."""
+
+    def make(name: str, num_classes: int | None = None, in_channels: int | None = None) -> Target:
+        from inspector.architectures.build import build_model
+
+        spec = ArchitectureSpec(library="torchvision", name=name, num_classes=num_classes, in_channels=in_channels)
+        state = build_model(spec, device="meta").state_dict()
+        tensors = tuple(
+            TargetTensor(name=n, shape=tuple(t.shape), dtype=str(t.dtype).removeprefix("torch."))
+            for n, t in state.items()
+        )
+        return Target(label=spec.label, kind=TargetKind.ARCHITECTURE, tensors=tensors, spec=spec)
+
+    return make
+
+
+@pytest.fixture
+def saved() -> Callable[[Mapping[str, torch.Tensor]], Checkpoint]:
+    """A checkpoint with the bytes of these tensors; tensors that share memory share it in the file too."""
+
+    def make(state: Mapping[str, torch.Tensor], **more: object) -> Checkpoint:
+        blob = bytearray()
+        storages: dict[str, Storage] = {}
+        tensors = []
+        for name, tensor in state.items():
+            memory = tensor.untyped_storage()
+            key = str(memory.data_ptr())
+            if key not in storages:
+                raw = bytes(memory)
+                storages[key] = Storage(id=key, nbytes=len(raw), present_nbytes=len(raw), offset=len(blob))
+                blob += raw
+            tensors.append(
+                TensorInfo(
+                    name=name,
+                    path=(name,),
+                    shape=tuple(tensor.shape),
+                    dtype=str(tensor.dtype).removeprefix("torch."),
+                    nbytes=tensor.numel() * tensor.element_size(),
+                    storage_id=key,
+                    offset=tensor.storage_offset(),
+                    stride=tuple(tensor.stride()),
+                )
+            )
+        metadata = getattr(state, "_metadata", {})
+        versions = tuple((path, entry["version"]) for path, entry in metadata.items() if "version" in entry)
+        made = _state(tuple(tensors), versions=versions, **more)
+        source = BufferSource(bytes(blob), "net.pth")
+        return _checkpoint(tuple(tensors), (made,), storages=storages, source=source)
+
+    return make
+
+
+@pytest.fixture
+def fingerprinted() -> Callable[[torch.nn.Module], dict[str, torch.Tensor]]:
+    """The module's state dict with other numbers in every tensor, so that a wrong place is a wrong number."""
+
+    def make(module: torch.nn.Module, seed: int = 0) -> dict[str, torch.Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        state = module.state_dict()
+        for number, (name, tensor) in enumerate(state.items()):
+            if tensor.is_floating_point():
+                tensor.uniform_(0.1, 0.9, generator=generator)
+            else:
+                tensor.fill_(number + 1)
+            del name
+        return state
+
+    return make
