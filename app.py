@@ -1,8 +1,13 @@
 """The server: `streamlit run app.py`. The pages start in ui.py; here are only the routes beside them."""
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from inspector.web.guard import on_script_error
 from inspector.web.uploads import routes
+
+# Until st.navigation has run once, Streamlit takes a folder called pages/ for its older kind of multipage app, and
+# would run a page without ui.py for the first visitor who follows a link to it.
+PagesManager.uses_pages_directory = False
 
 app = st.App("ui.py", routes=routes(), on_script_error=on_script_error)

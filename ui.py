@@ -1,13 +1,17 @@
 """The pages and the frame around them: navigation, the checkpoint in hand. The server itself is app.py."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from inspector.web import components, guard, session, sidebar
 
-st.set_page_config(page_title="Model Inspector", page_icon=":material/troubleshoot:", layout="wide")
+# A picture of our own: Streamlit fetches the symbol of an icon name from another host for the browser's tab.
+ICON = Path(components.__file__).parent / "static" / "icon.png"
+st.set_page_config(page_title="Model Inspector", page_icon=ICON, layout="wide")
 
 PAGES = {
-    "Open": [
+    "": [
         st.Page("pages/open.py", title="Open", icon=":material/upload_file:", url_path="open", default=True),
     ],
     "What is it": [

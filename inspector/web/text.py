@@ -20,16 +20,6 @@ def plain(text: str) -> str:
     return _MEANING.sub(r"\\\1", " ".join(text.split()))
 
 
-def code(text: str, width: int = 0) -> str:
-    """As inline code in Markdown, shortened in the middle to `width` characters where given."""
-    short = shorten_middle(" ".join(text.split()), width) if width else " ".join(text.split())
-    fence = "``" if "`" in short else "`"
-    pad = " " if "`" in short else ""
-    while fence in short:
-        fence += "`"
-    return f"{fence}{pad}{short or ' '}{pad}{fence}"
-
-
 def escaped(text: object) -> str:
     """As HTML text or attribute value."""
     return html.escape(str(text), quote=True)

@@ -1,0 +1,129 @@
+"""Long work beside the page: a worker thread that publishes progress and can be stopped.
+
+The worker makes no Streamlit calls. A fragment polls it, so that clicks elsewhere neither stop nor repeat the work;
+results live in one bounded table for the whole server, keyed by what was computed from what.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import streamlit as st
+
+from inspector.errors import InspectorError
+from inspector.progress import Progress, Stopped
+
+_LOG = logging.getLogger("inspector.web")
+_KEPT = 24
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """One piece of work. done, total, note: as last published. result, error: when it has ended."""
+
+    def __init__(self, work: Callable[[Progress], T]) -> None:
+        self._work = work
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="inspector-job")
+        self.done = 0
+        self.total: int | None = None
+        self.note = ""
+        self.result: T | None = None
+        self.error: Exception | None = None
+        self.stopped = False
+
+    def start(self) -> Job[T]:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Ask it to end at its next progress call."""
+        self._stop.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Give it a moment; True when it has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _publish(self, done: int, total: int | None, note: str) -> None:
+        if self._stop.is_set():
+            raise Stopped
+        self.done, self.total, self.note = done, total, note
+
+    def _run(self) -> None:
+        try:
+            self.result = self._work(self._publish)
+        except Stopped:
+            self.stopped = True
+        except InspectorError as error:
+            self.error = error
+        except Exception as error:  # noqa: BLE001 - a thread has nobody above it; the page raises it again
+            _LOG.error("a job failed", exc_info=error)
+            self.error = error
+
+
+_results: OrderedDict[Hashable, object] = OrderedDict()
+_lock = threading.Lock()
+
+
+def finished(key: Hashable, kind: type[T]) -> T | None:
+    """A result computed before, by whichever session."""
+    with _lock:
+        result = _results.get(key)
+        if result is not None:
+            _results.move_to_end(key)
+    return result if isinstance(result, kind) else None
+
+
+def keep(key: Hashable, result: object) -> None:
+    """Remember a result; the oldest unused ones go."""
+    with _lock:
+        _results[key] = result
+        _results.move_to_end(key)
+        while len(_results) > _KEPT:
+            _results.popitem(last=False)
+
+
+def await_job(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, title: str) -> T | None:
+    """The result when it is there; else start or continue the work, draw its progress, and return None.
+
+    Nothing half-done is kept: a stopped job leaves a sentence and a button to start again.
+    """
+    result = finished(key, kind)
+    if result is not None:
+        return result
+    jobs: dict[Hashable, Job[T]] = st.session_state.setdefault("jobs", {})
+    job = jobs.get(key)
+    if job is None:
+        job = jobs[key] = Job(work).start()
+    # Most files take less than a blink: no progress bar then.
+    if job.wait(0.25):
+        if job.result is not None:
+            keep(key, job.result)
+            del jobs[key]
+            return job.result
+        if job.error is not None:
+            del jobs[key]
+            raise job.error
+        st.info("Stopped: nothing was kept.", icon=":material/cancel:")
+        if st.button("Start again", key=f"again-{hash(key)}"):
+            del jobs[key]
+            st.rerun()
+        return None
+    _watch(job, title, f"stop-{hash(key)}")
+    return None
+
+
+@st.fragment(run_every=0.4)
+def _watch(job: Job[T], title: str, key: str) -> None:
+    if job.wait(0):
+        st.rerun()
+    share = min(1.0, job.done / job.total) if job.total else 0.0
+    bar, button = st.columns([6, 1], vertical_alignment="center")
+    bar.progress(share, text=title)
+    button.button("Stop", key=key, on_click=job.stop, icon=":material/stop_circle:")

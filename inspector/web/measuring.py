@@ -1,0 +1,106 @@
+"""Statistics of the file in hand for the pages: measured once, shown as figures, tables and downloads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+from inspector.findings import Finding, Severity
+from inspector.progress import Progress
+from inspector.render import figures as plots
+from inspector.units import human_shape, human_share
+from inspector.web import jobs, reports
+from inspector.web.components import Figure
+from inspector.web.session import Hand
+from inspector.weights.histogram import histogram
+from inspector.weights.measure import measure_tensor, measure_weights
+from inspector.weights.report import TensorStatistics, WeightsReport
+
+BINS = 96
+
+
+def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:
+    """One read over one tensor. Raises ReadError when its bytes are not in the file."""
+    key = ("tensor", hand.sha256, tensor.path)
+    known = jobs.finished(key, TensorStatistics)
+    if known is None:
+        known = measure_tensor(reports.checkpoint_of(hand), tensor)
+        jobs.keep(key, known)
+    return known
+
+
+def weights_report(hand: Hand, checkpoint: Checkpoint, state: StateDict | None) -> WeightsReport | None:
+    """Statistics of a state dict: the report when it is done, else progress is drawn and None comes back."""
+
+    def work(progress: Progress) -> WeightsReport:
+        return measure_weights(checkpoint, state, progress=progress)
+
+    key = ("weights", hand.sha256, state.path if state else None)
+    return jobs.await_job(key, WeightsReport, work, title="Reading every tensor once")
+
+
+def number(value: float) -> str:
+    """Four digits, as a person reads them."""
+    return "none" if math.isnan(value) else f"{value:.4g}"
+
+
+def statistics_figures(found: TensorStatistics) -> list[Figure]:
+    """The row above the histogram."""
+    row = [
+        Figure(label=label, says=number(value), exact=repr(value))
+        for label, value in (
+            ("minimum", found.minimum),
+            ("mean", found.mean),
+            ("maximum", found.maximum),
+            ("deviation", found.std),
+        )
+    ]
+    row.append(
+        Figure(label="exactly zero", says=human_share(found.zero / max(1, found.numel)), exact=f"{found.zero:,}")
+    )
+    if found.nan or found.infinite:
+        row.append(Figure(label="NaN, infinite", says=f"{found.nan:,}, {found.infinite:,}"))
+    return row
+
+
+def histogram_figure(found: TensorStatistics, *, logarithmic: bool) -> Any:
+    """Counts over values."""
+    return plots.histogram_figure(histogram(found, bins=BINS), logarithmic=logarithmic)
+
+
+def statistics_frame(report: WeightsReport) -> pd.DataFrame:
+    """One row per tensor, for the table and the CSV."""
+    return pd.DataFrame(
+        {
+            "Tensor": [t.name for t in report.tensors],
+            "Shape": [human_shape(t.shape) for t in report.tensors],
+            "Type": [t.dtype for t in report.tensors],
+            "Minimum": [t.minimum for t in report.tensors],
+            "Mean": [t.mean for t in report.tensors],
+            "Maximum": [t.maximum for t in report.tensors],
+            "Deviation": [t.std for t in report.tensors],
+            "RMS": [t.rms for t in report.tensors],
+            "Zero": [t.zero for t in report.tensors],
+            "NaN": [t.nan for t in report.tensors],
+            "Infinite": [t.infinite for t in report.tensors],
+        }
+    )
+
+
+def non_finite(report: WeightsReport) -> tuple[Finding, ...]:
+    """One finding per tensor with NaN or infinity, as the statistics counted them."""
+    return tuple(
+        Finding(
+            id="non-finite",
+            severity=Severity.ERROR,
+            says=f"{t.name} holds {t.nan:,} NaN and {t.infinite:,} infinite numbers among {t.numel:,}.",
+            subjects=(t.name,),
+            evidence=(("first at element", t.first_non_finite),) if t.first_non_finite is not None else (),
+            remedy="A forward pass through it answers NaN: go back to an earlier checkpoint.",
+        )
+        for t in report.tensors
+        if t.nan or t.infinite
+    )

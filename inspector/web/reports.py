@@ -1,0 +1,175 @@
+"""The core's answers about the file in hand, computed once per file and kept in bounded caches.
+
+Reports are frozen, so sessions may share them. Whatever runs a model goes through `torch_lock`: hooks and thread
+settings are the process's own. Slices are imported when first asked, so that the first page comes at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from inspector.architectures.types import ArchitectureSpec, Recognition, Target
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.errors import ReadError
+from inspector.flops.report import CostReport
+from inspector.keys.report import KeyReport
+from inspector.params.report import ParameterReport
+from inspector.web.session import Hand
+from inspector.web.uploads import the_store
+
+if TYPE_CHECKING:
+    from torch import nn
+
+torch_lock = threading.Lock()
+
+_Path = tuple[str, ...] | None
+
+
+def checkpoint_of(hand: Hand) -> Checkpoint:
+    """The opened file. Raises ReadError with a sentence for anything that is no checkpoint, or is gone."""
+    if the_store().get_path(hand.sha256) is None:
+        raise ReadError(f"{hand.name} is not on the server any more.", hint="Drop it again on the Open page.")
+    return _open(hand.sha256, hand.name)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Reading the file …", on_release=lambda c: c.source.close())
+def _open(sha256: str, name: str) -> Checkpoint:
+    from inspector.readers import open_checkpoint
+
+    path = the_store().get_path(sha256)
+    if path is None:
+        raise ReadError(f"{name} is not on the server any more.", hint="Drop it again on the Open page.")
+    the_store().touch(sha256)
+    checkpoint = open_checkpoint(path, name=name)
+    return replace(checkpoint, origin=replace(checkpoint.origin, name=name, sha256=sha256))
+
+
+def recognition_of(hand: Hand, state: StateDict | None = None) -> Recognition:
+    """What the weights are, with the evidence."""
+    return _recognition(hand.sha256, hand.name, state.path if state else None)
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing with known architectures …")
+def _recognition(sha256: str, name: str, path: _Path) -> Recognition:
+    from inspector.architectures.recognise import recognise
+
+    checkpoint = _open(sha256, name)
+    return recognise(checkpoint, _state(checkpoint, path))
+
+
+def parameters_of(hand: Hand, state: StateDict | None = None) -> ParameterReport:
+    """Parameters and bytes per module."""
+    return _parameters(hand.sha256, hand.name, state.path if state else None)
+
+
+@st.cache_resource(max_entries=48, show_spinner=False)
+def _parameters(sha256: str, name: str, path: _Path) -> ParameterReport:
+    from inspector.params.count import count_parameters
+
+    checkpoint = _open(sha256, name)
+    return count_parameters(checkpoint, _state(checkpoint, path), _recognition(sha256, name, path))
+
+
+def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
+    """(channels, height, width) that this architecture is usually run at."""
+    from inspector.architectures.facts import default_input as ask
+
+    return ask(spec)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Counting on the meta device …")
+def costs_of(spec: ArchitectureSpec, input_shape: tuple[int, int, int]) -> CostReport:
+    """MACs of one forward pass at (channels, height, width)."""
+    from inspector.flops.count import count_costs
+
+    with torch_lock:
+        return count_costs(spec, input_shape)
+
+
+def own_target(hand: Hand, state: StateDict | None = None) -> Target | None:
+    """What the file was recognised as, as a target; None when it was not."""
+    best = recognition_of(hand, state).best
+    return _own_target(best.spec) if best is not None else None
+
+
+@st.cache_resource(max_entries=48, show_spinner=False)
+def _own_target(spec: ArchitectureSpec) -> Target:
+    from inspector.architectures.targets import target_of
+
+    return target_of(spec)
+
+
+def keys_of(
+    hand: Hand,
+    target: Target,
+    state: StateDict | None = None,
+    *,
+    accept: tuple[str, ...] = (),
+    choose: tuple[tuple[str, str], ...] = (),
+) -> KeyReport:
+    """The keys against a target, and the plan that makes them fit."""
+    return _keys(hand.sha256, hand.name, state.path if state else None, target, accept, choose)
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing keys …")
+def _keys(
+    sha256: str,
+    name: str,
+    path: _Path,
+    target: Target,
+    accept: tuple[str, ...],
+    choose: tuple[tuple[str, str], ...],
+) -> KeyReport:
+    from inspector.keys.diagnose import diagnose
+
+    checkpoint = _open(sha256, name)
+    return diagnose(checkpoint, target, state=_state(checkpoint, path), accept=accept, choose=dict(choose))
+
+
+@st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")
+def _model(sha256: str, name: str, path: _Path) -> nn.Module:
+    from inspector.errors import KeysDoNotFit
+    from inspector.keys.apply import load_repaired
+
+    checkpoint = _open(sha256, name)
+    best = _recognition(sha256, name, path).best
+    if best is None:
+        raise KeysDoNotFit(f"{name} was not recognised, so there is no model to run.")
+    report = _keys(sha256, name, path, _own_target(best.spec), (), ())
+    if report.plan is None or not report.plan.complete:
+        raise KeysDoNotFit(
+            report.refusal or report.says, hint="A model with wrong or missing weights would explain nothing."
+        )
+    with torch_lock:
+        return load_repaired(checkpoint, report.plan, best.spec)
+
+
+def model_of(hand: Hand, state: StateDict | None = None) -> nn.Module:
+    """The recognised model with the file's weights, strictly loaded. Use it only while holding `torch_lock`."""
+    return _model(hand.sha256, hand.name, state.path if state else None)
+
+
+def state_label(state: StateDict) -> str:
+    """How a state dict is called in a selection: its path in the file and what it is for."""
+    return f"{state.label} ({state.role.value}, {len(state.tensors)} tensors)"
+
+
+def choose_state(checkpoint: Checkpoint) -> StateDict | None:
+    """The state dict to look at: a selection where the file holds several. None when it holds none."""
+    states = [s for s in checkpoint.state_dicts if s.tensors]
+    if len(states) < 2:
+        return checkpoint.weights
+    preferred = checkpoint.weights
+    index = states.index(preferred) if preferred in states else 0
+    chosen = st.selectbox(
+        "State dict", range(len(states)), index=index, format_func=lambda i: state_label(states[i]), key="state"
+    )
+    return states[chosen] if chosen is not None else None
+
+
+def _state(checkpoint: Checkpoint, path: _Path) -> StateDict | None:
+    return next((s for s in checkpoint.state_dicts if s.path == path), None) if path is not None else None

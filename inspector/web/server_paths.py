@@ -1,0 +1,57 @@
+"""Files in the one folder that the server's owner opened to visitors (INSPECTOR_ROOT). Hidden when it is not set."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from inspector.errors import RefusedContent
+from inspector.web import session
+from inspector.web.store import Stored
+from inspector.web.uploads import the_store
+
+_LISTED = 2_000
+
+
+def server_root() -> Path | None:
+    """The folder, resolved; None when visitors may read none."""
+    named = os.environ.get("INSPECTOR_ROOT")
+    root = Path(named).resolve() if named else None
+    return root if root is not None and root.is_dir() else None
+
+
+def list_files() -> list[str]:
+    """Relative paths of files under the root, hidden ones left out, at most 2,000."""
+    root = server_root()
+    found: list[str] = []
+    if root is None:
+        return found
+    for folder, folders, files in os.walk(root, followlinks=False):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        here = Path(folder)
+        for name in sorted(files):
+            if not name.startswith(".") and _inside(here / name, root):
+                found.append(str((here / name).relative_to(root)))
+                if len(found) >= _LISTED:
+                    return found
+    return found
+
+
+def store_path(relative: str) -> Stored:
+    """Take up one of them. Raises RefusedContent for whatever lies outside the root, symbolic links included."""
+    root = server_root()
+    if root is None or not _inside(root / relative, root):
+        raise RefusedContent(
+            "That path is outside the folder this server opens to visitors.", hint="Choose one from the list."
+        )
+    path = (root / relative).resolve()
+    return the_store().refer(path, name=path.name, owner=session.owner())
+
+
+def _inside(path: Path, root: Path) -> bool:
+    """A regular file whose real place is under the root."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return False
+    return real.is_relative_to(root) and real.is_file()

@@ -1,0 +1,58 @@
+"""The table of tensors: filtering and the frame behind it. No drawing here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from inspector.checkpoint.types import TensorInfo
+from inspector.units import human_shape
+
+COLUMNS: dict[str, Any] = {
+    "Tensor": st.column_config.TextColumn(width="large"),
+    "Elements": st.column_config.NumberColumn(format="localized"),
+    "Bytes": st.column_config.NumberColumn(format="bytes"),
+}
+
+
+def modules(tensors: Sequence[TensorInfo]) -> list[str]:
+    """Every module path above a tensor, in file order."""
+    found: dict[str, None] = {}
+    for tensor in tensors:
+        pieces = tensor.name.split(".")[:-1]
+        for n in range(1, len(pieces) + 1):
+            found.setdefault(".".join(pieces[:n]))
+    return list(found)
+
+
+def filtered(tensors: Sequence[TensorInfo], words: str, module: str) -> tuple[TensorInfo, ...]:
+    """Those below the module in which every word is part of the name, the shape ("64x3") or the type."""
+    wanted = words.lower().split()
+    under = f"{module}." if module else ""
+    return tuple(
+        t
+        for t in tensors
+        if t.name.startswith(under)
+        and all(word in f"{t.name} {human_shape(t.shape)} {t.dtype}".lower() for word in wanted)
+    )
+
+
+def frame(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
+    """One row per tensor."""
+    return pd.DataFrame(
+        {
+            "Tensor": [t.name for t in tensors],
+            "Shape": [human_shape(t.shape) for t in tensors],
+            "Type": [t.dtype for t in tensors],
+            "Elements": [t.numel for t in tensors],
+            "Bytes": [t.nbytes for t in tensors],
+        }
+    )
+
+
+def load_line(tensor: TensorInfo) -> str:
+    """The whole name, to be copied."""
+    return tensor.name

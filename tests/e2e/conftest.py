@@ -1,0 +1,176 @@
+"""The real server on a port of its own, with a store of its own, and a real Chromium."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ("--no-sandbox", "--disable-quic", "--disable-background-networking", "--no-first-run")
+# torch's first import on a busy machine; pages themselves answer in well under a second.
+PATIENCE = 90_000
+
+
+def _finder():  # type: ignore[no-untyped-def]
+    spec = importlib.util.spec_from_file_location("browser_lookup", ROOT / "scripts" / "browser.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    finder = _finder()
+    path = finder.find()
+    if path is None:
+        says = "No Chromium or Chrome was found for the browser tests."
+        pytest.fail(says) if finder.on_ci() else pytest.skip(says)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield launched
+        launched.close()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running app. log: where its output goes."""
+
+    url: str
+    store: Path
+    log: Path
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = folder / "log.txt"
+    environment = {
+        **os.environ,
+        "INSPECTOR_STORE": str(folder / "store"),
+        "INSPECTOR_ROOT": str(ROOT / "sample_models" / "files"),
+        "OMP_NUM_THREADS": "1",
+        "HOME": str(folder),
+    }
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _await(url, process, log)
+            yield Server(url=url, store=folder / "store", log=log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(240):
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url + "/inspector/health", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.25)
+    pytest.fail(f"The server did not start:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+@dataclass
+class Visitor:
+    """One visitor with a fresh session, and what went wrong in the browser's console."""
+
+    page: Page
+    url: str
+    troubles: list[str] = field(default_factory=list)
+
+    @property
+    def main(self) -> Locator:
+        return self.page.get_by_test_id("stMain")
+
+    def open(self, path: str = "/") -> None:
+        self.page.goto(self.url + path)
+        self.page.locator(".mi-title h1").wait_for(timeout=PATIENCE)
+        self.settle()
+
+    def upload(self, file: Path) -> None:
+        """Through the drop zone, to the end of the first look."""
+        self.open("/")
+        self.page.get_by_test_id("inspector-file").set_input_files(file)
+        self.page.wait_for_url(re.compile("overview"), timeout=PATIENCE)
+        self.settle()
+
+    def visit(self, name: str) -> None:
+        """Another page, by its link in the sidebar."""
+        self.page.get_by_test_id("stSidebarNavLink").filter(has_text=name).click()
+        self.page.wait_for_url(re.compile(name.lower()), timeout=PATIENCE)
+        self.settle()
+
+    def settle(self) -> None:
+        """Until the script has ended and nothing on the page is stale."""
+        self.page.wait_for_function(
+            """() => {
+                const app = document.querySelector('[data-testid=stApp]')
+                return app?.getAttribute('data-test-script-state') === 'notRunning'
+                    && !document.querySelector('[data-testid=stMain] [data-stale=true]')
+            }""",
+            timeout=PATIENCE,
+        )
+
+    def text(self) -> str:
+        return self.main.inner_text()
+
+    def check_calm(self) -> None:
+        """No console error and no stack trace on the page."""
+        assert self.troubles == []
+        text = self.text()
+        for trace in ("Traceback", 'File "/', "site-packages", "was not made for"):
+            assert trace not in text
+
+
+@pytest.fixture
+def visitor(browser: Browser, server: Server) -> Iterator[Visitor]:
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    who = Visitor(page=page, url=server.url)
+    page.on("console", lambda m: who.troubles.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: who.troubles.append(str(e)))
+    yield who
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    folder = ROOT / "sample_models" / "files"
+    if not folder.is_dir():
+        pytest.fail("The sample files are missing: python sample_models/build.py derive")
+    return folder

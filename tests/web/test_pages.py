@@ -1,0 +1,95 @@
+"""Every page without a file: one sentence on what it shows, and a way to a file. No browser, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.testing.v1 import AppTest
+
+from inspector.web import uploads
+from inspector.web.session import Hand
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {
+    "overview": ("Overview", "whether it loads"),
+    "contents": ("Contents", "every global a real unpickle would import"),
+    "tensors": ("Tensors", "Every tensor with shape"),
+    "weights": ("Weights", "heat strip"),
+    "architecture": ("Architecture", "recognised model with its evidence"),
+    "explain": ("Explain", "heat map over your picture"),
+    "repair": ("Repair", "keeps the file from loading"),
+}
+
+
+def _run_main(path: str) -> None:
+    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path})
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
+    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("INSPECTOR_ROOT", raising=False)
+    monkeypatch.setattr(uploads, "_mounted", False)
+    # AppTest takes pages/ for Streamlit's older kind of multipage app; app.py switches that off for the server.
+    monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
+    uploads.the_store.cache_clear()
+    yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=60)
+    uploads.the_store.cache_clear()
+
+
+def _html(app: AppTest) -> str:
+    return " ".join(element.proto.body for element in app.get("html"))
+
+
+def _words(app: AppTest) -> str:
+    return " ".join(m.value for m in app.markdown).replace("\\", "")
+
+
+def test_the_open_page_offers_a_box_and_the_promise(app: AppTest) -> None:
+    app.run()
+    assert not app.exception
+    assert "Open a checkpoint" in _html(app)
+    assert len(app.file_uploader) == 1
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_empty_page_says_what_it_will_show(app: AppTest, page: str) -> None:
+    heading, says = PAGES[page]
+    app.run().switch_page(f"pages/{page}.py").run()
+    assert not app.exception
+    assert f"<h1>{heading}</h1>" in _html(app)
+    assert says in _words(app)
+    assert not app.error
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_file_that_has_gone_is_one_sentence(app: AppTest, page: str) -> None:
+    app.session_state["hand"] = Hand(sha256="0" * 64, name="lost [x](http://x.test).pth")
+    app.run().switch_page(f"pages/{page}.py").run()
+    assert not app.exception
+    (error,) = app.error
+    assert "is not on the server any more" in error.value.replace("\\", "")
+    # The name came from a visitor: its brackets must not become a link.
+    assert "\\[x\\]\\(http" in error.value
+
+
+def test_a_link_to_a_file_that_has_gone_says_so(app: AppTest) -> None:
+    app.query_params["file"] = "f" * 64
+    app.run()
+    assert not app.exception
+    (error,) = app.error
+    assert "The file of this link is not on the server any more" in error.value.replace("\\", "")
+
+
+def test_a_wrong_file_is_one_sentence_and_the_session_goes_on(app: AppTest) -> None:
+    app.run()
+    app.file_uploader[0].upload("notes.pth", b"<html><body>not found</body></html>", "text/plain").run()
+    assert not app.exception
+    (error,) = app.error
+    assert "notes.pth is a web page" in error.value.replace("\\", "")
+    app.switch_page("pages/open.py").run()
+    assert not app.exception
+    assert not app.error
