@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from inspector.checkpoint.data import iter_chunks, to_float32, why_unreadable
 from inspector.checkpoint.dtypes import DTYPES, find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, ReadError
 from inspector.progress import Progress, silent
 from inspector.weights.accumulate import Numbers, accumulate_codes, accumulate_values
 from inspector.weights.report import TensorStatistics, WeightsReport
@@ -47,16 +47,12 @@ def measure_weights(
         if same is not None:
             measured.append(dataclasses.replace(same, name=tensor.name, path=tensor.path))
             continue
-        why = _why_not(checkpoint, tensor)
-        if why:
-            skipped.append((tensor.name, why))
-            continue
         try:
             statistics = measure_tensor(checkpoint, tensor, meter=meter)
         except InspectorError as error:
             skipped.append((tensor.name, error.says))
         except (OSError, ValueError, MemoryError) as error:
-            skipped.append((tensor.name, f"Its bytes could not be read: {error}"))
+            skipped.append((tensor.name, f"{tensor.name} could not be read: {error}."))
         else:
             measured.append(statistics)
             known[_place(tensor)] = statistics
@@ -72,7 +68,10 @@ def measure_weights(
 def measure_tensor(
     checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int = CHUNK_NBYTES, meter: _Meter | None = None
 ) -> TensorStatistics:
-    """Statistics of one tensor. Raises ReadError when its bytes are not in the file."""
+    """Statistics of one tensor. Raises ReadError when it has no plain numbers or its bytes are not in the file."""
+    why = _why_not(checkpoint, tensor)
+    if why:
+        raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
     chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=chunk_nbytes)
     if meter is not None:
         chunks = meter.watching(chunks)
@@ -124,20 +123,20 @@ def code_values(dtype: str) -> NDArray[np.float64] | None:
 
 
 def _why_not(checkpoint: Checkpoint, tensor: TensorInfo) -> str:
-    """Why the tensor has no numbers to measure, "" when it has."""
+    """Why the tensor has no numbers to measure, as half a sentence; "" when it has."""
     dtype = find_dtype(tensor.dtype)
     if dtype is None:
-        return f"Its element type {tensor.dtype} is unknown."
+        return f"its element type {tensor.dtype} is unknown"
     reason = why_unreadable(tensor)
     if reason:
-        return f"It cannot be read as numbers: {reason}."
+        return reason
     if tensor.dtype.startswith("complex"):
-        return f"Its {tensor.dtype} numbers have no order, so no minimum, maximum or histogram."
+        return f"{tensor.dtype} numbers have no order, so no minimum, maximum or histogram"
     if not dtype.native and (not dtype.floating or tensor.dtype.endswith("_x2")):
-        return f"Its {tensor.dtype} elements are packed or quantised codes, not numbers in themselves."
+        return f"its {tensor.dtype} elements are packed or quantised codes, not numbers in themselves"
     storage = checkpoint.storages.get(tensor.storage_id or "")
     if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
-        return "The file declares it but holds no data for it."
+        return "the file declares it but holds no data for it"
     return ""
 
 

@@ -1,0 +1,168 @@
+"""Figures hold the reports' numbers, and no colour that only one theme can show."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from inspector.flops.report import CostReport, ModuleCost
+from inspector.params.report import ModuleCount, ParameterReport, RoleSource
+from inspector.render.figures import (
+    fingerprint_figure,
+    histogram_figure,
+    macs_bars,
+    macs_treemap,
+    module_treemap,
+)
+from inspector.weights.report import Fingerprint, Histogram
+
+
+def cost(path: str, own: int, *, total: int | None = None, calls: int = 1) -> ModuleCost:
+    return ModuleCost(
+        path=path,
+        depth=path.count(".") + 1 if path else 0,
+        kind="Conv2d",
+        input_shape=None,
+        output_shape=None,
+        macs=own if total is None else total,
+        own_macs=own,
+        parameters=0,
+        calls=calls,
+    )
+
+
+COSTS = CostReport(
+    target="a model",
+    input_shape=(1, 3, 8, 8),
+    # layers is a ModuleList: it is never called and has no row of its own.
+    modules=(cost("", 10, total=110), cost("layers.0", 60), cost("layers.1", 30), cost("layers.2", 0), cost("fc", 10)),
+    macs=110,
+    parameters=0,
+    uncounted=(),
+    other_operations=(),
+    activation_nbytes=0,
+)
+
+
+def size(path: str, nbytes: int, buffers: int = 0) -> ModuleCount:
+    return ModuleCount(
+        path=path,
+        depth=path.count(".") + 1 if path else 0,
+        kind=None,
+        parameters=nbytes // 4,
+        own_parameters=0,
+        buffers=buffers // 4,
+        parameter_nbytes=nbytes,
+        buffer_nbytes=buffers,
+        tensors=1,
+    )
+
+
+COUNTS = ParameterReport(
+    state_dict=(),
+    modules=(size("", 400, 40), size("body", 300, 40), size("body.a", 200), size("body.b", 100, 40), size("head", 80)),
+    trainable=None,
+    shared=(),
+    dtypes=(),
+    role_source=RoleSource.NAME,
+    optimizer_nbytes=0,
+)
+
+
+def values_of(figure: Any) -> dict[str, int]:
+    tree = figure.data[0]
+    return {entry[0]: value for entry, value in zip(tree.customdata, tree.values, strict=True)}
+
+
+def test_macs_by_module_add_up_through_containers_that_are_never_called() -> None:
+    figure = macs_treemap(COSTS)
+    assert values_of(figure) == {"whole model": 110, "layers": 90, "fc": 10, "layers.0": 60, "layers.1": 30}
+    check_tree(figure)
+
+
+def test_bytes_by_module_are_the_reports_totals() -> None:
+    figure = module_treemap(COUNTS)
+    assert values_of(figure) == {"whole model": 440, "body": 340, "head": 80, "body.a": 200, "body.b": 140}
+    assert "110 elements, 440 B" in [entry[2] for entry in figure.data[0].customdata]
+    check_tree(figure)
+
+
+def check_tree(figure: Any) -> None:
+    """Every parent is there, ids are unique, and children do not exceed their parent, or Plotly draws nothing."""
+    tree = figure.data[0]
+    value = dict(zip(tree.ids, tree.values, strict=True))
+    assert len(value) == len(tree.ids)
+    assert [p for p in tree.parents if p not in value] == [""]
+    for name, total in value.items():
+        assert sum(v for i, p, v in zip(tree.ids, tree.parents, tree.values, strict=True) if p == name) <= total
+
+
+def test_bars_show_the_busiest_first() -> None:
+    bars = macs_bars(COSTS, top=2).data[0]
+    assert list(bars.y) == ["layers.0", "layers.1"]
+    assert list(bars.x) == [60, 30]
+    assert list(bars.text) == ["54.5 %", "27.3 %"]
+
+
+def test_histogram_bars_stand_over_their_bins() -> None:
+    figure = histogram_figure(Histogram(edges=(0.0, 1.0, 3.0), counts=(5.0, 2.5)), logarithmic=True, title="w")
+    bars = figure.data[0]
+    assert (list(bars.x), list(bars.width), list(bars.y)) == ([0.5, 2.0], [1.0, 2.0], [5.0, 2.5])
+    assert figure.layout.yaxis.type == "log"
+    assert histogram_figure(Histogram(edges=(0.0, 1.0), counts=(5.0,))).layout.yaxis.type == "linear"
+
+
+def test_heat_strip_is_logarithmic_with_gaps_and_the_first_layer_on_top() -> None:
+    strip = Fingerprint(names=("a", "b"), edges=(-1.0, 0.0, 1.0), shares=((0.1, 0.9), (0.0, 1.0)), scale="rms")
+    figure = fingerprint_figure(strip)
+    heat = figure.data[0]
+    assert heat.z[0] == pytest.approx([-1.0, math.log10(0.9)])
+    assert list(heat.z[1]) == [None, 0.0]
+    assert list(heat.x) == [-0.5, 0.5]
+    assert figure.layout.yaxis.autorange == "reversed"
+    assert (heat.zmin, heat.zmax) == (-5, 0)
+
+
+def test_a_long_strip_has_a_readable_number_of_labels() -> None:
+    names = tuple(f"model.layers.{n}.attention.self.query_projection.weight" for n in range(500))
+    figure = fingerprint_figure(Fingerprint(names=names, edges=(-1.0, 1.0), shares=((1.0,),) * 500, scale="rms"))
+    assert len(figure.layout.yaxis.tickvals) <= 40
+    assert len(figure.data[0].y) == 500
+    assert max(len(text) for text in figure.layout.yaxis.ticktext) <= 32
+    assert figure.layout.height <= 900
+
+
+def test_an_empty_report_is_an_empty_figure_and_no_error() -> None:
+    empty = Fingerprint(names=(), edges=(-1.0, 1.0), shares=(), scale="rms")
+    assert len(fingerprint_figure(empty).data[0].y) == 0
+    nothing = CostReport(
+        target="identity",
+        input_shape=(1,),
+        modules=(cost("", 0),),
+        macs=0,
+        parameters=0,
+        uncounted=(),
+        other_operations=(),
+        activation_nbytes=0,
+    )
+    assert len(macs_treemap(nothing).data[0].ids) == 0
+    assert len(macs_bars(nothing).data[0].y) == 0
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        macs_treemap(COSTS),
+        module_treemap(COUNTS),
+        macs_bars(COSTS),
+        histogram_figure(Histogram(edges=(0.0, 1.0), counts=(5.0,))),
+        fingerprint_figure(Fingerprint(names=("a",), edges=(-1.0, 1.0), shares=((1.0,),), scale="rms")),
+    ],
+)
+def test_backgrounds_are_clear_and_the_text_takes_the_pages_colour(figure: Any) -> None:
+    assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
+    assert figure.layout.font.color is None
+    json.loads(figure.to_json())
