@@ -18,8 +18,8 @@ CLASSES = ("circle", "square", "triangle", "star")
 
 # Area of the object in squares of the scene's shorter side, as the radius of a circle of that area.
 _RADIUS = (0.12, 0.21)
-# A star or triangle of area pi r^2 reaches 1.56 r from its centre; every class keeps that distance from the edge.
-_REACH = 1.58
+# A star or triangle of area pi r^2 reaches 1.56 r from its centre; every class keeps a little more from the edge.
+_REACH = 1.66
 _STAR_INNER = 0.45
 # Between object and ground, in 8-bit RGB: enough for an eye, no more than distractors have.
 _CONTRAST = 120.0
@@ -77,7 +77,8 @@ def _polygon(distances: tuple[float, ...], radius: float, angle: float) -> NDArr
     corners = np.stack([np.cos(turns), np.sin(turns)], axis=1) * np.array(distances)[:, None]
     x, y = corners[:, 0], corners[:, 1]
     area = abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2  # shoelace formula
-    return corners * (radius * np.sqrt(np.pi / area))
+    scaled: NDArray[np.float64] = corners * (radius * np.sqrt(np.pi / area))
+    return scaled
 
 
 _OUTLINES: dict[str, tuple[float, ...]] = {
