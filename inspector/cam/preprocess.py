@@ -15,16 +15,22 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from inspector.architectures.types import ArchitectureSpec, Recognition
+from inspector.architectures.facts import TransformFacts, default_input, transforms
+from inspector.architectures.types import Recognition
+from inspector.cam.classes import class_names
 from inspector.cam.picture import MOST_PIXELS, crop_box, scaled_size, seen_crop, upright
 from inspector.cam.report import Crop, Preprocessing
 from inspector.cam.stated import stated
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExplainError
 
+__all__ = ["class_names", "infer_preprocessing", "prepare"]
+
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 LARGEST_SIDE = 4096
+# A ResNet-50 keeps about 1 kB for each input pixel; beyond this a forward pass would need many gigabytes.
+MOST_INPUT_PIXELS = 2048 * 2048
 _RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -42,7 +48,7 @@ def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint 
             return _from_facts(facts)
         except (ValueError, TypeError, KeyError) as error:
             trouble = f"; the file's own statement cannot be used: {error}"
-    guess = _published(recognition, _state_of(recognition, checkpoint)) or _default(3)
+    guess = _published(recognition) or _default(3)
     channels = _input_channels(recognition, _state_of(recognition, checkpoint))
     if channels != guess.channels:
         default = _default(channels)
@@ -75,8 +81,14 @@ def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor,
         )
     if (width, height) != shown.size:
         shown = shown.resize((width, height), _RESAMPLING[preprocessing.interpolation])
+    left, top, right, bottom = crop_box(width, height, preprocessing.crop)
+    if (right - left) * (bottom - top) > MOST_INPUT_PIXELS:
+        raise ExplainError(
+            f"The model's input would be {right - left} x {bottom - top} pixels, more than {MOST_INPUT_PIXELS:,} in all.",
+            hint="Set a size to resize or crop to.",
+        )
     # Beyond the edges Pillow fills with 0, as torchvision pads.
-    shown = shown.crop(crop_box(width, height, preprocessing.crop))
+    shown = shown.crop((left, top, right, bottom))
     values = torch.from_numpy(np.array(shown, dtype=np.uint8)).reshape(shown.height, shown.width, -1)
     scaled = values.permute(2, 0, 1).to(torch.float32).div(255.0)
     mean = torch.tensor(preprocessing.mean, dtype=torch.float32)[:, None, None]
@@ -133,70 +145,37 @@ def _size(found: object, key: str) -> int | tuple[int, int] | None:
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
-def _published(recognition: Recognition | None, state: StateDict | None) -> Preprocessing | None:
-    """The transforms that torchvision publishes with weights of this architecture."""
+def _published(recognition: Recognition | None) -> Preprocessing | None:
+    """The published preprocessing of the official file that it is, else (assumed) of the architecture's weights."""
     if recognition is None:
         return None
-    official = recognition.official
-    if official is not None:
-        return _of_weights(official.name, assumed=False)
-    best = recognition.best
-    if best is None or best.spec.library != "torchvision":
+    if recognition.official is not None:
+        return _of_facts(transforms(recognition.official), assumed=False)
+    if recognition.best is None:
         return None
-    name = _weights_name(best.spec, state)
-    return None if name is None else _of_weights(name, assumed=True)
+    spec = recognition.best.spec
+    found = _of_facts(transforms(spec), assumed=True)
+    _, height, width = default_input(spec)
+    if found is not None and found.crop != (height, width) and "image_size" in dict(spec.options):
+        # Nobody published weights for this size, and the position table in the file fits no other.
+        source = f"{found.source}, at the file's own size {height} x {width}"
+        return replace(found, resize=min(height, width), crop=(height, width), source=source)
+    return found
 
 
-def _of_weights(name: str, *, assumed: bool) -> Preprocessing | None:
-    """name: "ResNet18_Weights.IMAGENET1K_V1"."""
-    from torchvision.models import get_weight
-    from torchvision.transforms._presets import ImageClassification
-
-    try:
-        steps = get_weight(name).transforms()
-    except (ValueError, AttributeError, KeyError):
+def _of_facts(facts: TransformFacts | None, *, assumed: bool) -> Preprocessing | None:
+    if facts is None or facts.kind != "ImageClassification" or not facts.mean:
         return None
-    if not isinstance(steps, ImageClassification):
-        return None
-    (resize, *other) = steps.resize_size
-    (crop, *rest) = steps.crop_size
     return Preprocessing(
-        resize=(resize, other[0]) if other else resize,
-        crop=(crop, rest[0] if rest else crop),
-        mean=tuple(steps.mean),
-        std=tuple(steps.std),
-        channels=len(steps.mean),
-        interpolation=str(steps.interpolation.value),
-        source=f"as published with {name}" if not assumed else f"assumed: as published with {name}",
+        resize=facts.resize,
+        crop=facts.crop,
+        mean=facts.mean,
+        std=facts.std,
+        channels=len(facts.mean),
+        interpolation=facts.interpolation or "bilinear",
+        source=f"{'assumed: ' if assumed else ''}as published with {facts.source}",
         assumed=assumed,
     )
-
-
-def _weights_name(spec: ArchitectureSpec, state: StateDict | None) -> str | None:
-    """The first published weights of the builder whose picture size fits the file's position table."""
-    from torchvision.models import get_model_weights
-
-    try:
-        published = list(get_model_weights(spec.name))
-    except ValueError:
-        return None
-    names = [f"{type(weights).__name__}.{weights.name}" for weights in published]
-    patches = _patches_a_side(state)
-    for name in names:
-        found = _of_weights(name, assumed=True)
-        if found is not None and found.crop is not None and (patches is None or found.crop[0] == patches):
-            return name
-    return names[0] if names else None
-
-
-def _patches_a_side(state: StateDict | None) -> int | None:
-    """The side of the pictures in pixels that a vision transformer's position table was made for, None for others."""
-    shapes = {tensor.name: tensor.shape for tensor in state.tensors} if state is not None else {}
-    table = next((shape for name, shape in shapes.items() if name.endswith("encoder.pos_embedding")), None)
-    patch = next((shape for name, shape in shapes.items() if name.endswith("conv_proj.weight")), None)
-    if table is None or patch is None or len(table) != 3 or len(patch) != 4:
-        return None
-    return math.isqrt(max(table[1] - 1, 0)) * patch[2]
 
 
 def _state_of(recognition: Recognition | None, checkpoint: Checkpoint | None) -> StateDict | None:

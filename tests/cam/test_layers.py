@@ -59,6 +59,12 @@ def test_one_layer_for_each_resolution() -> None:
     ]
 
 
+def test_tables_that_do_not_depend_on_the_picture_are_no_maps() -> None:
+    """Swin v2 computes its 15x15 table of relative positions in a module of its own."""
+    proposals = propose_layers(on_meta("swin_v2_t"), (3, 256, 256))
+    assert [proposal.grid for proposal in proposals] == [(8, 8), (16, 16), (32, 32), (64, 64)]
+
+
 def test_too_coarse_maps_are_said_to_be() -> None:
     first, second, *_ = propose_layers(on_meta("resnet18"), (3, 64, 64))
     assert "layer4 behind it has only 2x2" in first.reason

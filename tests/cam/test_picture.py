@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from torchvision.transforms import functional
 
 from inspector.cam.picture import crop_box, open_picture, seen_crop, upright
 from inspector.cam.report import Preprocessing
@@ -106,6 +107,15 @@ def test_crop_without_resize_without_crop_and_squeezed() -> None:
     # Squeezed to a square: the model sees the whole picture, each axis at its own scale.
     squeezed = seen_crop((400, 200), steps((50, 50), (40, 40)))
     assert (squeezed.left, squeezed.top, squeezed.width, squeezed.height) == (40.0, 20.0, 320.0, 160.0)
+
+
+def test_same_crop_as_torchvision_for_every_remainder() -> None:
+    # Every pixel carries its own column and row, so that one off would show.
+    columns, rows = np.meshgrid(np.arange(1, 16), np.arange(1, 15))
+    picture = Image.fromarray(np.stack([columns, rows, rows], axis=2).astype(np.uint8))
+    for side in range(6, 24):
+        expected = functional.center_crop(picture, [side, side])
+        assert np.array_equal(np.asarray(picture.crop(crop_box(15, 14, (side, side)))), np.asarray(expected)), side
 
 
 def test_crop_beyond_a_small_picture() -> None:

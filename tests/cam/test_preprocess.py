@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,9 +48,14 @@ def file_with(*metadata: tuple[str, str], tensors: tuple[tuple[str, tuple[int, .
 
 
 def recognised(
-    name: str, *, in_channels: int | None = None, official: str | None = None, categories: tuple[str, ...] = ()
+    name: str,
+    *,
+    in_channels: int | None = None,
+    official: str | None = None,
+    categories: tuple[str, ...] = (),
+    options: tuple[tuple[str, bool | int | float], ...] = (),
 ) -> Recognition:
-    spec = ArchitectureSpec(library="torchvision", name=name, in_channels=in_channels)
+    spec = ArchitectureSpec(library="torchvision", name=name, in_channels=in_channels, options=options)
     candidate = Candidate(
         spec=spec,
         twins=(),
@@ -107,7 +113,11 @@ def test_same_input_as_torchvision_where_the_crop_is_larger_than_the_picture() -
 
 
 def test_same_input_as_the_published_transforms(picture: Image.Image) -> None:
-    for name in ("ResNet18_Weights.IMAGENET1K_V1", "Swin_V2_T_Weights.IMAGENET1K_V1", "Inception_V3_Weights.DEFAULT"):
+    for name in (
+        "ResNet18_Weights.IMAGENET1K_V1",
+        "Swin_V2_T_Weights.IMAGENET1K_V1",
+        "Inception_V3_Weights.IMAGENET1K_V1",
+    ):
         weights = get_weight(name)
         steps = infer_preprocessing(recognised("any", official=name), None)
         found, _ = prepare(picture, steps)
@@ -167,9 +177,12 @@ def test_recognised_architectures_assume_their_published_transforms() -> None:
     assert resnet.assumed
     assert "ResNet18_Weights.IMAGENET1K_V1" in resnet.source
     assert infer_preprocessing(recognised("inception_v3"), None).crop == (299, 299)
-    table = (("encoder.pos_embedding", (1, 577, 768)), ("conv_proj.weight", (768, 3, 16, 16)))
-    assert infer_preprocessing(recognised("vit_b_16"), file_with(tensors=table)).crop == (384, 384)
+    large = infer_preprocessing(recognised("vit_b_16", options=(("image_size", 384),)), None)
+    assert (large.resize, large.crop, large.interpolation) == (384, (384, 384), "bicubic")
     assert infer_preprocessing(recognised("vit_b_16"), None).crop == (224, 224)
+    odd = infer_preprocessing(recognised("vit_b_16", options=(("image_size", 64),)), None)
+    assert (odd.resize, odd.crop) == (64, (64, 64))
+    assert "the file's own size 64 x 64" in odd.source
 
 
 def test_nothing_known_is_a_stated_default() -> None:
@@ -184,6 +197,12 @@ def test_nothing_known_is_a_stated_default() -> None:
 def test_a_picture_too_long_to_be_resized_is_refused() -> None:
     with pytest.raises(ExplainError, match="too long and thin"):
         prepare(Image.new("L", (1, 400_000)), infer_preprocessing(None, None))
+
+
+def test_an_input_that_no_memory_holds_is_refused() -> None:
+    whole = replace(infer_preprocessing(None, None), resize=None, crop=None)
+    with pytest.raises(ExplainError, match="input would be 3000 x 2000 pixels, more than 4,194,304"):
+        prepare(Image.new("L", (3000, 2000)), whole)
 
 
 def test_class_names_by_best_evidence() -> None:
