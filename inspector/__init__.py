@@ -1,4 +1,98 @@
 """Model Inspector: opens any PyTorch-ecosystem checkpoint without running anything inside it.
 
+    from inspector import open_checkpoint, recognise, target_of_candidate, diagnose, export_repaired
+
+    checkpoint = open_checkpoint("model.pth.tar")
+    target = target_of_candidate(recognise(checkpoint).best)
+    report = diagnose(checkpoint, target)
+    export_repaired(checkpoint, report.plan, target, "model.safetensors", writer="safetensors")
+
 Public names are imported on first use, so that `import inspector` loads neither torch nor streamlit.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from inspector.architectures.build import build_model
+    from inspector.architectures.recognise import recognise
+    from inspector.architectures.targets import parse_target, target_of, target_of_candidate
+    from inspector.cam.explain import explain
+    from inspector.cam.layers import propose_layers
+    from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
+    from inspector.checkpoint.types import Checkpoint
+    from inspector.errors import InspectorError
+    from inspector.exports.export import export_repaired
+    from inspector.flops.count import count_costs
+    from inspector.inspection import Question, inspect
+    from inspector.keys.apply import apply_plan, load_repaired
+    from inspector.keys.code import python_code
+    from inspector.keys.diagnose import diagnose
+    from inspector.params.count import count_parameters
+    from inspector.readers import open_checkpoint
+    from inspector.weights.measure import measure_weights
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Checkpoint": "inspector.checkpoint.types",
+    "InspectorError": "inspector.errors",
+    "Question": "inspector.inspection",
+    "apply_plan": "inspector.keys.apply",
+    "build_model": "inspector.architectures.build",
+    "count_costs": "inspector.flops.count",
+    "count_parameters": "inspector.params.count",
+    "diagnose": "inspector.keys.diagnose",
+    "explain": "inspector.cam.explain",
+    "export_repaired": "inspector.exports.export",
+    "inspect": "inspector.inspection",
+    "load_repaired": "inspector.keys.apply",
+    "measure_weights": "inspector.weights.measure",
+    "open_checkpoint": "inspector.readers",
+    "parse_target": "inspector.architectures.targets",
+    "propose_layers": "inspector.cam.layers",
+    "python_code": "inspector.keys.code",
+    "recognise": "inspector.architectures.recognise",
+    "target_of": "inspector.architectures.targets",
+    "target_of_candidate": "inspector.architectures.targets",
+    "to_state_dict": "inspector.checkpoint.torch_bridge",
+    "to_torch": "inspector.checkpoint.torch_bridge",
+}
+
+__all__ = [
+    "Checkpoint",
+    "InspectorError",
+    "Question",
+    "apply_plan",
+    "build_model",
+    "count_costs",
+    "count_parameters",
+    "diagnose",
+    "explain",
+    "export_repaired",
+    "inspect",
+    "load_repaired",
+    "measure_weights",
+    "open_checkpoint",
+    "parse_target",
+    "propose_layers",
+    "python_code",
+    "recognise",
+    "target_of",
+    "target_of_candidate",
+    "to_state_dict",
+    "to_torch",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'inspector' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -95,7 +95,7 @@ def repair(
     json: Json = False,
 ) -> int:
     """Repair a file for a target, verify it and write it. Exits with 1 and writes nothing when it refuses."""
-    from inspector.exports.export import export_repaired, writer_for
+    from inspector.exports.export import export_repaired
     from inspector.keys.diagnose import diagnose as ask
 
     if output is None:
@@ -116,7 +116,7 @@ def repair(
             plan,
             goal,
             output,
-            writer=writer or writer_for(output),
+            writer=writer or _writer_for(output),
             dtype=dtype or None,
             progress=progress_bar("writing"),
         )
@@ -155,3 +155,16 @@ def _choices(choose: list[str] | None) -> dict[str, str]:
             raise UsageError(f'"{text}" is no choice.', hint="Write --choose ID=OPTION as the diagnosis shows it.")
         made[question] = option
     return made
+
+
+def _writer_for(output: Path) -> str:
+    """The first writer of that suffix: out.safetensors -> "safetensors", out.pth, out.pt ... -> "pth"."""
+    from inspector.exports.writers import WRITERS
+
+    suffix = output.suffix.lower()
+    for entry in WRITERS:
+        if entry.suffix == suffix or (entry.id == "pth" and suffix in {".pt", ".bin", ".ckpt", ".tar", ".th"}):
+            return entry.id
+    raise UsageError(
+        f'The name "{output.name}" does not say which format to write.', hint="Pass --format pth or safetensors."
+    )

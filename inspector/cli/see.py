@@ -33,9 +33,10 @@ def explain(
     json: Json = False,
 ) -> int:
     """Show where a recognised model looks in a picture, with Grad-CAM."""
+    from inspector.cam.classes import class_names
     from inspector.cam.explain import explain as ask
     from inspector.cam.picture import open_picture
-    from inspector.cam.preprocess import class_names, infer_preprocessing
+    from inspector.cam.preprocess import infer_preprocessing
     from inspector.keys.apply import load_repaired
     from inspector.keys.diagnose import diagnose
     from inspector.render.overlay import overlay, png_bytes

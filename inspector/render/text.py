@@ -266,9 +266,9 @@ def keys_text(report: KeyReport) -> RenderableType:
         made = table("Rule", "Cost", "Tensors", "For example", right=(2,))
         for rule in plan.rules:
             example = " · ".join(f"{safe(a)} -> {safe(b)}" for a, b in rule.examples[:1])
-            cost = rule.cost.value if rule.accepted else f"{rule.cost.value}, needs --accept {rule.id}"
-            made.add_row(safe(rule.says), cost, f"{rule.count:,}", example)
+            made.add_row(safe(rule.says), rule.cost.value, f"{rule.count:,}", example)
         parts += ["", made]
+        parts += [f"[yellow]Only with --accept {rule}[/]" for rule in plan.needs_accept]
     left = (("Missing", report.missing), ("Unexpected", report.unexpected))
     as_is = [f"{len(report.matched):,} fit", *(f"{len(names):,} {what.lower()}" for what, names in left)]
     parts += ["", f"As it is: {', '.join(as_is)}, {len(report.reshaped):,} of another shape."]
