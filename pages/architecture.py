@@ -27,7 +27,7 @@ finding_cards(recognition.findings)
 if recognition.candidates:
     table(
         ("Candidate", "Score", "Fit", "Missing", "Extra", "Other shape", "Cannot be told from"),
-        [architecture.candidate_row(candidate) for candidate in recognition.candidates],
+        [architecture.candidate_row(c, explained=c is not recognition.best) for c in recognition.candidates],
         numeric=(1, 2, 3, 4, 5),
         key="candidates",
     )

@@ -24,9 +24,12 @@ def choose_picture() -> explaining.Picture | None:
             st.markdown("**Choose a picture**")
             for column, path in zip(st.columns(len(paths)), paths, strict=True):
                 column.image(str(path), width="stretch", alt=path.stem)
-                if column.button("Use", key=f"picture-{path.stem}", width="stretch", help=plain(path.stem)):
+                name = path.stem.replace("_", " ")
+                if column.button(plain(name), key=f"picture-{path.stem}", width="stretch"):
                     explaining.take_picture(path.name, path.read_bytes())
-        upload = st.file_uploader("Or one of your own", type=["png", "jpg", "jpeg", "webp", "bmp", "tiff"], key="own")
+        upload = st.file_uploader(
+            "Or one of your own", type=["png", "jpg", "jpeg", "webp", "bmp", "tiff"], key="own", max_upload_size=50
+        )
         if upload is not None and st.session_state.get("own-id") != upload.file_id:
             st.session_state["own-id"] = upload.file_id
             with said():
@@ -36,7 +39,7 @@ def choose_picture() -> explaining.Picture | None:
 
 def edit(start: Preprocessing) -> Preprocessing:
     """Preprocessing as it is taken, open to change."""
-    with st.expander(f"Preprocessing: {plain(start.source)}", icon=":material/tune:"):
+    with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):
         if start.assumed:
             st.caption("Nobody states it for this file: if the classes look wrong, change it here.")
         size, crop, kind = st.columns(3)
@@ -61,10 +64,10 @@ def edit(start: Preprocessing) -> Preprocessing:
 def show(picture: explaining.Picture, explanation: Explanation) -> None:
     """The two pictures; colour and opacity redraw only them."""
     pixels = explaining.decoded(picture)
-    left, right = st.columns(2)
-    colour, strength, _ = st.columns([1, 2, 1])
+    colour, strength = st.columns(2)
     colour_map = colour.selectbox("Colours", COLOUR_MAPS, key="colour-map")
     opacity = strength.slider("Opacity", 0.0, 1.0, 0.5, 0.05, key="opacity")
+    left, right = st.columns(2)
     seen = overlay(pixels, explanation, opacity=0.0, dim_outside=0.6)
     left.image(explaining.for_display(seen), caption="What the model saw", width="stretch", alt="The picture")
     over = overlay(pixels, explanation, colour_map=colour_map, opacity=opacity)

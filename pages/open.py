@@ -12,11 +12,20 @@ from inspector.web.guard import said
 from inspector.web.server_paths import list_files, server_root, store_path
 from inspector.web.text import escaped, plain
 
+CHIPS = 6
+
 
 def show(hand: session.Hand | None) -> None:
     """Go on to what it is."""
     if hand is not None:
         st.switch_page("pages/overview.py")
+
+
+def offer(sample: samples.Sample) -> None:
+    """A button that opens a sample."""
+    if st.button(plain(sample.title), key=f"sample-{sample.id}", help=plain(sample.says)):
+        with said():
+            show(session.take(samples.store(sample), sample.file))
 
 
 title(
@@ -31,10 +40,11 @@ chips = samples.chips()
 if chips:
     st.markdown("**Try one**")
     with st.container(horizontal=True, key="samples"):
-        for sample in chips:
-            if st.button(plain(sample.title), key=f"sample-{sample.id}", help=plain(sample.says)):
-                with said():
-                    show(session.take(samples.store(sample), sample.file))
+        for sample in chips[:CHIPS]:
+            offer(sample)
+        with st.popover("More", icon=":material/more_horiz:"):
+            for sample in chips[CHIPS:]:
+                offer(sample)
 
 if server_root() is not None:
     with st.expander("A file on this server", icon=":material/folder_open:"):

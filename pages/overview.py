@@ -3,11 +3,14 @@
 import streamlit as st
 
 from inspector.render import figures as plots
-from inspector.units import human_bytes
-from inspector.web import reports, verdicts
+from inspector.units import counted, human_bytes
+from inspector.web import measuring, reports, verdicts
 from inspector.web.components import figures, file_line, finding_cards, need_file, title, verdict_rows
 from inspector.web.session import in_hand
 from inspector.web.trees import table
+
+PLAIN = {"displayModeBar": False}
+READ_AT_ONCE = 200_000_000  # bytes: about a second on an ordinary disk
 
 held = in_hand()
 title(held.name if held else "Overview", "What is this file?")
@@ -19,23 +22,31 @@ hand = need_file(
 checkpoint = reports.checkpoint_of(hand)
 file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sha256)
 
-verdict_rows(verdicts.rows(hand, checkpoint))
+small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.weights.tensors) <= READ_AT_ONCE
+measured = measuring.weights_report(hand, checkpoint, checkpoint.weights, draw=False) if small else None
+findings = verdicts.all_findings(hand, checkpoint, measured)
+verdict_rows(verdicts.rows(hand, checkpoint, findings))
 figures(verdicts.numbers(hand, checkpoint))
 
-if checkpoint.weights is not None:
-    counts = reports.parameters_of(hand)
-    st.subheader("Size by module")
-    st.plotly_chart(
-        plots.module_treemap(counts),
-        key="treemap",
-        config={"displayModeBar": False},
-        alt="Treemap of parameters by module",
-    )
+finding_cards(findings)
 
-findings = verdicts.all_findings(hand, checkpoint)
-st.subheader("What was noticed")
-finding_cards(findings, none="Nothing unusual.")
+if checkpoint.weights is not None:
+    sizes, values = st.columns(2)
+    with sizes:
+        st.subheader("Size by module")
+        treemap = plots.module_treemap(reports.parameters_of(hand))
+        st.plotly_chart(treemap, key="treemap", height=380, config=PLAIN, alt="Treemap of bytes by module")
+    with values:
+        st.subheader("Fingerprint")
+        if measured is not None:
+            strip = measuring.small_fingerprint(measured)
+            st.plotly_chart(strip, key="strip", height=380, config=PLAIN, alt="Layers by values heat strip")
+        elif small:
+            measuring.weights_report(hand, checkpoint, checkpoint.weights)
+            st.skeleton(height=340)
+        else:
+            st.caption("Large weights are read on the Weights page, with progress and a way to stop.")
 
 if checkpoint.metadata:
-    st.subheader("Beside the weights")
-    table(("What", "Value"), [verdicts.metadata_row(*pair) for pair in checkpoint.metadata], key="metadata")
+    with st.expander(f"Beside the weights: {counted(len(checkpoint.metadata), 'value')}", icon=":material/notes:"):
+        table(("What", "Value"), [verdicts.metadata_row(*pair) for pair in checkpoint.metadata], key="metadata")

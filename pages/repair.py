@@ -160,8 +160,8 @@ if plan is not None and plan.complete:
     with said():
         proof = repairing.verified(hand.sha256, hand.name, plan, target, asked)
         table(("Proof", "How"), [repairing.proof_row(p) for p in proof.proofs], key="proofs")
+    with said():
+        export(hand, plan, target, asked)
     st.subheader("Python")
     with said():
         st.code(repairing.code_of(plan, hand.name), language="python")
-    with said():
-        export(hand, plan, target, asked)

@@ -13,7 +13,7 @@ from inspector.web.text import escaped, mono
 
 def panel(hand: Hand, tensor: TensorInfo) -> None:
     """One tensor: what the file declares, and one read over its numbers."""
-    st.html(f"<h3>{mono(tensor.name)}</h3>")
+    st.html(f'<div class="mi-name">{mono(tensor.name)}</div>')
     figures(
         [
             Figure(label="shape", says=human_shape(tensor.shape), exact=str(tensor.shape)),

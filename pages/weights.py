@@ -32,13 +32,13 @@ figures(
         Figure(label="seconds", says=f"{report.seconds:.2f}"),
     ]
 )
-finding_cards(measuring.non_finite(report))
+finding_cards(measuring.observations(report))
 
 st.subheader("Fingerprint")
 strip = fingerprint(report)
 if strip.names:
     st.caption(
-        f"One row per weight tensor; colour is the share of its values in the bin. Values are divided by {strip.scale}."
+        f"A row per weight tensor, the first layer on top: {strip.scale}. Colour is the share of its values in the bin."
     )
     st.plotly_chart(
         plots.fingerprint_figure(strip),

@@ -14,13 +14,13 @@ from inspector.web.trees import Branch
 _TWINS = 4
 
 
-def candidate_row(candidate: Candidate) -> tuple[str, ...]:
-    """One candidate with its evidence, as HTML cells."""
+def candidate_row(candidate: Candidate, *, explained: bool) -> tuple[str, ...]:
+    """One candidate with its evidence, as HTML cells; `explained`: with its sentence."""
     twins = ", ".join(mono(twin) for twin in candidate.twins[:_TWINS])
     if len(candidate.twins) > _TWINS:
         twins += f" and {len(candidate.twins) - _TWINS} more"
     return (
-        f"{mono(candidate.spec.label)}<br><small>{escaped(candidate.says)}</small>",
+        mono(candidate.spec.label) + (f"<br><small>{escaped(candidate.says)}</small>" if explained else ""),
         f"{candidate.score:.3f}",
         f"{len(candidate.matched):,}",
         f"{len(candidate.missing):,}",

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
@@ -89,34 +89,46 @@ def keep(key: Hashable, result: object) -> None:
             _results.popitem(last=False)
 
 
-def await_job(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, title: str) -> T | None:
-    """The result when it is there; else start or continue the work, draw its progress, and return None.
+def begin(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, patience: float = 0.25) -> T | None:
+    """The result when it is there, or comes within `patience` seconds; else the work goes on behind. Draws nothing.
 
-    Nothing half-done is kept: a stopped job leaves a sentence and a button to start again.
+    Raises what the work raised.
     """
     result = finished(key, kind)
     if result is not None:
         return result
-    jobs: dict[Hashable, Job[T]] = st.session_state.setdefault("jobs", {})
+    jobs = _jobs()
     job = jobs.get(key)
     if job is None:
         job = jobs[key] = Job(work).start()
-    # Most files take less than a blink: no progress bar then.
-    if job.wait(0.25):
-        if job.result is not None:
-            keep(key, job.result)
-            del jobs[key]
-            return job.result
-        if job.error is not None:
-            del jobs[key]
-            raise job.error
+    if not job.wait(patience) or job.stopped:
+        return None
+    del jobs[key]
+    if job.error is not None:
+        raise job.error
+    keep(key, job.result)
+    return finished(key, kind)
+
+
+def await_job(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, title: str) -> T | None:
+    """The same, and while it is not there its progress is drawn, or that it was stopped and how to start again."""
+    result = begin(key, kind, work)
+    job = _jobs().get(key)
+    if result is not None or job is None:
+        return result
+    if job.stopped:
         st.info("Stopped: nothing was kept.", icon=":material/cancel:")
         if st.button("Start again", key=f"again-{hash(key)}"):
-            del jobs[key]
+            del _jobs()[key]
             st.rerun()
         return None
     _watch(job, title, f"stop-{hash(key)}")
     return None
+
+
+def _jobs() -> dict[Hashable, Job[Any]]:
+    held: dict[Hashable, Job[Any]] = st.session_state.setdefault("jobs", {})
+    return held
 
 
 @st.fragment(run_every=0.4)

@@ -15,6 +15,7 @@ from inspector.units import human_shape, human_share
 from inspector.web import jobs, reports
 from inspector.web.components import Figure
 from inspector.web.session import Hand
+from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram
 from inspector.weights.measure import measure_tensor, measure_weights
 from inspector.weights.report import TensorStatistics, WeightsReport
@@ -32,13 +33,17 @@ def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:
     return known
 
 
-def weights_report(hand: Hand, checkpoint: Checkpoint, state: StateDict | None) -> WeightsReport | None:
-    """Statistics of a state dict: the report when it is done, else progress is drawn and None comes back."""
+def weights_report(
+    hand: Hand, checkpoint: Checkpoint, state: StateDict | None, *, draw: bool = True
+) -> WeightsReport | None:
+    """Statistics of a state dict: the report when it is done, else None, and progress is drawn if `draw`."""
 
     def work(progress: Progress) -> WeightsReport:
         return measure_weights(checkpoint, state, progress=progress)
 
     key = ("weights", hand.sha256, state.path if state else None)
+    if not draw:
+        return jobs.begin(key, WeightsReport, work)
     return jobs.await_job(key, WeightsReport, work, title="Reading every tensor once")
 
 
@@ -71,6 +76,13 @@ def histogram_figure(found: TensorStatistics, *, logarithmic: bool) -> Any:
     return plots.histogram_figure(histogram(found, bins=BINS), logarithmic=logarithmic)
 
 
+def small_fingerprint(report: WeightsReport) -> Any:
+    """The heat strip without names: what a file looks like at a glance."""
+    figure = plots.fingerprint_figure(fingerprint(report))
+    figure.update_yaxes(showticklabels=False)
+    return figure
+
+
 def statistics_frame(report: WeightsReport) -> pd.DataFrame:
     """One row per tensor, for the table and the CSV."""
     return pd.DataFrame(
@@ -90,8 +102,23 @@ def statistics_frame(report: WeightsReport) -> pd.DataFrame:
     )
 
 
-def non_finite(report: WeightsReport) -> tuple[Finding, ...]:
-    """One finding per tensor with NaN or infinity, as the statistics counted them."""
+def observations(report: WeightsReport) -> tuple[Finding, ...]:
+    """What the statistics alone show to be wrong: NaN and infinity, and weights that are one number throughout."""
+    constant = tuple(
+        Finding(
+            id="constant-weight",
+            severity=Severity.WARNING,
+            says=f"All {t.numel:,} numbers of {t.name} are {t.minimum:.4g}.",
+            subjects=(t.name,),
+            remedy="Training leaves no weight like this: look at how it was written or initialised.",
+        )
+        for t in report.tensors
+        if len(t.shape) > 1 and t.numel > 1 and t.minimum == t.maximum and not t.nan and not t.infinite
+    )
+    return _non_finite(report) + constant
+
+
+def _non_finite(report: WeightsReport) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             id="non-finite",

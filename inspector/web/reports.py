@@ -160,13 +160,21 @@ def state_label(state: StateDict) -> str:
 
 def choose_state(checkpoint: Checkpoint) -> StateDict | None:
     """The state dict to look at: a selection where the file holds several. None when it holds none."""
-    states = [s for s in checkpoint.state_dicts if s.tensors]
-    if len(states) < 2:
-        return checkpoint.weights
     preferred = checkpoint.weights
-    index = states.index(preferred) if preferred in states else 0
+    # A lone metric beside the weights is no model; it stands on the Contents page.
+    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 or s is preferred]
+    if len(states) < 2:
+        return preferred
+    index = next((i for i, s in enumerate(states) if s is preferred), 0)
     chosen = st.selectbox(
-        "State dict", range(len(states)), index=index, format_func=lambda i: state_label(states[i]), key="state"
+        "State dict",
+        range(len(states)),
+        index=index,
+        format_func=lambda i: state_label(states[i]),
+        # Another file has other ones: the choice belongs to this file.
+        key=f"state-{checkpoint.origin.sha256}",
+        persist_state="session",
+        width=420,
     )
     return states[chosen] if chosen is not None else None
 

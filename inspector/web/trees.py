@@ -14,6 +14,7 @@ from inspector.web.text import escaped, mono
 
 _SIBLINGS = 120
 _NODES = 6_000
+_CONTAINERS = (ValueKind.MAPPING, ValueKind.SEQUENCE, ValueKind.SET, ValueKind.OBJECT, ValueKind.MODULE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,8 @@ def value_branch(label: str, value: Value) -> Branch:
         says=value.says,
         badge=("not executed", "warning") if value.inert else None,
         children=tuple(value_branch(name, child) for name, child in shown),
-        left_out=left_out if value.kind is not ValueKind.TENSOR else 0,
+        # The size of a text is its length, not something left out.
+        left_out=left_out if value.kind in _CONTAINERS else 0,
     )
 
 
@@ -130,7 +132,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequen
 
     heading = "".join(cell("th", i, escaped(name)) for i, name in enumerate(head))
     body = "".join("<tr>" + "".join(cell("td", i, inner) for i, inner in enumerate(row)) + "</tr>" for row in rows)
-    st.html(f'<table class="mi-table" data-table="{escaped(key)}"><thead><tr>{heading}</tr></thead>{body}</table>')
+    st.html(
+        f'<div class="mi-scroll"><table class="mi-table" data-table="{escaped(key)}">'
+        f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def arrow(source: str, target: str) -> str:

@@ -9,24 +9,30 @@ from inspector.findings import Finding, Severity, worst
 from inspector.units import counted, human_bytes, human_count, human_macs
 from inspector.web import reports
 from inspector.web.components import Figure, Verdict, count_words
+from inspector.web.measuring import observations
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
+from inspector.weights.report import WeightsReport
 
 _INPUT = 224
 
 
-def rows(hand: Hand, checkpoint: Checkpoint) -> list[Verdict]:
+def rows(hand: Hand, checkpoint: Checkpoint, findings: tuple[Finding, ...]) -> list[Verdict]:
     """Model, Loading, Code, Noticed."""
     found = [_identity(hand, checkpoint)]
     if checkpoint.weights is not None:
         found.append(_loading(hand))
-    return [*found, _code(checkpoint), _noticed(hand, checkpoint)]
+    return [*found, _code(checkpoint), _noticed(checkpoint, findings)]
 
 
-def all_findings(hand: Hand, checkpoint: Checkpoint) -> tuple[Finding, ...]:
-    """What the reader and the recognition noticed, each id and sentence once."""
+def all_findings(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport | None) -> tuple[Finding, ...]:
+    """What the reader, the recognition and the statistics noticed, each id and sentence once."""
     recognition = reports.recognition_of(hand) if checkpoint.weights is not None else None
-    together = (*checkpoint.findings, *(recognition.findings if recognition else ()))
+    together = (
+        *checkpoint.findings,
+        *(recognition.findings if recognition else ()),
+        *(observations(measured) if measured else ()),
+    )
     return tuple({(f.id, f.says): f for f in together}.values())
 
 
@@ -85,8 +91,7 @@ def _names(uses: list[GlobalUse]) -> str:
     return ", ".join(names) + more
 
 
-def _noticed(hand: Hand, checkpoint: Checkpoint) -> Verdict:
-    findings = all_findings(hand, checkpoint)
+def _noticed(checkpoint: Checkpoint, findings: tuple[Finding, ...]) -> Verdict:
     words = count_words(findings)
     return Verdict(
         word="Noticed",
