@@ -86,6 +86,7 @@ def test_roles_by_name_are_torchs_own(make):
         (info("fc.weight", (4, 4), "bfloat16"), TensorRole.PARAMETER),
         (info("fc.weight", (4, 4), "float8_e4m3fn"), TensorRole.PARAMETER),
         (info("cls_token", (1, 1, 8)), TensorRole.PARAMETER),
+        (info("loss.weight", (4, 4)), TensorRole.PARAMETER),  # a learned loss, not class weights
         (info("weight_mask", (4, 4)), TensorRole.PARAMETER),  # nothing beside it says that it is pruning's
     ],
 )
