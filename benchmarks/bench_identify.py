@@ -179,7 +179,9 @@ def strangers() -> dict[str, Shapes]:
     with torch.device("meta"):
         models: dict[str, nn.Module] = {
             "MLP": nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)),
-            "transformer encoder": nn.TransformerEncoder(nn.TransformerEncoderLayer(512, 8), 6),
+            "transformer encoder": nn.TransformerEncoder(
+                nn.TransformerEncoderLayer(512, 8), 6, enable_nested_tensor=False
+            ),
             "audio convolutions": nn.Sequential(
                 *(nn.Sequential(nn.Conv1d(64, 64, 9), nn.BatchNorm1d(64)) for _ in range(8))
             ),

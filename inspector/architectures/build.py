@@ -129,7 +129,7 @@ def _construct(spec: ArchitectureSpec, device: str) -> nn.Module:
                 # parameters go there then.
                 with _MetaParameters():
                     return builder(**arguments).to("meta")
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AssertionError) as error:
             raise UsageError(f"{spec.label} cannot be built: {error}.") from error
 
 
@@ -254,6 +254,6 @@ class _ZeroWeights(TorchFunctionMode):
             return _zeros_like(func(*args, **{**(kwargs or {}), "device": "meta"}))
         if func in self._initialisers:
             return (kwargs or {}).get("tensor", args[0] if args else None)
-        if args and isinstance(args[0], nn.Parameter) and (func in self._fills or func in self._arithmetic):
+        if args and (func in self._fills or (func in self._arithmetic and isinstance(args[0], nn.Parameter))):
             return args[0]
         return func(*args, **(kwargs or {}))

@@ -85,12 +85,21 @@ def find_official(origin: Origin, builders: Sequence[str] = ()) -> OfficialFile 
     return None
 
 
+def _is_published(file_name: str) -> bool:
+    return any(published.file_name == file_name for published in published_files())
+
+
 def check_name(origin: Origin) -> tuple[Finding, ...]:
-    """Whether a digest in the file's name agrees with its content; nothing when the name carries none."""
+    """Whether a digest in the file's name agrees with its content; nothing when the name carries none.
+
+    Digits alone are taken for a digest only when they agree, or when torchvision publishes a file of that name.
+    """
     claims: list[str] = _DIGEST_IN_NAME.findall(origin.name)
     if not claims:
         return ()
     claimed = claims[-1]
+    if claimed.isdecimal() and not _is_published(origin.name) and not (origin.sha256 or "").startswith(claimed):
+        return ()  # a date or a step count: "model-20240131.pth"
     if origin.sha256 is None:
         return (
             Finding(

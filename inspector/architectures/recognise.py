@@ -51,7 +51,7 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
     shapes = {tensor.name: tensor.shape for tensor in state.tensors}
     index = index or load_index()
     ranked = rank(shapes, index)
-    official = find_official(checkpoint.origin, [c.spec.name for c in ranked])
+    official = find_official(checkpoint.origin, [name for c in ranked for name in _builders(c)])
     if official is not None:
         ranked = _official_first(ranked, official, index)
     named = _worth_showing(ranked)
@@ -143,6 +143,11 @@ def _official_first(ranked: list[Candidate], official: OfficialFile, index: Inde
         else:
             result.append(candidate)
     return result
+
+
+def _builders(candidate: Candidate) -> tuple[str, ...]:
+    """The candidate's builder and those of its twins."""
+    return (candidate.spec.name, *(twin.partition("/")[2] for twin in candidate.twins))
 
 
 def _twin_findings(named: Sequence[Candidate], official: OfficialFile | None) -> tuple[Finding, ...]:

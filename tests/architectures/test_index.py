@@ -1,0 +1,126 @@
+"""The shipped index against torchvision itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+
+from inspector.architectures.index import is_bookkeeping, load_index, read_data
+from inspector.architectures.wrappers import WRAPPER_SEGMENTS
+
+torch.set_num_threads(1)
+
+
+def test_the_index_is_of_the_installed_torchvision() -> None:
+    assert load_index().version == torchvision.__version__.partition("+")[0]
+    assert set(load_index().builders) == set(torchvision.models.list_models())
+
+
+def test_resnet18_is_what_torchvision_builds() -> None:
+    with torch.device("meta"):
+        model = torchvision.models.resnet18(weights=None)
+    parameters = {name for name, _ in model.named_parameters()}
+    entry = load_index().find("resnet18")
+    assert entry is not None
+    assert [(t.name, t.shape, f"torch.{t.dtype}", t.is_buffer) for t in entry.tensors] == [
+        (name, tuple(v.shape), str(v.dtype), name not in parameters) for name, v in model.state_dict().items()
+    ]
+    assert (entry.num_classes, entry.task, entry.tensors[0].shape) == (1000, "classification", (64, 3, 7, 7))
+
+
+@pytest.mark.parametrize("name", ["ssd300_vgg16", "retinanet_resnet50_fpn", "maskrcnn_resnet50_fpn", "googlenet"])
+def test_heads_follow_the_class_count_as_in_torchvision(name: str) -> None:
+    arguments: dict[str, Any] = {"init_weights": False} if name == "googlenet" else {"weights_backbone": None}
+    with torch.device("meta"):
+        model = torchvision.models.get_model(name, weights=None, num_classes=5, **arguments)
+    entry = load_index().find(name)
+    assert entry is not None
+    found = entry.at(num_classes=5, in_channels=None, image_size=None)
+    assert found == tuple(tuple(v.shape) for v in model.state_dict().values())
+    assert found != tuple(t.shape for t in entry.tensors)
+
+
+def test_position_embeddings_follow_the_picture_size() -> None:
+    with torch.device("meta"):
+        model = torchvision.models.vit_h_14(weights=None, image_size=518)
+    entry = load_index().find("vit_h_14")
+    assert entry is not None
+    found = entry.at(num_classes=None, in_channels=None, image_size=518)
+    assert found == tuple(tuple(v.shape) for v in model.state_dict().values())
+    # (518 / 14)^2 patches and the class token.
+    assert dict(zip((t.name for t in entry.tensors), found, strict=True))["encoder.pos_embedding"] == (1, 1370, 1280)
+
+
+def test_the_shipped_data_is_what_the_program_writes(index_program: ModuleType) -> None:
+    names = ("alexnet", "regnet_y_400mf", "vit_b_32", "lraspp_mobilenet_v3_large", "quantized_shufflenet_v2_x0_5")
+    assert _resolved(index_program.index_of(names), names) == _resolved(read_data("torchvision-index.json.gz"), names)
+
+
+def test_the_shipped_weights_table_is_what_the_program_writes(index_program: ModuleType) -> None:
+    names = ("alexnet", "regnet_y_400mf", "fasterrcnn_mobilenet_v3_large_320_fpn")
+    shipped = read_data("torchvision-weights.json.gz")
+    written = index_program.weights_of(names)
+
+    def rows(data: dict[str, Any]) -> list[dict[str, Any]]:
+        mine = [w for w in data["weights"] if w["builder"] in names]
+        return [{**w, "categories": data["categories"][w["categories"]]} for w in sorted(mine, key=lambda w: w["name"])]
+
+    # Tuples become lists on the way through JSON.
+    assert [{**w, "categories": list(w["categories"])} for w in rows(written)] == rows(shipped)
+
+
+def _resolved(data: dict[str, Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Entries with their tables looked up, so that numbering does not matter."""
+    found = []
+    for entry in data["entries"]:
+        if entry["name"] in names:
+            layout = [data["tensors"][number] for number in data["layouts"][entry["layout"]]]
+            rows = [(data["keys"][k], tuple(data["shapes"][s]), dtype, b) for k, s, dtype, b in layout]
+            lists = {k: [tuple(x) for x in entry[k]] for k in ("heads", "positions") if k in entry}
+            found.append({**entry, **lists, "layout": rows})
+    return sorted(found, key=lambda entry: (entry["name"], str(entry["options"])))
+
+
+def test_variants_are_chosen_by_options() -> None:
+    index = load_index()
+    plain, aux = index.find("fcn_resnet50"), index.find("fcn_resnet50", (("aux_loss", True),))
+    assert plain is not None and aux is not None
+    assert {t.name for t in aux.tensors} - {t.name for t in plain.tensors} == {
+        f"aux_classifier.{rest}"
+        for rest in (
+            *("0.weight", "4.weight", "4.bias"),
+            *(f"1.{leaf}" for leaf in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")),
+        )
+    }
+    assert index.find("fcn_resnet50", (("transform_input", True),)) is plain
+    assert index.find("no_such_model") is None
+
+
+def test_wrapper_segments_are_no_part_of_any_architecture() -> None:
+    assert not WRAPPER_SEGMENTS & load_index().segments
+    assert "layer1" in load_index().segments
+
+
+def test_bookkeeping_is_known_by_its_last_segment() -> None:
+    assert is_bookkeeping("layer1.bn1.num_batches_tracked") and is_bookkeeping("n_averaged")
+    assert not is_bookkeeping("num_batches_tracked.weight") and not is_bookkeeping("bn1.running_mean")
+
+
+def test_recognising_imports_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "from inspector.architectures import facts, official, recognise, targets\n"
+        "target = targets.parse_target('torchvision/resnet18?num_classes=3')\n"
+        "shapes = {t.name: t.shape for t in target.tensors}\n"
+        "best = recognise.rank(shapes, recognise.load_index())[0]\n"
+        "facts.default_input(best.spec)\n"
+        "print(best.spec.label, 'torch' in sys.modules, 'torchvision' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["torchvision/resnet18?num_classes=3", "False", "False"]
