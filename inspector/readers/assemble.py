@@ -134,7 +134,7 @@ def _global(use: Use, place: str) -> GlobalUse:
         place=place,
         arguments=use.arguments,
         called=use.calls > 0,
-        count=use.count,
+        count=max(use.count, use.calls),
         why=why,
     )
 
@@ -221,8 +221,8 @@ _MOST_METADATA = 200
 
 
 def metadata_of(root: Value) -> tuple[tuple[str, str], ...]:
-    """(key, value as text) of the plain values beside the weights: directly in the file's own mapping or object, in
-    its settings, and in the parameter groups of an optimizer. Nested keys are joined with dots."""
+    """(key, value as text) of the plain values beside the weights: directly in the file's own mapping, in its
+    settings, and in the parameter groups of an optimizer. Nested keys are joined with dots."""
     found: list[tuple[str, str]] = []
 
     def simple(prefix: str, value: Value) -> None:
@@ -230,7 +230,7 @@ def metadata_of(root: Value) -> tuple[tuple[str, str], ...]:
             if child.kind in _SIMPLE and len(found) < _MOST_METADATA:
                 found.append((f"{prefix}{label}", child.says))
 
-    if root.kind not in (ValueKind.MAPPING, ValueKind.OBJECT):
+    if root.kind is not ValueKind.MAPPING:
         return ()
     simple("", root)
     for label, child in root.children:

@@ -26,11 +26,13 @@ def observe_storages(tensors: Sequence[TensorInfo], storages: Mapping[str, Stora
 
 
 def _shared(views: Mapping[str, list[TensorInfo]]) -> Finding | None:
-    groups = [group for group in views.values() if len(group) > 1 and len({t.name for t in group}) > 1]
+    groups = [group for group in views.values() if len(group) > 1 and len({t.path for t in group}) > 1]
     if not groups:
         return None
     first = groups[0]
-    names = " and ".join(t.name for t in first[:2]) + (f" and {len(first) - 2} more" if len(first) > 2 else "")
+    names = " and ".join(".".join(t.path) for t in first[:2]) + (
+        f" and {len(first) - 2} more" if len(first) > 2 else ""
+    )
     return Finding(
         id="shared-storage",
         severity=Severity.INFO,

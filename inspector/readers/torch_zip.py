@@ -11,18 +11,20 @@ import zlib
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
-from inspector.errors import CorruptFile, LimitExceeded, RefusedContent
+from inspector.errors import CorruptFile, LimitExceeded, ReadError, RefusedContent
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle, unpickle_bytes
 from inspector.readers.entry import Reader
 from inspector.readers.foreign import name_cut_zip, name_zip
+from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
 from inspector.readers.zip_directory import Directory, Member, NoDirectory, find_member, payload_offsets, read_directory
 from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
 _SMALL_NBYTES = 1 << 20
+_MOST_OTHERS = 8
 
 
 def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
@@ -50,6 +52,7 @@ def _read(source: ByteSource, limits: Limits) -> Checkpoint:
     big_endian = _byte_order(source, directory, prefix, limits) == b"big"
     storages, problems = _storages(source, directory, prefix, pickle, big_endian)
     findings = [*_archive_findings(source, directory, main), *problems]
+    others = _other_pickles(source, directory, main, limits)
     skipped = []
     if script:
         findings.append(_script_finding(directory))
@@ -63,7 +66,22 @@ def _read(source: ByteSource, limits: Limits) -> Checkpoint:
         storages=storages,
         findings=findings,
         skipped=skipped,
+        also=others,
     )
+
+
+def _other_pickles(source: ByteSource, directory: Directory, main: Member, limits: Limits) -> list[Outcome]:
+    """Every other member that some reader may take for the main pickle; torch's own choice among equal names depends
+    on how its directory happens to be sorted (miniz, a heap sort and a binary search)."""
+    found: list[Outcome] = []
+    for member in directory.members:
+        if member is main or member.name.lower().rpartition("/")[2] != "data.pkl" or len(found) >= _MOST_OTHERS:
+            continue
+        try:
+            found.append(_unpickle_member(source, member, limits).outcome)
+        except ReadError:
+            continue  # It cannot be read by anybody; the main one is what counts.
+    return found
 
 
 def _member_bytes(source: ByteSource, member: Member, limits: Limits, most: int | None = None) -> bytes:
@@ -191,7 +209,8 @@ def _archive_findings(source: ByteSource, directory: Directory, main: Member) ->
                 id="ambiguous-archive",
                 severity=Severity.WARNING,
                 says="torch and other tools may read different content from this archive: "
-                f"{'; '.join(directory.doubts[:4])}. Shown is what torch reads.",
+                f"{'; '.join(directory.doubts[:4])}. Shown is the first of each name; the globals of every candidate "
+                "are listed.",
                 evidence=(("doubts", len(directory.doubts)),),
                 remedy="No ordinary program writes such an archive; do not trust another tool's scan of it.",
             )

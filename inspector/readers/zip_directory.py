@@ -15,6 +15,7 @@ from inspector.errors import CorruptFile, LimitExceeded
 from inspector.limits import Limits
 
 _TAIL_NBYTES = 65536 + 22
+_MOST_ENDS = 8
 _END = b"PK\x05\x06"
 _END64 = b"PK\x06\x06"
 _LOCATOR64 = b"PK\x06\x07"
@@ -56,11 +57,23 @@ def read_directory(source: ByteSource, limits: Limits) -> Directory:
     """Raises NoDirectory when there is no end record, CorruptFile when the directory is damaged."""
     start = max(0, source.size - _TAIL_NBYTES)
     tail = source.read(start, source.size - start)
-    at = tail.rfind(_END)
-    while at >= 0 and len(tail) - at < 22:
-        at = tail.rfind(_END, 0, at)
+    at = tail.rfind(_END, 0, len(tail) - 18)
     if at < 0:
         raise NoDirectory(f"{source.name} is a zip archive without its directory.")
+    first: CorruptFile | None = None
+    for _ in range(_MOST_ENDS):
+        try:
+            return _directory_at(source, tail, start, at, limits)
+        except CorruptFile as error:
+            first = first or error
+            at = tail.rfind(_END, 0, at)
+            if at < 0:
+                break
+    raise first or NoDirectory(f"{source.name} is a zip archive without its directory.")
+
+
+def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: Limits) -> Directory:
+    """The directory that the end record at tail[at] describes. start: where the tail begins in the file."""
     count, nbytes, offset, comment = struct.unpack("<HIIH", tail[at + 10 : at + 22])
     end_at = start + at
     trailing = source.size - (end_at + 22 + comment)
@@ -158,13 +171,13 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, tail: byt
         doubts.append(f"{abs(directory_end - end):,} bytes lie between the directory and its end record")
     if members and min(m.header_offset for m in members) > 0:
         doubts.append(f"{min(m.header_offset for m in members):,} bytes lie before the first member")
-    if tail.count(_END, 0, at):
+    if tail.count(_END) > 1:
         doubts.append("there is a second end record: two archives in one file")
     return doubts
 
 
 def find_member(directory: Directory, name: str) -> Member | None:
-    """As torch looks it up: the first in the directory, letter case ignored."""
+    """The first in the directory, letter case ignored, as torch ignores it."""
     folded = name.lower()
     return next((m for m in directory.members if m.name.lower() == folded), None)
 

@@ -164,9 +164,11 @@ class Machine(Window):
                 result = callee.meaning(args)
         if result is NOT_UNDERSTOOD:
             result = Call(callee, args, how, kwargs)
+        if type(callee) is GlobalRef and callee.use.calls == 1:
+            callee.use.holder = result
         if self.unplaced:
             for use in self.unplaced:
-                use.holder = result
+                use.holder = result if use.holder is None else use.holder
             self.unplaced.clear()
         return result
 

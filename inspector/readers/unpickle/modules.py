@@ -13,9 +13,28 @@ from dataclasses import dataclass
 from inspector.checkpoint.types import ModuleNode, TensorInfo
 from inspector.readers.unpickle.stand_ins import Call, GlobalRef, Group, Mapping, TensorStub, text_of
 
-_MOST_VISITS = 100_000
+_MOST_REPEATS = 20_000
 _MOST_DEPTH = 150
 _PLUMBING = frozenset({"_modules", "_parameters", "_buffers", "_non_persistent_buffers_set"})
+
+
+class Visited:
+    """The module records gathered so far, and how many repeats are left for all of a file together."""
+
+    __slots__ = ("ids", "repeats_left")
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self.repeats_left = _MOST_REPEATS
+
+    def admits(self, record: object, cost: int) -> bool:
+        """The first visit is free, since the file paid for it with its length; a repeat costs its tensors."""
+        if id(record) not in self.ids:
+            self.ids.add(id(record))
+            return True
+        self.repeats_left -= 1 + cost
+        return self.repeats_left >= 0
+
 
 MakeInfo = Callable[[TensorStub, str, "bool | None"], TensorInfo]
 
@@ -116,21 +135,20 @@ class _Open:
         self.children: list[ModuleNode] = []
 
 
-def gather(record: object, make: MakeInfo, visited: set[int]) -> Gathered | None:
+def gather(record: object, make: MakeInfo, visited: Visited) -> Gathered | None:
     """Named tensors and tree of a module record, None when it is no module.
 
     A submodule that is used twice is listed under both names, as state_dict() does; a cycle is cut, and so is a graph
-    of shared submodules that would unfold to more than 100,000 visits. visited: gets the id of every module record.
+    of shared submodules that would unfold to more than 20,000 repeats.
     """
     parts = parts_of(record)
     if parts is None:
         return None
     tensors: list[TensorInfo] = []
     cut = False
-    visits = 0
     root = _Open(record, parts, "", "")
     _own_tensors(root, tensors, make)
-    visited.add(id(record))
+    visited.ids.add(id(record))
     path, above = [root], {id(record)}
     while True:
         top = path[-1]
@@ -151,16 +169,17 @@ def gather(record: object, make: MakeInfo, visited: set[int]) -> Gathered | None
             path[-1].children.append(node)
             continue
         name, child = step
-        visits += 1
-        inner = parts_of(child)
-        if inner is None or id(child) in above or len(path) >= _MOST_DEPTH or visits > _MOST_VISITS:
-            cut = cut or inner is not None
+        inner = parts_of(child) if visited.repeats_left >= 0 else None
+        if inner is None or id(child) in above or len(path) >= _MOST_DEPTH:
+            cut = cut or isinstance(child, Call)
+            continue
+        if not visited.admits(child, len(inner.parameters) + len(inner.buffers)):
+            cut = True
             continue
         opened = _Open(child, inner, name, f"{top.path}.{name}" if top.path else name)
         _own_tensors(opened, tensors, make)
         path.append(opened)
         above.add(id(child))
-        visited.add(id(child))
 
 
 def _own_tensors(module: _Open, tensors: list[TensorInfo], make: MakeInfo) -> None:

@@ -15,7 +15,7 @@ from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.types import TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
-from inspector.readers.unpickle.modules import class_of, gather, parts_of
+from inspector.readers.unpickle.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.stand_ins import (
     ArrayBytes,
     ArrayStub,
@@ -109,7 +109,7 @@ class _Walk:
         self.optimizers: list[Path] = []
         self.arrays: dict[str, ArrayBytes] = {}
         self.array_ids: dict[int, str] = {}
-        self.gathered: set[int] = set()
+        self.gathered = Visited()
         self.seen: set[int] = set()
         self.places: dict[int, Path] = {}
         self.wanted = {id(use.holder) for use in uses.values() if use.holder is not None}
@@ -303,7 +303,7 @@ class _Walk:
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
                 size=len(children), says=f"{says}: {text_of(record, 120)}", inert=True,
             )  # fmt: skip
-        if id(record) not in self.gathered:
+        if id(record) not in self.gathered.ids:
             self.module(record, path, kind)
         own = [*parts.parameters, *parts.buffers]
         children = [*own, *parts.modules, *parts.attributes]

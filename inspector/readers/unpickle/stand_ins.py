@@ -207,6 +207,10 @@ def _brief(value: object, depth: int, width: int) -> str:
         return f"tensor {'x'.join(map(str, value.shape[:8])) or 'scalar'} {value.dtype}"
     if isinstance(value, StorageRef):
         return f"storage {value.key[:20]}"
+    if isinstance(value, NumpyDtype):
+        return f"dtype({value.code})"
+    if isinstance(value, BytesAt):
+        return f"{value.nbytes:,} bytes"
     return kind.__name__
 
 

@@ -1,0 +1,8 @@
+"""Makes `hostile` importable: tests are collected by path, not as a package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
