@@ -126,38 +126,59 @@ def capture(model: nn.Module, places: Iterable[Place] = ()) -> Iterator[Capture]
 def borrowed(model: nn.Module) -> Iterator[None]:
     """Evaluation mode and frozen parameters for a while; flags, buffers and random state come back as they were."""
     modules = list(model.modules())
-    training = [module.training for module in modules]
-    parameters = list(model.parameters())
-    wanted = [parameter.requires_grad for parameter in parameters]
+    # Only what has to change is written: on a small network a write per module would cost as much as its forward.
+    training = [(module, module.training) for module in modules]
+    parameters = list({id(p): p for module in modules for p in module._parameters.values() if p is not None}.values())
+    wanted = [(parameter, parameter.requires_grad) for parameter in parameters]
     buffers = [(module, dict(module._buffers)) for module in modules if module._buffers]
-    copies = [
-        (tensor, tensor._version, tensor.clone())
-        for _, named in buffers
-        for tensor in named.values()
-        if tensor is not None and not tensor.is_inference()
-    ]
+    put_back = _remember([tensor for _, named in buffers for tensor in named.values() if tensor is not None])
     device = next((parameter.device for parameter in parameters), torch.device("cpu"))
     cuda = [device.index or 0] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         try:
-            for module in modules:
-                # Not model.eval(): a class may override train() with side effects of its own.
-                module.training = False
-            for parameter in parameters:
-                parameter.requires_grad_(False)
+            for module, flag in training:
+                if flag:
+                    # Not model.eval(): a class may override train() with side effects of its own.
+                    module.training = False
+            for parameter, flag in wanted:
+                if flag:
+                    parameter.requires_grad_(False)
             yield
         finally:
-            for module, flag in zip(modules, training, strict=True):
-                module.training = flag
-            for parameter, flag in zip(parameters, wanted, strict=True):
-                parameter.requires_grad_(flag)
+            for module, flag in training:
+                if module.training is not flag:
+                    module.training = flag
+            for parameter, flag in wanted:
+                if parameter.requires_grad is not flag:
+                    parameter.requires_grad_(flag)
             for module, named in buffers:
-                module._buffers.clear()
-                module._buffers.update(named)
-            with torch.no_grad():
-                for tensor, version, copy in copies:
-                    if tensor._version != version:
-                        tensor.copy_(copy)
+                if list(map(id, module._buffers.values())) != list(map(id, named.values())):
+                    module._buffers.clear()
+                    module._buffers.update(named)
+            put_back()
+
+
+def _remember(tensors: Sequence[Tensor]) -> Callable[[], None]:
+    """Copies of the tensors' values; the returned function writes back those that were written to since."""
+    kept = [(tensor, tensor._version) for tensor in tensors if not tensor.is_inference()]
+    by_type: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+    for tensor, _ in kept:
+        by_type.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+    with torch.no_grad():
+        # One copy per type: a copy per tensor costs more than a small network's forward has to spare.
+        copies = {kind: torch.cat([tensor.reshape(-1) for tensor in group]) for kind, group in by_type.items()}
+
+    def put_back() -> None:
+        starts = dict.fromkeys(copies, 0)
+        with torch.no_grad():
+            for tensor, version in kept:
+                kind = (tensor.dtype, tensor.device)
+                start = starts[kind]
+                starts[kind] = start + tensor.numel()
+                if tensor._version != version:
+                    tensor.copy_(copies[kind][start : start + tensor.numel()].reshape(tensor.shape))
+
+    return put_back
 
 
 def unwrap(model: nn.Module) -> nn.Module:

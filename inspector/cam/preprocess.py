@@ -84,7 +84,8 @@ def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor,
     left, top, right, bottom = crop_box(width, height, preprocessing.crop)
     if (right - left) * (bottom - top) > MOST_INPUT_PIXELS:
         raise ExplainError(
-            f"The model's input would be {right - left} x {bottom - top} pixels, more than {MOST_INPUT_PIXELS:,} in all.",
+            f"The model's input would be {right - left} x {bottom - top} pixels, more than "
+            f"{MOST_INPUT_PIXELS:,} in all.",
             hint="Set a size to resize or crop to.",
         )
     # Beyond the edges Pillow fills with 0, as torchvision pads.
