@@ -1,4 +1,4 @@
-"""A torch.save archive that lost its end, and with it its directory: walked from the front, header by header.
+"""A torch.save archive that lost its directory, mostly because it lost its end: walked from the front by headers.
 
 torch writes data.pkl first, so the pickle is usually whole even when most of the numbers are missing. Then every
 name, shape and dtype can be shown, and for each storage how much of it is there.
@@ -16,6 +16,7 @@ from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.zip_directory import NoDirectory
 from inspector.units import counted, human_bytes
 
 _LOCAL = b"PK\x03\x04"
@@ -34,21 +35,28 @@ def read_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Chec
     """A checkpoint of what is left. Raises CorruptFile when not even the pickle is there."""
     first = _local(source, 0)
     if first is None or not first.name.lower().endswith("/data.pkl"):
+        if not isinstance(error, NoDirectory):
+            raise error
         raise CorruptFile(
             f"{source.name} is a zip archive cut short: {human_bytes(source.size)} are there, but not its directory.",
             hint="Download or copy it again.",
         ) from error
     pickle = unpickle(source, first.start, source.size, limits)
     prefix = first.name.rpartition("/")[0]
-    storages, _needed = _walk(source, prefix, pickle)
+    storages = _walk(source, prefix, pickle)
     present = sum(s.present_nbytes for s in storages.values())
     declared = sum(s.nbytes for s in storages.values())
     whole = sum(1 for s in storages.values() if s.present_nbytes == s.nbytes)
+    cut = isinstance(error, NoDirectory)
+    what = (
+        f"{source.name} is cut short: it ends after {human_bytes(source.size)}, before its directory."
+        if cut
+        else f"{error.says} Its members were found without it."
+    )
     finding = Finding(
-        id="cut-short",
+        id="cut-short" if cut else "damaged-directory",
         severity=Severity.ERROR,
-        says=f"{source.name} is cut short: it ends after {human_bytes(source.size)}, before its directory. "
-        f"{human_bytes(present)} of {human_bytes(declared)} of tensor data are there, "
+        says=f"{what} {human_bytes(present)} of {human_bytes(declared)} of tensor data are there, "
         f"{whole:,} of {counted(len(storages), 'storage')} complete.",
         evidence=(
             ("present_nbytes", present),
@@ -63,7 +71,7 @@ def read_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Chec
         source=source,
         limits=limits,
         format_id="torch-zip",
-        format_says="torch.save zip archive, cut short",
+        format_says=f"torch.save zip archive, {'cut short' if cut else 'directory damaged'}",
         storages=storages,
         findings=[finding],
     )
@@ -85,7 +93,7 @@ def _local(source: ByteSource, at: int) -> _Piece | None:
     return _Piece(name=name, start=at + 30 + name_n + extra_n, nbytes=known)
 
 
-def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> tuple[dict[str, Storage], int]:
+def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> dict[str, Storage]:
     """Follow local headers; a storage's size comes from the pickle, since torch writes sizes behind the data."""
     sizes = {key: ref.numel * (DTYPES[ref.dtype].itemsize if ref.dtype else 1) for key, ref in pickle.storages.items()}
     starts: dict[str, int] = {}
@@ -117,7 +125,7 @@ def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> tuple[dict[str,
             device=ref.location or None,
             big_endian=big_endian,
         )
-    return made, at
+    return made
 
 
 def _next_header(source: ByteSource, at: int) -> int:

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, InspectorError, RefusedContent, UnknownFormat
-from inspector.limits import Limits
 from inspector.readers.zip_directory import Directory
 from inspector.units import counted, human_bytes
 
@@ -201,10 +199,3 @@ def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
         f"{name} is a zip archive of {counted(len(names), 'file')} without torch's data.pkl, first {names[0][:80]}.",
         hint="Unpack it and open the checkpoint inside, if there is one.",
     )
-
-
-def name_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Checkpoint:
-    """A zip that lost its end: show what its first members say (see `cut_zip.py`), else say how much is there."""
-    from inspector.readers.cut_zip import read_cut_zip
-
-    return read_cut_zip(source, limits, error)

@@ -15,11 +15,12 @@ from inspector.errors import CorruptFile, LimitExceeded, ReadError, RefusedConte
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle, unpickle_bytes
+from inspector.readers.cut_zip import read_cut_zip
 from inspector.readers.entry import Reader
-from inspector.readers.foreign import name_cut_zip, name_zip
+from inspector.readers.foreign import name_zip
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
-from inspector.readers.zip_directory import Directory, Member, NoDirectory, find_member, payload_offsets, read_directory
+from inspector.readers.zip_directory import Directory, Member, find_member, payload_offsets, read_directory
 from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
@@ -34,8 +35,8 @@ def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
 def _read(source: ByteSource, limits: Limits) -> Checkpoint:
     try:
         directory = read_directory(source, limits)
-    except NoDirectory as error:
-        return name_cut_zip(source, limits, error)
+    except CorruptFile as error:
+        return read_cut_zip(source, limits, error)
     if not directory.members:
         raise name_zip(source, directory)
     prefix = directory.members[0].name.partition("/")[0]

@@ -143,6 +143,16 @@ def test_a_cut_zip_says_how_much_is_there() -> None:
     assert [t.shape for t in checkpoint.tensors] == [(200,), (7, 3), (5,)]
 
 
+def test_a_damaged_directory_is_done_without() -> None:
+    data = whole("zip")
+    at = data.index(b"PK\x01\x02")
+    checkpoint = open_checkpoint(data[:at] + b"XX" + data[at + 2 :])
+    (finding,) = checkpoint.findings
+    assert finding.id == "damaged-directory" and "breaks off after 0 of 9 members" in finding.says
+    for info in checkpoint.tensors:
+        assert read_array(checkpoint, info).tolist() == STATE[info.name].tolist()
+
+
 @pytest.mark.parametrize("kind", ["zip", "legacy", "safetensors"])
 def test_a_whole_file_has_no_findings(kind: str) -> None:
     assert open_checkpoint(whole(kind)).findings == ()
