@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.weights.report import ValueTable
-from inspector.weights.table import CELLS, cell_of, from_dense
+from inspector.weights.table import CELLS, cell_of, pack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +69,19 @@ def accumulate_codes(chunks: Iterable[NDArray[Any]], values: NDArray[np.float64]
     chunks: 1-D arrays of 8- or 16-bit elements. values: (256,) or (65536,), the value of each bit pattern.
     """
     code_type = np.uint8 if len(values) == 256 else np.uint16
-    counts = np.zeros(len(values), np.int64)
-    odd_codes = np.flatnonzero(~np.isfinite(values))
+    counter = _CodeCounter(len(values))
+    odd_codes = _odd_codes(values)
     first: int | None = None
     seen = 0
     for chunk in chunks:
         codes = chunk.view(code_type)
-        here = np.bincount(codes, minlength=len(values))
-        if first is None and odd_codes.size and here[odd_codes].any():
-            first = seen + int(np.argmax(~np.isfinite(values[codes])))
-        counts += here
+        if counter.add(codes, watch=odd_codes) and first is None:
+            odd = ~np.isfinite(values[codes])
+            first = seen + int(np.argmax(odd)) if odd.any() else None
         seen += codes.size
 
-    present = np.flatnonzero(counts)
-    value, count = values[present], counts[present]
-    table = np.zeros(CELLS, np.int64)
-    np.add.at(table, cell_of(value), count)
+    present, count = counter.result()
+    value = values[present]
     finite = np.isfinite(value)
     return _numbers(
         numel=seen,
@@ -94,7 +91,7 @@ def accumulate_codes(chunks: Iterable[NDArray[Any]], values: NDArray[np.float64]
         infinite=int(count[np.isinf(value)].sum()),
         zero=int(count[value == 0].sum()),
         first=first,
-        table=table,
+        table=pack(cell_of(value), count),
     )
 
 
@@ -115,26 +112,65 @@ def accumulate_values(chunks: Iterable[NDArray[Any]]) -> Numbers:
         infinite=tally.infinite,
         zero=tally.zero,
         first=tally.first,
-        table=tally.table,
+        table=pack(*tally.cells.result()),
     )
+
+
+_NEXT_TO_ZERO = np.array([0x0000, 0x8000])
+# Below this a dense table costs more than sorting the codes: half of a model's tensors are biases and norms.
+_FEW = 8192
+
+
+class _CodeCounter:
+    """How often each code occurs; dense from some thousands of elements on, sparse before."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._few: list[NDArray[Any]] = []
+        self._waiting = 0
+        self._dense: NDArray[np.int64] | None = None
+
+    def add(self, codes: NDArray[Any], *, watch: NDArray[np.integer]) -> bool:
+        """Count codes; whether some of the watched codes may be among them (surely not when False)."""
+        if self._dense is None and self._waiting + codes.size <= _FEW:
+            self._few.append(codes.copy())
+            self._waiting += codes.size
+            return True
+        if self._dense is None:
+            self._dense = np.zeros(self._size, np.int64)
+            for waiting in self._few:
+                self._dense += np.bincount(waiting, minlength=self._size)
+            self._few = []
+        here = np.bincount(codes, minlength=self._size)
+        self._dense += here
+        return bool(here[watch].any())
+
+    def result(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Codes that occur, ascending, and how often."""
+        if self._dense is not None:
+            present = np.flatnonzero(self._dense)
+            return present, self._dense[present]
+        if not self._few:
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        return np.unique(np.concatenate(self._few), return_counts=True)
 
 
 class _Tally:
     """The running state of `accumulate_values`, with buffers that are kept between chunks."""
 
     def __init__(self) -> None:
-        self.table = np.zeros(CELLS, np.int64)
+        self.cells = _CodeCounter(CELLS)
         self.moments = Moments()
         self.minimum, self.maximum = math.inf, -math.inf
         self.nan = self.infinite = self.zero = self.seen = 0
         self.first: int | None = None
         self._double = np.empty(0, np.float64)
-        self._cells = np.empty(0, np.intp)
+        self._codes = np.empty(0, np.intp)
 
     def take(self, chunk: NDArray[Any]) -> None:
         if len(self._double) < chunk.size:
             self._double = np.empty(chunk.size, np.float64)
-            self._cells = np.empty(chunk.size, np.intp)
+            self._codes = np.empty(chunk.size, np.intp)
         low, high = float(chunk.min()), float(chunk.max())
         # A NaN anywhere makes both of them NaN, so two look-ups tell whether the whole chunk is finite.
         if math.isfinite(low) and math.isfinite(high):
@@ -151,20 +187,20 @@ class _Tally:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(double.sum()) / chunk.size
             np.subtract(double, mean, out=double)
-            spread = float(np.dot(double, double))
+            # Not np.dot: BLAS would wake its threads for every chunk, which costs more than the product.
+            np.square(double, out=double)
+            spread = float(double.sum())
         self.moments = self.moments.merged(Moments(chunk.size, mean, spread))
 
     def _count_cells(self, chunk: NDArray[Any]) -> None:
         """Add a finite chunk to the table and count its zeros."""
-        cells = self._cells[: chunk.size]
+        codes = self._codes[: chunk.size]
         if chunk.dtype == np.float32:
-            np.right_shift(chunk.view(np.uint32), 16, out=cells, casting="unsafe")
+            np.right_shift(chunk.view(np.uint32), 16, out=codes, casting="unsafe")
         else:
-            np.copyto(cells, cell_of(chunk.astype(np.float64, copy=False)))
-        here = np.bincount(cells, minlength=CELLS)
-        self.table += here
+            np.copyto(codes, cell_of(chunk.astype(np.float64, copy=False)))
         # The cells next to zero also hold the smallest subnormals: look at the elements only when they are filled.
-        if here[0] or here[0x8000]:
+        if self.cells.add(codes, watch=_NEXT_TO_ZERO):
             self.zero += chunk.size - int(np.count_nonzero(chunk))
 
     def _take_odd(self, chunk: NDArray[Any]) -> None:
@@ -179,10 +215,14 @@ class _Tally:
         if rest.size:
             self._take_finite(rest, float(rest.min()), float(rest.max()))
             self._count_cells(rest)
-        self.table += np.bincount(cell_of(chunk[~finite]), minlength=CELLS)
+        self.cells.add(cell_of(chunk[~finite]), watch=_NEXT_TO_ZERO)
 
 
-def _weighted_moments(values: NDArray[np.float64], counts: NDArray[np.int64]) -> Moments:
+def _odd_codes(values: NDArray[np.float64]) -> NDArray[np.integer]:
+    return np.flatnonzero(~np.isfinite(values))
+
+
+def _weighted_moments(values: NDArray[np.float64], counts: NDArray[np.integer]) -> Moments:
     total = int(counts.sum())
     if not total:
         return Moments()
@@ -199,7 +239,7 @@ def _numbers(
     infinite: int,
     zero: int,
     first: int | None,
-    table: NDArray[np.int64],
+    table: ValueTable,
 ) -> Numbers:
     minimum, maximum = extremes or (math.nan, math.nan)
     mean = moments.mean if moments.count else math.nan
@@ -218,5 +258,5 @@ def _numbers(
         infinite=infinite,
         zero=zero,
         first_non_finite=first,
-        table=from_dense(table),
+        table=table,
     )

@@ -47,10 +47,12 @@ def cell_of(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.uin
     return cells
 
 
-def from_dense(dense: NDArray[np.int64]) -> ValueTable:
-    """dense: (65536,) counts."""
-    codes = np.flatnonzero(dense)
-    return ValueTable(codes=codes.astype(np.uint16).tobytes(), counts=dense[codes].astype(np.uint64).tobytes())
+def pack(cells: NDArray[np.integer], counts: NDArray[np.integer]) -> ValueTable:
+    """cells (n,) in any order, repeats allowed; counts (n,) positive."""
+    codes, place = np.unique(cells, return_inverse=True)
+    sums = np.zeros(len(codes), np.uint64)
+    np.add.at(sums, place, counts.astype(np.uint64))
+    return ValueTable(codes=codes.astype(np.uint16).tobytes(), counts=sums.tobytes())
 
 
 def to_arrays(table: ValueTable) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
@@ -60,11 +62,8 @@ def to_arrays(table: ValueTable) -> tuple[NDArray[np.uint16], NDArray[np.int64]]
 
 def add(a: ValueTable, b: ValueTable) -> ValueTable:
     """The table of both together."""
-    dense = np.zeros(CELLS, np.int64)
-    for table in (a, b):
-        codes, counts = to_arrays(table)
-        dense[codes] += counts
-    return from_dense(dense)
+    parts = [to_arrays(table) for table in (a, b)]
+    return pack(np.concatenate([codes for codes, _ in parts]), np.concatenate([counts for _, counts in parts]))
 
 
 def finite_cells(

@@ -190,6 +190,12 @@ def test_a_detector_is_refused_because_its_work_depends_on_the_picture() -> None
         count_costs(spec, (3, 96, 96))
 
 
+@pytest.mark.parametrize("look", [lambda x: x[x > 0], lambda x: x.unique(), lambda x: x * x.sum().item()])
+def test_what_depends_on_values_is_named_instead_of_the_input_being_blamed(look: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(ModelError, match="The cost of a model depends on what is in the picture: aten::"):
+        count(Applied(look), 1, 3, 4, 4)
+
+
 def test_hooks_are_gone_after_a_failure() -> None:
     model = nn.Sequential(nn.Linear(4, 4))
     with pytest.raises(ModelError, match="0 \\(Linear, weight 4x4\\), which got 1x5"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -81,6 +82,11 @@ def test_macs_by_module_add_up_through_containers_that_are_never_called() -> Non
     figure = macs_treemap(COSTS)
     assert values_of(figure) == {"whole model": 110, "layers": 90, "fc": 10, "layers.0": 60, "layers.1": 30}
     check_tree(figure)
+
+
+def test_modules_may_come_in_any_order() -> None:
+    backwards = dataclasses.replace(COSTS, modules=COSTS.modules[::-1])
+    assert values_of(macs_treemap(backwards)) == values_of(macs_treemap(COSTS))
 
 
 def test_bytes_by_module_are_the_reports_totals() -> None:

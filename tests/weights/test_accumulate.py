@@ -162,6 +162,15 @@ def test_chunks_do_not_change_the_answer() -> None:
         assert part.std == pytest.approx(expected.std, rel=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("at", [5, 8191, 8192, 29_999])
+def test_the_first_odd_element_is_found_wherever_it_is(dtype: str, at: int) -> None:
+    array = np.ones(30_000, dtype)
+    array[at:] = np.inf
+    numbers = measured(array, size=4000)
+    assert (numbers.first_non_finite, numbers.infinite, numbers.zero) == (at, 30_000 - at, 0)
+
+
 def test_a_nan_that_looks_like_infinity_in_its_top_bits_stays_a_nan() -> None:
     array = np.array([0x7F800001, 0xFF800001, 0x7F800000, 0x3F800000], np.uint32).view(np.float32)
     numbers = measured(array)
@@ -169,11 +178,19 @@ def test_a_nan_that_looks_like_infinity_in_its_top_bits_stays_a_nan() -> None:
     assert dict(numbers.table) == {0x3F80: 1, 0x7F80: 1, 0x7FC0: 1, 0xFFC0: 1}
 
 
-def test_the_smallest_subnormals_are_not_zero() -> None:
+@pytest.mark.parametrize("times", [1, 10_000])
+def test_the_smallest_subnormals_are_not_zero(times: int) -> None:
     tiny = np.array([1, 0x80000001, 0, 0x80000000], np.uint32).view(np.float32)
-    numbers = measured(tiny)
-    assert numbers.zero == 2
-    assert dict(numbers.table) == {0x0000: 2, 0x8000: 2}
+    numbers = measured(np.tile(tiny, times), size=20_000)
+    assert numbers.zero == 2 * times
+    assert dict(numbers.table) == {0x0000: 2 * times, 0x8000: 2 * times}
+
+
+def test_zeros_of_either_sign_are_counted_apart_from_each_other() -> None:
+    for zero in (0.0, -0.0):
+        array = np.ones(30_000, np.float32)
+        array[20_000:] = zero
+        assert measured(array, size=10_000).zero == 10_000
 
 
 def test_float64_beyond_float32_stays_finite_in_the_table() -> None:
@@ -182,9 +199,10 @@ def test_float64_beyond_float32_stays_finite_in_the_table() -> None:
     assert dict(numbers.table) == {0x3F80: 1, 0x7F7F: 1, 0x7F80: 1, 0xFF7F: 1}
 
 
-def test_a_constant_has_no_spread_at_all() -> None:
-    numbers = measured(np.full(99_991, 0.1, np.float32))
-    assert (numbers.std, numbers.mean, numbers.rms) == (0.0, float(np.float32(0.1)), float(np.float32(0.1)))
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-6, 1e30, -0.7])
+def test_a_constant_has_no_spread_at_all(value: float) -> None:
+    numbers = measured(np.full(99_991, value), size=10_007)
+    assert (numbers.std, numbers.mean, numbers.rms) == (0.0, value, abs(value))
 
 
 def test_nothing_and_nothing_finite() -> None:
