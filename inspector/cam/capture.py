@@ -107,7 +107,6 @@ def capture(model: nn.Module, places: Iterable[Place] = ()) -> Iterator[Capture]
     lent = Capture(bare, tuple(places))
     modules = dict(bare.named_modules(remove_duplicate=False))
     with ExitStack() as stack:
-        stack.enter_context(_lock_of(bare))
         stack.enter_context(borrowed(bare))
         for path in dict.fromkeys(place.path for place in lent.places):
             if path not in modules:
@@ -124,7 +123,15 @@ def capture(model: nn.Module, places: Iterable[Place] = ()) -> Iterator[Capture]
 
 @contextmanager
 def borrowed(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode and frozen parameters for a while; flags, buffers and random state come back as they were."""
+    """Evaluation mode and frozen parameters for a while; flags, buffers and random state come back as they were.
+
+    One borrower at a time: others wait.
+    """
+    with _lock_of(model):
+        yield from _borrowed(model)
+
+
+def _borrowed(model: nn.Module) -> Iterator[None]:
     modules = list(model.modules())
     # Only what has to change is written: on a small network a write per module would cost as much as its forward.
     training = [(module, module.training) for module in modules]

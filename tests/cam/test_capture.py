@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -208,6 +209,18 @@ def test_wrappers_are_taken_off(small: Small, batch: Tensor) -> None:
     compiled = nn.Module()
     compiled._orig_mod = wrapped
     assert unwrap(compiled) is small
+
+
+def test_visitors_who_share_a_model_do_not_meet(small: Small, batch: Tensor) -> None:
+    """A page's model is one object for all its visitors: without a lock, one's hooks count the other's calls."""
+    small.train()
+    expected = one_pass(small, batch, Place("relu", 1))[1]
+    large = batch.repeat(1, 1, 20, 20)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: one_pass(small, (batch, large)[n % 2], Place("relu", 1))[1], range(40)))
+    assert all(torch.equal(gradient, expected) for gradient in found[::2])
+    assert small.training
+    assert all(parameter.requires_grad for parameter in small.parameters())
 
 
 Pair = namedtuple("Pair", ["main", "other"])
