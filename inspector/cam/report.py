@@ -67,7 +67,8 @@ class Crop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One class of the model's answer. name: None where nothing names the classes. probability: softmax."""
+    """One class of the model's answer. name: None where nothing names the classes. probability: softmax, or
+    sigmoid where the model has one output."""
 
     index: int
     name: str | None
@@ -79,8 +80,8 @@ class Score:
 class Explanation:
     """A heat map.
 
-    heat: (H, W) float32 in [0, 1] at the model's input size, ReLU then divided by its own maximum; all 0 for an
-    empty map.
+    heat: (H, W) float32 in [0, 1] at the model's input size: ReLU, divided by its own maximum, then enlarged
+    bilinearly, so that its peak lies a little below 1 where the layer is coarser; all 0 for an empty map.
     raw: (h, w) float32, the map at the layer's resolution before ReLU. method, layer, target: what was asked.
     scores: top classes, best first. raw_minimum, raw_maximum: of `raw`. negative_share: share of
     its absolute mass below zero.
