@@ -173,7 +173,8 @@ def _sentence(candidate: Candidate, entry: Entry) -> str:
         counters = counted(len(candidate.missing), "batch counter")
         fits = f"all {counted(len(candidate.matched), 'weight')} fit by name and shape, only {counters} are absent"
     else:
-        fits = f"{len(candidate.matched):,} of its {counted(total, 'tensor')} fit by name and shape"
+        share = "all" if len(candidate.matched) == total else f"{len(candidate.matched):,}"
+        fits = f"{share} of its {counted(total, 'tensor')} fit by name and shape"
         faults = [
             (len(candidate.reshaped), "{} of another shape"),
             (len(candidate.missing), "{} missing"),

@@ -179,6 +179,8 @@ def test_the_nearest_is_mentioned_only_when_it_is_near(checkpoint: Make) -> None
     assert found.candidates == ()
     assert found.says.endswith("the nearest is vgg11, of whose 22 tensors 6 fit.")
     assert recognise(checkpoint({"fc.weight": (1000, 512), "fc.bias": (1000,)})).says.endswith("architectures.")
+    last: Shapes = {"classifier.6.weight": (1000, 4096), "classifier.6.bias": (1000,)}
+    assert recognise(checkpoint(last)).candidates == ()
 
 
 def test_a_file_without_a_state_dict_is_an_answer(checkpoint: Make) -> None:

@@ -10,6 +10,8 @@ SEGMENTS = frozenset({"layer1", "conv1", "fc", "weight", "bias", "features", "0"
 def test_wrapper_segments_come_off_everywhere() -> None:
     names = ("module.layer1._orig_mod.0.weight", "module.fc.bias")
     assert contract(names, SEGMENTS) == {names[0]: "layer1.0.weight", names[1]: "fc.bias"}
+    beside = ("module.fc.weight", "module.conv1.weight", "loss.weight")
+    assert list(contract(beside, SEGMENTS).values()) == ["fc.weight", "conv1.weight", "loss.weight"]
 
 
 def test_a_segment_that_only_contains_a_wrapper_name_stays() -> None:
