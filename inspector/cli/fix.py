@@ -55,7 +55,8 @@ def diagnose(
     report = ask(
         checkpoint,
         find_target(target, checkpoint, chosen),
-        state=chosen,
+        # None lets the diagnosis say that it chose among several.
+        state=chosen if state else None,
         accept=tuple(accept or ()),
         choose=_choices(choose),
     )
@@ -105,7 +106,7 @@ def repair(
     checkpoint = open_file(file)
     chosen = pick_state(checkpoint, state)
     goal = find_target(target, checkpoint, chosen)
-    report = ask(checkpoint, goal, state=chosen, accept=tuple(accept or ()), choose=_choices(choose))
+    report = ask(checkpoint, goal, state=chosen if state else None, accept=tuple(accept or ()), choose=_choices(choose))
     plan = report.plan
     if plan is None or not plan.complete:
         _show_refusal(report, as_json=json)

@@ -106,7 +106,11 @@ def show(report: object, renderable: Callable[[], RenderableType], *, as_json: b
         return
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=False).print(renderable())
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A pipe has no width; 80 would fold long keys that the next program wants whole.
+        console = Console(highlight=False, width=160)
+    console.print(renderable())
 
 
 def exit_code(findings: Iterable[Finding], fail_on: Severity) -> int:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-#: Fields that are no data: open files, and arrays that have their own file formats.
-LEFT_OUT = frozenset({"source", "heat", "raw"})
+#: Fields that are no data, or too much of it: open files, arrays with file formats of their own, packed value tables.
+LEFT_OUT = frozenset({"source", "heat", "raw", "table"})
 
 
 def as_plain(report: object) -> Any:

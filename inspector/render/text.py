@@ -16,7 +16,7 @@ from rich.text import Text
 
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, Severity, ranked
-from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, shorten_middle
+from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, human_share, shorten_middle
 
 if TYPE_CHECKING:
     from inspector.architectures.types import Recognition
@@ -236,19 +236,20 @@ def costs_text(report: CostReport, *, depth: int = 2) -> RenderableType:
 
 def weights_text(report: WeightsReport) -> RenderableType:
     """One line of statistics per tensor."""
-    made = table("Tensor", "Shape", "Min", "Mean", "Std", "Max", "Zero", "NaN", "Inf", right=(2, 3, 4, 5, 6, 7, 8))
+    made = table("Tensor", "Shape", "Min", "Mean", "Std", "Max", "Zero", "NaN+Inf", right=(2, 3, 4, 5, 6, 7))
+    for column in made.columns:
+        column.no_wrap = True
     for t in report.tensors:
         bad = "bold red" if t.nan or t.infinite else ""
         made.add_row(
-            safe(t.name),
+            safe(shorten_middle(t.name, 26)),
             human_shape(t.shape),
-            f"{t.minimum:.4g}",
-            f"{t.mean:.4g}",
-            f"{t.std:.4g}",
-            f"{t.maximum:.4g}",
-            f"{t.zero / t.numel:.1%}" if t.numel else "",
-            str(t.nan),
-            str(t.infinite),
+            f"{t.minimum:.2g}",
+            f"{t.mean:.2g}",
+            f"{t.std:.2g}",
+            f"{t.maximum:.2g}",
+            human_share(t.zero / t.numel) if t.numel else "",
+            f"{t.nan}+{t.infinite}" if t.nan or t.infinite else "",
             style=bad,
         )
     parts: list[RenderableType] = [made]
@@ -259,7 +260,7 @@ def weights_text(report: WeightsReport) -> RenderableType:
 def keys_text(report: KeyReport) -> RenderableType:
     """The diagnosis, the rules, what is left over, open questions."""
     parts: list[RenderableType] = [f"Target  {safe(report.target)}", f"[bold]{safe(report.says)}[/bold]"]
-    if report.refusal:
+    if report.refusal and report.refusal != report.says:
         parts.append(f"[bold red]{safe(report.refusal)}[/]")
     plan = report.plan
     if plan and plan.rules:

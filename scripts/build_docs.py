@@ -1,0 +1,85 @@
+"""Writes the lists in docs/ from the entries themselves, so that they cannot drift apart.
+
+python scripts/build_docs.py            write them
+python scripts/build_docs.py --check    exit with 1 if they are out of date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from inspector.cam.methods import METHODS
+from inspector.exports.writers import WRITERS
+from inspector.keys.rules import RULES
+from inspector.readers import READERS
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+NOTE = "<!-- Written by scripts/build_docs.py from the entries in the code: `make docs` renews it. -->"
+
+
+def pages() -> dict[str, str]:
+    """File name -> text of every generated page."""
+    return {
+        "formats.md": _page(
+            "Formats",
+            "What `open` reads, in the order in which it is tried. The content decides, never the name. Nothing in a "
+            "file is executed; tensor bytes stay in the file until somebody asks for them.",
+            ("Id", "Format", "Usual endings"),
+            ((r.id, r.says, " ".join(r.suffixes)) for r in READERS),
+        ),
+        "rules.md": _page(
+            "Repair rules",
+            "In the order in which they are asked. A rule fires only if the target lacks what it takes away and the "
+            "result lands on a target key of the right shape. Lossy rules are applied only when `--accept ID` says so.",
+            ("Id", "Cost", "What it does, and when"),
+            ((r.id, r.cost.value, r.says) for r in RULES),
+        ),
+        "methods.md": _page(
+            "Methods of explanation",
+            "Every method turns the activations and gradients of one captured layer into a map.",
+            ("Id", "Method", "What the map shows", "Source"),
+            ((m.id, m.title, m.says, m.paper) for m in METHODS),
+        ),
+        "exports.md": _page(
+            "Exports",
+            "Every file is written beside its destination, read back by our own reader and by the format's own "
+            "library, compared bit for bit, and only then given its name.",
+            ("Id", "Ending", "What it is"),
+            ((w.id, w.suffix, w.says) for w in WRITERS),
+        ),
+    }
+
+
+def _page(title: str, intro: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [NOTE, f"# {title}", "", intro, "", _row(columns), _row(["---"] * len(columns))]
+    lines += [_row([f"`{row[0]}`", *row[1:]]) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check."""
+    DOCS.mkdir(exist_ok=True)
+    stale = [name for name, text in pages().items() if _old(name) != text]
+    if "--check" in arguments:
+        if stale:
+            print(f"Out of date: {', '.join(stale)}. Run `make docs`.")
+        return int(bool(stale))
+    for name in stale:
+        (DOCS / name).write_text(pages()[name], encoding="utf-8")
+    print(f"Wrote {', '.join(stale) or 'nothing: all are up to date'}.")
+    return 0
+
+
+def _old(name: str) -> str:
+    path = DOCS / name
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
