@@ -88,6 +88,15 @@ def test_a_digest_that_nobody_computed_is_no_failure() -> None:
     assert (finding.id, finding.severity) == ("digest-not-computed", Severity.INFO)
 
 
+def test_digits_alone_are_a_date_unless_they_agree() -> None:
+    assert check_name(origin("model-20240131.pth", RESNET18)) == ()
+    assert check_name(origin("model-20240131.pth", None)) == ()
+    assert [f.id for f in check_name(origin("model-20240131.pth", "20240131" + "0" * 56))] == ["digest-agrees"]
+    decimal = [p.file_name for p in published_files() if p.digest.isdecimal() and f"-{p.digest}." in p.file_name]
+    assert [f.id for name in decimal for f in check_name(origin(name, "ab" * 32))] == ["digest-differs"] * len(decimal)
+    assert decimal
+
+
 @pytest.mark.parametrize(
     "name", ["resnet18.pth", "model-final.pth", "run-20240131", "model-1234567.pth", "x-F37072FD.pth"]
 )
