@@ -1,0 +1,103 @@
+"""Looking inside in a real browser: a pickled module, tensors and weights, and where the model looks."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_pickled_module_shows_its_tree_and_runs_nothing(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes_module.pth")
+    visitor.visit("Architecture")
+    tree = visitor.page.locator(".mi-tree").inner_text()
+    for part in ("ShuffleNetV2", "stage2", "InvertedResidual", "Conv2d", "fc"):
+        assert part in tree
+    # A pickled module is the one kind of file that tells which parameters are trainable.
+    assert "346 K\ntrainable" in visitor.text()
+    visitor.visit("Contents")
+    text = visitor.text()
+    assert "Nothing was executed here" in text
+    assert "torchvision.models.shufflenetv2.ShuffleNetV2" in text
+    visitor.check_calm()
+
+
+def test_one_tensor_shows_its_numbers(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes_sick.pth")
+    visitor.visit("Tensors")
+    visitor.page.get_by_role("textbox", name="Filter").fill("stage2.1.branch2.0.weight")
+    visitor.page.get_by_text("1 tensor of 338").wait_for()
+    visitor.settle()
+    visitor.page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 20, "y": 55}, force=True)
+    visitor.page.locator(".mi-name").wait_for()
+    visitor.settle()
+    text = visitor.text()
+    assert "24x24x1x1" in text
+    # The sample's maker filled this one with a constant.
+    assert "0.05\nminimum" in text
+    assert "0.05\nmaximum" in text
+    visitor.check_calm()
+
+
+def test_weights_are_measured_and_the_broken_ones_named(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes_sick.pth")
+    visitor.visit("Weights")
+    card = visitor.page.locator("[data-finding=non-finite]")
+    card.wait_for()
+    assert "stage3.2.branch2.5.weight holds 5 NaN" in card.inner_text()
+    assert "stage2.1.branch2.0.weight are 0.05" in visitor.page.locator("[data-finding=constant-weight]").inner_text()
+    assert visitor.page.get_by_test_id("stPlotlyChart").count() == 1
+    visitor.check_calm()
+
+
+def test_a_healthy_file_has_no_such_findings(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes.pth")
+    visitor.visit("Weights")
+    visitor.page.get_by_test_id("stPlotlyChart").wait_for()
+    assert visitor.page.locator("[data-finding]").count() == 0
+
+
+def test_a_picture_goes_in_and_its_heat_map_comes_out(visitor, samples: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    picture = samples.parent / "pictures" / "star_1.png"
+    own = tmp_path / "my photo.png"
+    own.write_bytes(picture.read_bytes())
+    visitor.upload(samples / "shapes.safetensors")
+    visitor.visit("Explain")
+    page = visitor.page
+    page.get_by_test_id("stFileUploader").locator("input[type=file]").set_input_files(own)
+    page.get_by_alt_text("Heat map overlay").wait_for()
+    visitor.settle()
+    assert "star" in page.locator(".mi-scores").inner_text().split("\n")[0]
+    assert "suggested" in page.get_by_role("combobox", name="Layer").input_value()
+
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Overlay (PNG)").click()
+    assert waiting.value.suggested_filename == "my photo-overlay.png"
+    overlay = np.asarray(Image.open(waiting.value.path()).convert("RGB"), dtype=np.int64)
+    before = np.asarray(Image.open(own).convert("RGB"), dtype=np.int64)
+    assert overlay.shape == before.shape
+    assert np.abs(overlay - before).mean() > 5
+
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Maps (NPZ)").click()
+    maps = np.load(io.BytesIO(Path(waiting.value.path()).read_bytes()))
+    # The map is scaled to 1 at its own cells; between cell centres, at the input's size, a peak may lie a bit lower.
+    assert 0.9 < maps["heat"].max() <= 1.0
+    assert f"{maps['raw'].max():.3g}\nhighest" in visitor.text()
+    visitor.check_calm()
+
+
+def test_the_picture_stays_when_the_page_changes(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes.safetensors")
+    visitor.visit("Explain")
+    visitor.page.get_by_role("button", name="circle 1").click()
+    visitor.page.get_by_alt_text("Heat map overlay").wait_for()
+    visitor.visit("Tensors")
+    visitor.visit("Explain")
+    visitor.page.get_by_alt_text("Heat map overlay").wait_for()
+    visitor.check_calm()
