@@ -15,9 +15,21 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.floats import float8_table
+from inspector.checkpoint.layout import is_contiguous, span_of, why_unreadable
 from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.units import human_bytes
+
+__all__ = [
+    "is_contiguous",
+    "iter_chunks",
+    "read_array",
+    "read_bytes",
+    "read_storage",
+    "span_of",
+    "to_float32",
+    "why_unreadable",
+]
 
 _MOST_EXPANDED = 16
 _EXPANDED_NBYTES = 1 << 30
@@ -98,40 +110,6 @@ def _inflate(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) 
     if left > 0:
         raise CorruptFile(f"Storage {storage.id} of {checkpoint.origin.name} inflates to {left:,} bytes too few.")
     return b"".join(made)
-
-
-def is_contiguous(tensor: TensorInfo) -> bool:
-    """Whether the elements lie in row-major order without gaps; sizes of 0 and 1 do not care for their stride."""
-    if tensor.stride is None or tensor.numel == 0:
-        return tensor.layout == "strided"
-    expected = 1
-    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride), strict=True):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
-
-
-def span_of(tensor: TensorInfo) -> tuple[int, int]:
-    """First and one past the last element of the storage that the tensor touches."""
-    if tensor.numel == 0:
-        return tensor.offset, tensor.offset
-    if tensor.stride is None:
-        return tensor.offset, tensor.offset + tensor.numel
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True))
-    return tensor.offset, tensor.offset + last + 1
-
-
-def why_unreadable(tensor: TensorInfo) -> str:
-    """Why a tensor has no readable elements, "" when it has."""
-    if tensor.layout != "strided":
-        return f"it is stored as {tensor.layout.replace('_', ' ')}"
-    if tensor.dtype in ("quint4x2", "quint2x4"):
-        return "its elements are packed several to a byte"
-    if tensor.storage_id is None:
-        return tensor.note or "the file has no data for it"
-    return ""
 
 
 def _storage(checkpoint: Checkpoint, tensor: TensorInfo) -> Storage:

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 
-from inspector.checkpoint.data import read_storage, span_of, why_unreadable
+from inspector.checkpoint.data import read_storage
 from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.layout import row_major, span_of, why_unreadable
 from inspector.checkpoint.types import Checkpoint, StateDict, Storage, TensorInfo
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 
@@ -54,7 +55,7 @@ def _load(checkpoint: Checkpoint, infos: Iterable[TensorInfo]) -> list[torch.Ten
         itemsize = DTYPES[info.dtype].itemsize
         start = spans[key][0] - spans[key][0] % 16
         empty = torch.empty(0, dtype=getattr(torch, info.dtype))
-        stride = info.stride if info.stride is not None else _row_major(info.shape)
+        stride = info.stride if info.stride is not None else row_major(info.shape)
         made.append(empty.set_(blocks[key], info.offset - start // itemsize, info.shape, stride))
     return made
 
@@ -85,12 +86,3 @@ def _swap(raw: bytearray, checkpoint: Checkpoint, storage: Storage) -> None:
     if size > 1:
         numbers = np.frombuffer(raw, dtype=f"u{size}", count=len(raw) // size)
         numbers.byteswap(inplace=True)
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(1, size)
-    return tuple(reversed(strides))

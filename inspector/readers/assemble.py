@@ -14,8 +14,10 @@ from inspector.limits import Limits
 from inspector.readers.observations import observe_globals, observe_storages
 from inspector.readers.unpickle.array_meanings import build_array
 from inspector.readers.unpickle.machine import Machine, Outcome
-from inspector.readers.unpickle.meanings import MEANINGS, torch_persistent
+from inspector.readers.unpickle.meanings import MEANINGS
+from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.outline import Outline, outline
+from inspector.readers.unpickle.persistent import torch_persistent
 from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, StorageRef, Use
 from inspector.readers.unpickle.verdicts import judge, weights_only_allows
 from inspector.units import counted
@@ -44,7 +46,7 @@ def unpickle(source: ByteSource, start: int, stop: int, limits: Limits, *, in_fi
         persistent=torch_persistent(storages, sources),
         keep_below=4096 if in_file else limits.text_nbytes,
     )
-    return Unpickled(outcome=machine.run(), storages=storages, sources=sources)
+    return Unpickled(outcome=machine.run(TABLE), storages=storages, sources=sources)
 
 
 def unpickle_bytes(data: bytes, limits: Limits) -> Unpickled:

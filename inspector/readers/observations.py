@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from inspector.checkpoint.data import span_of
 from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.layout import span_of
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Finding, Severity
 from inspector.units import counted, human_bytes

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from inspector.checkpoint.http_source import HttpSource
 from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
@@ -34,6 +33,9 @@ def open_source(
     if isinstance(where, bytes):
         return BufferSource(where, name or "these bytes")
     if isinstance(where, str) and where.startswith(("http://", "https://")):
+        # Imported here: urllib and ssl cost more than reading a header does.
+        from inspector.checkpoint.http_source import HttpSource
+
         return HttpSource(where, name=name)
     if isinstance(where, str | Path):
         path = Path(where)

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from inspector.checkpoint.dtypes import DTYPES, SAFETENSORS_DTYPES
+from inspector.checkpoint.layout import row_major
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Origin, Storage, TensorInfo
@@ -84,9 +85,9 @@ def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Li
             continue
         info, begin, end = made
         present = max(0, min(end, room) - begin)
-        key = f"{begin}:{end}" if end > begin else f"{begin}:{end}:{name}"
+        key = info.storage_id or ""
         storages[key] = Storage(id=key, nbytes=end - begin, present_nbytes=present, offset=start + begin)
-        tensors.append(TensorInfo(**{**_fields(info), "storage_id": key}))
+        tensors.append(info)
     if header and not tensors:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
     findings += _layout_findings(source, storages, start, room, unusable)
@@ -103,13 +104,9 @@ def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Li
         state_dicts=find_state_dicts([group]),
         metadata=text,
         findings=tuple(findings),
-        skipped=tuple(f"{u}" for u in unusable[:20]),
+        skipped=tuple(unusable[:20]),
         source=source,
     )
-
-
-def _fields(info: TensorInfo) -> dict[str, Any]:
-    return {f: getattr(info, f) for f in info.__slots__}
 
 
 def _tensor(name: str, entry: object, limits: Limits) -> tuple[TensorInfo, int, int] | str:
@@ -143,8 +140,9 @@ def _tensor(name: str, entry: object, limits: Limits) -> tuple[TensorInfo, int, 
         shape=sizes,
         dtype=dtype,
         nbytes=end - begin,
-        storage_id=None,
-        stride=_strides(sizes),
+        # Two names of one range share it; empty tensors share nothing.
+        storage_id=f"{begin}:{end}" if end > begin else f"{begin}:{end}:{name}",
+        stride=row_major(sizes),
         note=note,
     )
     return made, begin, end
@@ -152,15 +150,6 @@ def _tensor(name: str, entry: object, limits: Limits) -> tuple[TensorInfo, int, 
 
 def _counts(value: list[object]) -> bool:
     return all(type(n) is int and 0 <= n < 1 << 62 for n in value)
-
-
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(1, size)
-    return tuple(reversed(strides))
 
 
 def _layout_findings(

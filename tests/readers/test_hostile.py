@@ -19,6 +19,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import InspectorError, LimitExceeded
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import open_checkpoint
+from inspector.readers.unpickle.opcodes import OPCODES
 
 ROUTES = sorted(variants(Path("x")))
 
@@ -60,6 +61,13 @@ def test_place_and_arguments_are_told(tmp_path: Path) -> None:
     assert (use.called, use.count) == (True, 1)
     assert checkpoint.weights is not None and checkpoint.weights.tensors[0].name == "w"
     assert not (tmp_path / "marker").exists()
+
+
+def test_every_opcode_has_a_handler() -> None:
+    import pickletools
+
+    assert {ord(o.code) for o in pickletools.opcodes} == set(OPCODES)
+    assert open_checkpoint(b"\x80\x02].").format == "pickle"
 
 
 def test_a_broken_pickle_keeps_what_came_before() -> None:
@@ -201,6 +209,7 @@ def test_opening_imports_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys, inspector; assert not {'torch', 'numpy', 'streamlit'} & set(sys.modules);"
         "from inspector.readers import open_checkpoint; c = open_checkpoint(sys.argv[1]);"
+        "assert not {'torch', 'numpy', 'zipfile', 'pickle'} & set(sys.modules);"
         "from inspector.checkpoint.data import read_array; assert read_array(c, c.tensors[0]).sum() == 3;"
         "assert 'torch' not in sys.modules, 'torch'; print(len(c.tensors))"
     )

@@ -155,7 +155,9 @@ def test_a_damaged_directory_is_done_without() -> None:
 
 @pytest.mark.parametrize("kind", ["zip", "legacy", "safetensors"])
 def test_a_whole_file_has_no_findings(kind: str) -> None:
-    assert open_checkpoint(whole(kind)).findings == ()
+    checkpoint = open_checkpoint(whole(kind))
+    assert checkpoint.findings == ()
+    assert checkpoint.format == {"zip": "torch-zip", "legacy": "torch-legacy"}.get(kind, kind)
 
 
 # -- zips that two programs read differently ----------------------------------------------------------------------

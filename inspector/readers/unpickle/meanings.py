@@ -8,10 +8,10 @@ argument lists of earlier releases), numpy's and Python's own `__reduce__` forma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from inspector.checkpoint.dtypes import DTYPES, STORAGE_DTYPES, find_dtype
 from inspector.readers.unpickle.array_meanings import ARRAY_MEANINGS
+from inspector.readers.unpickle.container_meanings import CONTAINER_MEANINGS
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
     GlobalRef,
@@ -20,7 +20,6 @@ from inspector.readers.unpickle.stand_ins import (
     Meaning,
     Named,
     NotUnderstood,
-    PersistentRef,
     StorageRef,
     TensorStub,
 )
@@ -246,96 +245,6 @@ def _device_tensor(args: tuple[object, ...]) -> object:
     return made
 
 
-# -- Python's containers -----------------------------------------------------------------------------------------
-
-
-def _pairs(value: object) -> list[tuple[object, object]] | None:
-    if isinstance(value, Mapping):
-        return list(value.pairs)
-    if not isinstance(value, list | tuple):
-        return None
-    pairs: list[tuple[object, object]] = []
-    for item in value:
-        if not isinstance(item, list | tuple) or len(item) != 2:
-            return None
-        pairs.append((item[0], item[1]))
-    return pairs
-
-
-def _dict_like(kind: str, *, factory: bool = False) -> Meaning:
-    def meaning(args: tuple[object, ...]) -> object:
-        made = Mapping(kind)
-        rest = args
-        if factory and args:
-            # The factory is only named: a real defaultdict calls it for keys that are missing.
-            made.extra, rest = args[0], args[1:]
-        if len(rest) > 1:
-            return NOT_UNDERSTOOD
-        if rest:
-            pairs = _pairs(rest[0])
-            if pairs is None:
-                return NOT_UNDERSTOOD
-            made.pairs = pairs
-        return made
-
-    return meaning
-
-
-def _group(kind: str) -> Meaning:
-    def meaning(args: tuple[object, ...]) -> object:
-        if not args:
-            return Group(kind)
-        items = args[0].items if isinstance(args[0], Group) else args[0]
-        if len(args) > 2 or not isinstance(items, list | tuple):
-            return NOT_UNDERSTOOD
-        return Group(kind, list(items))
-
-    return meaning
-
-
-def _text_call(kind: str) -> Meaning:
-    """A constant shown as its call: slice(0, 3, None), complex(1, 2)."""
-
-    def meaning(args: tuple[object, ...]) -> object:
-        if len(args) > 3 or not all(a is None or type(a) in (int, float, str) for a in args):
-            return NOT_UNDERSTOOD
-        parts = [repr(a[:60]) if isinstance(a, str) else str(a)[:60] for a in args]
-        return Named(kind, f"{kind.rpartition('.')[2]}({', '.join(parts)})")
-
-    return meaning
-
-
-def _torch_device(args: tuple[object, ...]) -> object:
-    if not 1 <= len(args) <= 2 or type(args[0]) is not str or not all(type(a) is int for a in args[1:]):
-        return NOT_UNDERSTOOD
-    return Named("torch.device", ":".join(str(a)[:40] for a in args))
-
-
-def _layout(args: tuple[object, ...]) -> object:
-    ok = len(args) == 1 and type(args[0]) is str
-    return Named("torch.layout", str(args[0])[:60]) if ok else NOT_UNDERSTOOD
-
-
-def _encode(args: tuple[object, ...]) -> object:
-    """_codecs.encode(text, 'latin1'): how protocol 2 writes bytes."""
-    if len(args) == 2 and type(args[0]) is str and args[1] in ("latin1", "latin-1", "raw_unicode_escape"):
-        try:
-            return args[0].encode("latin-1")
-        except UnicodeEncodeError:
-            return NOT_UNDERSTOOD
-    return NOT_UNDERSTOOD
-
-
-def _bytes(args: tuple[object, ...]) -> object:
-    if not args:
-        return b""
-    if len(args) == 1 and isinstance(args[0], bytes):
-        return args[0]
-    if len(args) == 2 and type(args[0]) is str:
-        return _encode((args[0], "latin-1"))
-    return NOT_UNDERSTOOD
-
-
 MEANINGS: dict[str, Meaning] = {
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor_v2,
@@ -354,67 +263,6 @@ MEANINGS: dict[str, Meaning] = {
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": _device_tensor,
     "torch._tensor._rebuild_from_type": _from_type,
     "torch._tensor._rebuild_from_type_v2": _from_type,
-    "torch.serialization._get_layout": _layout,
-    "torch.Size": _group("torch.Size"),
-    "torch.device": _torch_device,
-    "collections.OrderedDict": _dict_like("collections.OrderedDict"),
-    "collections.Counter": _dict_like("collections.Counter"),
-    "collections.defaultdict": _dict_like("collections.defaultdict", factory=True),
-    "builtins.dict": _dict_like("dict"),
-    "collections.deque": _group("collections.deque"),
-    "builtins.set": _group("set"),
-    "builtins.frozenset": _group("frozenset"),
-    "builtins.complex": _text_call("complex"),
-    "builtins.slice": _text_call("slice"),
-    "builtins.range": _text_call("range"),
-    "builtins.bytes": _bytes,
-    "builtins.bytearray": _bytes,
-    "_codecs.encode": _encode,
+    **CONTAINER_MEANINGS,
     **ARRAY_MEANINGS,
 }
-
-
-def torch_persistent(storages: dict[str, StorageRef], sources: list[tuple[str, str]]) -> Callable[[object], object]:
-    """The persistent ids of torch.save, zip and legacy: one StorageRef per key, collected in `storages`.
-
-    sources: collects (class, source text) of pickled modules as files up to about 1.5 carry them.
-    """
-
-    def resolve(pid: object) -> object:
-        if not isinstance(pid, tuple) or not pid:
-            return PersistentRef(pid)
-        tag = pid[0].decode("latin-1") if isinstance(pid[0], bytes) else pid[0]
-        if tag == "module" and len(pid) == 4 and isinstance(pid[1], GlobalRef):
-            if type(pid[3]) is str:
-                sources.append((pid[1].full, pid[3]))
-            return pid[1]
-        if tag != "storage" or len(pid) not in (5, 6):
-            return PersistentRef(pid)
-        found = storage_dtype(pid[1])
-        key, location, numel = pid[2], pid[3], pid[4]
-        key = str(key) if type(key) is int and key.bit_length() < 128 else key
-        if found is None or type(key) is not str or type(numel) is not int or not 0 <= numel < _MOST_NUMEL:
-            return PersistentRef(pid)
-        where = location.decode("latin-1") if isinstance(location, bytes) else location
-        where = where[:60] if isinstance(where, str) else ""
-        view = None
-        if len(pid) == 6 and pid[5] is not None:
-            parts = pid[5]
-            if not isinstance(parts, tuple) or len(parts) != 3 or sizes_of(parts[1:]) is None:
-                return PersistentRef(pid)
-            view = (int(str(parts[1])), int(str(parts[2])))
-        known = storages.get(key)
-        same = known is not None and known.dtype == found[0] and known.numel == numel and view is None
-        if known is not None and same and known.view is None:
-            return known
-        made = StorageRef(key, found[0], found[1], where, numel, view)
-        width = _nbytes(made)
-        if known is None or (view is None and width > _nbytes(known)):
-            storages[key] = made
-        return made
-
-    return resolve
-
-
-def _nbytes(storage: StorageRef) -> int:
-    return storage.numel * (DTYPES[storage.dtype].itemsize if storage.dtype else 1)

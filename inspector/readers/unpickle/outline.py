@@ -15,28 +15,31 @@ from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.types import TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
+from inspector.readers.unpickle.leaves import (
+    TEXT_WIDTH,
+    call_children,
+    leaf_of,
+    mapping_children,
+    type_name_of,
+    versions_of,
+)
 from inspector.readers.unpickle.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.stand_ins import (
     ArrayBytes,
     ArrayStub,
-    BytesAt,
     Call,
     GlobalRef,
     Group,
     Mapping,
-    Named,
-    NumpyDtype,
     PersistentRef,
     StorageRef,
     TensorStub,
     Use,
-    int_text,
     text_of,
 )
 from inspector.units import counted, human_shape
 
 Path = tuple[str, ...]
-_TEXT_WIDTH = 200
 _OTHERS = 200
 
 
@@ -134,7 +137,7 @@ class _Walk:
                 self.show(stack[-1], top.label, value)
                 continue
             label, record = step
-            if len(stack) > self.limits.depth and not isinstance(record, TensorStub) and _leaf(record) is None:
+            if len(stack) > self.limits.depth and not isinstance(record, TensorStub) and leaf_of(record) is None:
                 self.cut_deep += 1
                 says = f"nested deeper than {self.limits.depth} levels"
                 self.show(top, label, Value(kind=ValueKind.CUT, type_name="", says=says))
@@ -165,8 +168,8 @@ class _Walk:
             )
         return Value(
             kind=frame.kind,
-            type_name=frame.type_name[:_TEXT_WIDTH],
-            says=frame.says[:_TEXT_WIDTH],
+            type_name=frame.type_name[:TEXT_WIDTH],
+            says=frame.says[:TEXT_WIDTH],
             children=tuple(frame.children),
             size=frame.size,
             name=frame.name,
@@ -183,14 +186,14 @@ class _Walk:
             return self.tensor(label, stub, path, parent)
         if parent is not None and parent.named and label not in parent.unnamed and len(parent.others) < _OTHERS:
             parent.others.append(label)
-        leaf = _leaf(record)
+        leaf = leaf_of(record)
         if leaf is not None:
             return leaf
         if isinstance(record, GlobalRef):
             self.places.setdefault(id(record.use), path)
-            return Value(kind=ValueKind.GLOBAL, type_name="global", says=record.full[:_TEXT_WIDTH])
+            return Value(kind=ValueKind.GLOBAL, type_name="global", says=record.full[:TEXT_WIDTH])
         if id(record) in self.seen:
-            return Value(kind=ValueKind.SEEN, type_name=_type_name(record), says="the same object as one shown above")
+            return Value(kind=ValueKind.SEEN, type_name=type_name_of(record), says="the same object as one shown above")
         self.seen.add(id(record))
         return self.container(label, record, path)
 
@@ -205,7 +208,7 @@ class _Walk:
             if self.keep(info) and named and parent is not None:
                 parent.tensors.append(info)
         if not stub.extra or id(stub) in self.seen:
-            return Value(kind=ValueKind.TENSOR, type_name=stub.kind[:_TEXT_WIDTH], says=says[:_TEXT_WIDTH], name=dotted)
+            return Value(kind=ValueKind.TENSOR, type_name=stub.kind[:TEXT_WIDTH], says=says[:TEXT_WIDTH], name=dotted)
         self.seen.add(id(stub))
         parts = iter([(f"part {i}", item) for i, item in enumerate(stub.extra)])
         return _Frame(
@@ -274,11 +277,11 @@ class _Walk:
         )
 
     def mapping(self, label: str, record: Mapping, path: Path) -> _Frame:
-        children, unnamed = _mapping_children(record)
+        children, unnamed = mapping_children(record)
         labels = {k for k, _ in children[:64]}
         if {"state", "param_groups"} <= labels:
             self.optimizers.append(path)
-        versions = _versions(record.attributes)
+        versions = versions_of(record.attributes)
         if record.attributes is not None and versions is None:
             children.append(("(attributes)", record.attributes))
             unnamed.add("(attributes)")
@@ -295,7 +298,7 @@ class _Walk:
         kind = class_of(record)
         parts = parts_of(record)
         if parts is None:
-            children = _call_children(record)
+            children = call_children(record)
             says = {"new": "an object of this class, not made", "build": "a class with changed attributes"}.get(
                 record.how, "the result of a call that was not made"
             )
@@ -329,110 +332,3 @@ class _Walk:
         self.groups.append(
             NamedTensors(path=path, kind=kind, tensors=tuple(found.tensors), is_module=True, modules=found.tree)
         )
-
-
-def _leaf(record: object) -> Value | None:
-    """The value of a record without children, None for containers and tensors."""
-    kind = type(record)
-    if record is None:
-        return Value(kind=ValueKind.NONE, type_name="NoneType", says="None")
-    if kind is bool:
-        return Value(kind=ValueKind.BOOLEAN, type_name="bool", says=str(record))
-    if isinstance(record, int):
-        return Value(kind=ValueKind.NUMBER, type_name="int", says=int_text(record))
-    if isinstance(record, float):
-        return Value(kind=ValueKind.NUMBER, type_name="float", says=repr(record))
-    if isinstance(record, str):
-        says = record if len(record) <= _TEXT_WIDTH else record[: _TEXT_WIDTH - 1] + "…"
-        return Value(kind=ValueKind.TEXT, type_name="str", says=says, size=len(record))
-    if isinstance(record, bytes | bytearray):
-        return Value(kind=ValueKind.BYTES, type_name="bytes", says=text_of(record, _TEXT_WIDTH), size=len(record))
-    if isinstance(record, BytesAt):
-        says = f"{record.nbytes:,} bytes at byte {record.offset:,} of the stream"
-        return Value(kind=ValueKind.BYTES, type_name="bytes", says=says, size=record.nbytes)
-    if isinstance(record, Named):
-        return Value(kind=ValueKind.TEXT, type_name=record.kind, says=record.text[:_TEXT_WIDTH])
-    if isinstance(record, NumpyDtype):
-        return Value(kind=ValueKind.TEXT, type_name="numpy.dtype", says=record.order.strip("=|") + record.code)
-    if isinstance(record, StorageRef):
-        says = f"{record.numel:,} elements, storage {record.key[:40]}"
-        return Value(kind=ValueKind.OBJECT, type_name=f"torch.{record.type_name[:80]}", says=says)
-    if isinstance(record, Group) and record.kind == "torch.Size" and all(type(n) is int for n in record.items[:64]):
-        sizes = tuple(n for n in record.items[:64] if isinstance(n, int))
-        return Value(kind=ValueKind.TEXT, type_name="torch.Size", says=human_shape(sizes)[:_TEXT_WIDTH])
-    if isinstance(record, tuple) and not record:
-        return Value(kind=ValueKind.SEQUENCE, type_name="tuple", says="empty")
-    return None
-
-
-def _type_name(record: object) -> str:
-    if isinstance(record, Mapping | Group | ArrayStub | TensorStub):
-        return record.kind
-    return class_of(record)[:_TEXT_WIDTH] if isinstance(record, Call) else type(record).__name__
-
-
-def _mapping_children(record: Mapping) -> tuple[list[tuple[str, object]], set[str]]:
-    """(label, value) with the last value of a repeated key, as a dict keeps it; and the labels that are no text keys.
-
-    A key that is itself a record is listed beside its value, since it may hold a call.
-    """
-    children: dict[str, object] = {}
-    unnamed: set[str] = set()
-    for n, (key, value) in enumerate(record.pairs):
-        if type(key) is str:
-            children[key] = value
-            continue
-        label = text_of(key, 80)
-        if label in children and type(key) not in (int, float, bool):
-            label = f"{label} ({n})"
-        children[label] = value
-        unnamed.add(label)
-        if not isinstance(key, int | float | bytes | None):
-            children[f"key {n}"] = key
-            unnamed.add(f"key {n}")
-    return list(children.items()), unnamed
-
-
-def _call_children(record: Call) -> list[tuple[str, object]]:
-    children: list[tuple[str, object]] = []
-    if not isinstance(record.callee, GlobalRef):
-        children.append(("called", record.callee))
-    if isinstance(record.args, tuple):
-        children += [(f"argument {i}", item) for i, item in enumerate(record.args)]
-    else:
-        children.append(("arguments", record.args))
-    if record.kwargs is not None:
-        children.append(("keywords", record.kwargs))
-    for state in record.states:
-        if isinstance(state, Mapping):
-            children += _mapping_children(state)[0]
-        else:
-            children.append(("state", state))
-    children += [(str(i), item) for i, item in enumerate(record.items)]
-    for n, (key, value) in enumerate(record.pairs):
-        if type(key) is str:
-            children.append((key, value))
-        else:
-            children += [(f"key {n}", key), (f"value {n}", value)]
-    return children
-
-
-def _versions(attributes: object) -> tuple[tuple[str, int], ...] | None:
-    """torch's `_metadata` of a state dict; () when there is none, None when the attributes are anything else."""
-    if attributes is None:
-        return ()
-    if not isinstance(attributes, Mapping) or len(attributes.pairs) != 1 or attributes.pairs[0][0] != "_metadata":
-        return None
-    metadata = attributes.pairs[0][1]
-    if not isinstance(metadata, Mapping):
-        return None
-    found: list[tuple[str, int]] = []
-    for path, entry in metadata.pairs:
-        if type(path) is not str or not isinstance(entry, Mapping):
-            return None
-        for key, value in entry.pairs:
-            if type(key) is not str or isinstance(value, Call | Mapping | list | tuple | Group):
-                return None
-            if key == "version" and type(value) is int:
-                found.append((path, value))
-    return tuple(found)

@@ -1,0 +1,49 @@
+"""Where a tensor's elements lie in its storage, by arithmetic alone."""
+
+from __future__ import annotations
+
+from inspector.checkpoint.types import TensorInfo
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a contiguous tensor, as torch counts them (sizes of 0 count as 1)."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(1, size)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(tensor: TensorInfo) -> bool:
+    """Whether the elements lie in row-major order without gaps; sizes of 0 and 1 do not care for their stride."""
+    if tensor.stride is None or tensor.numel == 0:
+        return tensor.layout == "strided"
+    expected = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride), strict=True):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def span_of(tensor: TensorInfo) -> tuple[int, int]:
+    """First and one past the last element of the storage that the tensor touches."""
+    if tensor.numel == 0:
+        return tensor.offset, tensor.offset
+    if tensor.stride is None:
+        return tensor.offset, tensor.offset + tensor.numel
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True))
+    return tensor.offset, tensor.offset + last + 1
+
+
+def why_unreadable(tensor: TensorInfo) -> str:
+    """Why a tensor has no readable elements, "" when it has."""
+    if tensor.layout != "strided":
+        return f"it is stored as {tensor.layout.replace('_', ' ')}"
+    if tensor.dtype in ("quint4x2", "quint2x4"):
+        return "its elements are packed several to a byte"
+    if tensor.storage_id is None:
+        return tensor.note or "the file has no data for it"
+    return ""

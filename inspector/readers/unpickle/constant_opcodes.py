@@ -1,0 +1,161 @@
+"""The opcodes that push a constant: numbers, text and bytes of protocols 0 to 5 (CPython's `pickletools`)."""
+
+from __future__ import annotations
+
+import struct
+
+from inspector.readers.unpickle.machine import Handler, Machine, read_text, read_uint, registrar
+from inspector.readers.unpickle.stand_ins import Group
+from inspector.readers.unpickle.stream import Broken
+
+CONSTANTS: dict[int, Handler] = {}
+_op = registrar(CONSTANTS)
+
+
+def _python_2_text(raw: bytes) -> object:
+    # Python 2 wrote bytes and text alike; what is not ASCII may be array data, so it stays bytes.
+    return raw.decode("ascii") if raw.isascii() else raw
+
+
+@_op(b"N")
+def _none(m: Machine) -> None:
+    m.stack.append(None)
+
+
+@_op(b"\x88")
+def _true(m: Machine) -> None:
+    m.stack.append(True)
+
+
+@_op(b"\x89")
+def _false(m: Machine) -> None:
+    m.stack.append(False)
+
+
+@_op(b"I")
+def _int(m: Machine) -> None:
+    line = m.line()
+    m.stack.append(line == b"01" if line in (b"00", b"01") else int(line, 0))
+
+
+@_op(b"L")
+def _long(m: Machine) -> None:
+    m.stack.append(int(m.line().removesuffix(b"L"), 0))
+
+
+@_op(b"J")
+def _binint(m: Machine) -> None:
+    m.stack.append(int.from_bytes(m.take(4), "little", signed=True))
+
+
+@_op(b"K")
+def _binint1(m: Machine) -> None:
+    if m.pos < len(m.data):
+        m.stack.append(m.data[m.pos])
+        m.pos += 1
+    else:
+        m.stack.append(m.take(1)[0])
+
+
+@_op(b"M")
+def _binint2(m: Machine) -> None:
+    m.stack.append(read_uint(m, 2))
+
+
+@_op(b"\x8a")
+def _long1(m: Machine) -> None:
+    m.stack.append(int.from_bytes(m.take(read_uint(m, 1)), "little", signed=True))
+
+
+@_op(b"\x8b")
+def _long4(m: Machine) -> None:
+    n = int.from_bytes(m.take(4), "little", signed=True)
+    if n < 0:
+        raise Broken("a negative length of an integer")
+    m.stack.append(int.from_bytes(m.take(n), "little", signed=True))
+
+
+@_op(b"F")
+def _float(m: Machine) -> None:
+    m.stack.append(float(m.line()))
+
+
+@_op(b"G")
+def _binfloat(m: Machine) -> None:
+    m.stack.append(struct.unpack(">d", m.take(8))[0])
+
+
+@_op(b"S")
+def _string(m: Machine) -> None:
+    line = m.line().strip()
+    if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b"'", b'"'):
+        raise Broken(f"a string without quotes before byte {m.position:,}")
+    m.stack.append(_python_2_text(_unescape(line[1:-1])))
+
+
+def _unescape(raw: bytes) -> bytes:
+    if b"\\" not in raw:
+        return raw
+    # latin-1 keeps every byte; unicode_escape reads the escapes; what is above 255 was no byte escape.
+    return raw.decode("latin-1").encode("latin-1").decode("unicode_escape").encode("latin-1", "replace")
+
+
+@_op(b"T")
+def _binstring(m: Machine) -> None:
+    n = int.from_bytes(m.take(4), "little", signed=True)
+    if n < 0:
+        raise Broken("a negative length of a string")
+    m.stack.append(_python_2_text(m.take(n)))
+
+
+@_op(b"U")
+def _short_binstring(m: Machine) -> None:
+    m.stack.append(_python_2_text(m.take(read_uint(m, 1))))
+
+
+@_op(b"V")
+def _unicode(m: Machine) -> None:
+    m.stack.append(m.line().decode("raw-unicode-escape"))
+
+
+@_op(b"X")
+def _binunicode(m: Machine) -> None:
+    m.stack.append(read_text(m.take(read_uint(m, 4))))
+
+
+@_op(b"\x8c")
+def _short_binunicode(m: Machine) -> None:
+    m.stack.append(read_text(m.take(read_uint(m, 1))))
+
+
+@_op(b"\x8d")
+def _binunicode8(m: Machine) -> None:
+    m.stack.append(read_text(m.take(read_uint(m, 8))))
+
+
+@_op(b"B")
+def _binbytes(m: Machine) -> None:
+    m.stack.append(m.long_constant(read_uint(m, 4)))
+
+
+@_op(b"C")
+def _short_binbytes(m: Machine) -> None:
+    m.stack.append(m.take(read_uint(m, 1)))
+
+
+@_op(b"\x8e")
+@_op(b"\x96")
+def _binbytes8(m: Machine) -> None:
+    m.stack.append(m.long_constant(read_uint(m, 8)))
+
+
+@_op(b"\x97")
+def _next_buffer(m: Machine) -> None:
+    # The bytes are handed over beside the stream (pickle 5, out of band), so they are not in this file.
+    m.stack.append(Group("out-of-band buffer"))
+
+
+@_op(b"\x98")
+def _readonly_buffer(m: Machine) -> None:
+    if not m.stack:
+        raise Broken("READONLY_BUFFER with nothing on the stack")

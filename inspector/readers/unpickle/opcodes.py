@@ -1,0 +1,325 @@
+"""All 68 opcodes as one table: framing, containers, memo, globals and calls here, constants from their own file.
+
+Source: CPython's `pickletools` and `pickle._Unpickler`, for what each opcode takes off the stack and puts on it.
+"""
+
+from __future__ import annotations
+
+from inspector.readers.unpickle.constant_opcodes import CONSTANTS
+from inspector.readers.unpickle.machine import Handler, Machine, Stop, read_text, read_uint, registrar
+from inspector.readers.unpickle.stand_ins import (
+    ArrayStub,
+    Call,
+    GlobalRef,
+    Group,
+    Mapping,
+    NumpyDtype,
+    TensorStub,
+    text_of,
+)
+from inspector.readers.unpickle.stream import Broken
+
+_HERE: dict[int, Handler] = {}
+_op = registrar(_HERE)
+
+
+def _unknown(m: Machine) -> None:
+    raise Broken(f"byte {m.position - 1:,} is no pickle opcode (0x{m.data[m.pos - 1]:02x})")
+
+
+# -- framing -----------------------------------------------------------------------------------------------------
+
+
+@_op(b"\x80")
+def _proto(m: Machine) -> None:
+    m.protocol = max(m.protocol, read_uint(m, 1))
+
+
+@_op(b"\x95")
+def _frame(m: Machine) -> None:
+    m.take(8)  # The length is a hint for buffering; believing it gains nothing.
+
+
+@_op(b".")
+def _stop(m: Machine) -> None:
+    if not m.stack:
+        raise Broken(f"STOP at byte {m.position - 1:,} with nothing on the stack")
+    raise Stop
+
+
+@_op(b"(")
+def _mark(m: Machine) -> None:
+    m.below.append(m.stack)
+    m.stack = []
+
+
+@_op(b"0")
+def _pop(m: Machine) -> None:
+    if m.stack:
+        m.stack.pop()
+    else:
+        m.mark()
+
+
+@_op(b"1")
+def _pop_mark(m: Machine) -> None:
+    m.mark()
+
+
+@_op(b"2")
+def _dup(m: Machine) -> None:
+    m.stack.append(m.stack[-1])
+
+
+# -- containers --------------------------------------------------------------------------------------------------
+
+
+@_op(b")")
+def _empty_tuple(m: Machine) -> None:
+    m.stack.append(())
+
+
+@_op(b"t")
+def _tuple(m: Machine) -> None:
+    items = m.mark()
+    m.stack.append(tuple(items))
+
+
+@_op(b"\x85")
+def _tuple1(m: Machine) -> None:
+    m.stack[-1] = (m.stack[-1],)
+
+
+def _last(m: Machine, n: int) -> tuple[object, ...]:
+    if len(m.stack) < n:
+        raise Broken(f"the opcode at byte {m.position - 1:,} needs {n} values and finds {len(m.stack)}")
+    items = tuple(m.stack[-n:])
+    del m.stack[-n:]
+    return items
+
+
+@_op(b"\x86")
+def _tuple2(m: Machine) -> None:
+    m.stack.append(_last(m, 2))
+
+
+@_op(b"\x87")
+def _tuple3(m: Machine) -> None:
+    m.stack.append(_last(m, 3))
+
+
+@_op(b"]")
+def _empty_list(m: Machine) -> None:
+    m.stack.append([])
+
+
+@_op(b"l")
+def _list(m: Machine) -> None:
+    items = m.mark()
+    m.stack.append(items)
+
+
+@_op(b"}")
+def _empty_dict(m: Machine) -> None:
+    m.stack.append(Mapping())
+
+
+@_op(b"d")
+def _dict(m: Machine) -> None:
+    items = m.mark()
+    made = Mapping()
+    m.add_pairs(made, items)
+    m.stack.append(made)
+
+
+@_op(b"\x8f")
+def _empty_set(m: Machine) -> None:
+    m.stack.append(Group("set"))
+
+
+@_op(b"\x91")
+def _frozenset(m: Machine) -> None:
+    items = m.mark()
+    m.stack.append(Group("frozenset", items))
+
+
+@_op(b"a")
+def _append(m: Machine) -> None:
+    item = m.stack.pop()
+    m.add_items(m.stack[-1], [item])
+
+
+@_op(b"e")
+@_op(b"\x90")
+def _appends(m: Machine) -> None:
+    items = m.mark()
+    m.add_items(m.stack[-1], items)
+
+
+@_op(b"s")
+def _setitem(m: Machine) -> None:
+    pair = _last(m, 2)
+    m.add_pairs(m.stack[-1], list(pair))
+
+
+@_op(b"u")
+def _setitems(m: Machine) -> None:
+    items = m.mark()
+    m.add_pairs(m.stack[-1], items)
+
+
+# -- memo --------------------------------------------------------------------------------------------------------
+
+
+@_op(b"p")
+def _put(m: Machine) -> None:
+    m.memo[int(m.line())] = m.stack[-1]
+
+
+@_op(b"q")
+def _binput(m: Machine) -> None:
+    if m.pos < len(m.data):
+        m.memo[m.data[m.pos]] = m.stack[-1]
+        m.pos += 1
+    else:
+        m.memo[m.take(1)[0]] = m.stack[-1]
+
+
+@_op(b"r")
+def _long_binput(m: Machine) -> None:
+    m.memo[read_uint(m, 4)] = m.stack[-1]
+
+
+@_op(b"\x94")
+def _memoize(m: Machine) -> None:
+    m.memo[len(m.memo)] = m.stack[-1]
+
+
+def _recall(m: Machine, index: int) -> None:
+    try:
+        m.stack.append(m.memo[index])
+    except KeyError:
+        raise Broken(f"memo entry {index} is used before byte {m.position:,} but was never made") from None
+
+
+@_op(b"g")
+def _get(m: Machine) -> None:
+    _recall(m, int(m.line()))
+
+
+@_op(b"h")
+def _binget(m: Machine) -> None:
+    _recall(m, m.take(1)[0])
+
+
+@_op(b"j")
+def _long_binget(m: Machine) -> None:
+    _recall(m, read_uint(m, 4))
+
+
+# -- globals and calls -------------------------------------------------------------------------------------------
+
+
+@_op(b"c")
+def _global(m: Machine) -> None:
+    module, name = read_text(m.line()), read_text(m.line())
+    m.stack.append(m.ref(module, name))
+
+
+@_op(b"\x93")
+def _stack_global(m: Machine) -> None:
+    module, name = _last(m, 2)
+    if type(module) is str and type(name) is str:
+        m.stack.append(m.ref(module, name))
+        return
+    # A real unpickler refuses names that are not text; ours goes on, so that nothing after it stays hidden.
+    m.oddities += 1
+    m.stack.append(m.ref(text_of(module, 60), text_of(name, 60)))
+
+
+@_op(b"R")
+def _reduce(m: Machine) -> None:
+    args = m.stack.pop()
+    m.stack[-1] = m.call(m.stack[-1], args, "reduce")
+
+
+@_op(b"\x81")
+def _newobj(m: Machine) -> None:
+    args = m.stack.pop()
+    m.stack[-1] = m.call(m.stack[-1], args, "new")
+
+
+@_op(b"\x92")
+def _newobj_ex(m: Machine) -> None:
+    kwargs, args = m.stack.pop(), m.stack.pop()
+    empty = isinstance(kwargs, Mapping) and not kwargs.pairs
+    m.stack[-1] = m.call(m.stack[-1], args, "new", None if empty else kwargs)
+
+
+@_op(b"i")
+def _inst(m: Machine) -> None:
+    module, name = read_text(m.line()), read_text(m.line())
+    args = tuple(m.mark())
+    m.stack.append(m.call(m.ref(module, name), args, "new"))
+
+
+@_op(b"o")
+def _obj(m: Machine) -> None:
+    items = m.mark()
+    if not items:
+        raise Broken(f"OBJ at byte {m.position - 1:,} without a class")
+    m.stack.append(m.call(items[0], tuple(items[1:]), "new"))
+
+
+@_op(b"b")
+def _build(m: Machine) -> None:
+    state = m.stack.pop()
+    target = m.stack[-1]
+    if isinstance(target, Call):
+        target.states.append(state)
+    elif isinstance(target, Mapping):
+        target.attributes = state
+    elif not (isinstance(target, TensorStub | ArrayStub | NumpyDtype | GlobalRef) and _built(m, target, state)):
+        m.oddities += 1
+        if isinstance(target, TensorStub | ArrayStub):
+            target.extra.append(state)
+        elif isinstance(target, GlobalRef):
+            m.stack[-1] = Call(target, (), "build", states=[state])
+
+
+def _built(m: Machine, target: object, state: object) -> bool:
+    return isinstance(state, tuple) and m.affordable(state) and m.build(target, state)
+
+
+def _extension(m: Machine, code: int) -> None:
+    # What a code means is in the process-wide copyreg table of whoever loads the file; here it is only named.
+    m.stack.append(m.ref("copyreg extension", str(code)))
+
+
+@_op(b"\x82")
+def _ext1(m: Machine) -> None:
+    _extension(m, read_uint(m, 1))
+
+
+@_op(b"\x83")
+def _ext2(m: Machine) -> None:
+    _extension(m, read_uint(m, 2))
+
+
+@_op(b"\x84")
+def _ext4(m: Machine) -> None:
+    _extension(m, read_uint(m, 4))
+
+
+@_op(b"P")
+def _persid(m: Machine) -> None:
+    m.stack.append(m.persistent(read_text(m.line())))
+
+
+@_op(b"Q")
+def _binpersid(m: Machine) -> None:
+    m.stack[-1] = m.persistent(m.stack[-1])
+
+
+OPCODES: dict[int, Handler] = {**CONSTANTS, **_HERE}
+TABLE: tuple[Handler, ...] = tuple(OPCODES.get(code, _unknown) for code in range(256))
