@@ -108,6 +108,16 @@ def test_a_saved_slice_reads_only_its_span(tmp_path: Path) -> None:
     assert dict(waste.evidence)["wasted_nbytes"] == 4_000_000 - 12
 
 
+def test_overlapping_views_are_counted_once() -> None:
+    """Elements 0 to 5,999 and 4,000 to 7,999 of 10,000: 2,000 are used by nobody."""
+    base = torch.zeros(10_000)
+    checkpoint = open_checkpoint(saved({"a": base[:6000], "b": base[4000:8000]}))
+    waste = next(f for f in checkpoint.findings if f.id == "saved-slice")
+    assert dict(waste.evidence)["wasted_nbytes"] == 8_000
+    quiet = open_checkpoint(saved({"a": base[:6000], "b": base[4000:]}))
+    assert {f.id for f in quiet.findings} == {"shared-storage"}
+
+
 def test_layouts_without_dense_bytes_are_described() -> None:
     eye = torch.eye(5)
     state = {

@@ -63,6 +63,13 @@ def test_place_and_arguments_are_told(tmp_path: Path) -> None:
     assert not (tmp_path / "marker").exists()
 
 
+def test_a_result_that_is_thrown_away_is_said_to_be_that(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(variants(tmp_path / "marker")["result thrown away"])
+    assert list(dangerous(checkpoint).values()) == ["(not in the tree: its result is thrown away)"]
+    hooks = open_checkpoint(variants(tmp_path / "marker")["in backward hooks"])
+    assert list(dangerous(hooks).values()) == ["0.argument 2"]
+
+
 def test_every_opcode_has_a_handler() -> None:
     import pickletools
 
