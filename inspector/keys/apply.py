@@ -18,6 +18,7 @@ from inspector.errors import KeysDoNotFit
 from inspector.keys.initial import initial_values
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.versions import renamed_versions
+from inspector.units import counted
 
 
 def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSpec | None = None) -> dict[str, Tensor]:
@@ -77,7 +78,11 @@ def check_complete(plan: RepairPlan) -> None:
         )
     if not plan.complete:
         first_missing = f", {plan.missing[0]} first" if plan.missing else ""
-        raise KeysDoNotFit(f"{plan.target} stays incomplete: {len(plan.missing)} tensors are missing{first_missing}.")
+        raise KeysDoNotFit(f"{plan.target} stays incomplete: {_count(plan.missing)} missing{first_missing}.")
+
+
+def _count(names: tuple[str, ...]) -> str:
+    return f"{counted(len(names), 'tensor')} {'is' if len(names) == 1 else 'are'}"
 
 
 def state_of(checkpoint: Checkpoint, plan: RepairPlan) -> StateDict:

@@ -20,7 +20,8 @@ def refuse(made: Draft, target: Target, total: int) -> str:
     """Why this draft is no repair, "" when it is one."""
     if not total:
         return "The file has no tensors to place."
-    if not made.placed and not made.reshaped and not made.held:
+    moved = any(step.source is not None and step.target is not None for step in made.steps)
+    if not moved and not made.reshaped and not made.held:
         return (
             f"None of the file's {counted(total, 'tensor')} can be placed in {target.label} by name: "
             f"{_first(made.source)} and {_first(made.target)} have nothing in common."
@@ -59,7 +60,7 @@ def _deeper(made: Draft, target: Target) -> str:
             inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
             kinds = {b.forms for b in inside}
             if outside and any(b.forms in kinds for b in outside):
-                place = ".".join((*node.path, stem)) or "the file"
+                place = ".".join((*node.path, stem)).rstrip(".") or "The file"
                 return (
                     f"{place} has {len(blocks)} blocks in the file and {len(inside)} in {target.label}: "
                     "this is a deeper network, and leaving blocks out would change what it computes."

@@ -111,7 +111,7 @@ def saved() -> Callable[[Mapping[str, torch.Tensor]], Checkpoint]:
             memory = tensor.untyped_storage()
             key = str(memory.data_ptr())
             if key not in storages:
-                raw = bytes(memory)
+                raw = torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
                 storages[key] = Storage(id=key, nbytes=len(raw), present_nbytes=len(raw), offset=len(blob))
                 blob += raw
             tensors.append(
@@ -142,12 +142,13 @@ def fingerprinted() -> Callable[[torch.nn.Module], dict[str, torch.Tensor]]:
     def make(module: torch.nn.Module, seed: int = 0) -> dict[str, torch.Tensor]:
         generator = torch.Generator().manual_seed(seed)
         state = module.state_dict()
-        for number, (name, tensor) in enumerate(state.items()):
+        for number, tensor in enumerate(state.values()):
             if tensor.is_floating_point():
-                tensor.uniform_(0.1, 0.9, generator=generator)
+                # Kernels around zero, so that answers stay finite; variances above it.
+                low, high = (-0.05, 0.05) if tensor.dim() > 1 else (0.1, 0.9)
+                tensor.uniform_(low, high, generator=generator)
             else:
                 tensor.fill_(number + 1)
-            del name
         return state
 
     return make

@@ -1,8 +1,8 @@
 """The rules, in the order in which they are asked.
 
-Name rules first: who wants to claim places before equal names are looked at (twins before wrappers, since a twin is a
-wrapper too; shifted numbers after wrappers, so that they are looked at level by level). Tensor rules take what is left:
-lossless before lossy, and dropping last.
+Name rules first: they claim places before equal names are looked at. Twins come before wrappers, since a twin is a
+wrapper too, and so do joined names, since norm.1 and norm.2 hold most of their block; shifted numbers come after, when
+the levels are right. Tensor rules take what is left: lossless before lossy, and dropping last.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from inspector.keys.rules.entry import Rule
 
 RULES: tuple[Rule, ...] = (
     twins.RULE,
-    wrapper_segment.RULE,
     joined_segments.RULE,
+    wrapper_segment.RULE,
     index_shift.RULE,
     norm_aliases.RULE,
     scalar_shape.RULE,

@@ -78,16 +78,21 @@ def _settled_by_name(pair: Pair, by_name: int) -> set[str]:
     found = set()
     for segment, child in pair.source.children.items():
         twin = pair.target.children.get(segment)
-        if twin is None or wraps(segment, child, pair.target, by_name) or wraps(segment, twin, pair.source, by_name):
+        if twin is None or _wraps_either(segment, child, twin, pair, by_name):
             continue
         if child.signature == twin.signature or 2 * overlap(child, twin) >= max(child.size, twin.size):
             found.add(segment)
     return found
 
 
+def _wraps_either(segment: str, child: Node, twin: Node, pair: Pair, by_name: int) -> bool:
+    return wraps(segment, child, pair.whole_target, by_name) or wraps(segment, twin, pair.whole_source, by_name)
+
+
 def _routes(pair: Pair) -> Iterator[Route]:
     source, target = pair.source, pair.target
-    by_name = explained_by_name(source, target)
+    # Judged against the whole places: what other rules left over may be so little that anything covers it.
+    by_name = explained_by_name(pair.whole_source, pair.whole_target)
     named = _settled_by_name(pair, by_name)
     rest = target.only(
         lambda s: s not in named, leaves={s: leaf for s, leaf in target.leaves.items() if s not in source.leaves}
@@ -98,9 +103,9 @@ def _routes(pair: Pair) -> Iterator[Route]:
     dropping = [
         (s, child)
         for s, child in source.children.items()
-        if s not in named and wraps(s, child, target, by_name, rest=rest)
+        if s not in named and wraps(s, child, pair.whole_target, by_name, rest=rest)
     ]
-    adding = [s for s, child in rest.children.items() if s not in named and wraps(s, child, source, by_name)]
+    adding = [s for s, child in rest.children.items() if s not in named and wraps(s, child, pair.whole_source, by_name)]
     drop_cover = max((overlap(child, target) for _, child in dropping), default=-1)
     add_cover = max((overlap(source, rest.children[s]) for s in adding), default=-1)
     # A large part of a network (features) looks like a wrapper of what the target wraps whole: more explained wins.

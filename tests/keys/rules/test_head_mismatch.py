@@ -1,0 +1,33 @@
+"""Another number of classes: opt-in, never padded; another width is not that."""
+
+from __future__ import annotations
+
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import StepKind
+
+
+def net(classes, width=8):
+    return {"conv.weight": (width, 3, 3, 3), "fc.weight": (classes, width), "fc.bias": (classes,)}
+
+
+def test_a_head_waits_for_acceptance_and_then_stays_initial(file_of, target_of):
+    waiting = diagnose(file_of(net(10)), target_of(net(4))).plan
+    assert waiting.needs_accept == ("head-mismatch",) and not waiting.complete
+    plan = diagnose(file_of(net(10)), target_of(net(4)), accept=["head-mismatch"]).plan
+    assert plan.complete
+    fills = {s.target: (s.value, s.shape) for s in plan.steps if s.kind is StepKind.FILL}
+    assert fills == {"fc.weight": ("initial", (4, 8)), "fc.bias": ("initial", (4,))}
+    assert {s.source for s in plan.steps if s.kind is StepKind.DROP} == {"fc.weight", "fc.bias"}
+
+
+def test_another_width_is_refused(file_of, target_of):
+    assert diagnose(file_of(net(10, 16)), target_of(net(10)), accept=["head-mismatch"]).plan is None
+
+
+def test_where_the_architecture_names_its_head_nothing_else_is_one(file_of, target_of):
+    goal = target_of(net(4), heads=("other.weight",))
+    assert diagnose(file_of(net(10)), goal, accept=["head-mismatch"]).plan is None
+
+
+def test_an_equal_head_is_kept(file_of, target_of):
+    assert diagnose(file_of(net(4)), target_of(net(4)), accept=["head-mismatch"]).plan.rules == ()

@@ -1,0 +1,47 @@
+"""Numbers that moved compete with equal names; a contradiction is the user's to settle."""
+
+from __future__ import annotations
+
+from inspector.keys.diagnose import diagnose
+
+
+def sequence(numbers, shape=(4, 4)):
+    return {f"net.{n}.{leaf}": s for n in numbers for leaf, s in (("weight", shape), ("bias", shape[:1]))}
+
+
+def moved(report):
+    return {s.target: s.source for s in report.plan.steps if s.source is not None and s.target is not None}
+
+
+def test_a_shift_that_no_name_contradicts_is_taken(file_of, target_of):
+    report = diagnose(file_of(sequence([1, 4])), target_of(sequence([0, 3])))
+    assert report.plan.complete and moved(report)["net.3.weight"] == "net.4.weight"
+    assert report.plan.rules[0].says == "shift the numbers of net.N by -1"
+
+
+def test_gaps_that_opened_between_layers_are_closed_in_order(file_of, target_of):
+    report = diagnose(file_of(sequence([1, 2, 3])), target_of(sequence([4, 6, 9])))
+    assert report.plan.complete
+    assert [moved(report)[f"net.{n}.bias"] for n in (4, 6, 9)] == ["net.1.bias", "net.2.bias", "net.3.bias"]
+
+
+def test_equal_neighbours_make_it_a_question(file_of, target_of):
+    ours, theirs = file_of(sequence([1, 2, 3])), target_of(sequence([0, 1, 2]))
+    report = diagnose(ours, theirs)
+    assert not report.plan.complete and [a.id for a in report.plan.ambiguities] == ["index-shift"]
+    assert moved(report) == {}
+    shifted = diagnose(ours, theirs, choose={"index-shift": "shifted"})
+    assert shifted.plan.complete and moved(shifted)["net.0.weight"] == "net.1.weight"
+    named = diagnose(ours, theirs, choose={"index-shift": "as-named"})
+    assert not named.plan.complete and moved(named)["net.1.weight"] == "net.1.weight"
+    assert "net.0.weight" in named.plan.missing
+
+
+def test_a_missing_layer_is_no_shift(file_of, target_of):
+    report = diagnose(file_of(sequence([0, 1, 3])), target_of(sequence([0, 1, 2, 3])))
+    assert not report.plan.ambiguities and not report.plan.complete
+    assert report.plan.missing == ("net.2.weight", "net.2.bias")
+
+
+def test_equal_numbers_are_left_alone(file_of, target_of):
+    assert diagnose(file_of(sequence(range(5))), target_of(sequence(range(5)))).plan.rules == ()

@@ -1,0 +1,52 @@
+"""Two sets of the same weights: never taken silently, left out only by name."""
+
+from __future__ import annotations
+
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import StepKind
+
+NET = {f"layer{i}.{leaf}": shape for i in range(1, 4) for leaf, shape in (("weight", (4, 3)), ("bias", (4,)))}
+BOTH = {f"{p}.{n}": s for p in ("model", "ema_model") for n, s in NET.items()}
+
+
+def test_twins_are_asked_about_and_nothing_is_placed_before(file_of, target_of):
+    plan = diagnose(file_of(BOTH), target_of(NET)).plan
+    assert not plan.complete and [a.id for a in plan.ambiguities] == ["twins"]
+    assert [option for option, _ in plan.ambiguities[0].options] == ["model", "ema_model"]
+    assert not [s for s in plan.steps if s.source is not None and s.target is not None]
+
+
+def test_the_chosen_one_is_taken_whole_and_the_other_left_out(file_of, target_of):
+    for chosen, other in (("model", "ema_model"), ("ema_model", "model")):
+        plan = diagnose(file_of(BOTH), target_of(NET), choose={"twins": chosen}).plan
+        assert plan.complete
+        assert {s.target: s.source for s in plan.steps if s.target} == {n: f"{chosen}.{n}" for n in NET}
+        assert {s.source for s in plan.steps if s.kind is StepKind.DROP} == {f"{other}.{n}" for n in NET}
+
+
+def test_a_twin_by_the_targets_own_name_is_asked_about_too(file_of, target_of):
+    wrapped = {f"model.{n}": s for n, s in NET.items()}
+    assert diagnose(file_of(BOTH), target_of(wrapped)).plan.ambiguities[0].id == "twins"
+    plan = diagnose(file_of(BOTH), target_of(wrapped), choose={"twins": "ema_model"}).plan
+    assert (
+        plan.complete
+        and {s.target: s.source for s in plan.steps if s.target}["model.layer1.bias"] == "ema_model.layer1.bias"
+    )
+
+
+def test_a_network_of_two_equal_branches_has_no_twins(file_of, target_of):
+    plan = diagnose(file_of(BOTH), target_of(BOTH)).plan
+    assert plan.complete and plan.rules == ()
+    wrapped = {f"module.{n}": s for n, s in BOTH.items()}
+    assert diagnose(file_of(wrapped), target_of(BOTH)).plan.complete
+
+
+def test_two_tensors_for_one_place_are_asked_about(file_of, target_of):
+    both = {"module.a.weight": (2, 3), "a.weight": (2, 3)}
+    plan = diagnose(file_of(both), target_of({"a.weight": (2, 3)})).plan
+    assert not plan.complete and [a.id for a in plan.ambiguities] in (["collision"], ["twins"])
+    question = plan.ambiguities[0]
+    option = next(o for o, _ in question.options if "module" in o)
+    chosen = diagnose(file_of(both), target_of({"a.weight": (2, 3)}), choose={question.id: option}).plan
+    assert chosen.complete
+    assert [s.source for s in chosen.steps if s.target == "a.weight"] == ["module.a.weight"]

@@ -1,0 +1,137 @@
+"""The written-down repair, executed: it must do bit for bit what the plan does, on real files."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+import torchvision
+from safetensors.torch import save_file
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.code import python_code
+from inspector.keys.diagnose import diagnose
+from inspector.readers import open_checkpoint
+
+
+def run(code: str, model: torch.nn.Module, folder, monkeypatch) -> dict[str, torch.Tensor]:
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {"model": model}
+    exec(code, names)
+    return names["state"]
+
+
+def shift(names, place):
+    return {n: re.sub(rf"^{place}\.(\d+)\.", lambda f: f"{place}.{int(f[1]) + 1}.", n) for n in names}
+
+
+def build(name, **options):
+    torch.manual_seed(1)
+    return getattr(torchvision.models, name)(**options).eval()
+
+
+CASES = {
+    "as it is": ("resnet18", lambda n: n, {}),
+    "module": ("resnet18", lambda n: f"module.{n}", {}),
+    "both wrappers": ("resnet18", lambda n: f"module._orig_mod.module.{n}", {}),
+    "mid-key": ("squeezenet1_1", lambda n: n.replace("features.", "features.module."), {}),
+    "a name that also occurs inside": ("squeezenet1_1", lambda n: f"features.{n}", {}),
+    "two other names": ("squeezenet1_1", lambda n: f"net_G.enc.{n}", {}),
+    "old densenet": ("densenet121", lambda n: re.sub(r"\.(norm|conv|relu)([12])\.", r".\1.\2.", n), {}),
+    "shifted": ("mobilenet_v3_small", lambda n: shift([n], "classifier")[n], {}),
+    "shifted and wrapped": ("mobilenet_v3_small", lambda n: f"module.{shift([n], 'classifier')[n]}", {}),
+    "gamma and beta": (
+        "resnet18",
+        lambda n: re.sub(
+            r"(bn\d|downsample\.1)\.(weight|bias)$", lambda f: f"{f[1]}.{'gamma' if f[2] == 'weight' else 'beta'}", n
+        ),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_code_and_application_agree_bit_for_bit(case, tmp_path, architecture, monkeypatch):
+    name, rename, options = CASES[case]
+    model = build(name, num_classes=3)
+    torch.save({"epoch": 3, "state_dict": {rename(n): t for n, t in model.state_dict().items()}}, tmp_path / "a.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    plan = diagnose(checkpoint, architecture(name, num_classes=3), **options).plan
+    assert plan.complete
+    code = python_code(plan, file_name="a.pth")
+    fresh = getattr(torchvision.models, name)(num_classes=3)
+    state = run(code, fresh, tmp_path, monkeypatch)
+    made = apply_plan(checkpoint, plan)
+    assert set(state) == set(made)
+    for key, tensor in made.items():
+        assert torch.equal(state[key], tensor) and torch.equal(fresh.state_dict()[key], model.state_dict()[key])
+    assert "renamed = {" not in code  # written as rules, not as a table of keys
+    assert len(code.splitlines()) < 25
+
+
+def test_module_code_reads_as_a_person_would_write_it(tmp_path, architecture):
+    model = build("resnet18")
+    torch.save({"state_dict": {f"module.{n}": t for n, t in model.state_dict().items()}}, tmp_path / "a.pth")
+    plan = diagnose(open_checkpoint(tmp_path / "a.pth"), architecture("resnet18")).plan
+    assert python_code(plan, file_name="a.pth").splitlines() == [
+        "import torch",
+        "",
+        "state = torch.load('a.pth', map_location=\"cpu\", weights_only=True)",
+        "state = state['state_dict']",
+        "",
+        "def rename(key):",
+        '    key = ".".join(part for part in key.split(".") if part != \'module\')',
+        "    return key",
+        "",
+        "",
+        "state = {rename(key): tensor for key, tensor in state.items()}",
+        "",
+        "# `model` is yours: build it before this line.",
+        "model.load_state_dict(state, strict=True)",
+    ]
+
+
+def test_safetensors_buffers_head_and_channels_in_one_program(tmp_path, architecture, monkeypatch):
+    model = build("resnet18", num_classes=5)
+    state = {f"module.{n}": t.clone() for n, t in model.state_dict().items() if not n.endswith("num_batches_tracked")}
+    state |= {"n_averaged": torch.tensor(4), "module.layer1.total_ops": torch.zeros(1)}
+    save_file(state, tmp_path / "a.safetensors")
+    checkpoint = open_checkpoint(tmp_path / "a.safetensors")
+    goal = architecture("resnet18", num_classes=3, in_channels=1)
+    plan = diagnose(checkpoint, goal, accept=["head-mismatch", "first-convolution"]).plan
+    fresh = build("resnet18", num_classes=3)
+    fresh.conv1 = torch.nn.Conv2d(1, 64, 7, 2, 3, bias=False)
+    head = fresh.fc.weight.detach().clone()
+    result = run(python_code(plan, file_name="a.safetensors"), fresh, tmp_path, monkeypatch)
+    made = apply_plan(checkpoint, plan, spec=goal.spec)
+    assert set(result) == set(made)
+    for key in made:
+        if not key.startswith("fc."):
+            assert torch.equal(result[key], made[key]), key
+    assert torch.equal(fresh.fc.weight, head)  # the caller's own initial head, not the file's
+
+
+def test_a_reverse_wrapper_is_written_as_an_added_prefix(tmp_path, monkeypatch, target_of):
+    model = torch.nn.DataParallel(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)))
+    torch.save(model.module.state_dict(), tmp_path / "a.pth")
+    goal = target_of({n: tuple(t.shape) for n, t in model.state_dict().items()})
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    code = python_code(diagnose(checkpoint, goal).plan, file_name="a.pth")
+    assert "key = 'module.' + key" in code
+    state = run(code, model, tmp_path, monkeypatch)
+    assert list(state) == list(model.state_dict())
+
+
+def test_chosen_twins_leave_the_other_out(tmp_path, architecture, monkeypatch):
+    model, other = build("squeezenet1_1"), torchvision.models.squeezenet1_1()
+    both = {f"model.{n}": t for n, t in other.state_dict().items()}
+    both |= {f"ema_model.{n}": t for n, t in model.state_dict().items()}
+    torch.save(both, tmp_path / "a.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    plan = diagnose(checkpoint, architecture("squeezenet1_1"), choose={"twins": "ema_model"}).plan
+    code = python_code(plan, file_name="a.pth")
+    fresh = torchvision.models.squeezenet1_1()
+    run(code, fresh, tmp_path, monkeypatch)
+    assert all(torch.equal(fresh.state_dict()[n], t) for n, t in model.state_dict().items())
+    assert len(code.splitlines()) < 20
