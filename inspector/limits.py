@@ -15,7 +15,7 @@ class Limits:
 
     pickle_nbytes: one pickle stream (bytes). The pickle of a 20,000-tensor file is about 3 MB.
     opcodes: steps of the pickle machine for one stream.
-    memo: entries in a pickle's memo.
+    memo: entries in a pickle's memo; also its containers and calls.
     depth: nesting of containers and modules.
     nodes: values kept for display in the tree; what is over it is counted, not shown.
     text_nbytes: one string or bytes constant in a pickle.

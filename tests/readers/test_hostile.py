@@ -198,6 +198,13 @@ def test_colliding_integer_keys_take_no_quadratic_time() -> None:
     assert checkpoint.root.size == 29_999
 
 
+@pytest.mark.parametrize("opcode", [b"}", b"]"])
+def test_containers_have_a_budget(opcode: bytes) -> None:
+    checkpoint = within(b"\x80\x02(" + opcode * 200_000 + b"l.", 20, 20, Limits(memo=20_000))
+    (finding,) = [f for f in checkpoint.findings if f.id == "pickle-over-limit"]
+    assert "more than 20,000 containers and calls" in finding.says
+
+
 def test_opcode_budget_is_a_finding() -> None:
     checkpoint = open_checkpoint(b"\x80\x02" + b"N0" * 50_000 + b"N.", limits=Limits(opcodes=10_000))
     (finding,) = [f for f in checkpoint.findings if f.id == "pickle-over-limit"]

@@ -88,6 +88,7 @@ class Machine(Window):
         self.protocol = 0
         self.oddities = 0
         self.copied = 0
+        self.made = 0
 
     def run(self, table: Sequence[Handler]) -> Outcome:
         """Follow the stream to STOP or to where it breaks. Never raises for what the stream contains.
@@ -108,6 +109,8 @@ class Machine(Window):
                 steps += _BLOCK
                 if steps >= budget:
                     raise OverLimit(f"more than {budget:,} steps")
+                if self.made > self.limits.memo:  # A byte of file can make a hundred of memory.
+                    raise OverLimit(f"more than {self.limits.memo:,} containers and calls")
                 if len(self.memo) > self.limits.memo:
                     raise OverLimit(f"more than {self.limits.memo:,} memo entries")
         except Stop:
@@ -154,6 +157,7 @@ class Machine(Window):
     def call(self, callee: object, args: object, how: str, kwargs: object = None) -> object:
         """What stands for callee(*args): a known meaning's record, or an inert Call."""
         result: object = NOT_UNDERSTOOD
+        self.made += 1
         if type(callee) is GlobalRef:
             use = callee.use
             use.calls += 1

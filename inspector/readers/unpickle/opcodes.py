@@ -110,6 +110,7 @@ def _tuple3(m: Machine) -> None:
 
 @_op(b"]")
 def _empty_list(m: Machine) -> None:
+    m.made += 1
     m.stack.append([])
 
 
@@ -121,6 +122,7 @@ def _list(m: Machine) -> None:
 
 @_op(b"}")
 def _empty_dict(m: Machine) -> None:
+    m.made += 1
     m.stack.append(Mapping())
 
 
