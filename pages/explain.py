@@ -22,11 +22,13 @@ def choose_picture() -> explaining.Picture | None:
         paths = explaining.sample_pictures()
         if paths:
             st.markdown("**Choose a picture**")
-            for column, path in zip(st.columns(len(paths)), paths, strict=True):
-                column.image(str(path), width="stretch", alt=path.stem)
-                name = path.stem.replace("_", " ")
-                if column.button(plain(name), key=f"picture-{path.stem}", width="stretch"):
-                    explaining.take_picture(path.name, path.read_bytes())
+            with st.container(horizontal=True, key="pictures"):
+                for path in paths:
+                    with st.container(width=118, gap="xxsmall"):
+                        st.image(str(path), width="stretch", alt=path.stem)
+                        name = plain(path.stem.replace("_", " "))
+                        if st.button(name, key=f"picture-{path.stem}", width="stretch"):
+                            explaining.take_picture(path.name, path.read_bytes())
         upload = st.file_uploader(
             "Or one of your own", type=["png", "jpg", "jpeg", "webp", "bmp", "tiff"], key="own", max_upload_size=50
         )

@@ -45,14 +45,14 @@ def _rows(branches: Sequence[Branch], depth: int, open_depth: int, budget: list[
     rows = []
     for branch in branches:
         if budget[0] <= 0:
-            rows.append('<div class="mi-leaf mi-kind">more is not shown here</div>')
+            rows.append('<div class="mi-leaf mi-more">more is not shown here</div>')
             break
         budget[0] -= 1
         line = _line(branch)
         if branch.children or branch.left_out:
             inner = _rows(branch.children, depth + 1, open_depth, budget)
             if branch.left_out:
-                inner += f'<div class="mi-leaf mi-kind">and {counted(branch.left_out, "more", "more")}</div>'
+                inner += f'<div class="mi-leaf mi-more">and {counted(branch.left_out, "more", "more")}</div>'
             opened = " open" if depth < open_depth else ""
             rows.append(f"<details{opened}><summary>{line}</summary><div>{inner}</div></details>")
         else:

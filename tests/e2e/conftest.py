@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,30 +11,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from browser import find, on_ci  # noqa: E402
+from running_app import FLAGS, SETTLED, Server, running_app  # noqa: E402
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
-ROOT = Path(__file__).resolve().parents[2]
-FLAGS = ("--no-sandbox", "--disable-quic", "--disable-background-networking", "--no-first-run")
 # torch's first import on a busy machine; pages themselves answer in well under a second.
 PATIENCE = 60_000
 
 
-def _finder():  # type: ignore[no-untyped-def]
-    spec = importlib.util.spec_from_file_location("browser_lookup", ROOT / "scripts" / "browser.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    finder = _finder()
-    path = finder.find()
+    path = find()
     if path is None:
         says = "No Chromium or Chrome was found for the browser tests."
-        pytest.fail(says) if finder.on_ci() else pytest.skip(says)
+        pytest.fail(says) if on_ci() else pytest.skip(says)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -50,58 +38,10 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@dataclass(frozen=True)
-class Server:
-    """A running app. log: where its output goes."""
-
-    url: str
-    store: Path
-    log: Path
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / "log.txt"
-    environment = {
-        **os.environ,
-        "INSPECTOR_STORE": str(folder / "store"),
-        "INSPECTOR_ROOT": str(ROOT / "sample_models" / "files"),
-        "OMP_NUM_THREADS": "1",
-        "HOME": str(folder),
-    }
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _await(url, process, log)
-            yield Server(url=url, store=folder / "store", log=log)
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(240):
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url + "/inspector/health", timeout=2) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.25)
-    pytest.fail(f"The server did not start:\n{log.read_text(errors='replace')[-3000:]}")
+    with running_app(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @dataclass
@@ -141,14 +81,7 @@ class Visitor:
 
     def settle(self) -> None:
         """Until the script has ended and nothing on the page is stale."""
-        self.page.wait_for_function(
-            """() => {
-                const app = document.querySelector('[data-testid=stApp]')
-                return app?.getAttribute('data-test-script-state') === 'notRunning'
-                    && !document.querySelector('[data-testid=stMain] [data-stale=true]')
-            }""",
-            timeout=PATIENCE,
-        )
+        self.page.wait_for_function(SETTLED, timeout=PATIENCE)
 
     def text(self) -> str:
         return self.main.inner_text()

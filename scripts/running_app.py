@@ -1,0 +1,78 @@
+"""The real app on a free port, with a content store of its own: for browser tests and screenshots."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FLAGS = ("--no-sandbox", "--disable-quic", "--disable-background-networking", "--no-first-run")
+# The script has ended and nothing on the page is stale.
+SETTLED = """() => {
+    const app = document.querySelector('[data-testid=stApp]')
+    return app?.getAttribute('data-test-script-state') === 'notRunning'
+        && !document.querySelector('[data-testid=stMain] [data-stale=true]')
+}"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running app. log: where its output goes."""
+
+    url: str
+    store: Path
+    log: Path
+
+
+@contextmanager
+def running_app(folder: Path) -> Iterator[Server]:
+    """Started as the README says, stopped at the end. Raises RuntimeError with its log when it does not start."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = folder / "log.txt"
+    environment = {
+        **os.environ,
+        "INSPECTOR_STORE": str(folder / "store"),
+        "INSPECTOR_ROOT": str(ROOT / "sample_models" / "files"),
+        "OMP_NUM_THREADS": "1",
+        # No settings of whoever runs this.
+        "HOME": str(folder),
+    }
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            _await(f"http://127.0.0.1:{port}", process, log)
+            yield Server(url=f"http://127.0.0.1:{port}", store=folder / "store", log=log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(240):
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url + "/inspector/health", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.25)
+    raise RuntimeError(f"The server did not start:\n{log.read_text(errors='replace')[-3000:]}")
