@@ -16,7 +16,7 @@ hand = need_file(
     "legacy-dataparallel",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint)
+state = reports.choose_state(checkpoint, models_only=True)
 if state is None:
     st.info("The file holds no state dict, so there are no modules to show.", icon=":material/info:")
     st.stop()

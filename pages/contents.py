@@ -33,7 +33,7 @@ if checkpoint.globals:
                 mono(use.name, 60),
                 f"{badge(use.verdict.value, TONES[use.verdict])} {escaped(use.why)}",
                 mono(use.place or "the root", 40),
-                mono(use.arguments, 60) if use.arguments else "",
+                mono(use.arguments, 240) if use.arguments else "",
                 f"{use.count:,}",
             )
             for use in checkpoint.globals

@@ -22,9 +22,9 @@ def choose_picture() -> explaining.Picture | None:
         paths = explaining.sample_pictures()
         if paths:
             st.markdown("**Choose a picture**")
-            with st.container(horizontal=True, key="pictures"):
+            with st.container(horizontal=True, key="pictures", gap="xsmall"):
                 for path in paths:
-                    with st.container(width=118, gap="xxsmall"):
+                    with st.container(width=96, gap="xxsmall"):
                         st.image(str(path), width="stretch", alt=path.stem)
                         name = plain(path.stem.replace("_", " "))
                         if st.button(name, key=f"picture-{path.stem}", width="stretch"):
@@ -39,20 +39,24 @@ def choose_picture() -> explaining.Picture | None:
     return explaining.picture_in_hand()
 
 
-def edit(start: Preprocessing) -> Preprocessing:
+def edit(start: Preprocessing, digest: str) -> Preprocessing:
     """Preprocessing as it is taken, open to change."""
     with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):
         if start.assumed:
             st.caption("Nobody states it for this file: if the classes look wrong, change it here.")
         size, crop, kind = st.columns(3)
         shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
-        resize = size.number_input("Shorter side (0: keep)", 0, 4096, shorter, key="pre-resize")
-        cut = crop.number_input("Centre crop (0: none)", 0, 4096, start.crop[0] if start.crop else 0, key="pre-crop")
+        resize = size.number_input("Shorter side (0: keep)", 0, 4096, shorter, key=f"resize-{digest}")
+        cut = crop.number_input(
+            "Centre crop (0: none)", 0, 4096, start.crop[0] if start.crop else 0, key=f"crop-{digest}"
+        )
         choices = ("bilinear", "bicubic")
-        interpolation = kind.selectbox("Interpolation", choices, choices.index(start.interpolation), key="pre-kind")
+        interpolation = kind.selectbox(
+            "Interpolation", choices, choices.index(start.interpolation), key=f"kind-{digest}"
+        )
         left, right = st.columns(2)
-        mean = left.text_input("Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key="pre-mean")
-        std = right.text_input("Deviation per channel", ", ".join(f"{s:g}" for s in start.std), key="pre-std")
+        mean = left.text_input("Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key=f"mean-{digest}")
+        std = right.text_input("Deviation per channel", ", ".join(f"{s:g}" for s in start.std), key=f"std-{digest}")
         try:
             return explaining.edited(
                 start, resize=int(resize), crop=int(cut), mean=mean or "", std=std or "", interpolation=interpolation
@@ -97,7 +101,7 @@ hand = need_file(
     "legacy-dataparallel",
 )
 reports.model_of(hand)  # says at once, in one sentence, when there is no model to run
-preprocessing = edit(explaining.inferred(hand))
+preprocessing = edit(explaining.inferred(hand), hand.sha256)
 picture = choose_picture()
 if picture is None:
     st.caption("The heat map appears here once a picture is chosen.")
@@ -122,7 +126,7 @@ explanation = explaining.explained(hand, picture, preprocessing, layer=layer, ta
 
 show(picture, explanation)
 finding_cards(explanation.findings)
-scores, facts = st.columns([3, 2])
+scores, facts = st.columns(2)
 with scores:
     st.subheader("Answer")
     st.html(explaining.score_bars(explanation.scores))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inspector.architectures.types import Target
-from inspector.keys.report import Cost, KeyReport, RepairPlan
+from inspector.keys.report import Cost, RepairPlan
 from inspector.units import human_bytes
 from inspector.web import repairing, reports, session
 from inspector.web.components import finding_cards, need_file, quiet, title
@@ -36,37 +36,37 @@ def choose_target(hand: Hand, own: Target | None) -> Target | None:
     return repairing.pasted_target(text) if text and text.strip() else None
 
 
-def ask(report: KeyReport) -> None:
-    """Open questions and lossy rules; the answers are read before the next diagnosis."""
-    plan = report.plan
-    if plan is None:
-        return
-    for question in plan.ambiguities:
+def ask(plan: RepairPlan | None, answers: repairing.Answers) -> None:
+    """Open questions and lossy rules; a new answer makes a new diagnosis."""
+    before = answers.as_key
+    answers.asked.update({question.id: question for question in (plan.ambiguities if plan else ())})
+    for question in answers.asked.values():
         options = dict(question.options)
-        st.radio(
+        held = answers.choose.get(question.id)
+        chosen = st.radio(
             plain(question.question),
             list(options),
-            format_func=lambda o, options=options: plain(options[o]),
-            index=None,
-            key=f"choose/{question.id}",
+            format_func=lambda option, options=options: plain(options[option]),
+            index=list(options).index(held) if held in options else None,
+            key=f"choose-{question.id}",
         )
-    lossy = [use for use in plan.rules if use.cost is Cost.LOSSY]
-    for use in lossy:
-        st.checkbox(plain(f"Accept: {use.says} (changes the weights)"), key=f"accept/{use.id}")
-
-
-def answers() -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """What the visitor accepted and chose so far."""
-    held = dict(st.session_state.items())
-    accept = tuple(str(k)[7:] for k, v in held.items() if str(k).startswith("accept/") and v is True)
-    choose = tuple((str(k)[7:], str(v)) for k, v in held.items() if str(k).startswith("choose/") and v is not None)
-    return tuple(sorted(accept)), tuple(sorted(choose))
+        if chosen is not None:
+            answers.choose[question.id] = chosen
+    for use in plan.rules if plan else ():
+        if use.cost is Cost.LOSSY:
+            label = plain(f"Accept: {use.says} (changes the weights)")
+            if st.checkbox(label, value=use.id in answers.accept, key=f"accept-{use.id}"):
+                answers.accept.add(use.id)
+            else:
+                answers.accept.discard(use.id)
+    if answers.as_key != before:
+        st.rerun()
 
 
 def export(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> None:
     """Write the repaired file, check it, and hand it out."""
     st.subheader("Export")
-    writer_box, dtype_box, go = st.columns([2, 2, 1.4], vertical_alignment="bottom")
+    writer_box, dtype_box, go = st.columns([3, 2, 1.6], vertical_alignment="bottom")
     writer = writer_box.segmented_control(
         "Format",
         repairing.writer_ids(),
@@ -116,7 +116,7 @@ hand = need_file(
     "training-checkpoint",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint)
+state = reports.choose_state(checkpoint, models_only=True)
 if state is None:
     st.info("The file holds no state dict, so there are no keys to repair.", icon=":material/info:")
     st.stop()
@@ -127,7 +127,8 @@ with said():
 if target is None:
     st.stop()
 
-accept, choose = answers()
+answers = repairing.answers_for(hand, state, target)
+accept, choose = answers.as_key
 report = reports.keys_of(hand, target, state, accept=accept, choose=choose)
 plan = report.plan
 st.html(
@@ -136,7 +137,7 @@ st.html(
 )
 if report.refusal:
     st.warning(plain(report.refusal), icon=":material/block:")
-ask(report)
+ask(plan, answers)
 
 if plan is not None and plan.rules:
     st.subheader("Rules")

@@ -8,12 +8,12 @@ from inspector.web import measuring, reports, tensor_table
 from inspector.web.components import Figure, figures, need_file, title
 from inspector.web.guard import said
 from inspector.web.session import Hand
-from inspector.web.text import escaped, mono
+from inspector.web.text import escaped
 
 
 def panel(hand: Hand, tensor: TensorInfo) -> None:
     """One tensor: what the file declares, and one read over its numbers."""
-    st.html(f'<div class="mi-name">{mono(tensor.name)}</div>')
+    st.code(tensor.name, language=None, wrap_lines=True)
     figures(
         [
             Figure(label="shape", says=human_shape(tensor.shape), exact=str(tensor.shape)),
@@ -35,7 +35,6 @@ def panel(hand: Hand, tensor: TensorInfo) -> None:
             config={"displayModeBar": False},
             alt=f"Histogram of {tensor.name}",
         )
-    st.code(tensor_table.load_line(tensor), language=None)
 
 
 @st.fragment

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec, Candidate, Target, TargetKind
+from inspector.checkpoint.types import StateDict
 from inspector.errors import UsageError
 from inspector.exports.report import ExportReport
-from inspector.keys.report import Cost, KeyReport, Proof, RepairPlan, RuleUse, Verification
+from inspector.keys.report import Ambiguity, Cost, KeyReport, Proof, RepairPlan, RuleUse, Verification
 from inspector.units import counted, human_shape
 from inspector.web import reports
 from inspector.web.session import Hand
@@ -52,6 +53,30 @@ def pasted_target(text: str) -> Target:
     if not names:
         raise UsageError("There is no name in the list.", hint="Paste one key per line.")
     return target_of_keys(tuple(names), "the pasted list")
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the visitor accepted and chose for one file and target.
+
+    asked: every question that came up; an answered one is no longer open, but its answer must stay changeable.
+    """
+
+    accept: set[str] = field(default_factory=set)
+    choose: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, Ambiguity] = field(default_factory=dict)
+
+    @property
+    def as_key(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The same in an order of its own, for caches."""
+        return tuple(sorted(self.accept)), tuple(sorted(self.choose.items()))
+
+
+def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
+    """The session's answers for this file, state dict and target."""
+    slot = f"answers/{hand.sha256}/{state.path}/{target.label}"
+    held = st.session_state.setdefault(slot, Answers())
+    return held if isinstance(held, Answers) else Answers()
 
 
 def rule_row(use: RuleUse) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec, Recognition, Target
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import ReadError
 from inspector.flops.report import CostReport
 from inspector.keys.report import KeyReport
@@ -158,11 +158,18 @@ def state_label(state: StateDict) -> str:
     return f"{state.label} ({state.role.value}, {len(state.tensors)} tensors)"
 
 
-def choose_state(checkpoint: Checkpoint) -> StateDict | None:
-    """The state dict to look at: a selection where the file holds several. None when it holds none."""
+def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateDict | None:
+    """The state dict to look at: a selection where the file holds several. None when it holds none.
+
+    models_only: leave out the optimizer's, which no architecture has.
+    """
     preferred = checkpoint.weights
     # A lone metric beside the weights is no model; it stands on the Contents page.
-    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 or s is preferred]
+    states = [
+        s
+        for s in checkpoint.state_dicts
+        if s is preferred or (len(s.tensors) > 1 and not (models_only and s.role is StateRole.OPTIMIZER))
+    ]
     if len(states) < 2:
         return preferred
     index = next((i for i, s in enumerate(states) if s is preferred), 0)
@@ -172,7 +179,7 @@ def choose_state(checkpoint: Checkpoint) -> StateDict | None:
         index=index,
         format_func=lambda i: state_label(states[i]),
         # Another file has other ones: the choice belongs to this file.
-        key=f"state-{checkpoint.origin.sha256}",
+        key=f"state-{checkpoint.origin.sha256}-{models_only}",
         persist_state="session",
         width=420,
     )

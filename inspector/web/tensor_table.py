@@ -51,8 +51,3 @@ def frame(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
             "Bytes": [t.nbytes for t in tensors],
         }
     )
-
-
-def load_line(tensor: TensorInfo) -> str:
-    """The whole name, to be copied."""
-    return tensor.name

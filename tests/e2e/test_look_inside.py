@@ -34,7 +34,7 @@ def test_one_tensor_shows_its_numbers(visitor, samples: Path) -> None:  # type: 
     visitor.page.get_by_text("1 tensor of 338").wait_for()
     visitor.settle()
     visitor.page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 20, "y": 55}, force=True)
-    visitor.page.locator(".mi-name").wait_for()
+    visitor.page.get_by_test_id("stPlotlyChart").wait_for()
     visitor.settle()
     text = visitor.text()
     assert "24x24x1x1" in text

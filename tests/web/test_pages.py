@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
@@ -40,8 +41,12 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     uploads.the_store.cache_clear()
 
 
+def _bodies(app: AppTest) -> list[str]:
+    return [element.proto.body for element in app.get("html")]
+
+
 def _html(app: AppTest) -> str:
-    return " ".join(element.proto.body for element in app.get("html"))
+    return " ".join(_bodies(app))
 
 
 def _words(app: AppTest) -> str:
@@ -74,6 +79,31 @@ def test_a_file_that_has_gone_is_one_sentence(app: AppTest, page: str) -> None:
     assert "is not on the server any more" in error.value.replace("\\", "")
     # The name came from a visitor: its brackets must not become a link.
     assert "\\[x\\]\\(http" in error.value
+
+
+def _hold(app: AppTest, tensors: dict[str, torch.Tensor], folder: Path, name: str = "twins.pth") -> None:
+    torch.save(tensors, folder / name)
+    stored = uploads.the_store().put_bytes((folder / name).read_bytes(), name=name, owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name=name)
+
+
+def test_an_open_question_is_answered_on_the_page_and_can_be_changed(app: AppTest, tmp_path: Path) -> None:
+    twins = {f"{p}.fc.{leaf}": torch.ones(3, 3) for p in ("ema_model", "online_model") for leaf in ("weight", "bias")}
+    _hold(app, twins, tmp_path)
+    app.session_state["target-way"] = "keys"
+    app.run().switch_page("pages/repair.py").run()
+    app.text_area[0].set_value("fc.weight\nfc.bias").run()
+    assert not app.exception
+    assert "Which one?" in app.radio[0].label.replace("\\", "")
+    assert app.radio[0].value is None
+    assert "strict=True" not in _html(app)
+    for choice in ("ema_model", "online_model", "ema_model"):
+        app.radio[0].set_value(choice).run()
+        assert not app.exception
+        assert app.radio[0].value == choice
+        rules = next(body for body in _bodies(app) if 'data-table="rules"' in body)
+        kept = f'{choice}.fc.weight</code><span class="mi-arrow">→</span><code class="mi-code">fc.weight</code>'
+        assert kept in rules
 
 
 def test_a_link_to_a_file_that_has_gone_says_so(app: AppTest) -> None:

@@ -1,0 +1,67 @@
+"""The folder opened to visitors: everything in it, nothing outside it, and nothing at all unless it is set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inspector.errors import RefusedContent
+from inspector.web import server_paths
+from inspector.web.store import ContentStore
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "open"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.pth").write_bytes(b"a")
+    (folder / "deep" / "b.pth").write_bytes(b"b")
+    (folder / ".hidden").write_bytes(b"h")
+    (tmp_path / "secret.pth").write_bytes(b"s")
+    (tmp_path / "open-too").mkdir()
+    (tmp_path / "open-too" / "c.pth").write_bytes(b"c")
+    store = ContentStore(tmp_path / "store")
+    monkeypatch.setenv("INSPECTOR_ROOT", str(folder))
+    monkeypatch.setattr(server_paths, "the_store", lambda: store)
+    monkeypatch.setattr(server_paths.session, "owner", lambda: "me")
+    return folder
+
+
+def test_files_of_the_folder_are_listed_and_open(root: Path) -> None:
+    assert server_paths.list_files() == ["a.pth", str(Path("deep", "b.pth"))]
+    stored = server_paths.store_path("deep/b.pth")
+    assert stored.path == str(root / "deep" / "b.pth")
+    assert stored.names == {"me": "b.pth"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../secret.pth", "deep/../../secret.pth", "../open-too/c.pth", "{tmp}/secret.pth", "", "deep", "none.pth", "a\0b"],
+)
+def test_nothing_outside_is_opened(root: Path, path: str) -> None:
+    with pytest.raises(RefusedContent, match="outside the folder"):
+        server_paths.store_path(path.format(tmp=root.parent))
+
+
+def test_a_link_out_of_the_folder_is_neither_listed_nor_opened(root: Path) -> None:
+    (root / "link.pth").symlink_to(root.parent / "secret.pth")
+    (root / "linked").symlink_to(root.parent, target_is_directory=True)
+    assert server_paths.list_files() == ["a.pth", str(Path("deep", "b.pth"))]
+    for path in ("link.pth", "linked/secret.pth"):
+        with pytest.raises(RefusedContent, match="outside the folder"):
+            server_paths.store_path(path)
+
+
+def test_a_link_inside_the_folder_works(root: Path) -> None:
+    (root / "again.pth").symlink_to(root / "a.pth")
+    assert "again.pth" in server_paths.list_files()
+    assert server_paths.store_path("again.pth").nbytes == 1
+
+
+def test_without_a_folder_there_is_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("INSPECTOR_ROOT")
+    assert server_paths.server_root() is None
+    assert server_paths.list_files() == []
+    with pytest.raises(RefusedContent, match="outside the folder"):
+        server_paths.store_path("a.pth")
