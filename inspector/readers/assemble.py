@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +22,7 @@ from inspector.readers.unpickle.outline import Outline, outline
 from inspector.readers.unpickle.persistent import torch_persistent
 from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, StorageRef, Use
 from inspector.readers.unpickle.verdicts import judge, weights_only_allows
+from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 
@@ -79,6 +82,8 @@ def checkpoint_from_pickle(
     noticed += observe_globals(uses, allowed, max([outcome.protocol, *(o.protocol for o in also)]))
     noticed += observe_storages(tensors, everything, source.name)
     noticed += _shape_findings(shown)
+    states = find_state_dicts(shown.groups, optimizers=shown.optimizers, tensors=tensors)
+    noticed += observe_wrappers(states)
     left_out = list(skipped) + _skipped(shown)
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
@@ -87,7 +92,7 @@ def checkpoint_from_pickle(
         root=shown.root,
         tensors=tensors,
         storages=everything,
-        state_dicts=find_state_dicts(shown.groups, optimizers=shown.optimizers, tensors=tensors),
+        state_dicts=states,
         metadata=(*metadata, *metadata_of(shown.root)),
         globals=uses,
         findings=tuple(noticed),
@@ -202,6 +207,7 @@ def _skipped(shown: Outline) -> list[str]:
     return left_out
 
 
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _SIMPLE = {ValueKind.NUMBER, ValueKind.TEXT, ValueKind.BOOLEAN, ValueKind.NONE}
 _SETTINGS = frozenset(
     [
@@ -220,6 +226,16 @@ _SETTINGS = frozenset(
     ]
 )
 _MOST_METADATA = 200
+_MOST_ITEMS = 1000
+
+
+def _is_short_list(value: Value) -> bool:
+    """A list of texts, or of finite numbers, that is shown whole."""
+    items = [child for _, child in value.children]
+    if value.kind is not ValueKind.SEQUENCE or not 0 < len(items) <= _MOST_ITEMS or value.size != len(items):
+        return False
+    texts = all(c.kind is ValueKind.TEXT for c in items)
+    return texts or all(c.kind is ValueKind.NUMBER and _NUMBER.fullmatch(c.says) for c in items)
 
 
 def metadata_of(root: Value) -> tuple[tuple[str, str], ...]:
@@ -229,8 +245,14 @@ def metadata_of(root: Value) -> tuple[tuple[str, str], ...]:
 
     def simple(prefix: str, value: Value) -> None:
         for label, child in value.children:
-            if child.kind in _SIMPLE and len(found) < _MOST_METADATA:
+            if len(found) >= _MOST_METADATA:
+                return
+            if child.kind in _SIMPLE:
                 found.append((f"{prefix}{label}", child.says))
+            elif _is_short_list(child):
+                # Class names, mean and std: written as JSON, so that whoever needs the items can have them.
+                items = [c.says if c.kind is ValueKind.TEXT else json.loads(c.says) for _, c in child.children]
+                found.append((f"{prefix}{label}", json.dumps(items, ensure_ascii=False)))
 
     if root.kind is not ValueKind.MAPPING:
         return ()

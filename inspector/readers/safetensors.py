@@ -17,6 +17,7 @@ from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Reader
 from inspector.readers.observations import observe_storages
+from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
 
 _SIX_BITS = {"F6_E2M3", "F6_E3M2"}  # Types torch does not have; shown as packed bytes.
@@ -93,6 +94,8 @@ def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Li
     findings += _layout_findings(source, storages, start, room, unusable)
     findings += observe_storages(tuple(tensors), storages, source.name)
     group = NamedTensors(path=(), kind="safetensors", tensors=tuple(tensors), ordered=False)
+    states = find_state_dicts([group])
+    findings += observe_wrappers(states)
     text = _metadata(metadata)
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
@@ -101,7 +104,7 @@ def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Li
         root=_root(tensors, text),
         tensors=tuple(tensors),
         storages=storages,
-        state_dicts=find_state_dicts([group]),
+        state_dicts=states,
         metadata=text,
         findings=tuple(findings),
         skipped=tuple(unusable[:20]),

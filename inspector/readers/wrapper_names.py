@@ -1,0 +1,69 @@
+"""Segments that training tools put into parameter names, seen without knowing the model.
+
+Only segments that a tool adds by itself are known here, and only whole segments count: "my_module.weight" has none.
+Whether they have to go depends on the target, which is for the repair to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inspector.checkpoint.types import StateDict, StateRole
+from inspector.findings import Finding, Severity
+from inspector.units import counted
+
+_ADDED_BY = {
+    "module": "DataParallel and DistributedDataParallel",
+    "_orig_mod": "torch.compile",
+    "_fsdp_wrapped_module": "FSDP",
+    "_checkpoint_wrapped_module": "activation checkpointing",
+    "_forward_module": "Lightning Fabric and DeepSpeed",
+}
+# "module" is also a name that people choose, so it counts only where every name begins with it, but for the counter
+# that torch's AveragedModel puts beside its wrapped module.
+_BESIDE = frozenset({"n_averaged"})
+_LONGEST = 4096
+
+
+def observe_wrappers(states: Iterable[StateDict]) -> list[Finding]:
+    """One finding per set of weights whose names carry segments of a known tool."""
+    found = (_wrapped(s) for s in states if s.role is not StateRole.OPTIMIZER and not s.is_module)
+    return [finding for finding in found if finding is not None]
+
+
+def _wrapped(state: StateDict) -> Finding | None:
+    names = [t.name.split(".") for t in state.tensors if t.name not in _BESIDE and len(t.name) <= _LONGEST]
+    if not names:
+        return None
+    leading = _leading(names)
+    counts = {segment: sum(segment in name[:-1] for name in names) for segment in _ADDED_BY}
+    kept = {s: n for s, n in counts.items() if n and (s != "module" or s in leading)}
+    if not kept:
+        return None
+    if leading and all(n == len(names) for n in kept.values()):
+        says = f'All {counted(len(names), "name")} of {state.label} begin with "{".".join(leading)}."'
+    else:
+        each = ", ".join(
+            f'"{segment}" in {count:,} of {counted(len(names), "name")}' for segment, count in kept.items()
+        )
+        says = f"Names of {state.label} carry {each}"
+    tools = "; ".join(f'"{s}" comes from {_ADDED_BY[s]}' for s in kept)
+    return Finding(
+        id="wrapper-names",
+        severity=Severity.NOTICE,
+        says=f"{says}: {tools}.",
+        subjects=tuple(".".join(name) for name in names[:3]),
+        evidence=tuple(kept.items()),
+        remedy="A model that is not wrapped the same way does not load them: repair takes the segments out.",
+    )
+
+
+def _leading(names: list[list[str]]) -> list[str]:
+    """The known segments that every name begins with, in order: ["_orig_mod", "module"]."""
+    leading: list[str] = []
+    while True:
+        at = len(leading)
+        first = {name[at] if len(name) > at + 1 else "" for name in names}
+        if len(first) != 1 or next(iter(first)) not in _ADDED_BY:
+            return leading
+        leading.append(first.pop())
