@@ -52,8 +52,9 @@ def ask(plan: RepairPlan | None, answers: repairing.Answers) -> None:
         )
         if chosen is not None:
             answers.choose[question.id] = chosen
-    for use in plan.rules if plan else ():
-        if use.cost is Cost.LOSSY:
+    for use in plan.rules if plan is not None else ():
+        # What a choice above already settles needs no second yes.
+        if use.cost is Cost.LOSSY and (use.id in answers.accept or use.id in plan.needs_accept):
             label = plain(f"Accept: {use.says} (changes the weights)")
             if st.checkbox(label, value=use.id in answers.accept, key=f"accept-{use.id}"):
                 answers.accept.add(use.id)

@@ -123,6 +123,11 @@ def test_a_file_over_the_limit_is_refused_in_a_sentence(
     assert [p for p in store.root.rglob("*") if p.is_file()] == []
 
 
+def test_an_announced_length_over_the_limit_is_refused_before_it_is_read(client: Client, store: ContentStore) -> None:
+    assert client.put(b"abc", **{"Content-Length": "1001"}).status == 413
+    assert store.find(ABC) is None
+
+
 def test_only_put_is_served(client: Client) -> None:
     assert client.ask("POST", uploads.UPLOAD_PATH, b"abc").status == 405
 
