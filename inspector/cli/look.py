@@ -111,24 +111,27 @@ def flops(
 def stats(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json: Json = False) -> int:
     """Parameters per module and statistics of every tensor's values, streamed."""
     from inspector.inspection import Question, inspect
+    from inspector.weights.observe import observe_weights
 
     checkpoint = open_file(file)
     questions = (Question.RECOGNITION, Question.PARAMETERS, Question.WEIGHTS)
     chosen = pick_state(checkpoint, state)
     inspection = inspect(checkpoint, questions, state=chosen, progress=progress_bar("reading"))
+    findings = observe_weights(inspection.weights) if inspection.weights else ()
 
     def text() -> RenderableType:
         from rich.console import Group
 
-        from inspector.render.text import parameters_text, weights_text
+        from inspector.render.text import findings_text, parameters_text, weights_text
 
         parts: list[RenderableType] = []
         if inspection.parameters:
             parts += [parameters_text(inspection.parameters), ""]
         if inspection.weights:
-            parts += [weights_text(inspection.weights)]
+            parts += [weights_text(inspection.weights), "", findings_text(findings)]
         parts += [f"{what}: {why}" for what, why in inspection.skipped]
         return Group(*parts)
 
-    show({"parameters": inspection.parameters, "weights": inspection.weights}, text, as_json=json)
-    return exit_code(checkpoint.findings, fail_on)
+    report = {"parameters": inspection.parameters, "weights": inspection.weights, "findings": findings}
+    show(report, text, as_json=json)
+    return exit_code((*checkpoint.findings, *findings), fail_on)
