@@ -21,7 +21,7 @@ from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.outline import Outline, outline
 from inspector.readers.unpickle.persistent import torch_persistent
 from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, StorageRef, Use
-from inspector.readers.unpickle.verdicts import judge, weights_only_allows
+from inspector.readers.unpickle.verdicts import judge, settle_wrappers, weights_only_allows
 from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted
 
@@ -120,6 +120,7 @@ def _globals(outcome: Outcome, shown: Outline, also: Sequence[Outcome]) -> tuple
     for number, other in enumerate(also, 2):
         place = f"(pickle {number} of the file)"
         found += [_global(use, place) for use in other.uses.values() if f"{use.module}.{use.name}" not in known]
+    found = settle_wrappers(found)
     found.sort(key=lambda u: _ORDER[u.verdict])
     return tuple(found)
 

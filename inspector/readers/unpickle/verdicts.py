@@ -8,9 +8,10 @@ names are always incomplete. Here nothing is ever imported, whatever the verdict
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from inspector.checkpoint.dtypes import STORAGE_DTYPES, find_dtype
-from inspector.checkpoint.types import GlobalVerdict
+from inspector.checkpoint.types import GlobalUse, GlobalVerdict
 from inspector.readers.unpickle.meanings import MEANINGS
 
 # Top-level modules of which every function is a way to run code, reach the system or the network, or resolve names.
@@ -165,6 +166,7 @@ _DANGEROUS_PREFIXES = {
     "itertools.starmap": "calls another callable",
     "ast.literal_eval": "evaluates text",
 }
+_PARTIAL = "functools.partial"
 _BUILTINS_DATA = frozenset(
     [
         "set",
@@ -307,6 +309,18 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     if _KNOWN_CLASSES.fullmatch(full):
         return GlobalVerdict.KNOWN, "a class of modules or optimizers; loading it imports its code"
     return GlobalVerdict.UNKNOWN, "not known here; a load imports it and may run it"
+
+
+def settle_wrappers(uses: list[GlobalUse]) -> list[GlobalUse]:
+    """functools.partial is as harmless as what it can wrap: known where every other name of the file is known.
+
+    A pickle reaches callables by name only, so a partial cannot hold one that is not in the list. Whole modules of
+    vision transformers and ConvNeXts are full of partial(LayerNorm, eps=...).
+    """
+    if any(u.verdict is not GlobalVerdict.KNOWN and u.name != _PARTIAL for u in uses):
+        return uses
+    why = "wraps a callable with arguments; the callables this file names are all known"
+    return [replace(u, verdict=GlobalVerdict.KNOWN, why=why) if u.name == _PARTIAL else u for u in uses]
 
 
 def _is_plain_torch(module: str, name: str) -> bool:
