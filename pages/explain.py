@@ -24,7 +24,7 @@ def choose_picture() -> explaining.Picture | None:
             st.markdown("**Choose a picture**")
             with st.container(horizontal=True, key="pictures", gap="xsmall"):
                 for path in paths:
-                    with st.container(width=96, gap="xxsmall"):
+                    with st.container(width=92, gap="xxsmall"):
                         st.image(str(path), width="stretch", alt=path.stem)
                         name = plain(path.stem.replace("_", " "))
                         if st.button(name, key=f"picture-{path.stem}", width="stretch"):

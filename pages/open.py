@@ -12,7 +12,7 @@ from inspector.web.guard import said
 from inspector.web.server_paths import list_files, server_root, store_path
 from inspector.web.text import escaped, plain
 
-CHIPS = 6
+CHIPS = 9
 
 
 def show(hand: session.Hand | None) -> None:

@@ -10,7 +10,7 @@ from inspector.web.session import in_hand
 from inspector.web.trees import table
 
 PLAIN = {"displayModeBar": False}
-READ_AT_ONCE = 200_000_000  # bytes: about a second on an ordinary disk
+READ_AT_ONCE = 1_000_000_000  # bytes: a second or two
 
 held = in_hand()
 title(held.name if held else "Overview", "What is this file?")

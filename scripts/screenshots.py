@@ -105,7 +105,7 @@ def _take(chromium: Browser, url: str, shot: Shot, *, theme: str, width: int) ->
 def _prepare(page: Page, shot: Shot) -> None:
     """What a visitor would click before there is something to see."""
     if shot.page == "explain":
-        page.get_by_role("button", name="star 1").click()
+        page.get_by_role("button", name="square 2").click()
         page.get_by_alt_text("Heat map overlay").wait_for()
     elif shot.page == "tensors":
         page.get_by_role("textbox", name="Filter").fill("conv5.0")

@@ -14,8 +14,6 @@ from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
 from inspector.weights.report import WeightsReport
 
-_INPUT = 224
-
 
 def rows(hand: Hand, checkpoint: Checkpoint, findings: tuple[Finding, ...]) -> list[Verdict]:
     """Model, Loading, Code, Noticed."""
@@ -139,11 +137,12 @@ def _macs(recognition: Recognition) -> Figure | None:
         return None
     spec = recognition.best.spec
     try:
-        report = reports.costs_of(spec, (spec.in_channels or 3, _INPUT, _INPUT))
+        shape = reports.default_input(spec)
+        report = reports.costs_of(spec, shape)
     except InspectorError:
         # The Architecture page says why; the overview leaves the figure out.
         return None
-    return Figure(label=f"MACs at {_INPUT}x{_INPUT}", says=human_macs(report.macs), exact=f"{report.macs:,}")
+    return Figure(label=f"MACs at {shape[1]}x{shape[2]}", says=human_macs(report.macs), exact=f"{report.macs:,}")
 
 
 def metadata_row(key: str, value: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from inspector.errors import ReadError
 from inspector.progress import Progress
@@ -66,3 +67,35 @@ def test_results_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     assert [jobs.finished(key, int) for key in "abc"] == [1, None, 3]
     assert jobs.finished("a", str) is None
     jobs._results.clear()
+
+
+def _slow_page() -> None:
+    import time
+
+    from inspector.web import jobs
+
+    def work(progress):  # type: ignore[no-untyped-def]
+        for done in range(6000):
+            progress(done, 6000, "")
+            time.sleep(0.01)
+        return "never"
+
+    jobs.await_job("slow", str, work, title="Slow work")
+
+
+def test_a_visitor_stops_the_work_and_may_start_it_again() -> None:
+    app = AppTest.from_function(_slow_page, default_timeout=30).run()
+    assert [b.label for b in app.button] == ["Stop"]
+    app.button[0].click().run()
+    job = app.session_state["jobs"]["slow"]
+    assert job.wait(10)
+    app.run()
+    assert not app.exception
+    assert app.info[0].value == "Stopped: nothing was kept."
+    assert [b.label for b in app.button] == ["Start again"]
+    app.button[0].click().run()
+    assert [b.label for b in app.button] == ["Stop"]
+    again = app.session_state["jobs"]["slow"]
+    assert again is not job
+    again.stop()
+    assert again.wait(10)
