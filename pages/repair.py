@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inspector.architectures.types import Target
-from inspector.keys.report import Cost, RepairPlan
+from inspector.keys.report import RepairPlan
 from inspector.units import human_bytes
 from inspector.web import repairing, reports, session
 from inspector.web.components import finding_cards, need_file, quiet, title
@@ -34,34 +34,6 @@ def choose_target(hand: Hand, own: Target | None) -> Target | None:
         return repairing.file_target(others[at]) if at is not None else None
     text = st.text_area("One key per line", placeholder='print(*model.state_dict(), sep="\\n")', key="target-keys")
     return repairing.pasted_target(text) if text and text.strip() else None
-
-
-def ask(plan: RepairPlan | None, answers: repairing.Answers) -> None:
-    """Open questions and lossy rules; a new answer makes a new diagnosis."""
-    before = answers.as_key
-    answers.asked.update({question.id: question for question in (plan.ambiguities if plan else ())})
-    for question in answers.asked.values():
-        options = dict(question.options)
-        held = answers.choose.get(question.id)
-        chosen = st.radio(
-            plain(question.question),
-            list(options),
-            format_func=lambda option, options=options: plain(options[option]),
-            index=list(options).index(held) if held in options else None,
-            key=f"choose-{question.id}",
-        )
-        if chosen is not None:
-            answers.choose[question.id] = chosen
-    for use in plan.rules if plan is not None else ():
-        # What a choice above already settles needs no second yes.
-        if use.cost is Cost.LOSSY and (use.id in answers.accept or use.id in plan.needs_accept):
-            label = plain(f"Accept: {use.says} (changes the weights)")
-            if st.checkbox(label, value=use.id in answers.accept, key=f"accept-{use.id}"):
-                answers.accept.add(use.id)
-            else:
-                answers.accept.discard(use.id)
-    if answers.as_key != before:
-        st.rerun()
 
 
 def export(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> None:
@@ -138,7 +110,7 @@ st.html(
 )
 if report.refusal:
     st.warning(plain(report.refusal), icon=":material/block:")
-ask(plan, answers)
+repairing.ask(plan, answers)
 
 if plan is not None and plan.rules:
     st.subheader("Rules")

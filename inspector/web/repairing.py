@@ -17,7 +17,7 @@ from inspector.keys.report import Ambiguity, Cost, KeyReport, Proof, RepairPlan,
 from inspector.units import counted, human_shape
 from inspector.web import reports
 from inspector.web.session import Hand
-from inspector.web.text import escaped, mono
+from inspector.web.text import escaped, mono, plain
 from inspector.web.trees import arrow, badge
 from inspector.web.uploads import the_store
 
@@ -77,6 +77,35 @@ def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
     slot = f"answers/{hand.sha256}/{state.path}/{target.label}"
     held = st.session_state.setdefault(slot, Answers())
     return held if isinstance(held, Answers) else Answers()
+
+
+def ask(plan: RepairPlan | None, answers: Answers) -> None:
+    """Open questions and lossy rules; a new answer makes a new diagnosis."""
+    before = answers.as_key
+    answers.asked.update({question.id: question for question in (plan.ambiguities if plan else ())})
+    for question in answers.asked.values():
+        options = dict(question.options)
+        held = answers.choose.get(question.id)
+        chosen = st.radio(
+            plain(question.question),
+            list(options),
+            format_func=lambda option, options=options: plain(options[option]),
+            index=list(options).index(held) if held in options else None,
+            key=f"choose-{question.id}",
+        )
+        if chosen is not None:
+            answers.choose[question.id] = chosen
+    waiting = plan.needs_accept if plan else ()
+    for use in plan.rules if plan else ():
+        # What a choice above already settles needs no second yes.
+        if use.cost is Cost.LOSSY and (use.id in answers.accept or use.id in waiting):
+            label = plain(f"Accept: {use.says} (changes the weights)")
+            if st.checkbox(label, value=use.id in answers.accept, key=f"accept-{use.id}"):
+                answers.accept.add(use.id)
+            else:
+                answers.accept.discard(use.id)
+    if answers.as_key != before:
+        st.rerun()
 
 
 def rule_row(use: RuleUse) -> tuple[str, ...]:
@@ -140,7 +169,7 @@ def export(hand: Hand, plan: RepairPlan, target: Target, *, writer: str, dtype: 
     from inspector.exports.export import export_repaired
 
     ending = ".safetensors" if writer == "safetensors" else ".pth"
-    folder = the_store().root / "exports" / secrets.token_hex(12)
+    folder = the_store().exports / secrets.token_hex(12)
     folder.mkdir(parents=True, mode=0o700)
     destination = folder / f"repaired{ending}"
     report: ExportReport | None = None

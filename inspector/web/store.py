@@ -61,7 +61,7 @@ class ContentStore:
         self.quota_nbytes = quota_nbytes
         self.ttl_seconds = ttl_seconds
         self._lock = threading.RLock()
-        for folder in (self._files, self._records, self._incoming):
+        for folder in (self._files, self._records, self._incoming, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for rest in self._incoming.iterdir():  # of uploads that a restart cut off
             rest.unlink(missing_ok=True)
@@ -77,6 +77,11 @@ class ContentStore:
     @property
     def _incoming(self) -> Path:
         return self.root / "incoming"
+
+    @property
+    def exports(self) -> Path:
+        """Repaired files waiting to be downloaded, each in a folder of its own; they go with the old files."""
+        return self.root / "exports"
 
     async def put_stream(self, chunks: AsyncIterable[bytes], *, name: str, owner: str) -> Stored:
         """Write a stream chunk by chunk; it becomes visible only when it is whole.
@@ -182,6 +187,9 @@ class ContentStore:
         """Remove what is too old, then the least recently used over the quota. Returns the bytes freed."""
         now = time.time() if now is None else now
         freed = 0
+        for folder in self.exports.iterdir():
+            if now - folder.stat().st_mtime > self.ttl_seconds:
+                shutil.rmtree(folder, ignore_errors=True)
         with self._lock:
             kept = []
             for stored in self._all():

@@ -141,3 +141,14 @@ def test_a_restart_clears_cut_off_uploads(tmp_path: Path) -> None:
     (tmp_path / "incoming" / "rest").write_bytes(b"half")
     ContentStore(tmp_path)
     assert list((tmp_path / "incoming").iterdir()) == []
+
+
+def test_exports_go_after_their_time(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, ttl_seconds=100)
+    for name, age in (("old", 1000), ("new", 10)):
+        folder = store.exports / name
+        folder.mkdir()
+        (folder / "repaired.pth").write_bytes(b"abc")
+        os.utime(folder, (10_000 - age, 10_000 - age))
+    store.sweep(now=10_000)
+    assert [p.name for p in store.exports.iterdir()] == ["new"]
