@@ -1,0 +1,10 @@
+"""Browser tests run last: they are the slowest, and Playwright keeps an event loop in the main thread meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Stable: everything else keeps its order."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
