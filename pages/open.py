@@ -47,14 +47,14 @@ if chips:
                 offer(sample)
 
 if server_root() is not None:
-    with st.expander("A file on this server", icon=":material/folder_open:"):
-        listing = list_files()
-        choice = st.selectbox(
-            "File", listing, index=None, placeholder=f"{len(listing)} files", key="server-path", filter_mode="fuzzy"
-        )
-        if st.button("Open it", disabled=choice is None, key="open-server-path") and choice:
-            with said(), st.spinner("Computing its sha256 …"):
-                show(session.take(store_path(choice)))
+    listing = list_files()
+    box, go = st.columns([6, 1], vertical_alignment="bottom")
+    choice = box.selectbox(
+        "Or a file on this server", listing, index=None, placeholder=f"{len(listing)} files", key="server-path"
+    )
+    if go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch") and choice:
+        with said(), st.spinner("Computing its sha256 …"):
+            show(session.take(store_path(choice)))
 
 recent = session.recent()
 if recent:

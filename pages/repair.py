@@ -16,7 +16,11 @@ from inspector.web.trees import table
 def choose_target(hand: Hand, own: Target | None) -> Target | None:
     """What it should fit: the recognised model, another one, another file, or a list of keys."""
     others = [r.hand for r in session.recent() if r.hand.sha256 != hand.sha256]
-    ways = {"own": "the recognised model", "named": "another model", "file": "another file", "keys": "a list of keys"}
+    ways = {"own": "the recognised model", "named": "another model", "keys": "a list of keys", "file": "another file"}
+    if own is None:
+        # Nobody knows its model by name, so the visitor's own list of keys is the likelier target.
+        st.caption("The file was not recognised. Compare it with the keys of your own model, or with another file.")
+        ways = dict(sorted(ways.items(), key=lambda way: way[0] == "named"))
     offered = [way for way in ways if (way != "own" or own) and (way != "file" or others)]
     way = st.segmented_control(
         "Compare with", offered, format_func=ways.__getitem__, default=offered[0], required=True, key="target-way"

@@ -132,13 +132,16 @@ def _keys(
 
 @st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")
 def _model(sha256: str, name: str, path: _Path) -> nn.Module:
-    from inspector.errors import KeysDoNotFit
+    from inspector.errors import KeysDoNotFit, UnknownArchitecture
     from inspector.keys.apply import load_repaired
 
     checkpoint = _open(sha256, name)
     best = _recognition(sha256, name, path).best
     if best is None:
-        raise KeysDoNotFit(f"{name} was not recognised, so there is no model to run.")
+        raise UnknownArchitecture(
+            f"{name} was not recognised, so there is no model to run.",
+            hint="A heat map needs a model that can be built: one of torchvision's architectures.",
+        )
     report = _keys(sha256, name, path, _own_target(best.spec), (), ())
     if report.plan is None or not report.plan.complete:
         raise KeysDoNotFit(

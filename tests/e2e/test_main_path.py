@@ -113,13 +113,34 @@ def test_a_sample_is_one_click(visitor, samples: Path) -> None:  # type: ignore[
 
 def test_a_path_on_the_server_opens(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
     visitor.open("/")
-    visitor.page.get_by_text("A file on this server").click()
-    visitor.page.get_by_role("combobox", name="File").fill("shapes.safetensors")
-    visitor.page.get_by_role("option", name="shapes.safetensors").click()
+    box = visitor.page.get_by_role("combobox", name="Or a file on this server")
+    box.click()
+    box.press_sequentially("shapes.safetensors", delay=30)
+    visitor.page.get_by_role("option", name="shapes.safetensors").wait_for()
+    box.press("Enter")
     visitor.settle()
     visitor.page.get_by_role("button", name="Open it").click()
     visitor.page.wait_for_url("**/overview*")
     visitor.settle()
     assert "shapes.safetensors" in visitor.text()
     assert "safetensors" in visitor.page.locator(".mi-fileline").inner_text()
+    visitor.check_calm()
+
+
+def test_an_unknown_model_is_repaired_against_a_pasted_list(visitor, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "own.pth"
+    torch.save({"state_dict": {"module.net.weight": torch.ones(2, 3), "module.net.bias": torch.zeros(2)}}, file)
+    visitor.upload(file)
+    visitor.visit("Repair")
+    visitor.page.get_by_role("textbox", name="One key per line").fill("net.weight\nnet.bias")
+    visitor.page.get_by_role("textbox", name="One key per line").press("Control+Enter")
+    visitor.page.locator("[data-table=proofs]").wait_for()
+    visitor.settle()
+    assert 'All 2 tensors fit once "module." is dropped' in visitor.text()
+    visitor.page.get_by_role("button", name="Write and verify").click()
+    button = visitor.page.get_by_test_id("stDownloadButton").get_by_role("button")
+    button.wait_for()
+    with visitor.page.expect_download() as waiting:
+        button.click()
+    assert sorted(load_file(waiting.value.path())) == ["net.bias", "net.weight"]
     visitor.check_calm()
