@@ -10,6 +10,7 @@ from inspector.web.components import Figure, figures, finding_cards, need_file, 
 from inspector.web.text import escaped, mono
 from inspector.web.trees import table
 from inspector.weights.fingerprint import fingerprint
+from inspector.weights.observe import observe_weights
 
 title("Weights", "What do the numbers of every layer look like?")
 hand = need_file(
@@ -32,7 +33,7 @@ figures(
         Figure(label="seconds", says=f"{report.seconds:.2f}"),
     ]
 )
-finding_cards(measuring.observations(report))
+finding_cards(observe_weights(report))
 
 st.subheader("Fingerprint")
 strip = fingerprint(report)

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
-from inspector.findings import Finding, Severity
 from inspector.progress import Progress
 from inspector.render import figures as plots
 from inspector.units import human_shape, human_share
@@ -99,35 +98,4 @@ def statistics_frame(report: WeightsReport) -> pd.DataFrame:
             "NaN": [t.nan for t in report.tensors],
             "Infinite": [t.infinite for t in report.tensors],
         }
-    )
-
-
-def observations(report: WeightsReport) -> tuple[Finding, ...]:
-    """What the statistics alone show to be wrong: NaN and infinity, and weights that are one number throughout."""
-    constant = tuple(
-        Finding(
-            id="constant-weight",
-            severity=Severity.WARNING,
-            says=f"All {t.numel:,} numbers of {t.name} are {t.minimum:.4g}.",
-            subjects=(t.name,),
-            remedy="Training leaves no weight like this: look at how it was written or initialised.",
-        )
-        for t in report.tensors
-        if len(t.shape) > 1 and t.numel > 1 and t.minimum == t.maximum and not t.nan and not t.infinite
-    )
-    return _non_finite(report) + constant
-
-
-def _non_finite(report: WeightsReport) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(
-            id="non-finite",
-            severity=Severity.ERROR,
-            says=f"{t.name} holds {t.nan:,} NaN and {t.infinite:,} infinite numbers among {t.numel:,}.",
-            subjects=(t.name,),
-            evidence=(("first at element", t.first_non_finite),) if t.first_non_finite is not None else (),
-            remedy="A forward pass through it answers NaN: go back to an earlier checkpoint.",
-        )
-        for t in report.tensors
-        if t.nan or t.infinite
     )

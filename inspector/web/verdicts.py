@@ -9,9 +9,9 @@ from inspector.findings import Finding, Severity, worst
 from inspector.units import counted, human_bytes, human_count, human_macs
 from inspector.web import reports
 from inspector.web.components import Figure, Verdict, count_words
-from inspector.web.measuring import observations
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
+from inspector.weights.observe import observe_weights
 from inspector.weights.report import WeightsReport
 
 
@@ -29,7 +29,7 @@ def all_findings(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport | N
     together = (
         *checkpoint.findings,
         *(recognition.findings if recognition else ()),
-        *(observations(measured) if measured else ()),
+        *(observe_weights(measured) if measured else ()),
     )
     return tuple({(f.id, f.says): f for f in together}.values())
 
