@@ -125,6 +125,9 @@ def _storage(checkpoint: Checkpoint, tensor: TensorInfo) -> Storage:
 def _check_span(checkpoint: Checkpoint, tensor: TensorInfo, storage: Storage) -> tuple[int, int]:
     itemsize = DTYPES[tensor.dtype].itemsize
     first, end = span_of(tensor)
+    # as_strided would follow a negative step out of the buffer; readers make none, and this is where it would hurt.
+    if tensor.offset < 0 or any(step < 0 for step in tensor.stride or ()):
+        raise CorruptFile(f"{tensor.name} has a negative offset or stride, which torch does not allow.")
     if end * itemsize > storage.nbytes:
         raise CorruptFile(
             f"{tensor.name} needs {end * itemsize:,} bytes of storage {storage.id}, which has {storage.nbytes:,}."

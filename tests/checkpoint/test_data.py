@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import pickle
@@ -101,3 +102,11 @@ def test_a_checkpoint_pickles_with_its_source(tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes(saved({"w": torch.arange(3.0)}))
     again = pickle.loads(pickle.dumps(open_checkpoint(tmp_path / "a.pt")))
     assert read_array(again, again.tensors[0]).tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(("offset", "stride"), [(9, (-1,)), (-1, (1,))])
+def test_negative_steps_are_refused_before_memory_is_touched(offset: int, stride: tuple[int, ...]) -> None:
+    checkpoint = open_checkpoint(saved({"w": torch.arange(10.0)}))
+    info = dataclasses.replace(checkpoint.tensors[0], offset=offset, stride=stride)
+    with pytest.raises(CorruptFile, match="negative offset or stride"):
+        read_array(checkpoint, info)
