@@ -51,6 +51,8 @@ def human_bytes(nbytes: int) -> str:
 
 def human_share(fraction: float) -> str:
     """0.0723 -> '7.2 %'; never '0.0 %' for something that is there, never '100.0 %' for almost all."""
+    if fraction != fraction:
+        return "NaN"
     if fraction <= 0:
         return "0 %"
     if fraction >= 1:

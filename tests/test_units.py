@@ -35,7 +35,8 @@ def test_macs_use_si_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "text"), [(0.0, "0 %"), (1e-9, "< 0.1 %"), (0.0723, "7.2 %"), (0.99999, "> 99.9 %"), (1.0, "100 %")]
+    ("x", "text"),
+    [(0.0, "0 %"), (1e-9, "< 0.1 %"), (0.0723, "7.2 %"), (0.99999, "> 99.9 %"), (1.0, "100 %"), (float("nan"), "NaN")],
 )
 def test_shares_never_round_something_to_nothing(x: float, text: str) -> None:
     assert human_share(x) == text

@@ -314,21 +314,21 @@ def explanation_text(explanation: Explanation, written: Sequence[str]) -> Render
     prep = explanation.preprocessing
     layer = explanation.layer
     rows = [
-        ("Explains", f"{_class_name(explanation.target)}, {explanation.target.probability:.1%}"),
+        ("Explains", f"{_class_name(explanation.target)}, {human_share(explanation.target.probability)}"),
         ("Layer", f"{layer.path} ({layer.kind}), {layer.grid[0]}x{layer.grid[1]}: {layer.reason}"),
         ("Method", explanation.method),
         (
             "Raw range",
             f"{explanation.raw_minimum:.4g} .. {explanation.raw_maximum:.4g}, "
-            f"{explanation.negative_share:.1%} negative",
+            f"{human_share(explanation.negative_share)} negative",
         ),
-        ("Input", f"{prep.source}{', assumed' if prep.assumed else ''}"),
+        ("Input", safe(prep.source)),
     ]
     if written:
         rows.append(("Written", ", ".join(safe(name) for name in written)))
     made = table("Class", "Probability", "Logit", right=(1, 2))
     for score in explanation.scores:
-        made.add_row(_class_name(score), f"{score.probability:.1%}", f"{score.logit:.3f}")
+        made.add_row(_class_name(score), human_share(score.probability), f"{score.logit:.3f}")
     parts: list[RenderableType] = [pairs(rows), "", made]
     if explanation.findings:
         parts += ["", findings_text(explanation.findings)]
