@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.options import File, Json, State, TargetOption, find_target, open_file, pick_state, recognised, show
-from inspector.errors import KeysDoNotFit, UsageError
+from inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +38,7 @@ def explain(
     from inspector.cam.picture import open_picture
     from inspector.cam.preprocess import infer_preprocessing
     from inspector.keys.apply import load_repaired
-    from inspector.keys.diagnose import diagnose
+    from inspector.keys.runnable import plan_to_run
     from inspector.render.overlay import overlay, png_bytes
 
     image = open_picture(picture)
@@ -48,12 +48,8 @@ def explain(
     goal = find_target(target, checkpoint, chosen)
     if goal.spec is None:
         raise UsageError(f"{goal.label} cannot be built, so it cannot be run.", hint="Name an architecture as target.")
-    report = diagnose(checkpoint, goal, state=chosen)
-    if report.plan is None or not report.plan.complete:
-        raise KeysDoNotFit(
-            report.refusal or report.says, hint="A model with wrong or missing weights explains nothing."
-        )
-    model = load_repaired(checkpoint, report.plan, goal.spec)
+    plan = plan_to_run(checkpoint, goal, chosen)
+    model = load_repaired(checkpoint, plan, goal.spec)
     explanation = ask(
         model,
         image,

@@ -132,8 +132,9 @@ def _keys(
 
 @st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")
 def _model(sha256: str, name: str, path: _Path) -> nn.Module:
-    from inspector.errors import KeysDoNotFit, UnknownArchitecture
+    from inspector.errors import UnknownArchitecture
     from inspector.keys.apply import load_repaired
+    from inspector.keys.runnable import plan_to_run
 
     checkpoint = _open(sha256, name)
     best = _recognition(sha256, name, path).best
@@ -142,13 +143,9 @@ def _model(sha256: str, name: str, path: _Path) -> nn.Module:
             f"{name} was not recognised, so there is no model to run.",
             hint="A heat map needs a model that can be built: one of torchvision's architectures.",
         )
-    report = _keys(sha256, name, path, _own_target(best.spec), (), ())
-    if report.plan is None or not report.plan.complete:
-        raise KeysDoNotFit(
-            report.refusal or report.says, hint="A model with wrong or missing weights would explain nothing."
-        )
+    plan = plan_to_run(checkpoint, _own_target(best.spec), _state(checkpoint, path))
     with torch_lock:
-        return load_repaired(checkpoint, report.plan, best.spec)
+        return load_repaired(checkpoint, plan, best.spec)
 
 
 def model_of(hand: Hand, state: StateDict | None = None) -> nn.Module:

@@ -1,0 +1,27 @@
+"""The plan with which a file's weights may be run, as opposed to written.
+
+Running loses nothing, so tensors that the model has no place for (a loss's class weights in a Lightning file) need no
+consent here. Everything else that an export would ask about is asked here too: a model with a new head, an adapted
+first layer or an open question would explain nothing.
+"""
+
+from __future__ import annotations
+
+from inspector.architectures.types import Target
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.errors import KeysDoNotFit
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import RepairPlan
+from inspector.keys.rules import extra_tensors
+
+WITHOUT_CONSENT = (extra_tensors.RULE.id,)
+
+
+def plan_to_run(checkpoint: Checkpoint, target: Target, state: StateDict | None = None) -> RepairPlan:
+    """A complete plan. Raises KeysDoNotFit, with the diagnosis, when there is none."""
+    report = diagnose(checkpoint, target, state=state, accept=WITHOUT_CONSENT)
+    if report.plan is None or not report.plan.complete:
+        raise KeysDoNotFit(
+            report.refusal or report.says, hint="A model with wrong or missing weights would explain nothing."
+        )
+    return report.plan
