@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inspector.keys.keytree import Leaf, Node
-from inspector.keys.rules.entry import Link, Move, Pair, Questions, Rule
+from inspector.keys.rules.entry import OWN_LEAVES, Link, Move, Pair, Questions, Rule
 
 
 @dataclass(slots=True)
@@ -41,26 +41,28 @@ def _descend(
     for rule in rules:
         if rule.routes is None:
             continue
+        takes: set[str] = set()
+        fills: set[str] = set()
         for route in rule.routes(Pair(left, open_places, source, target, questions)):
-            left = _without(left, route.takes)
-            open_places = _without(open_places, route.fills)
+            takes.update(route.takes)
+            fills.update(route.fills)
             if route.target is not None:
                 _descend(route.source, route.target, moves + route.moves, rules, questions, found)
             elif route.moves:
                 found.dropped.extend((leaf, route.moves[-1]) for _, leaf in route.source.walk())
             else:
                 found.held.extend(leaf for _, leaf in route.source.walk())
+        left, open_places = _without(left, takes), _without(open_places, fills)
     for segment, child in left.children.items():
         if segment in open_places.children:
             _descend(child, open_places.children[segment], moves, rules, questions, found)
     _match_leaves(Pair(left, open_places, source, target, questions), moves, rules, found)
 
 
-def _without(node: Node, segments: tuple[str, ...]) -> Node:
-    # "" stands for the place's own leaves, so that a route can take a whole place.
+def _without(node: Node, segments: set[str]) -> Node:
     if not segments:
         return node
-    return node.only(lambda s: s not in segments, leaves={} if "" in segments else None)
+    return node.only(lambda s: s not in segments, leaves={} if OWN_LEAVES in segments else None)
 
 
 def _match_leaves(pair: Pair, moves: tuple[Move, ...], rules: Sequence[Rule], found: Alignment) -> None:

@@ -14,7 +14,7 @@ from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Phrase, Rule
 
 # A leading wrapper is dropped before places below it are spoken of; numbers are named by the target's paths, so last.
-_ORDER = ("wrapper-segment", "joined-segments", "norm-aliases", "index-shift")
+_ORDER = ("wrapper-segment", "joined-segments", "mlp-names", "norm-aliases", "index-shift")
 _MOST_COMBINATIONS = 2000
 
 
@@ -63,7 +63,10 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
         table = [f"    {old!r}: {new!r}," for old, new in exceptions.items()]
         lines = ["renamed = {", *table, "}", "", "", *lines]
     unwanted = _unwanted(dropped, list(placed))
-    condition = f" if {unwanted}" if unwanted else ""
+    conditions = [unwanted] if unwanted else []
+    if plan.others:
+        conditions.insert(0, "isinstance(tensor, torch.Tensor)")
+    condition = f" if {' and '.join(conditions)}" if conditions else ""
     name = "rename(key)" if phrases or exceptions else "key"
     if name != "key" or condition:
         lines.append(f"state = {{{name}: tensor for key, tensor in state.items(){condition}}}")

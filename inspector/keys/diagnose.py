@@ -47,21 +47,17 @@ def diagnose(
     if not candidates:
         return _nothing(checkpoint, target)
     reports = []
-    asked: set[str] = set()
+    tried: list[Questions] = []
     for candidate in candidates:
         questions = Questions(answers=dict(choose or {}))
         report = _diagnose_one(checkpoint, candidate, target, accept, questions, rules)
-        _check_answers(questions, report)
-        asked |= questions.asked
+        tried.append(questions)
         reports.append(report)
-        if report.plan is not None:
+        if _promise(report) == _PROMISES[-1]:
             break
-    # The first that can be repaired; when none can, the likeliest weights with their reason.
-    report = next((r for r in reports if r.plan is not None), reports[0])
-    for question in choose or {}:
-        if question not in asked:
-            hint = f"Open questions: {', '.join(sorted(asked))}." if asked else "Nothing is to be chosen for this file."
-            raise UsageError(f'There is no question "{question}".', hint=hint)
+    # The likeliest weights among those that can be repaired best; when none can, these with their reason.
+    report = max(reports, key=lambda r: _PROMISES.index(_promise(r)))
+    _check_answers(choose or {}, tried)
     if state is None:
         return sentences.with_other_states(report, checkpoint.state_dicts)
     return report
@@ -73,12 +69,29 @@ def _candidates(checkpoint: Checkpoint) -> list[StateDict]:
     return sorted(found, key=lambda s: s is not first)
 
 
-def _check_answers(questions: Questions, report: KeyReport) -> None:
-    for ambiguity in questions.open:
-        answer = questions.answers.get(ambiguity.id)
-        if answer is not None:
-            options = ", ".join(option for option, _ in ambiguity.options)
-            raise UsageError(f'"{answer}" is no option of "{ambiguity.id}".', hint=f"Options: {options}.")
+_PROMISES = ("refused", "part", "fits")
+
+
+def _promise(report: KeyReport) -> str:
+    """How far this state dict goes: to the whole target (perhaps after an answer), to a part of it, or nowhere."""
+    if report.plan is None:
+        return "refused"
+    return "fits" if report.plan.ambiguities or not report.plan.missing else "part"
+
+
+def _check_answers(choose: Mapping[str, str], tried: Sequence[Questions]) -> None:
+    """Raise UsageError for an answer that no question took."""
+    asked = sorted(set().union(*(questions.asked for questions in tried)))
+    for key, answer in choose.items():
+        if any(key in questions.used for questions in tried):
+            continue
+        if key not in asked:
+            hint = f"Open questions: {', '.join(asked)}." if asked else "Nothing is to be chosen for this file."
+            raise UsageError(f'There is no question "{key}".', hint=hint)
+        open_ = next((a for questions in tried for a in questions.open if f"{a.id}:".startswith(f"{key}:")), None)
+        if open_ is not None:
+            options = ", ".join(option for option, _ in open_.options)
+            raise UsageError(f'"{answer}" is no option of "{key}".', hint=f"Options: {options}.")
 
 
 def _diagnose_one(
@@ -98,7 +111,8 @@ def _diagnose_one(
     agrees = {n: shape is None or ours[n] == shape for n, shape in theirs.items() if n in ours}
     matched = tuple(name for name, same in agrees.items() if same)
     missing = tuple(name for name in theirs if name not in ours)
-    unexpected = tuple(name for name in ours if name not in theirs)
+    others = tuple(name for name in state.others if name not in theirs) if not state.is_module else ()
+    unexpected = tuple(name for name in ours if name not in theirs) + others
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
     loads = bool(theirs) and not (missing or unexpected or reshaped)
     return KeyReport(
@@ -131,6 +145,8 @@ def _plan(
     targets = [step.target for step in made.steps if step.target is not None]
     # What a strict load asks for, counted once more and not taken from the rules.
     covers = len(set(targets)) == len(targets) and set(targets) == {t.name for t in target.tensors}
+    sources = [step.source for step in made.steps if step.source is not None]
+    covers = covers and len(set(sources)) == len(sources) == len(state.tensors)
     complete = covers and not missing and not made.held and not questions.open and not needs_accept
     return RepairPlan(
         target=target.label,
@@ -145,6 +161,7 @@ def _plan(
         access=_access(checkpoint, state),
         is_module=state.is_module,
         versions=state.versions,
+        others=() if state.is_module else state.others,
     )
 
 

@@ -20,7 +20,10 @@ Token = tuple[str, Shape | None]
 BOOKKEEPING = frozenset({"num_batches_tracked", "total_ops", "total_params", "n_averaged", "_extra_state"})
 # Old and new names of the same leaf; for comparing subtrees only, no tensor is renamed by this.
 _SAME_LEAF = {"gamma": "weight", "beta": "bias"}
-_NUMBERED = re.compile(r"^(\D*)(\d+)$")
+# Python's \d also knows the digits of other scripts, and $ an end before a newline; layers are numbered 0-9.
+_NUMBERED = re.compile(r"([^0-9]*)([0-9]{1,9})")
+# No module is nested deeper; what is below stays one name, so that no file decides how deep we recurse.
+_DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,21 @@ class Node:
             found.update((f"{segment}.{name}", ndim) for name, ndim in child.forms)
         return frozenset(found)
 
+    @cached_property
+    def stems(self) -> dict[str, list[str]]:
+        """Numbered children by what stands before their number."""
+        found: dict[str, list[str]] = {}
+        for segment in self.children:
+            number = numbered(segment)
+            if number is not None:
+                found.setdefault(number[0], []).append(segment)
+        return found
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape | None]:
+        """Shape by relative name of everything below."""
+        return {name: leaf.shape for name, leaf in self.walk()}
+
     def walk(self) -> Iterable[tuple[str, Leaf]]:
         """(relative name, leaf) of everything below, in order."""
         for segment, leaf in self.leaves.items():
@@ -95,7 +113,7 @@ def grow(leaves: Iterable[Leaf], *, names_only: bool = False) -> Node:
     """The tree of all keys; names_only leaves shapes out of every comparison."""
     root = Node(path=(), names_only=names_only)
     for leaf in leaves:
-        *parents, last = leaf.name.split(".")
+        *parents, last = leaf.name.split(".", _DEEPEST)
         node = root
         for segment in parents:
             child = node.children.get(segment)
@@ -119,7 +137,7 @@ def overlap(one: Node, other: Node) -> int:
 
 def numbered(segment: str) -> tuple[str, int] | None:
     """'12' -> ('', 12), 'denselayer3' -> ('denselayer', 3), None without a number at the end."""
-    found = _NUMBERED.match(segment)
+    found = _NUMBERED.fullmatch(segment)
     # "01" and "1" would be the same number under two names.
     if found is None or (len(found[2]) > 1 and found[2].startswith("0")):
         return None

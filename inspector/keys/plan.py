@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from inspector.architectures.types import Target
 from inspector.keys.align import Alignment, align
+from inspector.keys.doubts import settle_doubts
 from inspector.keys.keytree import Leaf, Node, grow
 from inspector.keys.report import Ambiguity, Cost, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
@@ -41,7 +42,9 @@ def draft(leaves: Sequence[Leaf], target: Target, *, rules: Sequence[Rule], ques
     found = align(source, goal, rules=rules, questions=questions)
     made = Draft(source=source, target=goal)
     links = _one_each(found, questions)
-    made.held = list(found.held)
+    linked = {link.source.name for link in links}
+    links, held = settle_doubts(links, [leaf for leaf in leaves if leaf.name not in linked], places, questions)
+    made.held = found.held = [*found.held, *held]
     linked = {link.source.name for link in links}
     away = linked | {leaf.name for leaf in found.held} | {leaf.name for leaf, _ in found.dropped}
     filled = {link.target.name for link in links}
@@ -79,15 +82,16 @@ def _one_each(found: Alignment, questions: Questions) -> list[Link]:
             links.append(contenders[0])
         else:
             contests.setdefault(tuple(sorted(_prefixes(contenders))), []).append(contenders)
-    for number, (prefixes, places) in enumerate(sorted(contests.items())):
+    for prefixes, places in sorted(contests.items()):
         rivals = " and ".join(x.source.name for x in places[0])
         options = tuple((prefix or "no-prefix", f'the tensors under "{prefix}"') for prefix in prefixes)
         chosen = questions.ask(
             Ambiguity(
-                id="collision" if number == 0 else f"collision-{number + 1}",
+                id="collision",
                 question=f"{rivals} both fit {places[0][0].target.name}. Which one?",
                 options=options,
-            )
+            ),
+            place=" or ".join(prefix or "no-prefix" for prefix in prefixes),
         )
         for contenders in places:
             for prefix, link in zip(_prefixes(contenders), contenders, strict=True):
@@ -219,10 +223,17 @@ def _say_steps(steps: Sequence[Step]) -> str:
     }
     parts = []
     for kind, text in made.items():
-        names = list(dict.fromkeys((s.source or s.target or "").rpartition(".")[2] for s in steps if s.kind is kind))
+        names = list(dict.fromkeys(_subject(s) for s in steps if s.kind is kind))
         if names:
-            parts.append(text.format(", ".join(names[:4]) + (", ..." if len(names) > 4 else "")))
+            parts.append(text.format(", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if names[4:] else "")))
     return "; ".join(parts)
+
+
+def _subject(step: Step) -> str:
+    """A tensor by its full name; counters, which come one per layer, by what they are."""
+    name = step.source or step.target or ""
+    last = name.rpartition(".")[2]
+    return last if step.rule == "bookkeeping-buffers" else name
 
 
 def _example(step: Step) -> tuple[str, str]:

@@ -95,6 +95,7 @@ class RepairPlan:
     format: reader that the file needs ("safetensors", else a torch format), for the exported code. access: mapping keys
     and list indices from what that loader returns to the state dict. is_module: the state dict is a pickled module's.
     versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
+    others: keys of the state dict whose values are no tensors; they are left out.
     """
 
     target: str
@@ -109,6 +110,7 @@ class RepairPlan:
     access: tuple[str | int, ...] = ()
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,8 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
             f"missing, {plan.missing[0]} first.{unchecked}"
         )
     doings = [_doing(use, rules) for use in plan.rules]
+    if plan.others:
+        doings.append(f"{_others(plan)} {'is' if len(plan.others) == 1 else 'are'} left out")
     once = f" once {_and(doings)}" if doings else ""
     if plan.needs_accept:
         which = _and([f'"{rule}"' for rule in plan.needs_accept])
@@ -66,6 +68,12 @@ def _counters(says: str) -> str:
     return " and ".join(parts)
 
 
+def _others(plan: RepairPlan) -> str:
+    more = f" and {len(plan.others) - 3:,} more" if len(plan.others) > 3 else ""
+    kind = "value that is no tensor" if len(plan.others) == 1 else "values that are no tensors"
+    return f"{len(plan.others):,} {kind} ({', '.join(plan.others[:3])}{more})"
+
+
 def _and(parts: Sequence[str]) -> str:
     unique = list(dict.fromkeys(parts))
     if len(unique) > 4:
@@ -91,6 +99,16 @@ def find(plan: RepairPlan | None, refusal: str, state: StateDict, target: Target
         )
     if plan is not None:
         found.extend(_of_rule(use, plan) for use in plan.rules)
+        if plan.others:
+            found.append(
+                Finding(
+                    id="not-tensors",
+                    severity=Severity.NOTICE,
+                    says=f"Among the weights lie {_others(plan)}; a strict load refuses them.",
+                    subjects=plan.others[:50],
+                    remedy="The repair plan leaves them out.",
+                )
+            )
         for ambiguity in plan.ambiguities:
             options = " or ".join(f"{ambiguity.id}={option}" for option, _ in ambiguity.options)
             found.append(

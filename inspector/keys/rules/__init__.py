@@ -14,6 +14,7 @@ from inspector.keys.rules import (
     head_mismatch,
     index_shift,
     joined_segments,
+    mlp_names,
     norm_aliases,
     scalar_shape,
     twins,
@@ -24,6 +25,7 @@ from inspector.keys.rules.entry import Rule
 RULES: tuple[Rule, ...] = (
     twins.RULE,
     joined_segments.RULE,
+    mlp_names.RULE,
     wrapper_segment.RULE,
     index_shift.RULE,
     norm_aliases.RULE,

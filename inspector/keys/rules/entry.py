@@ -8,7 +8,7 @@ place, places without a tensor, pairs whose shapes differ. Rules propose; `align
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inspector.architectures.types import Target
 from inspector.keys.keytree import Leaf, Node
@@ -17,11 +17,19 @@ from inspector.keys.report import Ambiguity, Cost, RuleUse, Step
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a rule does to every key below a node. says: 'drop the segment "module"'; parameters: for the code."""
+    """What a rule does to every key below a node. says: 'drop the segment "module"'; parameters: for the code.
+
+    sure: False when what lies below merely fits into gaps; the user is then asked (see `doubts.py`).
+    """
 
     rule: str
     says: str
     parameters: tuple[tuple[str, str], ...] = ()
+    sure: bool = True
+
+
+# Among the segments that a route takes or fills: the place's own leaves. No segment has a dot in it.
+OWN_LEAVES = "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +60,49 @@ class Link:
 class Questions:
     """Where a rule asks what the file does not tell.
 
+    One question may come up at several places. ID:PLACE answers it for one of them, ID for all that have the option.
     answers: option by question id, from the user. open: asked and not answered. asked: every id that came up.
     """
 
     answers: Mapping[str, str]
     open: list[Ambiguity] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    _places: dict[str, list[str]] = field(default_factory=dict)
 
-    def ask(self, ambiguity: Ambiguity) -> str | None:
-        """The user's option, None while there is no valid answer (the question is then kept open, once)."""
-        self.asked.add(ambiguity.id)
-        answer = self.answers.get(ambiguity.id)
-        if answer in {option for option, _ in ambiguity.options}:
-            return answer
-        if all(known.id != ambiguity.id for known in self.open):
+    def ask(self, ambiguity: Ambiguity, *, place: str = "") -> str | None:
+        """The user's option, None while there is no valid answer. The question is then kept open.
+
+        Asked again with the same options at another place, it is one question that names both; with others it is a
+        question of its own, whose id has the place in it.
+        """
+        here = f"{ambiguity.id}:{place}".replace("=", "_") if place else ambiguity.id
+        self.asked |= {ambiguity.id, here}
+        options = {option for option, _ in ambiguity.options}
+        for key in (here, ambiguity.id):
+            answer = self.answers.get(key)
+            if answer in options:
+                self.used.add(key)
+                return answer
+        known = next((q for q in self.open if q.id == ambiguity.id), None)
+        if ambiguity.id in self.answers:
+            # That answer is another place's; this one needs its own.
+            self.open.append(replace(ambiguity, id=here))
+        elif known is None:
             self.open.append(ambiguity)
+            self._places[ambiguity.id] = []
+        elif known.options == ambiguity.options and place:
+            self._places[known.id].append(place)
+            self.open[self.open.index(known)] = replace(known, question=_also(known, self._places[known.id]))
+        elif known.options != ambiguity.options:
+            self.open.append(replace(ambiguity, id=here))
         return None
+
+
+def _also(asked: Ambiguity, places: Sequence[str]) -> str:
+    first = asked.question.partition(" The same is asked of ")[0]
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return f"{first} The same is asked of {', '.join(places[:3])}{more}; {asked.id}:{places[0]} answers for one alone."
 
 
 @dataclass(slots=True)

@@ -28,7 +28,16 @@ def _groups(node: Node) -> dict[str, dict[int, Node]]:
 
 
 def _score(ours: dict[int, Node], theirs: dict[int, Node], place: dict[int, int]) -> int:
-    return sum(overlap(ours[n], theirs[m]) for n, m in place.items() if m in theirs)
+    # Blocks of one kind are compared once.
+    known: dict[tuple[int, int], int] = {}
+    total = 0
+    for n, m in place.items():
+        if m in theirs:
+            kinds = (ours[n].signature, theirs[m].signature)
+            if kinds not in known:
+                known[kinds] = overlap(ours[n], theirs[m])
+            total += known[kinds]
+    return total
 
 
 def _best_map(ours: dict[int, Node], theirs: dict[int, Node]) -> tuple[dict[int, int], bool]:
@@ -36,8 +45,11 @@ def _best_map(ours: dict[int, Node], theirs: dict[int, Node]) -> tuple[dict[int,
     maps: list[dict[int, int]] = []
     if len(ours) == len(theirs):
         maps.append(dict(zip(sorted(ours), sorted(theirs), strict=True)))
-    shifts = range(min(theirs) - max(ours), max(theirs) - min(ours) + 1)
-    maps += [{n: n + shift for n in ours} for shift in shifts if 0 < abs(shift) <= _FARTHEST]
+    lowest, highest = min(theirs) - max(ours), max(theirs) - min(ours)
+    shifts = range(max(lowest, -_FARTHEST), min(highest, _FARTHEST) + 1)
+    maps += [{n: n + shift for n in ours} for shift in shifts if shift]
+    if not maps:
+        return {n: n for n in ours}, False
     best = max(maps, key=lambda m: _score(ours, theirs, m))
     fits = len(ours) == len(theirs) and all(best[n] in theirs and ours[n].forms == theirs[best[n]].forms for n in ours)
     return best, fits
@@ -88,10 +100,11 @@ def _ask(pair: Pair, stem: str, best: dict[int, int]) -> str | None:
                 f"{place}{first} of the file the target's number {best[first]}, or do the names hold?"
             ),
             options=(
-                (SHIFTED, "the numbers moved; the order of the layers holds"),
-                (AS_NAMED, "the names hold; the rest is missing or unexpected"),
+                (SHIFTED, "the numbers moved, wherever this is in doubt; the order of the layers holds"),
+                (AS_NAMED, "the names hold, wherever this is in doubt; the rest is missing or unexpected"),
             ),
-        )
+        ),
+        place=f"{place}N",
     )
 
 
@@ -99,7 +112,7 @@ def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
     prefix = parameters["prefix"]
     table = {int(a): int(b) for a, b in (pair.split(">") for pair in parameters["numbers"].split(","))}
-    pattern = "^" + re.escape(prefix) + r"(\d+)\."
+    pattern = "^" + re.escape(prefix) + r"([0-9]+)\."
     shifts = {m - n for n, m in table.items()}
     if len(shifts) == 1:
         shift = shifts.pop()

@@ -45,7 +45,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
             id=RULE.id,
             question=f"{counted(len(fitting), 'set')} of weights in this file fit the same place: {names}. Which one?",
             options=options,
-        )
+        ),
+        place=".".join(pair.source.path),
     )
     for segment, child in fitting:
         path = ".".join(child.path)

@@ -9,11 +9,11 @@ and what lies below fits what lies there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from inspector.keys.keytree import BOOKKEEPING, Node, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
-from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
+from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Route, Rule
 
 # Written by torch, Lightning and fairscale themselves. No network means anything by them where the target has no such
 # name, so they need no further evidence than that.
@@ -40,15 +40,11 @@ def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | 
     if segment not in other.children and segment in KNOWN:
         return True
     own = numbered(segment)
-    rivals = [
-        node
-        for name, node in other.children.items()
-        if name == segment or (own is not None and (numbered(name) or ("", -1))[0] == own[0] and numbered(name))
-    ]
+    rivals = other.stems.get(own[0], []) if own is not None else [segment] if segment in other.children else []
     if other.size and child.size * 5 >= other.size * 3:
         cover = overlap(child, other)
         enough = cover * 5 >= other.size * 3 and cover > by_name
-        if enough and all(overlap(child, rival) < cover for rival in rivals):
+        if enough and all(overlap(child, other.children[rival]) < cover for rival in rivals):
             return True
     return rest is not None and not rivals and not segment.isdigit() and _fits_exactly(child, rest)
 
@@ -56,7 +52,7 @@ def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | 
 def _fits_exactly(child: Node, rest: Node) -> bool:
     if not child.size or child.size > rest.size:
         return False
-    there = {name: leaf.shape for name, leaf in rest.walk()}
+    there = rest.shapes
     return all(
         name in there and (there[name] is None or there[name] == leaf.shape)
         for name, leaf in child.walk()
@@ -112,13 +108,14 @@ def _routes(pair: Pair) -> Iterator[Route]:
     if dropping and drop_cover >= add_cover:
         for segment, child in dropping:
             place = ".".join(child.path[:-1])
-            move = Move(RULE.id, f'drop the segment "{segment}"', (("drop", segment), ("place", place)))
+            sure = wraps(segment, child, pair.whole_target, by_name)
+            move = Move(RULE.id, f'drop the segment "{segment}"', (("drop", segment), ("place", place)), sure)
             yield Route(child, rest, (move,), takes=(segment,))
     elif len(adding) == 1 and (left.children or left.leaves):
         segment = adding[0]
         place = ".".join(target.path)
         move = Move(RULE.id, f'add the segment "{segment}"', (("add", segment), ("place", place)))
-        takes = (*left.children, *([""] if left.leaves and not named else []))
+        takes = (*left.children, *([OWN_LEAVES] if left.leaves and not named else []))
         yield Route(left, rest.children[segment], (move,), takes=takes, fills=(segment,))
 
 
@@ -139,8 +136,7 @@ def _dropping(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
     yield Phrase(f"key = key.removeprefix({segment + '.'!r})", lambda key: key.removeprefix(segment + "."))
     for place in places:
         if place:
-            pattern, put = "^" + re.escape(place) + r"\." + re.escape(segment) + r"\.", place + "."
-            yield Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", _substitution(pattern, put))
+            yield _substitution("^" + re.escape(place) + r"\." + re.escape(segment) + r"\.", place + ".")
 
 
 def _adding(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
@@ -148,12 +144,13 @@ def _adding(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
         if not place:
             yield Phrase(f"key = {segment + '.'!r} + key", lambda key: f"{segment}.{key}")
         else:
-            pattern, put = "^" + re.escape(place) + r"\.", f"{place}.{segment}."
-            yield Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", _substitution(pattern, put))
+            yield _substitution("^" + re.escape(place) + r"\.", f"{place}.{segment}.")
 
 
-def _substitution(pattern: str, put: str) -> Callable[[str], str]:
-    return lambda key: re.sub(pattern, lambda _: put, key)
+def _substitution(pattern: str, put: str) -> Phrase:
+    # A backslash in a name would be read as a group's number: what is put in is a template to re.sub.
+    template = put.replace("\\", r"\\")
+    return Phrase(f"key = re.sub({pattern!r}, {template!r}, key)", lambda key: re.sub(pattern, template, key))
 
 
 RULE = Rule(

@@ -1,0 +1,101 @@
+"""What fits without being proven is asked about: mixed sets of weights, names by elimination, two readings."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.errors import UsageError
+from inspector.keys.diagnose import diagnose
+
+NORM = {"weight": (4,), "bias": (4,), "running_mean": (4,), "running_var": (4,)}
+
+
+def under(prefix, leaves):
+    return {f"{prefix}.{n}": s for n, s in leaves.items()}
+
+
+NET = under("conv", {"weight": (4, 3)}) | under("norm", NORM) | under("fc", {"weight": (2, 4), "bias": (2,)})
+
+
+def only_question(file_of, target_of, ours, goal, accept=("extra-tensors",)):
+    plan = diagnose(file_of(ours), target_of(goal), accept=accept).plan
+    assert not plan.complete
+    (question,) = plan.ambiguities
+    return question
+
+
+def test_a_teacher_does_not_fill_the_gaps_of_a_student_unasked(file_of, target_of):
+    ours = {n: s for n, s in NET.items() if not n.startswith("fc.")} | under("teacher", NET)
+    question = only_question(file_of, target_of, ours, NET)
+    assert question.id == "mixture" and '"teacher." looks like a second set' in question.question
+    mixed = diagnose(file_of(ours), target_of(NET), accept=["extra-tensors"], choose={"mixture": "mix"}).plan
+    assert mixed.complete
+    alone = diagnose(file_of(ours), target_of(NET), accept=["extra-tensors"], choose={"mixture": "leave-out"}).plan
+    assert not alone.complete and alone.missing == ("fc.weight", "fc.bias")
+
+
+def test_a_single_tensor_of_another_prefix_does_not_fill_a_gap_unasked(file_of, target_of):
+    goal = {"head.weight": (2, 4), "scale": (4,)}
+    question = only_question(file_of, target_of, {"a.head.weight": (2, 4), "ema.scale": (4,)}, goal)
+    assert question.id == "mixture"
+
+
+def test_what_is_left_over_on_both_sides_is_not_renamed_unasked(file_of, target_of):
+    goal = under("0", NORM) | under("norm1", NORM)
+    question = only_question(file_of, target_of, under("0", NORM) | under("module.0", NORM), goal)
+    assert question.id == "rename" and "module.0.weight as norm1.weight" in question.question
+
+
+def test_a_name_with_two_readings_is_not_placed_unasked(file_of, target_of):
+    goal = under("layer1", NORM) | under("2", NORM)
+    plan = diagnose(file_of(under("layer1.2", NORM) | under("model.2", NORM)), target_of(goal)).plan
+    assert not plan.complete and plan.ambiguities
+
+
+def test_a_name_that_needs_only_more_segments_is_not_exchanged_for_another(file_of, target_of):
+    goal = {n: s for part in ("fc", "layer1.0", "0") for n, s in under(f"model.{part}", NORM).items()}
+    ours = {n: s for part in ("fc", "layer1.0", "0") for n, s in under(part, NORM).items()}
+    twin = under("layer1", ours)
+    plan = diagnose(file_of(ours | twin), target_of(goal), accept=["extra-tensors"]).plan
+    assert not plan.complete
+
+
+@pytest.mark.parametrize("prefix", ["module", "net", "module._orig_mod.model", "conv", "fc"])
+def test_one_wrapper_over_everything_raises_no_doubt(file_of, target_of, prefix):
+    plan = diagnose(file_of(under(prefix, NET)), target_of(NET)).plan
+    assert plan.complete and plan.ambiguities == ()
+    plan = diagnose(file_of(NET), target_of(under(prefix, NET))).plan
+    assert plan.complete and plan.ambiguities == ()
+    plan = diagnose(file_of(under("model", NET)), target_of(under("net", NET))).plan
+    assert plan.complete and plan.ambiguities == ()
+
+
+def test_a_wrapped_part_raises_no_doubt(file_of, target_of):
+    ours = {n.replace("norm.", "norm.module."): s for n, s in NET.items()}
+    plan = diagnose(file_of(ours), target_of(NET)).plan
+    assert plan.complete and plan.ambiguities == ()
+
+
+def test_a_question_of_several_places_names_them_and_can_be_answered_for_one(file_of, target_of):
+    def block(place, numbers):
+        return {n: s for i in numbers for n, s in under(f"{place}.{i}", {"weight": (4, 4)}).items()}
+
+    ours, goal = file_of(block("a", (1, 2)) | block("b", (1, 2))), target_of(block("a", (0, 1)) | block("b", (0, 1)))
+    (question,) = diagnose(ours, goal).plan.ambiguities
+    assert question.id == "index-shift" and "The same is asked of b.N" in question.question
+    assert diagnose(ours, goal, choose={"index-shift": "shifted"}).plan.complete
+    (rest,) = diagnose(ours, goal, choose={"index-shift:a.N": "shifted"}).plan.ambiguities
+    assert "b.1 of the file" in rest.question
+    with pytest.raises(UsageError, match='"sideways" is no option of "index-shift"'):
+        diagnose(ours, goal, choose={"index-shift": "sideways"})
+
+
+def test_twins_at_two_places_are_two_questions(file_of, target_of):
+    ours = {n: s for side in ("x", "y") for kind in ("m", "ema") for n, s in under(f"{side}.{kind}", NET).items()}
+    goal = target_of(under("x", NET) | under("y", NET))
+    first, second = diagnose(file_of(ours), goal).plan.ambiguities
+    answers = {first.id: "x.m", second.id: "y.ema"}
+    plan = diagnose(file_of(ours), goal, choose=answers).plan
+    assert plan.complete
+    taken = {s.source for s in plan.steps if s.target is not None}
+    assert taken == {n for n in ours if n.startswith(("x.m.", "y.ema."))}
