@@ -101,7 +101,7 @@ def repair(
 
     if output is None:
         raise UsageError("Where should the repaired file go?", hint="Give --output OUT.pth or OUT.safetensors.")
-    if output.exists() and not overwrite:
+    if _exists(output) and not overwrite:
         raise UsageError(f"{output.name} exists already.", hint="Choose another name, or pass --overwrite.")
     checkpoint = open_file(file)
     chosen = pick_state(checkpoint, state)
@@ -134,6 +134,14 @@ def repair(
 
     show({"diagnosis": report, "export": written}, text, as_json=json)
     return 0 if written.verification.holds else 1
+
+
+def _exists(path: Path) -> bool:
+    # A name that no file can have does not exist; the export refuses it in words.
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _show_refusal(report: KeyReport, *, as_json: bool) -> None:

@@ -69,9 +69,7 @@ def export_repaired(
     if dtype is not None:
         state, changed = _cast(state, dtype)
         lost += changed
-    descriptor, name = tempfile.mkstemp(dir=_folder(destination), prefix=".writing-", suffix=entry.suffix)
-    os.close(descriptor)
-    temporary = Path(name)
+    temporary = _new_file(destination, entry.suffix)
     try:
         progress(2, 4, f"writing {destination.name}")
         lost += entry.write(state, temporary, _provenance(checkpoint, plan, entry))
@@ -87,6 +85,12 @@ def export_repaired(
         _publish(temporary, destination)
     except OSError as error:
         raise ExportError(f"{destination.name} cannot be written: {error.strerror or error}.") from error
+    except RuntimeError as error:
+        # So torch's writers end when the disk is full; their words are about their own insides.
+        raise ExportError(
+            f"{destination.name} could not be written to its end by torch; nothing of it was left.",
+            hint="Look whether the disk is full.",
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
     progress(4, 4, "done")
@@ -110,6 +114,13 @@ def _find(writer: str, writers: Sequence[Writer]) -> Writer:
 
 def _check_destination(checkpoint: Checkpoint, destination: Path) -> None:
     origin = getattr(checkpoint.source, "path", None)
+    try:
+        destination.lstat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        # Too long, through a file as if it were a folder, or with a null byte in it.
+        raise ExportError(f"{destination.name[:80]!r} is no name for a file here: {error}.") from error
     if isinstance(origin, str) and destination.exists() and Path(origin).exists() and destination.samefile(origin):
         raise ExportError(
             f"{destination.name} is the file that is being repaired.", hint="Give the repaired file another name."
@@ -118,11 +129,17 @@ def _check_destination(checkpoint: Checkpoint, destination: Path) -> None:
         raise ExportError(f"{destination.name} is a folder.", hint="Name a file in it.")
 
 
-def _folder(destination: Path) -> Path:
+def _new_file(destination: Path, suffix: str) -> Path:
+    """An empty file of our own beside the destination, so that naming it at the end is one step."""
     folder = destination.parent
     if not folder.is_dir():
         raise ExportError(f"The folder of {destination.name} does not exist.", hint="Make it first.")
-    return folder
+    try:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".writing-", suffix=suffix)
+    except OSError as error:
+        raise ExportError(f"Nothing can be written in {folder}: {error.strerror or error}.") from error
+    os.close(descriptor)
+    return Path(name)
 
 
 def _check(verification: Verification) -> None:
@@ -176,6 +193,7 @@ def _lost(checkpoint: Checkpoint, plan: RepairPlan, entry: Writer) -> tuple[str,
         if other is not state and not (other.path[: len(state.path)] == state.path and state.path):
             what = "optimizer state" if other.role is StateRole.OPTIMIZER else "state dict"
             lost.append(f"{other.label}: {what} of {counted(len(other.tensors), 'tensor')}")
+    lost = [key for key in lost if key not in state.others]
     lost += [f"{name}: not a tensor" for name in state.others]
     lost += [f"{s.source}: left out" for s in plan.steps if s.kind is StepKind.DROP]
     if state.is_module:

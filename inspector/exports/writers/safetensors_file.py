@@ -32,6 +32,8 @@ def _write(state: State, path: Path, text: Mapping[str, str]) -> tuple[str, ...]
     try:
         save_file(plain, path, metadata={**text, "format": "pt"})
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
+        if "I/O error" in str(error):
+            raise OSError(str(error).rpartition("I/O error: ")[2].rstrip(".")) from error
         raise ExportError(f"safetensors cannot hold this state dict: {str(error).splitlines()[0]}") from error
     return tuple(lost)
 
