@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +28,10 @@ _WHOLE = "whole model"
 # A share of 1 in 100,000 is the least that the heat strip tells from nothing.
 _LEAST_SHARE_LOG10 = -5
 _MOST_LABELS = 40
+# 20,000 rows of 64 bins are 18 MB on their way to the browser, and a screen has not that many lines.
+_MOST_ROWS = 400
+_MOST_SIBLINGS = 60
+_MOST_TILES = 600
 
 
 def histogram_figure(histogram: Histogram, *, logarithmic: bool = False, title: str = "") -> go.Figure:
@@ -55,11 +60,12 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
     """The heat strip: a row per tensor, first layer on top, colour by the logarithm of the share in the bin.
 
     Bins without elements are left clear. The colour scale is fixed, so that two files can be laid side by side.
+    Above 400 rows neighbours share one, with their mean share.
     """
-    names = list(strip.names)
+    names, shares = _bundled(strip)
     centres = [(a + b) / 2 for a, b in pairwise(strip.edges)]
-    logs = [[math.log10(share) if share > 0 else None for share in row] for row in strip.shares]
-    percent = [[100 * share for share in row] for row in strip.shares]
+    logs = [[round(math.log10(share), 3) if share > 0 else None for share in row] for row in shares]
+    percent = [[float(f"{100 * share:.3g}") for share in row] for row in shares]
     powers = list(range(_LEAST_SHARE_LOG10, 1))
     figure = go.Figure(
         go.Heatmap(
@@ -91,6 +97,20 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
         showgrid=False,
     )
     return _dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))
+
+
+def _bundled(strip: Fingerprint) -> tuple[list[str], list[tuple[float, ...]]]:
+    """Names and shares of at most `_MOST_ROWS` rows: each stands for as many neighbours as it takes."""
+    step = math.ceil(len(strip.names) / _MOST_ROWS)
+    if step <= 1:
+        return list(strip.names), list(strip.shares)
+    names, rows = [], []
+    for start in range(0, len(strip.names), step):
+        some = strip.shares[start : start + step]
+        more = f" and {len(some) - 1} more" if len(some) > 1 else ""
+        names.append(strip.names[start] + more)
+        rows.append(tuple(sum(column) / len(some) for column in zip(*some, strict=True)))
+    return names, rows
 
 
 def module_treemap(report: ParameterReport) -> go.Figure:
@@ -164,39 +184,126 @@ def _treemap(own: Mapping[str, int], *, kinds: Mapping[str, str], says: Callable
         while path:
             path = _parent(path)
             totals[path] = totals.get(path, 0) + part
-    paths = sorted(totals, key=lambda p: (p.count("."), bool(p)))
+    tiles = _tiles(totals, says)
     figure = go.Figure(
         go.Treemap(
-            # Plotly's own root is the empty string, so that the whole model needs another name.
-            ids=[_id(path) for path in paths],
-            parents=[_id(_parent(path)) if path else "" for path in paths],
-            labels=[path.rpartition(".")[2] or _WHOLE for path in paths],
-            values=[totals[path] for path in paths],
-            customdata=[(path or _WHOLE, kinds.get(path, ""), says(path, totals[path])) for path in paths],
-            text=[says(path, totals[path]) for path in paths],
+            ids=[tile.id for tile in tiles],
+            parents=[tile.parent for tile in tiles],
+            labels=[tile.label for tile in tiles],
+            values=[tile.total for tile in tiles],
+            customdata=[(tile.path, kinds.get(tile.path, ""), tile.says) for tile in tiles],
+            text=[tile.says for tile in tiles],
             textinfo="label+text",
+            # Without it the outermost label takes the page's colour, which one theme makes unreadable on the frame.
+            textfont={"color": "white"},
             hovertemplate="%{customdata[0]} %{customdata[1]}<br>%{customdata[2]}, %{percentRoot:.1%}<extra></extra>",
             branchvalues="total",
             maxdepth=3,
-            marker={
-                "colors": _treemap_colours(paths, totals),
-                "line": {"width": 1, "color": "rgba(128,128,128,0.4)"},
-            },
+            marker={"colors": _treemap_colours(tiles), "line": {"width": 1, "color": "rgba(128,128,128,0.4)"}},
             root={"color": "rgba(128,128,128,0.15)"},
             tiling={"pad": 2},
         )
     )
+    # A label that would be smaller than this is no label: the name stands in the tooltip.
+    figure.update_layout(uniformtext={"minsize": 9, "mode": "hide"})
     return _dressed(figure, height=420)
 
 
-def _treemap_colours(paths: Sequence[str], totals: Mapping[str, int]) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tile:
+    """One rectangle. parent: an id, "" for the whole. leaf: nothing is drawn inside it."""
+
+    id: str
+    parent: str
+    path: str
+    label: str
+    says: str
+    total: int
+    leaf: bool
+
+
+def _tiles(totals: Mapping[str, int], says: Callable[[str, int], str]) -> list[_Tile]:
+    """The whole first, then level by level, largest first.
+
+    A module that holds nothing but one other is left out: its name joins the other's ("module" around everything would
+    be a frame around the whole picture). A browser draws some hundreds of tiles at once and not tens of thousands, so
+    the smallest of many siblings are one tile that says how many.
+    """
+    below: dict[str, list[str]] = {}
+    for path in totals:
+        if path:
+            below.setdefault(_parent(path), []).append(path)
+    for siblings in below.values():
+        siblings.sort(key=lambda path: -totals[path])
+
+    def inmost(path: str) -> str:
+        while len(below.get(path, ())) == 1 and totals[below[path][0]] == totals[path]:
+            if not path and below[path][0] not in below:
+                break
+            path = below[path][0]
+        return path
+
+    if not totals:
+        return []
+    # Plotly's own root is the empty string, so that the whole model needs another name.
+    whole = inmost("")
+    tiles = [
+        _Tile(
+            id=_id(""),
+            parent="",
+            path=_WHOLE,
+            label=_WHOLE,
+            says=says("", totals[""]),
+            total=totals[""],
+            leaf=whole not in below,
+        )
+    ]
+    waiting = [("", whole)]
+    for place, path in waiting:
+        siblings = below.get(path, [])
+        room = max(0, min(_MOST_SIBLINGS, _MOST_TILES - len(tiles)))
+        shown, rest = siblings[:room], siblings[room:]
+        for child in shown:
+            end = inmost(child)
+            tiles.append(
+                _Tile(
+                    id=_id(child),
+                    parent=_id(place),
+                    path=end,
+                    label=end[len(path) + 1 :] if path else end,
+                    says=says(end, totals[end]),
+                    total=totals[end],
+                    leaf=end not in below,
+                )
+            )
+            if end in below:
+                waiting.append((child, end))
+        if rest:
+            total = sum(totals[child] for child in rest)
+            more = f"{len(rest):,} more"
+            tiles.append(
+                _Tile(
+                    id=f"{_id(place)}/more",
+                    parent=_id(place),
+                    path=more,
+                    label=more,
+                    says=says("/more", total),
+                    total=total,
+                    leaf=True,
+                )
+            )
+    return tiles
+
+
+def _treemap_colours(tiles: Sequence[_Tile]) -> list[str]:
     """Viridis by the square root of the share; frames around the first levels stay grey, or they would outshine all."""
-    filled = {_parent(path) for path in paths if path}
     # The bright end of the map is left out: white text has to be readable on every tile.
-    shares = [0.75 * math.sqrt(totals[path] / totals[""]) for path in paths]
+    shares = [0.75 * math.sqrt(tile.total / tiles[0].total) for tile in tiles]
     colours: list[str] = sample_colorscale(_SCALE, shares) if shares else []
+    outer = {_id(""), ""}
     return [
-        _FRAME if path in filled and "." not in path else colour for path, colour in zip(paths, colours, strict=True)
+        _FRAME if not tile.leaf and tile.parent in outer else colour
+        for tile, colour in zip(tiles, colours, strict=True)
     ]
 
 

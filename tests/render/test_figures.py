@@ -125,7 +125,7 @@ def test_heat_strip_is_logarithmic_with_gaps_and_the_first_layer_on_top() -> Non
     strip = Fingerprint(names=("a", "b"), edges=(-1.0, 0.0, 1.0), shares=((0.1, 0.9), (0.0, 1.0)), scale="rms")
     figure = fingerprint_figure(strip)
     heat = figure.data[0]
-    assert heat.z[0] == pytest.approx([-1.0, math.log10(0.9)])
+    assert heat.z[0] == pytest.approx([-1.0, math.log10(0.9)], abs=0.001)
     assert list(heat.z[1]) == [None, 0.0]
     assert list(heat.x) == [-0.5, 0.5]
     assert figure.layout.yaxis.autorange == "reversed"
@@ -136,9 +136,61 @@ def test_a_long_strip_has_a_readable_number_of_labels() -> None:
     names = tuple(f"model.layers.{n}.attention.self.query_projection.weight" for n in range(500))
     figure = fingerprint_figure(Fingerprint(names=names, edges=(-1.0, 1.0), shares=((1.0,),) * 500, scale="rms"))
     assert len(figure.layout.yaxis.tickvals) <= 40
-    assert len(figure.data[0].y) == 500
+    # 500 rows are drawn as 250: each stands for two neighbours.
+    assert len(figure.data[0].y) == 250
     assert max(len(text) for text in figure.layout.yaxis.ticktext) <= 32
     assert figure.layout.height <= 900
+
+
+def test_neighbours_that_share_a_row_show_their_mean() -> None:
+    shares = tuple((0.2, 0.8) if n % 2 else (0.6, 0.4) for n in range(402))
+    strip = Fingerprint(names=tuple(f"w{n}" for n in range(402)), edges=(-1.0, 0.0, 1.0), shares=shares, scale="rms")
+    heat = fingerprint_figure(strip).data[0]
+    assert list(heat.customdata[0]) == [40.0, 60.0]
+    assert heat.z[0][0] == pytest.approx(math.log10(0.4), abs=0.001)
+    assert heat.y[0] == "w0 and 1 more"
+
+
+def test_a_wrapper_around_the_whole_model_is_no_frame_of_its_own() -> None:
+    wrapped = dataclasses.replace(
+        COUNTS,
+        modules=(
+            size("", 300),
+            size("module", 300),
+            size("module.a", 200),
+            size("module.a.b", 200),
+            size("module.c", 100),
+        ),
+    )
+    tree = module_treemap(wrapped).data[0]
+    assert dict(zip(tree.labels, tree.values, strict=True)) == {"whole model": 300, "a.b": 200, "c": 100}
+    assert [entry[0] for entry in tree.customdata] == ["whole model", "module.a.b", "module.c"]
+
+
+def test_a_single_module_keeps_its_name() -> None:
+    tree = module_treemap(dataclasses.replace(COUNTS, modules=(size("", 8), size("fc", 8)))).data[0]
+    assert list(tree.labels) == ["whole model", "fc"]
+
+
+def test_thousands_of_modules_are_some_hundreds_of_tiles_that_add_up() -> None:
+    modules = [size("", 4000 * 10)]
+    for n in range(1000):
+        modules.append(size(f"block{n}", 40))
+        modules += [size(f"block{n}.layer{m}", 10) for m in range(4)]
+    figure = module_treemap(dataclasses.replace(COUNTS, modules=tuple(modules)))
+    tree = figure.data[0]
+    assert len(tree.ids) < 700
+    assert tree.labels[61] == "940 more"
+    assert tree.values[61] == 940 * 40
+    at_top = [value for value, parent in zip(tree.values, tree.parents, strict=True) if parent == tree.ids[0]]
+    assert sum(at_top) == tree.values[0]
+    check_tree(figure)
+
+
+def test_labels_on_the_frames_are_white_on_dark() -> None:
+    tree = module_treemap(COUNTS).data[0]
+    assert tree.textfont.color == "white"
+    assert tree.marker.colors[0] == "#5b6470"
 
 
 def test_an_empty_report_is_an_empty_figure_and_no_error() -> None:
