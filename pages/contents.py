@@ -30,9 +30,9 @@ if checkpoint.globals:
         ("Global", "Verdict", "Place", "Arguments", "Times"),
         [
             (
-                mono(use.name, 60),
+                mono(use.name, 48),
                 f"{badge(use.verdict.value, TONES[use.verdict])} {escaped(use.why)}",
-                mono(use.place or "the root", 40),
+                mono(use.place, 40) if use.place[:1] not in {"", "("} else escaped(use.place.strip("()") or "the root"),
                 mono(use.arguments, 240) if use.arguments else "",
                 f"{use.count:,}",
             )
@@ -51,4 +51,4 @@ draw_tree([value_branch(hand.name, checkpoint.root)])
 
 if checkpoint.skipped:
     st.subheader("Not examined")
-    st.html("<ul>" + "".join(f"<li>{escaped(said)}</li>" for said in checkpoint.skipped) + "</ul>")
+    table(("What and why",), [(escaped(said),) for said in checkpoint.skipped], key="skipped")

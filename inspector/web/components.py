@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ _WORDS = {
     Severity.INFO: ("Info", "check_circle"),
 }
 _SUBJECTS_SHOWN = 12
+# Of one kind, and in all: a file with 3,000 broken tensors says it 3,000 times.
+_KIND_SHOWN = 5
+_CARDS_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +60,18 @@ def figures(row: Sequence[Figure]) -> None:
 
 def finding_cards(findings: Iterable[Finding], *, none: str = "") -> None:
     """Worst first, each with icon, word, sentence, remedy and what it is about. none: said when there are none."""
-    cards = [_card(finding) for finding in ranked(findings)]
-    if cards:
-        st.html("".join(cards))
+    listed = ranked(findings)
+    shown: list[Finding] = []
+    kinds: Counter[tuple[Severity, str]] = Counter()
+    for finding in listed:
+        kinds[finding.severity, finding.id] += 1
+        if kinds[finding.severity, finding.id] <= _KIND_SHOWN and len(shown) < _CARDS_SHOWN:
+            shown.append(finding)
+    if shown:
+        left_out = Counter(f.severity for f in listed) - Counter(f.severity for f in shown)
+        words = [counted(left_out[s], _WORDS[s][0].lower()) for s in Severity if left_out[s] and s is not Severity.INFO]
+        more = f'<p class="mi-more">Of the same kinds, not shown here: {", ".join(words)}.</p>' if words else ""
+        st.html("".join(_card(finding) for finding in shown) + more)
     elif none:
         quiet(none)
 

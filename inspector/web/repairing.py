@@ -169,6 +169,7 @@ def export(hand: Hand, plan: RepairPlan, target: Target, *, writer: str, dtype: 
     from inspector.exports.export import export_repaired
 
     ending = ".safetensors" if writer == "safetensors" else ".pth"
+    the_store().sweep()
     folder = the_store().exports / secrets.token_hex(12)
     folder.mkdir(parents=True, mode=0o700)
     destination = folder / f"repaired{ending}"

@@ -1,7 +1,8 @@
 """The checkpoint in hand: which file this browser session looks at, and the files it had before.
 
 The session keeps a digest and a name, nothing else; the bytes are in the content store, open files and reports in
-bounded caches keyed by digest (`reports.py`). The address carries the digest, so a link or a reload finds it again.
+bounded caches keyed by digest (`reports.py`). The address carries both, so a link or a reload finds it again; whoever
+has the link may look at the file (see `store.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from inspector.errors import ReadError
-from inspector.web.store import Stored
+from inspector.web.store import Stored, clean_name
 from inspector.web.uploads import the_store
 
 _HAND, _OWNER, _RECENT, _LINK = "hand", "owner", "recent", "followed_link"
-QUERY = "file"
+QUERY, NAME_QUERY = "file", "name"
 _RECENT_KEPT = 8
 
 
@@ -53,6 +54,8 @@ def in_hand() -> Hand | None:
 def take(stored: Stored, name: str = "") -> Hand:
     """Take a stored file in hand."""
     hand = Hand(sha256=stored.sha256, name=name or the_store().name_of(stored.sha256, owner()))
+    if owner() not in stored.names:
+        the_store().claim(stored.sha256, name=hand.name, owner=owner())
     st.session_state[_HAND] = hand
     others = [r for r in recent() if r.hand.sha256 != hand.sha256]
     st.session_state[_RECENT] = [Recent(hand=hand, at=time.time()), *others][:_RECENT_KEPT]
@@ -71,7 +74,12 @@ def forget(hand: Hand) -> None:
     st.session_state[_RECENT] = [r for r in recent() if r.hand.sha256 != hand.sha256]
     if in_hand() == hand:
         st.session_state[_HAND] = None
-        st.query_params.pop(QUERY, None)
+        _clear_address()
+
+
+def _clear_address() -> None:
+    st.query_params.pop(QUERY, None)
+    st.query_params.pop(NAME_QUERY, None)
 
 
 def follow_link() -> None:
@@ -86,14 +94,14 @@ def follow_link() -> None:
     if hand is None and wanted and first:
         stored = the_store().find(wanted)
         if stored is None or the_store().get_path(wanted) is None:
-            st.query_params.pop(QUERY, None)
+            _clear_address()
             raise ReadError(
                 "The file of this link is not on the server any more.",
                 hint=f"Drop the same file again (sha256 {wanted[:12]}…) to see it.",
             )
-        hand = take(stored)
-    if hand is not None and wanted != hand.sha256:
-        st.query_params[QUERY] = hand.sha256
+        hand = take(stored, clean_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
+    if hand is not None and (wanted != hand.sha256 or st.query_params.get(NAME_QUERY) != hand.name):
+        st.query_params.from_dict({**st.query_params.to_dict(), QUERY: hand.sha256, NAME_QUERY: hand.name})
 
 
 def stored(hand: Hand) -> Stored:

@@ -2,7 +2,11 @@
 
 No name that a visitor sent is ever part of a path: data lie under `files/<sha256>`, what they are called lies in a
 small JSON record beside them. Old files go after `ttl_seconds`, then the least recently used ones until the store is
-under `quota_nbytes`. One process writes a store at a time.
+under `quota_nbytes`; uploads on their way and exports count towards it. One process writes a store at a time.
+
+A digest is a capability: whoever knows the sha256 of a file that is here may look at it, as with a secret link. It
+cannot be guessed, nothing lists digests, and whoever computed it had the file in the first place. What it gives away
+is that some visitor of this server opened a file that is public elsewhere; never what that visitor called it.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from inspector.units import human_bytes
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+# A record stays small however many sessions open the same sample; the ones that came last are remembered.
+_OWNERS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,7 @@ class ContentStore:
         self.quota_nbytes = quota_nbytes
         self.ttl_seconds = ttl_seconds
         self._lock = threading.RLock()
+        self._on_its_way: dict[Path, int] = {}
         for folder in (self._files, self._records, self._incoming, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for rest in self._incoming.iterdir():  # of uploads that a restart cut off
@@ -86,7 +93,8 @@ class ContentStore:
     async def put_stream(self, chunks: AsyncIterable[bytes], *, name: str, owner: str) -> Stored:
         """Write a stream chunk by chunk; it becomes visible only when it is whole.
 
-        Raises LimitExceeded above `file_nbytes`, ReadError when the disk is full or nothing came.
+        Raises LimitExceeded above `file_nbytes` or when too much is being uploaded at once, ReadError when the disk is
+        full, RefusedContent when nothing came.
         """
         digest, nbytes = hashlib.sha256(), 0
         incoming = self._incoming / secrets.token_hex(16)
@@ -95,12 +103,15 @@ class ContentStore:
                 async for chunk in chunks:
                     nbytes += len(chunk)
                     self.check_size(nbytes)
+                    self._check_room(incoming, nbytes)
                     digest.update(chunk)
                     file.write(chunk)
             return self._adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
         except OSError as error:
             raise _disk_says(error) from error
         finally:
+            with self._lock:
+                self._on_its_way.pop(incoming, None)
             incoming.unlink(missing_ok=True)
 
     def put_bytes(self, data: bytes | memoryview, *, name: str, owner: str) -> Stored:
@@ -158,11 +169,16 @@ class ContentStore:
         except (OSError, ValueError, TypeError):
             return None
 
-    def name_of(self, sha256: str, owner: str = "") -> str:
-        """What the owner calls it, else what it was last called, else the start of its digest."""
+    def name_of(self, sha256: str, owner: str) -> str:
+        """What the owner calls it, else the start of its digest: how others call their files is theirs."""
         stored = self.find(sha256)
-        names = stored.names if stored else {}
-        return names.get(owner) or (list(names.values())[-1] if names else sha256[:12])
+        return (stored.names.get(owner) if stored else None) or sha256[:12]
+
+    def claim(self, sha256: str, *, name: str, owner: str) -> Stored | None:
+        """Another owner of a file that is here, so that the first one's `forget` does not take it away. Else None."""
+        with self._lock:
+            stored = self.find(sha256)
+            return self._write(stored, names=_with_owner(stored.names, owner, name)) if stored else None
 
     def touch(self, sha256: str) -> None:
         """Note that it is in use, so that others go first."""
@@ -187,17 +203,24 @@ class ContentStore:
         """Remove what is too old, then the least recently used over the quota. Returns the bytes freed."""
         now = time.time() if now is None else now
         freed = 0
-        for folder in self.exports.iterdir():
-            if now - folder.stat().st_mtime > self.ttl_seconds:
-                shutil.rmtree(folder, ignore_errors=True)
         with self._lock:
+            waiting = sorted(
+                (folder.stat().st_mtime, sum(p.stat().st_size for p in folder.iterdir()), folder)
+                for folder in self.exports.iterdir()
+            )
+            exported = sum(nbytes for _, nbytes, _ in waiting)
+            for written, nbytes, folder in waiting:
+                # Exports are made again with one click: they go first, from a quarter of the quota on.
+                if now - written > self.ttl_seconds or exported > self.quota_nbytes // 4:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    exported -= nbytes
             kept = []
             for stored in self._all():
                 if now - stored.used > self.ttl_seconds:
                     freed += self._remove(stored.sha256)
                 else:
                     kept.append(stored)
-            total = sum(s.nbytes for s in kept if not s.path) + room_for
+            total = sum(s.nbytes for s in kept if not s.path) + exported + room_for
             for stored in sorted(kept, key=lambda s: s.used):
                 if total <= self.quota_nbytes:
                     break
@@ -213,6 +236,15 @@ class ContentStore:
                 f"The file is larger than this server takes ({human_bytes(limit)}).",
                 hint="Put it in the folder that the server may read, or use the command line.",
             )
+
+    def _check_room(self, incoming: Path, nbytes: int) -> None:
+        with self._lock:
+            self._on_its_way[incoming] = nbytes
+            if sum(self._on_its_way.values()) > self.quota_nbytes:
+                raise LimitExceeded(
+                    f"More than {human_bytes(self.quota_nbytes)} are being uploaded to this server at once.",
+                    hint="Try again in a few minutes.",
+                )
 
     def _adopt(self, incoming: Path, sha256: str, nbytes: int, *, name: str, owner: str) -> Stored:
         if not nbytes:
@@ -231,7 +263,7 @@ class ContentStore:
             nbytes=nbytes,
             added=known.added if known else now,
             used=now,
-            names=(known.names if known else {}) | {owner: name},
+            names=_with_owner(known.names if known else {}, owner, name),
             path=path,
             modified_ns=modified_ns,
         )
@@ -254,6 +286,11 @@ class ContentStore:
         nbytes = path.stat().st_size if path.is_file() else 0
         path.unlink(missing_ok=True)
         return nbytes
+
+
+def _with_owner(names: dict[str, str], owner: str, name: str) -> dict[str, str]:
+    others = [(who, called) for who, called in names.items() if who != owner]
+    return dict([*others[1 - _OWNERS_KEPT :], (owner, name)])
 
 
 def default_root() -> Path:

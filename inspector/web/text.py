@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 
 from inspector.units import shorten_middle
 
@@ -15,14 +16,35 @@ from inspector.units import shorten_middle
 _MEANING = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&@/])")
 
 
+# Control characters, directions of writing, halves of surrogate pairs, and what a private font would draw.
+_UNSEEN = {"Cc", "Cf", "Cs", "Co"}
+
+
+def visible(text: str) -> str:
+    """The same text with what cannot be seen written out: a turned direction as \\u202e, a bell as \\x07.
+
+    A name must not read otherwise than it is, and half a surrogate pair could not even be sent. Line breaks and tabs
+    stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_written(char) for char in text)
+
+
+def _written(char: str) -> str:
+    if char in "\n\r\t" or unicodedata.category(char) not in _UNSEEN:
+        return char
+    return ascii(char)[1:-1]
+
+
 def plain(text: str) -> str:
     """As Markdown that shows exactly this text; line breaks become spaces."""
-    return _MEANING.sub(r"\\\1", " ".join(text.split()))
+    return _MEANING.sub(r"\\\1", " ".join(visible(text).split()))
 
 
 def escaped(text: object) -> str:
     """As HTML text or attribute value."""
-    return html.escape(str(text), quote=True)
+    return html.escape(visible(str(text)), quote=True)
 
 
 def mono(text: str, width: int = 0) -> str:

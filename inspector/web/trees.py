@@ -9,11 +9,14 @@ import streamlit as st
 
 from inspector.checkpoint.types import ModuleNode
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.units import counted, human_count, human_shape
+from inspector.units import counted, human_count, human_shape, shorten_middle
 from inspector.web.text import escaped, mono
 
 _SIBLINGS = 120
-_NODES = 6_000
+_NODES = 3_000
+_ROWS = 400
+_LABEL = 120
+_SAYS = 400
 _CONTAINERS = (ValueKind.MAPPING, ValueKind.SEQUENCE, ValueKind.SET, ValueKind.OBJECT, ValueKind.MODULE)
 
 
@@ -61,11 +64,11 @@ def _rows(branches: Sequence[Branch], depth: int, open_depth: int, budget: list[
 
 
 def _line(branch: Branch) -> str:
-    parts = [f'<span class="mi-label">{escaped(branch.label)}</span>']
+    parts = [_span("mi-label", branch.label, _LABEL)]
     if branch.kind:
-        parts.append(f'<span class="mi-kind">{escaped(branch.kind)}</span>')
+        parts.append(_span("mi-kind", branch.kind, _LABEL))
     if branch.says:
-        parts.append(f'<span class="mi-says">{escaped(branch.says)}</span>')
+        parts.append(_span("mi-says", branch.says, _SAYS))
     if branch.badge:
         word, tone = branch.badge
         parts.append(badge(word, tone))
@@ -73,6 +76,12 @@ def _line(branch: Branch) -> str:
         cells = "".join(f"<span>{escaped(figure)}</span>" for figure in branch.right)
         parts.append(f'<span class="mi-right">{cells}</span>')
     return "".join(parts)
+
+
+def _span(tone: str, text: str, width: int) -> str:
+    short = shorten_middle(text, width)
+    title = f' title="{escaped(text)}"' if short != text else ""
+    return f'<span class="{tone}"{title}>{escaped(short)}</span>'
 
 
 def badge(word: str, tone: str) -> str:
@@ -124,14 +133,21 @@ def elements_below(node: ModuleNode) -> int:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = (), key: str = "") -> None:
-    """A small table of HTML cells; callers escape (`text.escaped`, `text.mono`). numeric: right-aligned columns."""
+    """A table of HTML cells; callers escape (`text.escaped`, `text.mono`). numeric: right-aligned columns.
+
+    Beyond 400 rows it says how many more there are.
+    """
 
     def cell(tag: str, index: int, inner: str) -> str:
         tone = ' class="mi-num"' if index in numeric else ""
         return f"<{tag}{tone}>{inner}</{tag}>"
 
     heading = "".join(cell("th", i, escaped(name)) for i, name in enumerate(head))
-    body = "".join("<tr>" + "".join(cell("td", i, inner) for i, inner in enumerate(row)) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(cell("td", i, inner) for i, inner in enumerate(row)) + "</tr>" for row in rows[:_ROWS]
+    )
+    if len(rows) > _ROWS:
+        body += f'<tr><td colspan="{len(head)}">and {len(rows) - _ROWS:,} more</td></tr>'
     st.html(
         f'<div class="mi-scroll"><table class="mi-table" data-table="{escaped(key)}">'
         f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>"
