@@ -55,16 +55,21 @@ _MIX_OPTIONS = (
 
 def _mixtures(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:
     """Prefixes whose tensors fill some places, while more of them fit places that others fill."""
-    shapes = {place.name: place.shape for place in places}
+    # A copy is of a place, or of another tensor of the file that has a place.
+    shapes = {link.source.name: link.source.shape for link in links} | {place.name: place.shape for place in places}
+    by_name = {link.target.name for link in links if not link.moves}
     groups: dict[tuple[Path, Path], list[Link]] = {}
     unsure: dict[Path, list[Link]] = {}
+    copies: dict[tuple[Path, Path], list[Leaf]] = {}
     for link in _weights(links):
         for key in dict.fromkeys(_prefixes(link)):
             groups.setdefault(key, []).append(link)
+            name = ".".join((*key[1], *link.source.name.split(".")[len(key[0]) :]))
+            if name != link.target.name and name in by_name and shapes[name] in (None, link.source.shape):
+                copies.setdefault(key, []).append(link.source)
         for move in link.moves:
             if not move.sure:
                 unsure.setdefault(_dropped(move), []).append(link)
-    copies: dict[tuple[Path, Path], list[Leaf]] = {}
     starts: dict[Path, list[Path]] = {}
     for ours, theirs in groups:
         starts.setdefault(ours, []).append(theirs)

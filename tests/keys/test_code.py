@@ -135,3 +135,71 @@ def test_chosen_twins_leave_the_other_out(tmp_path, architecture, monkeypatch):
     run(code, fresh, tmp_path, monkeypatch)
     assert all(torch.equal(fresh.state_dict()[n], t) for n, t in model.state_dict().items())
     assert len(code.splitlines()) < 20
+
+
+# Names as a file may have them, to leave the string they are written in, or to mean something to re.sub.
+HOSTILE = (
+    "'",
+    '"',
+    "'''",
+    "\n",
+    "\\",
+    "\\1",
+    "\\g<0>",
+    "\\d+",
+    "{x}",
+    "%s",
+    "\x00",
+    "\x1b[31m",
+    "\u2028",
+    "(",
+    "$",
+    "1\n",
+    "١",
+    "'+open('ran','w')+'",
+    "\n)\nopen('ran','w')\n(",
+)
+
+
+class Loaded(torch.nn.Module):
+    """Takes whatever it is given."""
+
+    def load_state_dict(self, state, strict=True):
+        self.held = state
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+def test_names_from_the_file_are_never_code(name, tmp_path, target_of, monkeypatch):
+    net = {"conv.weight": (2, 3), "conv.bias": (2,), "norm.weight": (4,), "x.0.weight": (5,), "x.3.weight": (7,)}
+    put = [
+        (lambda n: f"{name}.{n}", lambda n: n),
+        (lambda n: n, lambda n: f"{name}.{n}"),
+        (lambda n: n.replace("x.", f"x.{name}."), lambda n: n),
+        (lambda n: n, lambda n: n.replace("x.", f"x.{name}.")),
+        (lambda n: n.replace("x.", f"{name}.module."), lambda n: n.replace("x.", f"{name}.")),
+        (lambda n: n.replace("x.", f"{name}."), lambda n: n.replace("x.", f"{name}.module.")),
+        (lambda n: n.replace("x.0", f"x.{name}1").replace("x.3", f"x.{name}2"), lambda n: n.replace("x.", f"x.{name}")),
+    ]
+    for ours, theirs in put:
+        state = {ours(n): torch.full(s, float(i)) for i, (n, s) in enumerate(net.items())}
+        torch.save(state | {"epoch": 3}, tmp_path / "a.pth")
+        checkpoint = open_checkpoint(tmp_path / "a.pth")
+        plan = diagnose(checkpoint, target_of({theirs(n): s for n, s in net.items()})).plan
+        if plan is None or not plan.complete:
+            continue
+        model = Loaded()
+        run(python_code(plan, file_name="a.pth"), model, tmp_path, monkeypatch)
+        made = apply_plan(checkpoint, plan)
+        assert set(model.held) == set(made) and all(torch.equal(model.held[k], t) for k, t in made.items())
+    assert not (tmp_path / "ran").exists()
+    code = python_code(plan, file_name=f"{name}.pth") if plan and plan.complete else ""
+    compile(code, "code", "exec")
+
+
+def test_values_that_are_no_tensors_are_left_out_by_the_code_too(tmp_path, architecture, monkeypatch):
+    model = build("squeezenet1_1")
+    torch.save({**model.state_dict(), "epoch": 3, "name": "net"}, tmp_path / "a.pth")
+    report = diagnose(open_checkpoint(tmp_path / "a.pth"), architecture("squeezenet1_1"))
+    assert not report.loads and report.unexpected == ("epoch", "name")
+    assert "2 values that are no tensors (epoch, name) are left out" in report.says
+    run(python_code(report.plan, file_name="a.pth"), torchvision.models.squeezenet1_1(), tmp_path, monkeypatch)
