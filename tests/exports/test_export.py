@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 import safetensors
@@ -249,3 +253,41 @@ def test_a_torchvision_model_comes_back_with_equal_logits_and_an_accepted_new_he
     assert state["classifier.1.weight"].std() > 1e-3
     assert not torch.equal(state["classifier.1.weight"][:5], old.classifier[1].weight)
     assert torch.equal(state["features.0.weight"], old.features[0].weight)
+
+
+def small_disk() -> None:
+    import resource
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+
+@pytest.mark.parametrize("writer", ["pth", "safetensors", "pth-legacy"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, writer):
+    torch.save({"module.w": torch.zeros(300, 300)}, tmp_path / "in.pth")
+    (tmp_path / "keys.txt").write_text("w\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = ["repair", "in.pth", "--target", "keys:keys.txt", "--output", "out/x.pth", "--format", writer]
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        preexec_fn=small_disk,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and done.stderr.startswith("Refused: x.pth c"), done.stderr
+    assert "Traceback" not in done.stderr and list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["/proc/x.pth", "a" * 300 + ".pth", "nul\0.pth", "in.pth/x.pth"])
+def test_a_place_where_nothing_can_be_written_is_refused_in_words(tmp_path, name):
+    net = Net()
+    torch.save(wrapped(net), tmp_path / "in.pth")
+    checkpoint = open_checkpoint(tmp_path / "in.pth")
+    plan = diagnose(checkpoint, target(net)).plan
+    with pytest.raises(ExportError, match=r"Nothing can be written in|is no name for a file here|does not exist"):
+        export_repaired(checkpoint, plan, target(net), tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.pth"]
