@@ -187,11 +187,21 @@ def _dtypes(state: StateDict, target: Target) -> list[Finding]:
     ]
 
 
+def _could_be_meant(other: StateDict, used: StateDict) -> bool:
+    """Named as weights, or at least a tenth as many tensors: a metric that a callback keeps is no model."""
+    named = other.role in (StateRole.WEIGHTS, StateRole.EMA)
+    return bool(other.tensors) and (
+        named or (other.role is StateRole.OTHER and 10 * len(other.tensors) >= len(used.tensors))
+    )
+
+
 def with_other_states(report: KeyReport, states: Sequence[StateDict]) -> KeyReport:
     """The same report, saying which other state dicts of the file could have been meant."""
     used = next((s for s in states if s.path == report.state_dict), None)
-    others = [s for s in states if s is not used and s.tensors and s.role is not StateRole.OPTIMIZER]
-    if used is None or not others:
+    if used is None:
+        return report
+    others = [s for s in states if s is not used and _could_be_meant(s, used)]
+    if not others:
         return report
     names = ", ".join(f"{s.label} ({s.role})" for s in others)
     found = Finding(

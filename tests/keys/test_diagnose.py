@@ -242,3 +242,13 @@ def test_sentences_name_tensors_in_full(file_of, target_of):
     ours, goal = {"conv.weight": (4, 4), "fc.weight": (10, 4)}, {"conv.weight": (4, 4), "fc.weight": (3, 4)}
     (use,) = diagnose(file_of(ours), target_of(goal)).plan.rules
     assert use.says == "leave out fc.weight; fill in fc.weight"
+
+
+def test_a_metric_beside_the_weights_is_not_offered_as_weights(shapes, file_of, target_of):
+    own = shapes("resnet18")
+    checkpoint = file_of(own, path=("state_dict",))
+    metric = file_of({"best_model_score": ()}, path=("callbacks",), role=StateRole.OTHER)
+    both = replace(checkpoint, state_dicts=(checkpoint.state_dicts[0], metric.state_dicts[0]))
+    report = diagnose(both, target_of(own))
+    assert report.loads
+    assert "several-state-dicts" not in [f.id for f in report.findings]
