@@ -51,9 +51,11 @@ def _read(source: ByteSource, limits: Limits) -> Checkpoint:
 
 def _parse(source: ByteSource, raw: bytes) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
+        # JSON can spell half a surrogate pair, which no terminal, table or browser could be given.
+        names = [_whole(name) for name, _ in pairs]
+        values = [_whole(value) if isinstance(value, str) else value for _, value in pairs]
+        made = dict(zip(names, values, strict=True))
         if len(made) != len(pairs):
-            names = [k for k, _ in pairs]
             raise _Duplicate(next(k for k in made if names.count(k) > 1))
         return made
 
@@ -68,6 +70,10 @@ def _parse(source: ByteSource, raw: bytes) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise CorruptFile(f"The header of {source.name} is JSON, but no object.")
     return header
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Limits) -> Checkpoint:

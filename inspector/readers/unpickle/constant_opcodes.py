@@ -115,7 +115,8 @@ def _short_binstring(m: Machine) -> None:
 
 @_op(b"V")
 def _unicode(m: Machine) -> None:
-    m.stack.append(m.line().decode("raw-unicode-escape"))
+    # The escapes may spell half a surrogate pair; see machine.read_text.
+    m.stack.append(m.line().decode("raw-unicode-escape").encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 @_op(b"X")

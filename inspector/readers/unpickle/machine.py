@@ -241,8 +241,11 @@ def read_uint(m: Machine, n: int) -> int:
 
 
 def read_text(raw: bytes) -> str:
-    """UTF-8 as pickle writes it; what is no UTF-8 is shown escaped."""
+    """UTF-8 as pickle writes it; what is no UTF-8 is shown escaped.
+
+    So is half a surrogate pair, which pickle lets pass: no terminal, table or browser could be given such a text.
+    """
     try:
-        return raw.decode("utf-8", "surrogatepass")
+        return raw.decode("utf-8")
     except UnicodeDecodeError:
         return raw.decode("utf-8", "backslashreplace")
