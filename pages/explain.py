@@ -4,20 +4,20 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.cam.report import Explanation, Preprocessing
-from inspector.errors import InspectorError
+from inspector.cam.report import Explanation
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.render.json import as_json
 from inspector.render.overlay import overlay, png_bytes
 from inspector.units import human_shape, human_share
 from inspector.web import explaining, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
-from inspector.web.guard import said, show_error
+from inspector.web.guard import said
 from inspector.web.text import plain
 
 
 def choose_picture() -> explaining.Picture | None:
     """Sample pictures or one's own."""
+    in_hand = explaining.picture_in_hand()
     with st.container(border=True, key="picture-choice"):
         paths = explaining.sample_pictures()
         if paths:
@@ -27,8 +27,15 @@ def choose_picture() -> explaining.Picture | None:
                     with st.container(width=92, gap="xxsmall"):
                         st.image(str(path), width="stretch", alt=path.stem)
                         name = plain(path.stem.replace("_", " "))
-                        if st.button(name, key=f"picture-{path.stem}", width="stretch"):
-                            explaining.take_picture(path.name, path.read_bytes())
+                        chosen = in_hand is not None and in_hand.name == path.name
+                        st.button(
+                            name,
+                            key=f"picture-{path.stem}",
+                            width="stretch",
+                            type="primary" if chosen else "secondary",
+                            on_click=explaining.take_sample,
+                            args=(path,),
+                        )
         upload = st.file_uploader(
             "Or one of your own", type=["png", "jpg", "jpeg", "webp", "bmp", "tiff"], key="own", max_upload_size=50
         )
@@ -39,55 +46,30 @@ def choose_picture() -> explaining.Picture | None:
     return explaining.picture_in_hand()
 
 
-def edit(start: Preprocessing, digest: str) -> Preprocessing:
-    """Preprocessing as it is taken, open to change."""
-    with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):
-        if start.assumed:
-            st.caption("Nobody states it for this file: if the classes look wrong, change it here.")
-        size, crop, kind = st.columns(3)
-        shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
-        resize = size.number_input("Shorter side (0: keep)", 0, 4096, shorter, key=f"resize-{digest}")
-        cut = crop.number_input(
-            "Centre crop (0: none)", 0, 4096, start.crop[0] if start.crop else 0, key=f"crop-{digest}"
-        )
-        choices = ("bilinear", "bicubic")
-        interpolation = kind.selectbox(
-            "Interpolation", choices, choices.index(start.interpolation), key=f"kind-{digest}"
-        )
-        left, right = st.columns(2)
-        mean = left.text_input("Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key=f"mean-{digest}")
-        std = right.text_input("Deviation per channel", ", ".join(f"{s:g}" for s in start.std), key=f"std-{digest}")
-        try:
-            return explaining.edited(
-                start, resize=int(resize), crop=int(cut), mean=mean or "", std=std or "", interpolation=interpolation
-            )
-        except InspectorError as error:
-            show_error(error)
-            return start
-
-
 @st.fragment
 def show(picture: explaining.Picture, explanation: Explanation) -> None:
-    """The two pictures; colour and opacity redraw only them."""
-    pixels = explaining.decoded(picture)
-    colour, strength = st.columns(2)
+    """Picture, heat and answer side by side; colour and opacity redraw only them."""
+    small, scaled = explaining.for_display(picture, explanation)
+    left, right, answer = st.columns([3, 3, 2])
+    colour, strength, _ = st.columns([3, 3, 2])
     colour_map = colour.selectbox("Colours", COLOUR_MAPS, key="colour-map")
     opacity = strength.slider("Opacity", 0.0, 1.0, 0.5, 0.05, key="opacity")
-    left, right = st.columns(2)
-    seen = overlay(pixels, explanation, opacity=0.0, dim_outside=0.6)
-    left.image(explaining.for_display(seen), caption="What the model saw", width="stretch", alt="The picture")
-    over = overlay(pixels, explanation, colour_map=colour_map, opacity=opacity)
+    seen = overlay(small, scaled, opacity=0.0, dim_outside=0.6)
+    left.image(seen, caption="What the model saw", width="stretch", alt="The picture")
+    over = overlay(small, scaled, colour_map=colour_map, opacity=opacity)
     label = explaining.class_label(explanation.target)
-    right.image(
-        explaining.for_display(over),
-        caption=f"Where it looked for {plain(label)}",
-        width="stretch",
-        alt="Heat map overlay",
-    )
+    right.image(over, caption=f"Where it looked for {plain(label)}", width="stretch", alt="Heat map overlay")
+    answer.markdown("**Answer**")
+    answer.html(explaining.score_bars(explanation.scores))
+
+    def whole() -> bytes:
+        pixels = explaining.decoded(picture)
+        return png_bytes(overlay(pixels, explanation, colour_map=colour_map, opacity=opacity))
+
     stem = Path(picture.name).stem
     with st.container(horizontal=True):
         for text, data, name in (
-            ("Overlay (PNG)", lambda: png_bytes(over), f"{stem}-overlay.png"),
+            ("Overlay (PNG)", whole, f"{stem}-overlay.png"),
             ("Maps (NPZ)", lambda: explaining.maps_npz(explanation), f"{stem}-maps.npz"),
             ("Manifest (JSON)", lambda: as_json(explanation), f"{stem}-explanation.json"),
         ):
@@ -101,8 +83,8 @@ hand = need_file(
     "legacy-dataparallel",
 )
 reports.model_of(hand)  # says at once, in one sentence, when there is no model to run
-preprocessing = edit(explaining.inferred(hand), hand.sha256)
 picture = choose_picture()
+preprocessing = explaining.edit(explaining.inferred(hand), hand.sha256)
 if picture is None:
     st.caption("The heat map appears here once a picture is chosen.")
     st.stop()
@@ -116,22 +98,22 @@ layer = layer_box.selectbox(
     format_func=lambda p: (
         f"{p} · {by_path[p].grid[0]}x{by_path[p].grid[1]}" + (" · suggested" if by_path[p].rank == 1 else "")
     ),
-    key="layer",
+    key=f"layer-{hand.sha256[:12]}",
 )
 layer_box.caption(plain(by_path[layer].reason))
-answer = explaining.explained(hand, picture, preprocessing, layer=layer, target=None, method="grad-cam")
-labels = {score.index: f"{explaining.class_label(score)} · {human_share(score.probability)}" for score in answer.scores}
-target = class_box.selectbox("Class", list(labels), format_func=lambda i: labels[i], key=f"class-{picture.sha256[:12]}")
+# The answer does not depend on the layer, and its own class is explained with it: one run of the model for both.
+first = explaining.explained(hand, picture, preprocessing, layer=proposals[0].path, target=None, method="grad-cam")
+with class_box:
+    chosen = explaining.choose_class(first.scores, f"class-{hand.sha256[:12]}-{picture.sha256[:12]}")
+target = None if chosen == first.target.index else chosen
 explanation = explaining.explained(hand, picture, preprocessing, layer=layer, target=target, method="grad-cam")
 
+assumed = explaining.unknowns(preprocessing, explanation)
+if assumed:
+    st.info(plain(assumed), icon=":material/info:")
 show(picture, explanation)
 finding_cards(explanation.findings)
-scores, facts = st.columns(2)
-with scores:
-    st.subheader("Answer")
-    st.html(explaining.score_bars(explanation.scores))
-with facts:
-    st.subheader("Raw map")
+with st.expander("The raw map", icon=":material/grid_on:"):
     figures(
         [
             Figure(label="lowest", says=f"{explanation.raw_minimum:.3g}", exact=repr(explanation.raw_minimum)),

@@ -9,7 +9,7 @@ from inspector.web import repairing, reports, session
 from inspector.web.components import finding_cards, need_file, quiet, title
 from inspector.web.guard import said
 from inspector.web.session import Hand
-from inspector.web.text import escaped, mono, plain
+from inspector.web.text import escaped, mono, plain, visible
 from inspector.web.trees import table
 
 
@@ -53,13 +53,13 @@ def export(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> None:
         key="writer",
     )
     dtype = dtype_box.selectbox(
-        "Element type", (None, "float32", "float16", "bfloat16"), format_func=lambda d: d or "as stored", key="dtype"
+        "Element type", ("", "float32", "float16", "bfloat16"), format_func=lambda d: d or "as stored", key="dtype"
     )
     slot = f"written/{hand.sha256}/{asked}/{writer}/{dtype}"
     if go.button("Write and verify", type="primary", key="write", icon=":material/save:") and writer:
         with st.spinner("Writing and reading back …"):
             stem = f"{repairing.stem_of(hand.name)}_repaired"
-            st.session_state[slot] = repairing.export(hand, plan, target, writer=writer, dtype=dtype, stem=stem)
+            st.session_state[slot] = repairing.export(hand, plan, target, writer=writer, dtype=dtype or None, stem=stem)
     written = st.session_state.get(slot)
     if not isinstance(written, repairing.Written):
         return
@@ -108,11 +108,12 @@ answers = repairing.answers_for(hand, state, target)
 accept, choose = answers.as_key
 report = reports.keys_of(hand, target, state, accept=accept, choose=choose)
 plan = report.plan
+icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""
 st.html(
-    f'<p class="mi-answer">{escaped(report.says)}</p>'
+    f'<p class="mi-answer">{icon}{escaped(report.says)}</p>'
     f"<p>Target {mono(target.label)}, {len(target.tensors):,} tensors.</p>"
 )
-if report.refusal:
+if report.refusal and report.refusal != report.says:
     st.warning(plain(report.refusal), icon=":material/block:")
 repairing.ask(plan, answers)
 
@@ -130,7 +131,7 @@ if rest:
     table(("What", "Which"), rest, key="left-over")
 else:
     quiet("Nothing missing, nothing unexpected, no other shapes.")
-finding_cards(report.findings)
+finding_cards(repairing.beside(report))
 
 if plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}"
@@ -142,4 +143,4 @@ if plan is not None and plan.complete:
         export(hand, plan, target, asked)
     st.subheader("Python")
     with said():
-        st.code(repairing.code_of(plan, hand.name), language="python")
+        st.code(visible(repairing.code_of(plan, hand.name)), language="python")

@@ -8,12 +8,12 @@ from inspector.web import measuring, reports, tensor_table
 from inspector.web.components import Figure, figures, need_file, title
 from inspector.web.guard import said
 from inspector.web.session import Hand
-from inspector.web.text import escaped
+from inspector.web.text import escaped, visible
 
 
 def panel(hand: Hand, tensor: TensorInfo) -> None:
     """One tensor: what the file declares, and one read over its numbers."""
-    st.code(tensor.name, language=None, wrap_lines=True)
+    st.code(visible(tensor.name), language=None, wrap_lines=True)
     figures(
         [
             Figure(label="shape", says=human_shape(tensor.shape), exact=str(tensor.shape)),
@@ -33,7 +33,7 @@ def panel(hand: Hand, tensor: TensorInfo) -> None:
             measuring.histogram_figure(statistics, logarithmic=logarithmic),
             key="histogram",
             config={"displayModeBar": False},
-            alt=f"Histogram of {tensor.name}",
+            alt=f"Histogram of {visible(tensor.name)}",
         )
 
 
@@ -49,12 +49,15 @@ def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
         live=True,
     )
     places = tensor_table.modules(tensors)
-    place = module.selectbox("Module", places, index=None, placeholder="the whole model", key="tensor-module")
+    place = module.selectbox(
+        "Module", places, index=None, placeholder="the whole model", format_func=visible, key="tensor-module"
+    )
     shown = tensor_table.filtered(tensors, words or "", place or "")
     st.caption(f"{counted(len(shown), 'tensor')} of {len(tensors):,}. Choose a row to see its numbers.")
     event = st.dataframe(
         tensor_table.frame(shown),
-        key=f"tensors-{hand.sha256[:12]}",
+        # A chosen row is a position: in another selection of tensors it would be another tensor.
+        key=f"tensors-{hand.sha256[:12]}-{place!a}-{words}",
         hide_index=True,
         height=min(430, 38 + 35 * max(1, len(shown))),
         on_select="rerun",

@@ -7,7 +7,7 @@ from inspector.render.json import as_json
 from inspector.units import counted
 from inspector.web import measuring, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
-from inspector.web.text import escaped, mono
+from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import table
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.observe import observe_weights
@@ -50,6 +50,7 @@ if strip.names:
 
 st.subheader("Per tensor")
 frame = measuring.statistics_frame(report)
+frame["Tensor"] = frame["Tensor"].map(visible)
 st.dataframe(
     frame,
     hide_index=True,

@@ -123,14 +123,14 @@ def module_treemap(report: ParameterReport) -> go.Figure:
         known = f"{human_count(elements[path])} elements, " if path in elements else ""
         return known + human_bytes(total)
 
-    return _treemap(_own_parts(nbytes), kinds=kinds, says=says)
+    return _treemap(_own_parts(nbytes), kinds=kinds, short=human_bytes, says=says)
 
 
 def macs_treemap(report: CostReport) -> go.Figure:
     """Multiply-accumulates by module; a shared module has all its calls at its own place."""
     own = {m.path: m.own_macs for m in report.modules}
     kinds = {m.path: m.kind for m in report.modules}
-    return _treemap(own, kinds=kinds, says=lambda path, total: f"{human_macs(total)} MACs")
+    return _treemap(own, kinds=kinds, short=human_macs, says=lambda path, total: f"{human_macs(total)} MACs")
 
 
 def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
@@ -174,8 +174,17 @@ def _own_parts(totals: Mapping[str, int]) -> dict[str, int]:
     return {path: max(0, part) for path, part in own.items()}
 
 
-def _treemap(own: Mapping[str, int], *, kinds: Mapping[str, str], says: Callable[[str, int], str]) -> go.Figure:
-    """own: path to what the module holds itself. Parents that are not listed (containers) are filled in."""
+def _treemap(
+    own: Mapping[str, int],
+    *,
+    kinds: Mapping[str, str],
+    short: Callable[[int], str],
+    says: Callable[[str, int], str],
+) -> go.Figure:
+    """own: path to what the module holds itself. Parents that are not listed (containers) are filled in.
+
+    short: a total as it stands on its tile. says: (path, total) in full, for the tooltip.
+    """
     totals: dict[str, int] = {}
     for path, part in own.items():
         if part <= 0:
@@ -192,7 +201,7 @@ def _treemap(own: Mapping[str, int], *, kinds: Mapping[str, str], says: Callable
             labels=[tile.label for tile in tiles],
             values=[tile.total for tile in tiles],
             customdata=[(tile.path, kinds.get(tile.path, ""), tile.says) for tile in tiles],
-            text=[tile.says for tile in tiles],
+            text=[short(tile.total) for tile in tiles],
             textinfo="label+text",
             # Without it the outermost label takes the page's colour, which one theme makes unreadable on the frame.
             textfont={"color": "white"},
@@ -298,7 +307,7 @@ def _tiles(totals: Mapping[str, int], says: Callable[[str, int], str]) -> list[_
 def _treemap_colours(tiles: Sequence[_Tile]) -> list[str]:
     """Viridis by the square root of the share; frames around the first levels stay grey, or they would outshine all."""
     # The bright end of the map is left out: white text has to be readable on every tile.
-    shares = [0.75 * math.sqrt(tile.total / tiles[0].total) for tile in tiles]
+    shares = [0.5 * math.sqrt(tile.total / tiles[0].total) for tile in tiles]
     colours: list[str] = sample_colorscale(_SCALE, shares) if shares else []
     outer = {_id(""), ""}
     return [

@@ -9,19 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 from PIL import Image
 
 from inspector.cam.report import Explanation, LayerProposal, Preprocessing, Score
-from inspector.errors import UsageError
+from inspector.errors import InspectorError, UsageError
 from inspector.units import human_share
 from inspector.web import reports
+from inspector.web.guard import show_error
 from inspector.web.samples import FOLDER
 from inspector.web.session import Hand
-from inspector.web.text import escaped
+from inspector.web.text import escaped, plain
 
 _PICTURE = "picture"
 _SHOWN_SIDE = 1400
+_LARGEST = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,11 @@ def sample_pictures() -> list[Path]:
     return sorted((FOLDER / "pictures").glob("*.png"))
 
 
+def take_sample(path: Path) -> None:
+    """One of the pictures that come with the samples, when its button is clicked."""
+    take_picture(path.name, path.read_bytes())
+
+
 def picture_in_hand() -> Picture | None:
     """The picture this session looks at; it stays when the page changes."""
     held = st.session_state.get(_PICTURE)
@@ -58,7 +64,8 @@ def take_picture(name: str, data: bytes) -> Picture:
     return picture
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+# A picture of 100 megapixels, the most that is taken, is 300 MB here.
+@st.cache_resource(max_entries=3, show_spinner=False)
 def _decoded(sha256: str, _data: bytes) -> Image.Image:
     from inspector.cam.picture import open_picture
 
@@ -68,6 +75,51 @@ def _decoded(sha256: str, _data: bytes) -> Image.Image:
 def decoded(picture: Picture) -> Image.Image:
     """Its pixels."""
     return _decoded(picture.sha256, picture.data)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _shown(sha256: str, _data: bytes) -> Image.Image:
+    from inspector.cam.picture import upright
+
+    picture = upright(_decoded(sha256, _data))
+    longest = max(picture.size)
+    if longest <= _SHOWN_SIDE:
+        return picture
+    width, height = (max(1, round(side * _SHOWN_SIDE / longest)) for side in picture.size)
+    return picture.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
+
+
+def for_display(picture: Picture, explanation: Explanation) -> tuple[Image.Image, Explanation]:
+    """Picture and explanation no larger than a screen, so that a move of the slider costs milliseconds.
+
+    Downloads keep every pixel: they are made from the originals.
+    """
+    small = _shown(picture.sha256, picture.data)
+    crop = explanation.crop
+    across, down = small.width / crop.picture_width, small.height / crop.picture_height
+    scaled = replace(
+        crop,
+        left=crop.left * across,
+        top=crop.top * down,
+        width=crop.width * across,
+        height=crop.height * down,
+        picture_width=small.width,
+        picture_height=small.height,
+    )
+    return small, replace(explanation, crop=scaled)
+
+
+def unknowns(preprocessing: Preprocessing, explanation: Explanation) -> str:
+    """What this heat map rests on that nobody stated, in one or two sentences; "" when all is stated."""
+    says = []
+    if preprocessing.assumed:
+        says.append(
+            f"How this model's pictures were prepared is not stated anywhere, so it was {preprocessing.source}. "
+            "If the answer looks wrong, change it under Preprocessing."
+        )
+    if all(score.name is None for score in explanation.scores):
+        says.append("The file names no classes, so they are called by their index.")
+    return " ".join(says)
 
 
 def inferred(hand: Hand) -> Preprocessing:
@@ -92,6 +144,38 @@ def layers(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[LayerPr
     model = reports.model_of(Hand(sha256=sha256, name=name))
     with reports.torch_lock:
         return propose_layers(model, shape)
+
+
+def choose_class(scores: tuple[Score, ...], key: str) -> int:
+    """One of the likeliest classes; the likeliest first."""
+    labels = {score.index: f"{class_label(score)} · {human_share(score.probability)}" for score in scores}
+    chosen = st.selectbox("Class", list(labels), format_func=lambda i: labels[i], key=key)
+    return scores[0].index if chosen is None else int(chosen)
+
+
+def edit(start: Preprocessing, digest: str) -> Preprocessing:
+    """Preprocessing as it is taken, open to change."""
+    with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):
+        size, crop, kind = st.columns(3)
+        shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
+        resize = size.number_input("Shorter side (0: keep)", 0, _LARGEST, shorter, key=f"resize-{digest}")
+        cut = crop.number_input(
+            "Centre crop (0: none)", 0, _LARGEST, start.crop[0] if start.crop else 0, key=f"crop-{digest}"
+        )
+        choices = ("bilinear", "bicubic")
+        interpolation = kind.selectbox(
+            "Interpolation", choices, choices.index(start.interpolation), key=f"kind-{digest}"
+        )
+        left, right = st.columns(2)
+        mean = left.text_input("Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key=f"mean-{digest}")
+        std = right.text_input("Deviation per channel", ", ".join(f"{s:g}" for s in start.std), key=f"std-{digest}")
+        try:
+            return edited(
+                start, resize=int(resize), crop=int(cut), mean=mean or "", std=std or "", interpolation=interpolation
+            )
+        except InspectorError as error:
+            show_error(error)
+            return start
 
 
 def explained(
@@ -170,16 +254,6 @@ def score_bars(scores: tuple[Score, ...]) -> str:
 def class_label(score: Score) -> str:
     """Its name, else its index."""
     return score.name if score.name else f"class {score.index}"
-
-
-def for_display(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """No larger than a screen: the download keeps every pixel."""
-    longest = max(pixels.shape[:2])
-    if longest <= _SHOWN_SIDE:
-        return pixels
-    picture = Image.fromarray(pixels)
-    picture.thumbnail((_SHOWN_SIDE, _SHOWN_SIDE))
-    return np.asarray(picture)
 
 
 def maps_npz(explanation: Explanation) -> bytes:

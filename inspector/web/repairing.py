@@ -13,6 +13,7 @@ from inspector.architectures.types import ArchitectureSpec, Candidate, Target, T
 from inspector.checkpoint.types import StateDict
 from inspector.errors import UsageError
 from inspector.exports.report import ExportReport
+from inspector.findings import Finding
 from inspector.keys.report import Ambiguity, Cost, KeyReport, Proof, RepairPlan, RuleUse, Verification
 from inspector.units import counted, human_shape
 from inspector.web import reports
@@ -21,7 +22,8 @@ from inspector.web.text import escaped, mono, plain
 from inspector.web.trees import arrow, badge
 from inspector.web.uploads import the_store
 
-_LISTED = 200
+_LISTED = 500
+_AT_ONCE = 20
 
 
 def builder_names() -> list[str]:
@@ -124,17 +126,37 @@ def left_over(report: KeyReport, plan: RepairPlan | None) -> list[tuple[str, str
     if plan is None and report.unexpected:
         rows.append((f"{counted(len(report.unexpected), 'key')} unexpected", _names(report.unexpected)))
     if plan is None and report.reshaped:
-        shown = "<br>".join(
+        shown = [
             f"{mono(name, 60)} {human_shape(have)} in the file, {human_shape(want)} in the target"
             for name, have, want in report.reshaped[:_LISTED]
-        )
-        rows.append((f"{counted(len(report.reshaped), 'tensor')} of another shape", shown))
+        ]
+        says = f"{counted(len(report.reshaped), 'tensor')} of another shape"
+        rows.append((says, _folded(shown, len(report.reshaped), "<br>")))
     return rows
 
 
 def _names(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-    return " ".join(mono(name) for name in names[:_LISTED]) + more
+    return _folded([mono(name, 90) for name in names[:_LISTED]], len(names), " ")
+
+
+def _folded(shown: list[str], total: int, between: str) -> str:
+    """The first ones, and the others behind a click; of thousands, some hundreds."""
+    first, rest = shown[:_AT_ONCE], shown[_AT_ONCE:]
+    if not rest:
+        return between.join(first)
+    left_out = f"{between}and {total - len(shown):,} more" if total > len(shown) else ""
+    return (
+        f"{between.join(first)}<details><summary>and {total - _AT_ONCE:,} more</summary>"
+        f"{between.join(rest)}{left_out}</details>"
+    )
+
+
+def beside(report: KeyReport) -> list[Finding]:
+    """The findings that the page does not say already as answer, question, rule or list of names."""
+    plan = report.plan
+    said = {report.says, report.refusal, *(a.question for a in (plan.ambiguities if plan else ()))}
+    elsewhere = {"missing-tensors", *(use.id for use in (plan.rules if plan else ()))}
+    return [f for f in report.findings if f.says not in said and f.id not in elsewhere]
 
 
 def proof_row(proof: Proof) -> tuple[str, str]:

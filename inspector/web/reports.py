@@ -18,7 +18,9 @@ from inspector.errors import ReadError
 from inspector.flops.report import CostReport
 from inspector.keys.report import KeyReport
 from inspector.params.report import ParameterReport
+from inspector.units import counted
 from inspector.web.session import Hand
+from inspector.web.text import visible
 from inspector.web.uploads import the_store
 
 if TYPE_CHECKING:
@@ -155,7 +157,8 @@ def model_of(hand: Hand, state: StateDict | None = None) -> nn.Module:
 
 def state_label(state: StateDict) -> str:
     """How a state dict is called in a selection: its path in the file and what it is for."""
-    return f"{state.label} ({state.role.value}, {len(state.tensors)} tensors)"
+    role = "" if state.role.value in state.label.split(".") else f"{state.role.value}, "
+    return f"{state.label} ({role}{counted(len(state.tensors), 'tensor')})"
 
 
 def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateDict | None:
@@ -177,7 +180,7 @@ def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateD
         "State dict",
         range(len(states)),
         index=index,
-        format_func=lambda i: state_label(states[i]),
+        format_func=lambda i: visible(state_label(states[i])),
         # Another file has other ones: the choice belongs to this file.
         key=f"state-{checkpoint.origin.sha256}-{models_only}",
         persist_state="session",

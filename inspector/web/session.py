@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from inspector.errors import ReadError
-from inspector.web.store import Stored, clean_name
+from inspector.web.store import Stored, clean_name, is_digest
 from inspector.web.uploads import the_store
 
 _HAND, _OWNER, _RECENT, _LINK = "hand", "owner", "recent", "followed_link"
@@ -95,6 +95,10 @@ def follow_link() -> None:
         stored = the_store().find(wanted)
         if stored is None or the_store().get_path(wanted) is None:
             _clear_address()
+            if not is_digest(wanted):
+                raise ReadError(
+                    "The address names no file: it is not a sha256.", hint="Open the file on the Open page."
+                )
             raise ReadError(
                 "The file of this link is not on the server any more.",
                 hint=f"Drop the same file again (sha256 {wanted[:12]}…) to see it.",

@@ -107,6 +107,8 @@ class ContentStore:
                     digest.update(chunk)
                     file.write(chunk)
             return self._adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
+        except TimeoutError:
+            raise  # an OSError by name only: the sender went silent, the disk is well
         except OSError as error:
             raise _disk_says(error) from error
         finally:
@@ -162,7 +164,7 @@ class ContentStore:
 
     def find(self, sha256: str) -> Stored | None:
         """The record of a digest; None for anything that is not one of ours."""
-        if not _DIGEST.fullmatch(sha256):
+        if not is_digest(sha256):
             return None
         try:
             return Stored(**json.loads((self._records / f"{sha256}.json").read_text(encoding="utf-8")))
@@ -300,6 +302,11 @@ def default_root() -> Path:
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(cache) if cache else Path.home() / ".cache") / "model-inspector" / "store"
+
+
+def is_digest(text: str) -> bool:
+    """Whether it is a sha256 as we write it."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def clean_name(name: str) -> str:

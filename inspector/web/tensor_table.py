@@ -10,6 +10,7 @@ import streamlit as st
 
 from inspector.checkpoint.types import TensorInfo
 from inspector.units import human_shape
+from inspector.web.text import visible
 
 COLUMNS: dict[str, Any] = {
     "Tensor": st.column_config.TextColumn(width="large"),
@@ -44,7 +45,7 @@ def frame(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
     """One row per tensor."""
     return pd.DataFrame(
         {
-            "Tensor": [t.name for t in tensors],
+            "Tensor": [visible(t.name) for t in tensors],
             "Shape": [human_shape(t.shape) for t in tensors],
             "Type": [t.dtype for t in tensors],
             "Elements": [t.numel for t in tensors],

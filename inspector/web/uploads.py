@@ -6,6 +6,7 @@ so each request carries a token that the page got over its own connection, and i
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -23,6 +24,9 @@ from inspector.web.store import ContentStore, clean_name, default_root
 
 UPLOAD_PATH = "/inspector/upload"
 HEALTH_PATH = "/inspector/health"
+
+# Seconds without a byte, after which an upload has been given up: a line that stands still keeps nothing open.
+STANDSTILL = 120.0
 
 _SECRET = secrets.token_bytes(32)
 _mounted = False
@@ -85,13 +89,21 @@ async def take_upload(request: Request) -> JSONResponse:
         stored = await store.put_stream(_body(request), name=name, owner=owner)
     except ClientDisconnect:
         return _refuse(499, "The upload was stopped.")
+    except TimeoutError:
+        return _refuse(408, f"Nothing came for {STANDSTILL:.0f} seconds. Drop the file again.")
     except InspectorError as error:
         return _refuse(413, str(error))
     return JSONResponse({"sha256": stored.sha256, "name": name, "nbytes": stored.nbytes})
 
 
 async def _body(request: Request) -> AsyncIterator[bytes]:
-    async for chunk in request.stream():
+    chunks = aiter(request.stream())
+    while True:
+        try:
+            async with asyncio.timeout(STANDSTILL):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
         if chunk:
             yield chunk
 
