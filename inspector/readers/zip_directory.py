@@ -57,7 +57,8 @@ def read_directory(source: ByteSource, limits: Limits) -> Directory:
     """Raises NoDirectory when there is no end record, CorruptFile when the directory is damaged."""
     start = max(0, source.size - _TAIL_NBYTES)
     tail = source.read(start, source.size - start)
-    at = tail.rfind(_END, 0, len(tail) - 18)
+    # Below 18 bytes the difference would be negative, and count from the end.
+    at = tail.rfind(_END, 0, max(0, len(tail) - 18))
     if at < 0:
         raise NoDirectory(f"{source.name} is a zip archive without its directory.")
     first: CorruptFile | None = None

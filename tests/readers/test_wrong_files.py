@@ -287,3 +287,10 @@ def test_safetensors_metadata_and_small_types() -> None:
     assert (four.dtype, four.shape, four.nbytes) == ("float4_e2m1fn_x2", (3, 2), 6)
     assert (six.dtype, six.shape) == ("uint8", (3,)) and "F6_E2M3" in six.note
     assert read_array(checkpoint, six).tolist() == [6, 7, 8]
+
+
+@pytest.mark.parametrize("nbytes", range(4, 24))
+def test_an_end_record_that_breaks_off_is_no_crash(nbytes: int) -> None:
+    """Found by a million damaged files: an archive that is nothing but the start of its own end."""
+    with pytest.raises(ReadError):
+        open_checkpoint(b"PK\x05\x06".ljust(nbytes, b"\0"))
