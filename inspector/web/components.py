@@ -61,12 +61,7 @@ def figures(row: Sequence[Figure]) -> None:
 def finding_cards(findings: Iterable[Finding], *, none: str = "") -> None:
     """Worst first, each with icon, word, sentence, remedy and what it is about. none: said when there are none."""
     listed = ranked(findings)
-    shown: list[Finding] = []
-    kinds: Counter[tuple[Severity, str]] = Counter()
-    for finding in listed:
-        kinds[finding.severity, finding.id] += 1
-        if kinds[finding.severity, finding.id] <= _KIND_SHOWN and len(shown) < _CARDS_SHOWN:
-            shown.append(finding)
+    shown = _few_of_each(listed)
     if shown:
         left_out = Counter(f.severity for f in listed) - Counter(f.severity for f in shown)
         words = [counted(left_out[s], _WORDS[s][0].lower()) for s in Severity if left_out[s] and s is not Severity.INFO]
@@ -74,6 +69,16 @@ def finding_cards(findings: Iterable[Finding], *, none: str = "") -> None:
         st.html("".join(_card(finding) for finding in shown) + more)
     elif none:
         quiet(none)
+
+
+def _few_of_each(listed: Iterable[Finding]) -> list[Finding]:
+    kinds: Counter[tuple[Severity, str]] = Counter()
+    shown: list[Finding] = []
+    for finding in listed:
+        kinds[finding.severity, finding.id] += 1
+        if kinds[finding.severity, finding.id] <= _KIND_SHOWN and len(shown) < _CARDS_SHOWN:
+            shown.append(finding)
+    return shown
 
 
 def quiet(says: str) -> None:

@@ -114,7 +114,7 @@ def unknowns(preprocessing: Preprocessing, explanation: Explanation) -> str:
     says = []
     if preprocessing.assumed:
         says.append(
-            f"How this model's pictures were prepared is not stated anywhere, so it was {preprocessing.source}. "
+            f"How this model's pictures were prepared is not stated anywhere; {preprocessing.source}. "
             "If the answer looks wrong, change it under Preprocessing."
         )
     if all(score.name is None for score in explanation.scores):

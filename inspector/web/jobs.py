@@ -16,6 +16,7 @@ import streamlit as st
 
 from inspector.errors import InspectorError
 from inspector.progress import Progress, Stopped
+from inspector.units import human_share
 
 _LOG = logging.getLogger("inspector.web")
 _KEPT = 24
@@ -137,5 +138,5 @@ def _watch(job: Job[T], title: str, key: str) -> None:
         st.rerun()
     share = min(1.0, job.done / job.total) if job.total else 0.0
     bar, button = st.columns([6, 1], vertical_alignment="center")
-    bar.progress(share, text=title)
+    bar.progress(share, text=f"{title} · {human_share(share)}" if job.total else title)
     button.button("Stop", key=key, on_click=job.stop, icon=":material/stop_circle:")

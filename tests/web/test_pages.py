@@ -123,3 +123,56 @@ def test_a_wrong_file_is_one_sentence_and_the_session_goes_on(app: AppTest) -> N
     app.switch_page("pages/open.py").run()
     assert not app.exception
     assert not app.error
+
+
+@pytest.mark.parametrize("address", ["garbage", "../../etc/passwd", "A" * 64, "f" * 63, "\x00"])
+def test_an_address_that_names_no_file_says_so(app: AppTest, address: str) -> None:
+    app.query_params["file"] = address
+    app.run()
+    assert not app.exception
+    (error,) = app.error
+    assert "The address names no file" in error.value.replace("\\", "")
+    app.run()
+    assert not app.error
+
+
+def test_a_link_brings_the_name_along_and_nothing_of_it_is_trusted(app: AppTest) -> None:
+    stored = uploads.the_store().put_bytes(b"<html></html>", name="theirs.pth", owner="somebody")
+    app.query_params["file"] = stored.sha256
+    app.query_params["name"] = "../<b>mine</b>\u202e.pth"
+    app.run()
+    hand = app.session_state["hand"]
+    assert (hand.sha256, hand.name) == (stored.sha256, "b>.pth")
+    assert "theirs" not in _html(app)
+
+
+def test_a_filter_never_shows_another_tensor_than_the_one_chosen(app: AppTest, tmp_path: Path) -> None:
+    _hold(app, {"first.weight": torch.zeros(2), "second.weight": torch.ones(2)}, tmp_path)
+    app.run().switch_page("pages/tensors.py").run()
+    before = app.dataframe[0].proto.id
+    app.text_input[0].set_value("second").run()
+    assert app.dataframe[0].proto.id != before
+
+
+def test_a_rule_in_the_table_is_not_said_again_as_a_finding(app: AppTest, tmp_path: Path) -> None:
+    _hold(app, {f"module.fc.{leaf}": torch.ones(3, 3) for leaf in ("weight", "bias")}, tmp_path)
+    app.session_state["target-way"] = "keys"
+    app.run().switch_page("pages/repair.py").run()
+    app.text_area[0].set_value("fc.weight\nfc.bias").run()
+    assert not app.exception
+    assert any('data-table="rules"' in body for body in _bodies(app))
+    assert 'data-finding="shapes-not-checked"' in _html(app)
+    assert "Drop the segment" not in _html(app)
+
+
+def test_a_refusal_is_said_once(app: AppTest, tmp_path: Path) -> None:
+    _hold(app, {f"a{n}.weight": torch.ones(3, 3) for n in range(100)}, tmp_path)
+    app.session_state["target-way"] = "keys"
+    app.run().switch_page("pages/repair.py").run()
+    app.text_area[0].set_value("fc.weight\nfc.bias").run()
+    assert not app.exception
+    assert not app.warning
+    (answer,) = [body for body in _bodies(app) if 'class="mi-answer"' in body]
+    assert "None of the file" in answer
+    assert 'data-finding="no-fit"' not in _html(app)
+    assert "and 80 more</summary>" in _html(app)

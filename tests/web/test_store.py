@@ -153,3 +153,65 @@ def test_exports_go_after_their_time(tmp_path: Path) -> None:
         os.utime(folder, (10_000 - age, 10_000 - age))
     store.sweep(now=10_000)
     assert [p.name for p in store.exports.iterdir()] == ["new"]
+
+
+def test_a_link_shows_a_stranger_the_file_but_not_what_others_call_it(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    digest = _put(store, b"abc", name="secret project.pth", owner="me")
+    assert store.get_path(digest) is not None
+    assert store.name_of(digest, "stranger") == digest[:12]
+
+
+def test_whoever_follows_a_link_keeps_the_file_when_the_first_one_forgets_it(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    digest = _put(store, b"abc", owner="me")
+    store.claim(digest, name="link", owner="you")
+    store.forget(digest, "me")
+    assert store.get_path(digest) is not None
+    store.forget(digest, "you")
+    assert store.get_path(digest) is None
+    assert store.claim(digest, name="late", owner="you") is None
+
+
+def test_a_record_does_not_grow_with_every_visitor(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    for n in range(200):
+        digest = _put(store, b"abc", name=f"{n}.pth", owner=f"visitor {n}")
+    stored = store.find(digest)
+    assert stored is not None and len(stored.names) == 64
+    assert store.name_of(digest, "visitor 199") == "199.pth"
+
+
+def test_uploads_on_their_way_cannot_fill_the_disk_together(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, file_nbytes=10, quota_nbytes=15)
+
+    async def slow(first: bytes, go: asyncio.Event) -> AsyncIterator[bytes]:
+        yield first
+        await go.wait()
+        yield b"!"
+
+    async def both() -> list[object]:
+        go = asyncio.Event()
+        puts = [store.put_stream(slow(bytes([n]) * 9, go), name="a", owner="me") for n in range(2)]
+        running = asyncio.gather(*puts, return_exceptions=True)
+        await asyncio.sleep(0.05)
+        go.set()
+        return list(await running)
+
+    results = asyncio.run(both())
+    assert [type(r).__name__ for r in results] == ["Stored", "LimitExceeded"]
+    assert "being uploaded to this server at once" in str(results[1])
+    assert list((tmp_path / "incoming").iterdir()) == []
+    assert _put(store, b"abc")  # what was given up counts no longer
+
+
+def test_exports_go_first_when_they_take_too_much(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=400)
+    kept = _put(store, b"x" * 50)
+    for n, name in enumerate(("old", "new")):
+        (store.exports / name).mkdir()
+        (store.exports / name / "repaired.pth").write_bytes(b"x" * 90)
+        os.utime(store.exports / name, (1e9 + n, 1e9 + n))
+    store.sweep(now=1e9 + 5)
+    assert [p.name for p in store.exports.iterdir()] == ["new"]
+    assert store.get_path(kept) is not None

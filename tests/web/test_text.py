@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.web.text import escaped, mono, plain
+from inspector.web.text import escaped, mono, plain, visible
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,24 @@ def test_short_names_keep_the_whole_one_on_hover() -> None:
     name = "model.encoder.layers.11.attention.self.query.weight"
     assert f'title="{name}"' in mono(name, 20)
     assert "title" not in mono("short", 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\u202egpj\u202c", "\\u202egpj\\u202c"),
+        ("a\x00b\x07", "a\\x00b\\x07"),
+        ("half \ud800", "half \\ud800"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+    ],
+)
+def test_a_name_cannot_hide_characters_or_turn_the_direction_of_writing(name: str, shown: str) -> None:
+    assert visible(name) == shown
+    assert escaped(name) == shown
+    assert mono(name).endswith(f">{shown}</code>")
+    assert plain(name).replace("\\\\", "\\") == shown
+
+
+@pytest.mark.parametrize("name", ["conv1.weight", "größe", "层.权重", "😀", "two\nlines"])
+def test_names_that_can_be_seen_are_left_alone(name: str) -> None:
+    assert visible(name) == name

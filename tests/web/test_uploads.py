@@ -90,7 +90,8 @@ def test_bytes_arrive_and_are_named_by_their_digest(client: Client, store: Conte
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://elsewhere.test", "null", "http://here.test.evil.test", "http://x@here.test"]
+    "origin",
+    ["http://elsewhere.test", "null", "http://here.test.evil.test", "http://x@here.test", "http://[::1", "", "x"],
 )
 def test_another_origin_is_refused(client: Client, store: ContentStore, origin: str) -> None:
     answer = client.put(b"abc", Origin=origin)
@@ -138,3 +139,32 @@ def test_health_says_ok(client: Client) -> None:
 
 def test_mounting_is_known(client: Client) -> None:
     assert uploads.is_mounted()
+
+
+def test_an_empty_host_is_no_origin_of_ours(client: Client, store: ContentStore) -> None:
+    assert client.put(b"abc", Origin="null", host="").status == 403
+
+
+def test_an_announced_length_of_thousands_of_digits_is_too_large_and_no_crash(client: Client) -> None:
+    assert client.put(b"abc", **{"Content-Length": "9" * 5000}).status == 413
+
+
+@pytest.mark.parametrize("announced", ["-1", "1e9", "\u0663", "abc"])
+def test_a_length_that_is_no_number_is_not_believed(client: Client, store: ContentStore, announced: str) -> None:
+    assert client.put(b"abc", **{"Content-Length": announced}).status == 200
+    assert store.find(ABC) is not None
+
+
+def test_an_upload_that_stands_still_is_given_up_and_leaves_nothing(
+    client: Client, store: ContentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent_body(request: object) -> object:
+        yield b"abc"
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(uploads, "STANDSTILL", 0.05)
+    monkeypatch.setattr(uploads.Request, "stream", silent_body)
+    answer = client.put(b"")
+    assert answer.status == 408
+    assert "Nothing came" in answer.says
+    assert [p for p in store.root.rglob("*") if p.is_file()] == []

@@ -10,7 +10,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.web.architecture import _nest
-from inspector.web.components import _card, count_words
+from inspector.web.components import _card, _few_of_each, count_words
 from inspector.web.explaining import edited, input_shape
 from inspector.web.repairing import stem_of
 from inspector.web.tensor_table import filtered, modules
@@ -163,3 +163,17 @@ def test_other_counts_of_numbers_are_refused(mean: str) -> None:
 def test_a_deviation_of_zero_is_refused() -> None:
     with pytest.raises(UsageError, match="above 0"):
         _edit(std="0.25 0 0.25")
+
+
+def test_thousands_of_equal_findings_are_a_few_cards() -> None:
+    same = [Finding(id="nan", severity=Severity.ERROR, says=f"w{n} holds NaN.") for n in range(3000)]
+    other = Finding(id="cut", severity=Severity.WARNING, says="Cut short.")
+    shown = _few_of_each([*same, other])
+    assert [f.says for f in shown] == [*(f"w{n} holds NaN." for n in range(5)), "Cut short."]
+
+
+def test_a_name_of_thousands_of_characters_is_one_line_of_the_tree() -> None:
+    row = _rows([value_branch("x" * 5000, Value(kind=ValueKind.TEXT, type_name="str", says="y" * 5000))], 0, 0, [9])
+    shown = row.replace(f'title="{"x" * 5000}"', "").replace(f'title="{"y" * 5000}"', "")
+    assert len(shown) < 1000
+    assert f'title="{"x" * 5000}"' in row
