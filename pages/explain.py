@@ -113,12 +113,13 @@ if assumed:
     st.info(plain(assumed), icon=":material/info:")
 show(picture, explanation)
 finding_cards(explanation.findings)
-with st.expander("The raw map", icon=":material/grid_on:"):
-    figures(
-        [
-            Figure(label="lowest", says=f"{explanation.raw_minimum:.3g}", exact=repr(explanation.raw_minimum)),
-            Figure(label="highest", says=f"{explanation.raw_maximum:.3g}", exact=repr(explanation.raw_maximum)),
-            Figure(label="negative", says=human_share(explanation.negative_share)),
-            Figure(label="cells", says=human_shape(explanation.raw.shape)),
-        ]
-    )
+figures(
+    [
+        Figure(
+            label="lowest of the raw map", says=f"{explanation.raw_minimum:.3g}", exact=repr(explanation.raw_minimum)
+        ),
+        Figure(label="highest of it", says=f"{explanation.raw_maximum:.3g}", exact=repr(explanation.raw_maximum)),
+        Figure(label="negative", says=human_share(explanation.negative_share)),
+        Figure(label="cells", says=human_shape(explanation.raw.shape)),
+    ]
+)

@@ -5,6 +5,7 @@ A figure only shows: every number in it is a field of a report, or a sum of such
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from plotly.colors import sample_colorscale
 
 from inspector.flops.report import CostReport
 from inspector.params.report import ParameterReport
+from inspector.render.visible import visible
 from inspector.units import human_bytes, human_count, human_macs, human_share, shorten_middle
 from inspector.weights.report import Fingerprint, Histogram
 
@@ -63,6 +65,7 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
     Above 400 rows neighbours share one, with their mean share.
     """
     names, shares = _bundled(strip)
+    names = [_text(name) for name in names]
     centres = [(a + b) / 2 for a, b in pairwise(strip.edges)]
     logs = [[round(math.log10(share), 3) if share > 0 else None for share in row] for row in shares]
     percent = [[float(f"{100 * share:.3g}") for share in row] for row in shares]
@@ -93,7 +96,7 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
         autorange="reversed",
         tickmode="array",
         tickvals=shown,
-        ticktext=[shorten_middle(name, 32) for name in shown],
+        ticktext=[_text(shorten_middle(html.unescape(name), 32)) for name in shown],
         showgrid=False,
     )
     return _dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))
@@ -136,7 +139,7 @@ def macs_treemap(report: CostReport) -> go.Figure:
 def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
     """The modules that do most of the work themselves, most first, with their share of the whole."""
     busiest = sorted((m for m in report.modules if m.own_macs), key=lambda m: -m.own_macs)[:top]
-    paths = [m.path or _WHOLE for m in busiest]
+    paths = [_text(m.path) or _WHOLE for m in busiest]
     figure = go.Figure(
         go.Bar(
             x=[m.own_macs for m in busiest],
@@ -198,9 +201,9 @@ def _treemap(
         go.Treemap(
             ids=[tile.id for tile in tiles],
             parents=[tile.parent for tile in tiles],
-            labels=[tile.label for tile in tiles],
+            labels=[_text(tile.label) for tile in tiles],
             values=[tile.total for tile in tiles],
-            customdata=[(tile.path, kinds.get(tile.path, ""), tile.says) for tile in tiles],
+            customdata=[(_text(tile.path), _text(kinds.get(tile.path, "")), tile.says) for tile in tiles],
             text=[short(tile.total) for tile in tiles],
             textinfo="label+text",
             # Without it the outermost label takes the page's colour, which one theme makes unreadable on the frame.
@@ -314,6 +317,11 @@ def _treemap_colours(tiles: Sequence[_Tile]) -> list[str]:
         _FRAME if not tile.leaf and tile.parent in outer else colour
         for tile, colour in zip(tiles, colours, strict=True)
     ]
+
+
+def _text(name: str) -> str:
+    """A name from a file for Plotly, which takes <b> and <a href> for markup."""
+    return html.escape(visible(name), quote=False)
 
 
 def _parent(path: str) -> str:

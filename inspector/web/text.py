@@ -8,33 +8,14 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 
+from inspector.render.visible import visible
 from inspector.units import shorten_middle
+
+__all__ = ["escaped", "mono", "plain", "visible"]
 
 # What Streamlit's Markdown gives a meaning to: Markdown itself, $math$, :icons: and :colour[text].
 _MEANING = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&@/])")
-
-
-# Control characters, directions of writing, halves of surrogate pairs, and what a private font would draw.
-_UNSEEN = {"Cc", "Cf", "Cs", "Co"}
-
-
-def visible(text: str) -> str:
-    """The same text with what cannot be seen written out: a turned direction as \\u202e, a bell as \\x07.
-
-    A name must not read otherwise than it is, and half a surrogate pair could not even be sent. Line breaks and tabs
-    stay.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_written(char) for char in text)
-
-
-def _written(char: str) -> str:
-    if char in "\n\r\t" or unicodedata.category(char) not in _UNSEEN:
-        return char
-    return ascii(char)[1:-1]
 
 
 def plain(text: str) -> str:

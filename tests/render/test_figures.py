@@ -167,6 +167,19 @@ def test_a_wrapper_around_the_whole_model_is_no_frame_of_its_own() -> None:
     assert [entry[0] for entry in tree.customdata] == ["whole model", "module.a.b", "module.c"]
 
 
+def test_a_name_cannot_be_a_link_in_a_chart() -> None:
+    name = '<a href="http://a.test">x</a>\u202e'
+    shown = '&lt;a href="http://a.test"&gt;x&lt;/a&gt;\\u202e'
+    strip = Fingerprint(names=(name,), edges=(-1.0, 1.0), shares=((1.0,),), scale="rms")
+    heat = fingerprint_figure(strip)
+    assert heat.data[0].y[0] == shown
+    assert "<" not in heat.layout.yaxis.ticktext[0]
+    link = "<a href='//a'>x</a>"
+    tree = module_treemap(dataclasses.replace(COUNTS, modules=(size("", 12), size(link, 8), size("b", 4)))).data[0]
+    assert tree.labels[1] == "&lt;a href='//a'&gt;x&lt;/a&gt;"
+    assert tree.customdata[1][0] == tree.labels[1]
+
+
 def test_a_single_module_keeps_its_name() -> None:
     tree = module_treemap(dataclasses.replace(COUNTS, modules=(size("", 8), size("fc", 8)))).data[0]
     assert list(tree.labels) == ["whole model", "fc"]
