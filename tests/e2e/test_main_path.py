@@ -18,7 +18,8 @@ def _export(visitor, label: str, folder: Path) -> Path:  # type: ignore[no-untyp
     page.get_by_test_id("stButtonGroup").get_by_role("radio", name=label, exact=True).click()
     visitor.settle()
     page.get_by_role("button", name="Write and verify").click()
-    button = page.get_by_test_id("stDownloadButton").get_by_role("button")
+    # By its file name: the button of the export before stays until the page has run again.
+    button = page.get_by_test_id("stDownloadButton").get_by_role("button").filter(has_text=f"_repaired{label}")
     button.wait_for()
     visitor.settle()
     with page.expect_download() as waiting:
