@@ -160,8 +160,17 @@ def find_entry(spec: ArchitectureSpec) -> Entry:
     return entry
 
 
+# What load_state_dict says when keys do not fit (torch/nn/modules/module.py). No parameter has such a name.
+_ERROR_SIGNS = ("Missing key(s)", "Unexpected key(s)", "Error(s) in loading", "size mismatch for ")
+
+
 def target_of_keys(names: tuple[str, ...], label: str) -> Target:
-    """A target of names alone."""
+    """A target of names alone. Raises UsageError for the text of a loading error, which lists something else."""
+    if any(sign in name for name in names for sign in _ERROR_SIGNS):
+        raise UsageError(
+            f"In {label} stands an error message, not a list of keys.",
+            hint="Paste the model's own names, one per line: print(*model.state_dict(), sep='\\n').",
+        )
     return Target(
         label=label, kind=TargetKind.KEYS, tensors=tuple(TargetTensor(name=name, shape=None) for name in names)
     )

@@ -123,7 +123,7 @@ def _no_data(tensors: Iterable[TensorInfo]) -> Finding | None:
     return Finding(
         id="no-data",
         severity=Severity.WARNING,
-        says=f"{counted(len(empty), 'tensor')} have a shape but no numbers in the file (meta tensors), "
+        says=f"The file gives {counted(len(empty), 'tensor')} only a shape and no numbers (meta tensors), "
         f"first {empty[0].name}.",
         subjects=tuple(t.name for t in empty[:_LISTED]),
         evidence=(("tensors", len(empty)),),

@@ -14,6 +14,7 @@ from inspector.architectures.targets import (
     parse_target,
     target_of,
     target_of_candidate,
+    target_of_keys,
 )
 from inspector.architectures.types import TargetKind
 from inspector.checkpoint.types import Checkpoint
@@ -136,3 +137,16 @@ def test_architectures_are_told_from_files() -> None:
     assert is_architecture("torchvision/resnet18?num_classes=3") and is_architecture("vgg16")
     assert is_architecture("torchvision/resnet17")
     assert not is_architecture("resnet18.pth") and not is_architecture("models/vgg16")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: Error(s) in loading state_dict for ResNet:",
+        'Missing key(s) in state_dict: "conv1.weight", "bn1.weight".',
+        "size mismatch for fc.weight: copying a param with shape torch.Size([4, 512]) from checkpoint",
+    ],
+)
+def test_a_loading_error_is_not_taken_for_a_list_of_keys(line: str) -> None:
+    with pytest.raises(UsageError, match="an error message, not a list of keys"):
+        target_of_keys(("conv1.weight", line), "the pasted list")
