@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,12 +46,7 @@ def open_file(where: str, *, digest: bool = False) -> Checkpoint:
     from inspector.checkpoint.digest import with_digest
     from inspector.readers import open_checkpoint
 
-    if where.startswith(("http://", "https://")):
-        from inspector.checkpoint.http_source import HttpSource
-
-        checkpoint = open_checkpoint(HttpSource(where))
-    else:
-        checkpoint = open_checkpoint(Path(where))
+    checkpoint = open_checkpoint(where)
     return with_digest(checkpoint, progress_bar("sha256")) if digest else checkpoint
 
 

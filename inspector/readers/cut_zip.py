@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
@@ -95,7 +94,7 @@ def _local(source: ByteSource, at: int) -> _Piece | None:
 
 def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> dict[str, Storage]:
     """Follow local headers; a storage's size comes from the pickle, since torch writes sizes behind the data."""
-    sizes = {key: ref.numel * (DTYPES[ref.dtype].itemsize if ref.dtype else 1) for key, ref in pickle.storages.items()}
+    sizes = {key: ref.nbytes for key, ref in pickle.storages.items()}
     starts: dict[str, int] = {}
     at = pickle.outcome.end
     big_endian = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
@@ -54,8 +53,9 @@ def _read(source: ByteSource, limits: Limits) -> Checkpoint:
         storages, findings = _storages(source, at, listed, main, big_endian)
     for key, ref in main.storages.items():
         if key not in storages:
-            size = ref.numel * (DTYPES[ref.dtype].itemsize if ref.dtype else 1)
-            storages[key] = Storage(id=key, nbytes=size, present_nbytes=0, offset=None, device=ref.location or None)
+            storages[key] = Storage(
+                id=key, nbytes=ref.nbytes, present_nbytes=0, offset=None, device=ref.location or None
+            )
     version = heads[1].outcome.value
     return checkpoint_from_pickle(
         main,
@@ -88,7 +88,7 @@ def _storages(
             unknown.append(key)
             # Its width is unknown, so nothing behind it can be placed.
             break
-        itemsize = DTYPES[ref.dtype].itemsize if ref.dtype else 1
+        itemsize = ref.itemsize
         declared = ref.numel * itemsize
         if at + 8 <= source.size:
             raw = source.read(at, 8)

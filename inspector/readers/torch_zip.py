@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile, LimitExceeded, ReadError, RefusedContent
@@ -142,14 +141,14 @@ def _storages(
         if found is None:
             missing.append(ref.key)
             made[ref.key] = Storage(
-                id=ref.key, nbytes=_declared(ref), present_nbytes=0, offset=None, device=ref.location or None
+                id=ref.key, nbytes=ref.nbytes, present_nbytes=0, offset=None, device=ref.location or None
             )
         else:
             wanted.append((ref, found))
     offsets = payload_offsets(source, [m for _, m in wanted])
     wrong: list[str] = []
     for (ref, member), offset in zip(wanted, offsets, strict=True):
-        declared = _declared(ref)
+        declared = ref.nbytes
         if member.nbytes != declared or member.method not in (_STORED, _DEFLATED):
             wrong.append(f"storage {ref.key[:40]} declares {declared:,} bytes, its member has {member.nbytes:,}")
         room = max(0, source.size - offset) if offset is not None else 0
@@ -168,10 +167,6 @@ def _storages(
             big_endian=big_endian,
         )
     return made, _storage_findings(missing, wrong)
-
-
-def _declared(ref: StorageRef) -> int:
-    return ref.numel * (DTYPES[ref.dtype].itemsize if ref.dtype else 1)
 
 
 def _storage_findings(missing: list[str], wrong: list[str]) -> list[Finding]:

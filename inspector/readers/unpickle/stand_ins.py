@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from inspector.checkpoint.dtypes import DTYPES
+
 Meaning = Callable[[tuple[object, ...]], object]
 
 
@@ -125,6 +127,16 @@ class StorageRef:
     location: str
     numel: int
     view: tuple[int, int] | None = None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element; an untyped storage counts bytes."""
+        return DTYPES[self.dtype].itemsize if self.dtype else 1
+
+    @property
+    def nbytes(self) -> int:
+        """What it declares to hold."""
+        return self.numel * self.itemsize
 
 
 @dataclass(slots=True, eq=False)
