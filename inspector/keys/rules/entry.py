@@ -7,6 +7,7 @@ place, places without a tensor, pairs whose shapes differ. Rules propose; `align
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -137,6 +138,11 @@ class Phrase:
 
     line: str
     apply: Callable[[str], str]
+
+
+def substitution(pattern: str, put: str) -> Phrase:
+    """`re.sub` in a line; put is a replacement template, so a literal backslash in it must come doubled."""
+    return Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", lambda key: re.sub(pattern, put, key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

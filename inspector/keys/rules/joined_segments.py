@@ -7,10 +7,10 @@ layers renamed. Fires where one side lacks the joined name and the other the spl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from inspector.keys.report import Cost, RuleUse
-from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
+from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule, substitution
 
 
 def _routes(pair: Pair) -> Iterator[Route]:
@@ -41,11 +41,7 @@ def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
         pattern, put = rf"(^|\.)({stem})\.(\d+)\.", r"\1\2\3."
     else:
         pattern, put = rf"(^|\.)({stem})(\d+)\.", r"\1\2.\3."
-    return (Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", _substitution(pattern, put)),)
-
-
-def _substitution(pattern: str, put: str) -> Callable[[str], str]:
-    return lambda key: re.sub(pattern, put, key)
+    return (substitution(pattern, put),)
 
 
 RULE = Rule(

@@ -6,11 +6,10 @@ fires only on a pair of vectors of one length, in a target module that has weigh
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from inspector.keys.report import Cost, RuleUse
-from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule
+from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 
 _ALIASES = (("gamma", "weight"), ("beta", "bias"))
 
@@ -35,11 +34,7 @@ def _links(pair: Pair) -> Iterator[Link]:
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
     pattern, put = rf"\.{parameters['old']}$", f".{parameters['new']}"
-    return (Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", _substitution(pattern, put)),)
-
-
-def _substitution(pattern: str, put: str) -> Callable[[str], str]:
-    return lambda key: re.sub(pattern, put, key)
+    return (substitution(pattern, put),)
 
 
 RULE = Rule(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from inspector.keys.keytree import BOOKKEEPING, Node, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
-from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Route, Rule
+from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Route, Rule, substitution
 
 # Written by torch, Lightning and fairscale themselves. No network means anything by them where the target has no such
 # name, so they need no further evidence than that.
@@ -148,9 +148,9 @@ def _adding(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
 
 
 def _substitution(pattern: str, put: str) -> Phrase:
-    # A backslash in a name would be read as a group's number: what is put in is a template to re.sub.
+    # Names are plain text; what is put in is a template, where a backslash would begin a group's number.
     template = put.replace("\\", r"\\")
-    return Phrase(f"key = re.sub({pattern!r}, {template!r}, key)", lambda key: re.sub(pattern, template, key))
+    return substitution(pattern, template)
 
 
 RULE = Rule(
