@@ -13,7 +13,7 @@ from pathlib import Path
 from inspector.cam.methods import METHODS
 from inspector.exports.writers import WRITERS
 from inspector.keys.rules import RULES
-from inspector.readers import READERS
+from inspector.readers import FOLDER_READERS, READERS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTE = "<!-- Written by scripts/build_docs.py from the entries in the code: `make docs` renews it. -->"
@@ -26,8 +26,11 @@ def pages() -> dict[str, str]:
             "Formats",
             "What `open` reads, in the order in which it is tried. The content decides, never the name. Nothing in a "
             "file is executed; tensor bytes stay in the file until somebody asks for them.",
-            ("Id", "Format", "Usual endings"),
-            ((r.id, r.says, " ".join(r.suffixes)) for r in READERS),
+            ("Id", "Format", "Usual endings, or files"),
+            (
+                *((r.id, r.says, " ".join(r.suffixes)) for r in READERS),
+                *((r.id, r.says, r.layout) for r in FOLDER_READERS),
+            ),
         ),
         "rules.md": _page(
             "Repair rules",

@@ -11,11 +11,12 @@ import pytest
 from inspector.cam.methods import METHODS
 from inspector.exports.writers import WRITERS
 from inspector.keys.rules import RULES
-from inspector.readers import READERS
+from inspector.readers import FOLDER_READERS, READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = (
     ("inspector/readers", "READER", READERS),
+    ("inspector/readers/folders", "READER", FOLDER_READERS),
     ("inspector/keys/rules", "RULE", RULES),
     ("inspector/cam/methods", "METHOD", METHODS),
     ("inspector/exports/writers", "WRITER", WRITERS),

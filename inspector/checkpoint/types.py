@@ -171,6 +171,30 @@ class GlobalUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of several files that a checkpoint is made of, or one beside it that was read as evidence.
+
+    name: relative to the folder. says: what it is ("safetensors file, 112 tensors", "read as evidence", "missing").
+    """
+
+    name: str
+    nbytes: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText:
+    """Program text that lies in the file: shown, never run.
+
+    name: of the archive member, or the class it belongs to. text: its beginning. nbytes: of the whole.
+    """
+
+    name: str
+    text: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Everything that the headers of a file say.
 
@@ -180,7 +204,8 @@ class Checkpoint:
     state_dicts: the most likely weights first; empty for a bare tensor or list.
     metadata: (key, value as text) found beside the weights: epoch, lr, versions, safetensors' __metadata__.
     globals: what an unpickle would import, worst first. findings: what the reader noticed.
-    skipped: what was not examined, and why.
+    skipped: what was not examined, and why. parts: the files it is made of, where they are several.
+    code: program text in the file.
     """
 
     origin: Origin
@@ -194,6 +219,8 @@ class Checkpoint:
     globals: tuple[GlobalUse, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    code: tuple[SourceText, ...] = ()
     source: ByteSource
 
     @property

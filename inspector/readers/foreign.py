@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, InspectorError, RefusedContent, UnknownFormat
+from inspector.readers.folder import Folder
 from inspector.readers.zip_directory import Directory
 from inspector.units import counted, human_bytes
 
@@ -67,6 +68,7 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
 )
 
+_WEIGHT_SUFFIXES = (".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar")
 _LFS = re.compile(rb"version https://git-lfs[^\n]*\n(?:ext[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,19})")
 
 
@@ -189,7 +191,7 @@ def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
         )
     if any(n.startswith("word/") or n == "[content_types].xml" for n in lower):
         return UnknownFormat(f"{name} is an Office document.", hint="Open the checkpoint it describes.")
-    inner = [n for n in names if n.lower().endswith((".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar"))]
+    inner = [n for n in names if n.lower().endswith(_WEIGHT_SUFFIXES)]
     if inner:
         return UnknownFormat(
             f"{name} is a zip archive with {counted(len(inner), 'checkpoint')} in it, first {inner[0][:80]}.",
@@ -198,4 +200,21 @@ def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
     return UnknownFormat(
         f"{name} is a zip archive of {counted(len(names), 'file')} without torch's data.pkl, first {names[0][:80]}.",
         hint="Unpack it and open the checkpoint inside, if there is one.",
+    )
+
+
+def name_folder(folder: Folder) -> InspectorError:
+    """What a folder without a checkpoint of several files is."""
+    names = list(folder.files())
+    if not names:
+        return UnknownFormat(f"{folder.name} is an empty folder.", hint="Open the folder with the weights.")
+    inner = [n for n in names if n.lower().endswith(_WEIGHT_SUFFIXES)]
+    if inner:
+        return UnknownFormat(
+            f"{folder.name} is a folder with {counted(len(inner), 'checkpoint')} in it, first {inner[0][:80]}.",
+            hint="Open one of them, or list them all with: python -m inspector scan FOLDER.",
+        )
+    return UnknownFormat(
+        f"{folder.name} is a folder of {counted(len(names), 'file')} without a checkpoint, first {names[0][:80]}.",
+        hint="Open the folder with the weights.",
     )

@@ -1,4 +1,4 @@
-"""Opening a file: from a path, an address, bytes or any source to a `Checkpoint`."""
+"""Opening: from a path, a folder, an address, bytes or any source to a `Checkpoint`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import plain_pickle, safetensors, torch_legacy, torch_zip
-from inspector.readers.entry import HEAD_NBYTES, Reader
-from inspector.readers.foreign import name_foreign
+from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
+from inspector.readers.folder import DirectoryFolder
+from inspector.readers.foreign import name_folder, name_foreign
 
 # Order carries meaning: the signatures of the first three exclude each other; a plain pickle is what is left of 0x80.
 READERS: tuple[Reader, ...] = (
@@ -21,12 +22,15 @@ READERS: tuple[Reader, ...] = (
     torch_legacy.READER,
     plain_pickle.READER,
 )
+# From the most particular layout to the least.
+FOLDER_READERS: tuple[FolderReader, ...] = ()
+_MOST_LEVELS = 6
 
 
 def open_source(
     where: str | Path | bytes | ByteSource, *, name: str = "", limits: Limits = DEFAULT_LIMITS
 ) -> ByteSource:
-    """A source over a path, an http(s) address, or bytes; a source is passed through.
+    """A source over a file's path, an http(s) address, or bytes; a source is passed through.
 
     Raises ReadError when there is nothing to read there.
     """
@@ -50,12 +54,18 @@ def open_source(
 
 
 def detect_format(
-    source: ByteSource, *, limits: Limits = DEFAULT_LIMITS, readers: Sequence[Reader] = READERS
+    where: str | Path | bytes | ByteSource,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    readers: Sequence[Reader] = READERS,
 ) -> tuple[Reader, str] | None:
-    """The first reader that claims the source, with its evidence; None when none does."""
-    head = source.read(0, min(HEAD_NBYTES, source.size))
+    """The first reader that claims a file, with its evidence; None when none does."""
+    return _detect(Peek(open_source(where, limits=limits), _opening(limits, readers, ())), readers)
+
+
+def _detect(peek: Peek, readers: Sequence[Reader]) -> tuple[Reader, str] | None:
     for reader in readers:
-        evidence = reader.claims(source, head, limits)
+        evidence = reader.claims(peek)
         if evidence:
             return reader, evidence
     return None
@@ -67,19 +77,29 @@ def open_checkpoint(
     name: str = "",
     limits: Limits = DEFAULT_LIMITS,
     readers: Sequence[Reader] = READERS,
+    folder_readers: Sequence[FolderReader] = FOLDER_READERS,
 ) -> Checkpoint:
-    """Read the headers of a checkpoint file. Nothing in it is executed and no tensor data is read.
+    """Read the headers of a checkpoint. Nothing in it is executed and no tensor data is read.
 
-    name: what to call it in messages, else its base name. Raises a ReadError (UnknownFormat, CorruptFile,
-    RefusedContent, LimitExceeded) when there is nothing to show; everything else that is wrong is a finding.
+    where: a file, a folder, an http(s) address, bytes, or a source. Files beside a path are looked at where a format
+    is made of several; a source is read alone. name: what to call it in messages, else its base name.
+    Raises a ReadError (UnknownFormat, CorruptFile, RefusedContent, LimitExceeded) when there is nothing to show;
+    everything else that is wrong is a finding.
     """
-    source = open_source(where, name=name, limits=limits)
-    shown = name or source.name
+    opening = _opening(limits, readers, folder_readers)
+    path = Path(where) if isinstance(where, str | Path) else None
+    shown = name
     try:
-        found = detect_format(source, limits=limits, readers=readers)
-        if found is None:
-            raise name_foreign(source, shown)
-        checkpoint = found[0].read(source, limits)
+        if path is not None and path.is_dir():
+            folder = DirectoryFolder(path, limits, name)
+            shown = name or folder.name
+            checkpoint = opening.folder(FolderPeek(folder, opening))
+        else:
+            source = open_source(where, name=name, limits=limits)
+            shown = name or source.name
+            is_file = path is not None and isinstance(source, PathSource)
+            beside = DirectoryFolder(path.parent, limits) if path is not None and is_file else None
+            checkpoint = opening.file(Peek(source, opening, beside))
     except (RecursionError, MemoryError) as error:
         raise LimitExceeded(
             f"{shown} needs more memory or nesting than this program allows.", hint="No real checkpoint does."
@@ -87,4 +107,26 @@ def open_checkpoint(
     return replace(checkpoint, origin=replace(checkpoint.origin, name=shown))
 
 
-__all__ = ["READERS", "Reader", "UnknownFormat", "detect_format", "open_checkpoint", "open_source"]
+def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence[FolderReader]) -> Opening:
+    def check_depth(opening: Opening, name: str) -> None:
+        if opening.depth > _MOST_LEVELS:
+            raise LimitExceeded(f"{name} lies more than {_MOST_LEVELS} archives deep.", hint="No real checkpoint does.")
+
+    def file(peek: Peek) -> Checkpoint:
+        check_depth(peek.opening, peek.source.name)
+        found = _detect(peek, readers)
+        if found is None:
+            raise name_foreign(peek.source, peek.source.name)
+        return found[0].read(peek)
+
+    def folder(peek: FolderPeek) -> Checkpoint:
+        check_depth(peek.opening, peek.folder.name)
+        for reader in folder_readers:
+            if reader.claims(peek):
+                return reader.read(peek)
+        raise name_folder(peek.folder)
+
+    return Opening(limits=limits, file=file, folder=folder)
+
+
+__all__ = ["FOLDER_READERS", "READERS", "Reader", "UnknownFormat", "detect_format", "open_checkpoint", "open_source"]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.findings import Finding, Severity
-from inspector.limits import Limits
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
-from inspector.readers.entry import Reader
+from inspector.readers.entry import Peek, Reader
 from inspector.readers.unpickle.machine import Outcome
 from inspector.units import counted, human_bytes
 
@@ -19,7 +17,8 @@ _TRIAL_NBYTES = 1 << 20
 _MOST_STREAMS = 16
 
 
-def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
+def _claims(peek: Peek) -> str:
+    source, head, limits = peek.source, peek.head, peek.limits
     if len(head) >= 2 and head[0] == 0x80 and head[1] <= 5:
         return f"a pickle of protocol {head[1]}"
     if not head or head[0] not in _FIRST:
@@ -34,7 +33,8 @@ def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
     return "a pickle of protocol 0 or 1" if called or fills or (outcome.over_limit and outcome.opcodes > 10_000) else ""
 
 
-def _read(source: ByteSource, limits: Limits) -> Checkpoint:
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
     pickle = unpickle(source, 0, source.size, limits)
     at = pickle.outcome.end
     more: list[Outcome] = []

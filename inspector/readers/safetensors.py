@@ -15,7 +15,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.entry import Reader
+from inspector.readers.entry import Peek, Reader
 from inspector.readers.observations import observe_storages
 from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
@@ -27,7 +27,8 @@ class _Duplicate(ValueError):
     """A key occurs twice in a JSON object."""
 
 
-def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
+def _claims(peek: Peek) -> str:
+    head = peek.head
     if len(head) < 10 or head[8:9] != b"{":
         return ""
     n = int.from_bytes(head[:8], "little")
@@ -35,7 +36,8 @@ def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
     return f"a header of {n:,} bytes of JSON" if 2 <= n <= 100_000_000 else ""
 
 
-def _read(source: ByteSource, limits: Limits) -> Checkpoint:
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
     n = int.from_bytes(source.read(0, 8), "little")
     if n > limits.header_nbytes:
         raise LimitExceeded(f"The header of {source.name} says {n:,} bytes; the limit is {limits.header_nbytes:,}.")

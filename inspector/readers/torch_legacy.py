@@ -6,9 +6,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
-from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
-from inspector.readers.entry import Reader
+from inspector.readers.entry import Peek, Reader
 from inspector.readers.unpickle.stand_ins import Mapping
 from inspector.units import counted, human_bytes
 
@@ -16,12 +15,13 @@ MAGIC = 0x1950A86A20F9469CFC6C
 _MAGIC_BYTES = MAGIC.to_bytes(10, "little")
 
 
-def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
-    at = head.find(_MAGIC_BYTES, 0, 32)
-    return "torch's magic number of the years before 1.6" if head[:1] == b"\x80" and at >= 0 else ""
+def _claims(peek: Peek) -> str:
+    at = peek.head.find(_MAGIC_BYTES, 0, 32)
+    return "torch's magic number of the years before 1.6" if peek.head[:1] == b"\x80" and at >= 0 else ""
 
 
-def _read(source: ByteSource, limits: Limits) -> Checkpoint:
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
     at = 0
     heads: list[Unpickled] = []
     for what in ("magic number", "protocol version", "system information"):

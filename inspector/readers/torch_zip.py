@@ -15,7 +15,7 @@ from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle, unpickle_bytes
 from inspector.readers.cut_zip import read_cut_zip
-from inspector.readers.entry import Reader
+from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign import name_zip
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
@@ -27,13 +27,14 @@ _SMALL_NBYTES = 1 << 20
 _MOST_OTHERS = 8
 
 
-def _claims(source: ByteSource, head: bytes, limits: Limits) -> str:
-    return "it begins as a zip archive" if head[:4] in (b"PK\x03\x04", b"PK\x05\x06") else ""
+def _claims(peek: Peek) -> str:
+    return "it begins as a zip archive" if peek.is_zip else ""
 
 
-def _read(source: ByteSource, limits: Limits) -> Checkpoint:
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
     try:
-        directory = read_directory(source, limits)
+        directory = peek.directory or read_directory(source, limits)
     except CorruptFile as error:
         return read_cut_zip(source, limits, error)
     if not directory.members:

@@ -40,13 +40,15 @@ def checkpoint_of(hand: Hand) -> Checkpoint:
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the file …", on_release=lambda c: c.source.close())
 def _open(sha256: str, name: str) -> Checkpoint:
+    from inspector.checkpoint.source import PathSource
     from inspector.readers import open_checkpoint
 
     path = the_store().get_path(sha256)
     if path is None:
         raise ReadError(f"{name} is not on the server any more.", hint="Drop it again on the Open page.")
     the_store().touch(sha256)
-    checkpoint = open_checkpoint(path, name=name)
+    # As a source, not a path: what lies beside it in the store belongs to other visitors.
+    checkpoint = open_checkpoint(PathSource(path, name))
     return replace(checkpoint, origin=replace(checkpoint.origin, name=name, sha256=sha256))
 
 

@@ -1,0 +1,96 @@
+"""Several files under relative names: a directory, or an archive of one. Nothing is ever extracted.
+
+A name that a file mentions is only looked up here, among the names that are there: it is never used as a path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from inspector.checkpoint.source import ByteSource, PathSource
+from inspector.errors import LimitExceeded, ReadError
+from inspector.limits import Limits
+
+_MOST_LEVELS = 8
+
+
+class Folder(Protocol):
+    """Files by relative name, "/" between the levels on every system."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        ...
+
+    def files(self) -> Mapping[str, int]:
+        """Every regular file and its length in bytes, sorted by name. Raises LimitExceeded over `Limits.members`."""
+        ...
+
+    def size_of(self, path: str) -> int | None:
+        """Length of one file; None when there is none of that name, or the name leads outside."""
+        ...
+
+    def open(self, path: str) -> ByteSource:
+        """The bytes of one file. Raises ReadError when there is none of that name, or the name leads outside."""
+        ...
+
+
+def leads_outside(path: str) -> bool:
+    """Whether a relative name could mean anything but a file below the folder, on any system."""
+    parts = path.split("/")
+    return (
+        not path
+        or len(path) > 4096
+        or "\\" in path
+        or "\x00" in path
+        or ":" in parts[0]
+        or any(part in ("", ".", "..") for part in parts)
+    )
+
+
+class DirectoryFolder:
+    """A directory on this machine.
+
+    Symbolic links to files are followed, because download caches are made of them; linked directories are not.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], limits: Limits, name: str = "") -> None:
+        self.path = Path(os.path.abspath(os.fspath(path)))
+        self.limits = limits
+        self.name = name or self.path.name or str(self.path)
+        self._files: dict[str, int] | None = None
+
+    def files(self) -> Mapping[str, int]:
+        if self._files is None:
+            found: dict[str, int] = {}
+            for here, folders, names in os.walk(self.path, followlinks=False):
+                inside = Path(here).relative_to(self.path)
+                folders[:] = sorted(f for f in folders if len(inside.parts) < _MOST_LEVELS)
+                for name in names:
+                    path = (inside / name).as_posix()
+                    size = self.size_of(path)
+                    if size is not None:
+                        found[path] = size
+                    if len(found) > self.limits.members:
+                        raise LimitExceeded(f"{self.name} holds more than {self.limits.members:,} files.")
+            self._files = dict(sorted(found.items()))
+        return self._files
+
+    def size_of(self, path: str) -> int | None:
+        if leads_outside(path):
+            return None
+        place = self.path / path
+        try:
+            if "/" in path and not place.parent.resolve().is_relative_to(self.path.resolve()):
+                return None
+            return place.stat().st_size if place.is_file() else None
+        except (OSError, ValueError):
+            return None
+
+    def open(self, path: str) -> ByteSource:
+        if self.size_of(path) is None:
+            raise ReadError(f"{self.name} has no file {path[:200]!r}.")
+        return PathSource(self.path / path, path)
