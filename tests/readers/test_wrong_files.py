@@ -88,7 +88,7 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="is an empty folder"):
         open_checkpoint(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(ReadError, match="folder of 1 file without a checkpoint, first notes.txt"):
+    with pytest.raises(ReadError, match=r"folder of 1 file without a checkpoint, first notes\.txt"):
         open_checkpoint(tmp_path)
     with pytest.raises(ReadError, match=r"no file nothing\.pt"):
         open_checkpoint(tmp_path / "nothing.pt")
