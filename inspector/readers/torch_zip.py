@@ -6,25 +6,22 @@ caffe2/serialize/inline_container.cc.
 
 from __future__ import annotations
 
-import zlib
-
-from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, Storage
-from inspector.errors import CorruptFile, LimitExceeded, ReadError, RefusedContent
+from inspector.checkpoint.types import Checkpoint
+from inspector.errors import CorruptFile, RefusedContent
 from inspector.findings import Finding, Severity
-from inspector.limits import Limits
-from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle, unpickle_bytes
+from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.cut_zip import read_cut_zip
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign import name_zip
-from inspector.readers.unpickle.machine import Outcome
-from inspector.readers.unpickle.stand_ins import StorageRef
-from inspector.readers.zip_directory import Directory, Member, find_member, payload_offsets, read_directory
-from inspector.units import counted, human_bytes
-
-_STORED, _DEFLATED = 0, 8
-_SMALL_NBYTES = 1 << 20
-_MOST_OTHERS = 8
+from inspector.readers.torch_archive import (
+    archive_findings,
+    archive_storages,
+    byte_order,
+    other_pickles,
+    unpickle_member,
+)
+from inspector.readers.zip_directory import Directory, find_member, read_directory
+from inspector.units import counted
 
 
 def _claims(peek: Peek) -> str:
@@ -49,11 +46,11 @@ def _read(peek: Peek) -> Checkpoint:
             hint="Unpack it with its password first, then open the checkpoint.",
         )
     script = find_member(directory, f"{prefix}/constants.pkl") is not None
-    pickle = _unpickle_member(source, main, limits)
-    big_endian = _byte_order(source, directory, prefix, limits) == b"big"
-    storages, problems = _storages(source, directory, prefix, pickle, big_endian)
-    findings = [*_archive_findings(source, directory, main), *problems]
-    others = _other_pickles(source, directory, main, limits)
+    pickle = unpickle_member(source, main, limits)
+    big_endian = byte_order(source, directory, prefix, limits) == b"big"
+    storages, problems = archive_storages(source, directory, prefix, pickle, big_endian)
+    findings = [*archive_findings(source, directory, main), *problems]
+    others = other_pickles(source, directory, main, limits)
     skipped = []
     if script:
         findings.append(_script_finding(directory))
@@ -69,169 +66,6 @@ def _read(peek: Peek) -> Checkpoint:
         skipped=skipped,
         also=others,
     )
-
-
-def _other_pickles(source: ByteSource, directory: Directory, main: Member, limits: Limits) -> list[Outcome]:
-    """Every other member that some reader may take for the main pickle; torch's own choice among equal names depends
-    on how its directory happens to be sorted (miniz, a heap sort and a binary search)."""
-    found: list[Outcome] = []
-    for member in directory.members:
-        if member is main or member.name.lower().rpartition("/")[2] != "data.pkl" or len(found) >= _MOST_OTHERS:
-            continue
-        try:
-            found.append(_unpickle_member(source, member, limits).outcome)
-        except ReadError:
-            continue  # It cannot be read by anybody; the main one is what counts.
-    return found
-
-
-def _member_bytes(source: ByteSource, member: Member, limits: Limits, most: int | None = None) -> bytes:
-    """A member's content, inflated within the limits."""
-    (offset,) = payload_offsets(source, [member])
-    if offset is None:
-        raise CorruptFile(f"{source.name}: the local header of {member.name[:80]} is not where the directory says.")
-    if member.method not in (_STORED, _DEFLATED):
-        raise CorruptFile(
-            f"{source.name}: {member.name[:80]} is compressed by method {member.method}, which torch cannot read."
-        )
-    raw = source.read(offset, member.packed_nbytes)
-    if member.method == _STORED:
-        return raw[:most] if most is not None else raw
-    cap = min(limits.inflated_nbytes, max(_SMALL_NBYTES, limits.inflation_ratio * max(1, member.packed_nbytes)))
-    if most is not None:
-        cap = min(cap, most)
-    try:
-        inflater = zlib.decompressobj(-15)
-        data = inflater.decompress(raw, cap + 1)
-    except zlib.error as error:
-        raise CorruptFile(f"{source.name}: {member.name[:80]} cannot be inflated ({error}).") from error
-    if len(data) > cap and most is None:
-        raise LimitExceeded(
-            f"{source.name}: {member.name[:80]} inflates from {human_bytes(member.packed_nbytes)} to more than "
-            f"{human_bytes(cap)}.",
-            hint="That is what a decompression bomb looks like; no real checkpoint compresses so well.",
-        )
-    return data[:cap]
-
-
-def _unpickle_member(source: ByteSource, member: Member, limits: Limits) -> Unpickled:
-    if member.method != _STORED:
-        return unpickle_bytes(_member_bytes(source, member, limits), limits)
-    (offset,) = payload_offsets(source, [member])
-    if offset is None or offset > source.size:
-        raise CorruptFile(f"{source.name}: the local header of {member.name[:80]} is not where the directory says.")
-    return unpickle(source, offset, min(offset + member.packed_nbytes, source.size), limits)
-
-
-def _byte_order(source: ByteSource, directory: Directory, prefix: str, limits: Limits) -> bytes:
-    member = find_member(directory, f"{prefix}/byteorder")
-    return _member_bytes(source, member, limits, most=16) if member else b"little"
-
-
-def _storages(
-    source: ByteSource, directory: Directory, prefix: str, pickle: Unpickled, big_endian: bool
-) -> tuple[dict[str, Storage], list[Finding]]:
-    by_name: dict[str, Member] = {}
-    for member in directory.members:
-        by_name.setdefault(member.name.lower(), member)
-    wanted: list[tuple[StorageRef, Member]] = []
-    missing: list[str] = []
-    made: dict[str, Storage] = {}
-    for ref in pickle.storages.values():
-        found = by_name.get(f"{prefix}/data/{ref.key}".lower()) or by_name.get(f"{prefix}/tensors/{ref.key}".lower())
-        if found is None:
-            missing.append(ref.key)
-            made[ref.key] = Storage(
-                id=ref.key, nbytes=ref.nbytes, present_nbytes=0, offset=None, device=ref.location or None
-            )
-        else:
-            wanted.append((ref, found))
-    offsets = payload_offsets(source, [m for _, m in wanted])
-    wrong: list[str] = []
-    for (ref, member), offset in zip(wanted, offsets, strict=True):
-        declared = ref.nbytes
-        if member.nbytes != declared or member.method not in (_STORED, _DEFLATED):
-            wrong.append(f"storage {ref.key[:40]} declares {declared:,} bytes, its member has {member.nbytes:,}")
-        room = max(0, source.size - offset) if offset is not None else 0
-        whole = member.packed_nbytes <= room
-        if member.method == _DEFLATED:
-            present = member.nbytes if whole else 0
-        else:
-            present = min(member.nbytes, room) if member.method == _STORED else 0
-        made[ref.key] = Storage(
-            id=ref.key,
-            nbytes=declared,
-            present_nbytes=min(declared, present),
-            offset=offset,
-            deflated_nbytes=member.packed_nbytes if member.method == _DEFLATED else None,
-            device=ref.location or None,
-            big_endian=big_endian,
-        )
-    return made, _storage_findings(missing, wrong)
-
-
-def _storage_findings(missing: list[str], wrong: list[str]) -> list[Finding]:
-    found: list[Finding] = []
-    if missing:
-        found.append(
-            Finding(
-                id="storage-missing",
-                severity=Severity.ERROR,
-                says=f"{counted(len(missing), 'storage')} named by the pickle are not in the archive, "
-                f"first data/{missing[0][:40]}.",
-                subjects=tuple(missing[:20]),
-                evidence=(("storages", len(missing)),),
-                remedy="Those tensors have no numbers; get the file again from its source.",
-            )
-        )
-    if wrong:
-        found.append(
-            Finding(
-                id="storage-size",
-                severity=Severity.ERROR,
-                says=f"{counted(len(wrong), 'storage')} do not have the size that the pickle declares: {wrong[0]}.",
-                evidence=(("storages", len(wrong)),),
-                remedy="torch.load refuses it since 2.10; earlier versions read beyond the member. "
-                "Get the file again from its source.",
-            )
-        )
-    return found
-
-
-def _archive_findings(source: ByteSource, directory: Directory, main: Member) -> list[Finding]:
-    found: list[Finding] = []
-    if directory.doubts:
-        found.append(
-            Finding(
-                id="ambiguous-archive",
-                severity=Severity.WARNING,
-                says="torch and other tools may read different content from this archive: "
-                f"{'; '.join(directory.doubts[:4])}. Shown is the first of each name; the globals of every candidate "
-                "are listed.",
-                evidence=(("doubts", len(directory.doubts)),),
-                remedy="No ordinary program writes such an archive; do not trust another tool's scan of it.",
-            )
-        )
-    if directory.trailing_nbytes:
-        found.append(
-            Finding(
-                id="trailing-data",
-                severity=Severity.NOTICE,
-                says=f"{human_bytes(directory.trailing_nbytes)} lie behind the end of the archive.",
-                evidence=(("nbytes", directory.trailing_nbytes),),
-                remedy="torch.load fails when it is more than a few kilobytes; cut it off.",
-            )
-        )
-    if main.method == _DEFLATED:
-        found.append(
-            Finding(
-                id="compressed-archive",
-                severity=Severity.INFO,
-                says="The archive is compressed; torch.save never compresses, so it was packed by another program.",
-                remedy="torch.load(mmap=True) cannot open it.",
-            )
-        )
-    return found
 
 
 def _script_finding(directory: Directory) -> Finding:
