@@ -1,0 +1,219 @@
+"""The members of a tar archive, from its headers alone: nothing is extracted, nothing is linked to.
+
+Python's tarfile is what torch 0.1 used and what most people unpack with, so where readers of tar differ this follows it.
+Source: POSIX.1-2001 pax and ustar; the GNU tar manual, "Basic Tar Format".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector.checkpoint.source import ByteSource
+from inspector.errors import CorruptFile, LimitExceeded
+from inspector.limits import Limits
+from inspector.units import counted
+
+BLOCK = 512
+_EXTENSION_NBYTES = 1 << 20  # One long name or pax header; real ones have a few hundred bytes.
+_NAME_NBYTES = 4096
+_LISTED = 20
+_FILES = frozenset(b"0\x007")
+_WITHOUT_DATA = frozenset(b"123456")
+_KINDS = {0x31: "a hard link", 0x32: "a symbolic link", 0x33: "a device", 0x34: "a device", 0x36: "a pipe"}
+_SPARSE = "is a sparse file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TarMember:
+    """One regular file. name: as written. offset: of its first byte in the archive. nbytes: as declared, which may
+    reach behind the end of a cut archive."""
+
+    name: str
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TarDirectory:
+    """members: regular files in their order. left_out: (name, why) of links, devices and others, the first few;
+    left_out_count: of how many. doubts: what is wrong with the archive, in words."""
+
+    members: tuple[TarMember, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+    left_out_count: int = 0
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Next:
+    """What extension headers say about the file that follows."""
+
+    name: bytes | None = None
+    nbytes: int | None = None
+    sparse: bool = False
+
+
+def is_tar(head: bytes) -> bool:
+    """Whether the first 512 bytes are a tar header: their checksum fits. head: at least 512 bytes, else False."""
+    return len(head) >= BLOCK and any(head[:BLOCK]) and _checksum_fits(head[:BLOCK])
+
+
+def read_tar(source: ByteSource, limits: Limits) -> tuple[TarMember, ...]:
+    """The regular files of a tar archive, in their order; a name may occur twice.
+
+    Raises CorruptFile when it does not begin as a tar, LimitExceeded over `Limits.members`.
+    """
+    return read_tar_directory(source, limits).members
+
+
+def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
+    """The same with what was left out and what is doubtful."""
+    members: list[TarMember] = []
+    left_out: list[tuple[str, str]] = []
+    doubts: list[str] = []
+    ahead = _Next()
+    at = headers = left_count = names_nbytes = 0
+    while at + BLOCK <= source.size:
+        head = source.read(at, BLOCK)
+        if not any(head):
+            break
+        if not _checksum_fits(head):
+            if not headers:
+                raise CorruptFile(f"{source.name} is no tar archive: the checksum of its first header does not fit.")
+            doubts.append(f"the header at byte {at:,} has a wrong checksum; nothing behind it was read")
+            break
+        headers += 1
+        if headers > limits.members:
+            raise LimitExceeded(f"{source.name} holds more than {limits.members:,} files.")
+        declared = _number(head[124:136])
+        if declared is None:
+            doubts.append(f"the header at byte {at:,} has no size that can be read; nothing behind it was read")
+            break
+        kind, data = head[156], at + BLOCK
+        if kind in b"xLgK":
+            _extend(source, kind, data, declared, ahead, doubts)
+            at = data + _padded(declared)
+            continue
+        nbytes = declared if ahead.nbytes is None else ahead.nbytes
+        raw = _plain_name(head) if ahead.name is None else ahead.name
+        name = raw[:_NAME_NBYTES].decode("utf-8", "backslashreplace")
+        names_nbytes += len(name)
+        if names_nbytes > limits.header_nbytes:
+            raise LimitExceeded(f"{source.name} holds more than {limits.header_nbytes:,} bytes of file names.")
+        why = "has a name that is too long" if len(raw) > _NAME_NBYTES else ""
+        if kind == ord("S"):
+            data, why = _behind_sparse_map(source, head, data), _SPARSE
+        elif ahead.sparse:
+            why = _SPARSE
+        elif kind in _WITHOUT_DATA:
+            if nbytes:
+                doubts.append(f"{name[:80]} is no file but declares {nbytes:,} bytes, which readers of tar treat apart")
+            nbytes = 0
+            why = f"is {_KINDS[kind]}" if kind in _KINDS else ""
+        is_folder = kind == 0x35 or (kind == 0 and name.endswith("/"))
+        if why:
+            left_count += 1
+            if len(left_out) < _LISTED:
+                left_out.append((name, why))
+        elif not is_folder:
+            members.append(TarMember(name=name, offset=data, nbytes=nbytes))
+            if data + nbytes > source.size:
+                there = max(0, source.size - data)
+                doubts.append(f"it is cut short inside {name[:80]}: {there:,} of {nbytes:,} bytes are there")
+        ahead = _Next()
+        at = data + _padded(nbytes)
+    if 0 < source.size - at < BLOCK and any(source.read(at, source.size - at)):
+        doubts.append(f"it is cut short inside a header: {source.size - at} of {BLOCK} bytes are there")
+    if len(doubts) > _LISTED:
+        doubts[_LISTED:] = [f"and {counted(len(doubts) - _LISTED, 'more doubt')}"]
+    return TarDirectory(
+        members=tuple(members), left_out=tuple(left_out), left_out_count=left_count, doubts=tuple(doubts)
+    )
+
+
+def _padded(nbytes: int) -> int:
+    return -(-nbytes // BLOCK) * BLOCK
+
+
+def _checksum_fits(head: bytes) -> bool:
+    told = _number(head[148:156])
+    if told is None:
+        return False
+    rest = head[:148] + head[156:]
+    unsigned = 256 + sum(rest)
+    # Some old programs summed signed characters.
+    return told in (unsigned, unsigned - 256 * sum(b > 127 for b in rest))
+
+
+def _number(field: bytes) -> int | None:
+    """Octal text, or GNU's base 256 where the first bit is set; None when it is neither, or negative."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    text = field.partition(b"\x00")[0].strip(b" ")
+    if not text:
+        return 0
+    return int(text, 8) if all(48 <= c <= 55 for c in text) else None
+
+
+def _plain_name(head: bytes) -> bytes:
+    name = head[:100].partition(b"\x00")[0]
+    prefix = head[345:500].partition(b"\x00")[0] if head[257:263] == b"ustar\x00" else b""
+    return prefix + b"/" + name if prefix else name
+
+
+def _behind_sparse_map(source: ByteSource, head: bytes, at: int) -> int:
+    """Where the data of an old GNU sparse file begin: behind further blocks of its map."""
+    more = head[482] != 0
+    while more and at + BLOCK <= source.size:
+        more = source.read(at + 504, 1) != b"\x00"
+        at += BLOCK
+    return at
+
+
+def _extend(source: ByteSource, kind: int, at: int, nbytes: int, ahead: _Next, doubts: list[str]) -> None:
+    """Take over what a long-name or pax header says about the next file."""
+    if kind == ord("K"):
+        return  # The target of a link; links are not followed.
+    if nbytes > _EXTENSION_NBYTES or at + nbytes > source.size:
+        doubts.append(f"the extension header at byte {at - BLOCK:,} declares {nbytes:,} bytes and was not read")
+        return
+    raw = source.read(at, nbytes)
+    if kind == ord("L"):
+        ahead.name = raw.partition(b"\x00")[0]
+        return
+    records = _pax(raw)
+    if records is None:
+        doubts.append(f"the pax header at byte {at - BLOCK:,} is malformed and was ignored")
+        return
+    if kind == ord("g"):
+        if records.keys() & {b"path", b"size"}:
+            doubts.append(
+                "a global pax header gives a path or a size, which readers of tar treat apart; it was ignored"
+            )
+        return
+    ahead.sparse = ahead.sparse or any(key.startswith(b"GNU.sparse.") for key in records)
+    ahead.name = records.get(b"path", ahead.name)
+    size = records.get(b"size")
+    if size is not None:
+        if len(size) <= 20 and size.isdigit():
+            ahead.nbytes = int(size)
+        else:
+            doubts.append(f"the pax header at byte {at - BLOCK:,} gives a size that is no number; it was ignored")
+
+
+def _pax(raw: bytes) -> dict[bytes, bytes] | None:
+    """Records "length key=value\\n", where length counts the whole record; None when one does not fit."""
+    found: dict[bytes, bytes] = {}
+    at = 0
+    while at < len(raw) and raw[at]:
+        space = raw.find(b" ", at, at + 8)
+        digits = raw[at:space] if space > at else b""
+        end = at + int(digits) if digits.isdigit() else -1
+        if not space < end <= len(raw) or raw[end - 1] != 0x0A:
+            return None
+        key, equals, value = raw[space + 1 : end - 1].partition(b"=")
+        if not equals:
+            return None
+        found[key] = value
+        at = end
+    return found
