@@ -50,6 +50,28 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How a tensor's elements follow from what the file stores, where they are not simply that.
+
+    scheme: "per_tensor_affine", "per_channel_affine", a sparse layout, "nested", or "" for dense elements.
+    parts: the dense tensors it is made of: indices and values of a sparse tensor (compressed indices, plain indices,
+    values for the compressed layouts), scales and zero points of a quantised one.
+    scale, zero_point: of a tensor quantised as a whole. axis: of one quantised per channel.
+    coalesced: of a sparse COO tensor, None where the file does not tell.
+    conjugated, negated: the stored numbers are the conjugate, or the negative, of the tensor's.
+    """
+
+    scheme: str = ""
+    parts: tuple[TensorInfo, ...] = ()
+    scale: float = 1.0
+    zero_point: int = 0
+    axis: int = 0
+    coalesced: bool | None = None
+    conjugated: bool = False
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInfo:
     """One tensor as the file declares it.
 
@@ -62,6 +84,7 @@ class TensorInfo:
     layout: "strided", "sparse_coo", ... Only strided tensors can be read as bytes.
     is_parameter: True for an nn.Parameter of a pickled module, False for its buffers, None where not in the file.
     note: what else is to be said ("quantised per channel", "meta tensor: no data"), "" for ordinary tensors.
+    encoding: how its elements follow from what is stored; None for ordinary tensors.
     """
 
     name: str
@@ -77,6 +100,7 @@ class TensorInfo:
     layout: str = "strided"
     is_parameter: bool | None = None
     note: str = ""
+    encoding: Encoding | None = None
 
     @property
     def numel(self) -> int:

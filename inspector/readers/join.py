@@ -64,7 +64,11 @@ def storage_key(number: int, key: str) -> str:
 
 def rebase(tensor: TensorInfo, number: int) -> TensorInfo:
     """A tensor of file `number`, pointing to its storage among all."""
-    return replace(tensor, storage_id=None if tensor.storage_id is None else storage_key(number, tensor.storage_id))
+    encoding = tensor.encoding
+    if encoding is not None and encoding.parts:
+        encoding = replace(encoding, parts=tuple(rebase(part, number) for part in encoding.parts))
+    key = None if tensor.storage_id is None else storage_key(number, tensor.storage_id)
+    return replace(tensor, storage_id=key, encoding=encoding)
 
 
 def _says(checkpoint: Checkpoint) -> str:

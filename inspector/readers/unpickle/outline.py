@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.nested import NamedTensors
-from inspector.checkpoint.types import TensorInfo
+from inspector.checkpoint.types import Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
 from inspector.readers.unpickle.leaves import (
@@ -30,8 +30,10 @@ from inspector.readers.unpickle.stand_ins import (
     Call,
     GlobalRef,
     Group,
+    Labelled,
     Mapping,
     PersistentRef,
+    Recipe,
     StorageRef,
     TensorStub,
     Use,
@@ -102,6 +104,10 @@ def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> O
         cut_deep=walk.cut_deep,
         cut_tensors=walk.cut_tensors,
     )
+
+
+def _labelled(number: int, item: object) -> tuple[str, object]:
+    return (item.label, item.value) if isinstance(item, Labelled) else (f"part {number}", item)
 
 
 class _Walk:
@@ -210,7 +216,7 @@ class _Walk:
         if not stub.extra or id(stub) in self.seen:
             return Value(kind=ValueKind.TENSOR, type_name=stub.kind[:TEXT_WIDTH], says=says[:TEXT_WIDTH], name=dotted)
         self.seen.add(id(stub))
-        parts = iter([(f"part {i}", item) for i, item in enumerate(stub.extra)])
+        parts = iter([_labelled(i, item) for i, item in enumerate(stub.extra)])
         return _Frame(
             record=stub, label=label, path=path, kind=ValueKind.TENSOR, type_name=stub.kind, left=parts,
             size=len(stub.extra), says=says, name=dotted,
@@ -234,6 +240,21 @@ class _Walk:
             layout=stub.layout,
             is_parameter=stub.is_parameter if is_parameter is None else is_parameter,
             note=stub.note,
+            encoding=self.encoding(stub.recipe, name, path) if stub.recipe is not None else None,
+        )
+
+    def encoding(self, recipe: Recipe, name: str, path: Path) -> Encoding:
+        # Parts have no recipe of their own, so this goes one level down and no further.
+        parts = (self.info(replace(part, recipe=None), f"{name} ({i})", path) for i, part in enumerate(recipe.parts))
+        return Encoding(
+            scheme=recipe.scheme,
+            parts=tuple(parts),
+            scale=recipe.scale,
+            zero_point=recipe.zero_point,
+            axis=recipe.axis,
+            coalesced=recipe.coalesced,
+            conjugated=recipe.conjugated,
+            negated=recipe.negated,
         )
 
     def storage_id(self, storage: StorageRef | ArrayBytes | None) -> str | None:

@@ -24,7 +24,10 @@ NOT_UNDERSTOOD = NotUnderstood()
 
 @dataclass(slots=True, eq=False)
 class Use:
-    """How one global name is used in a pickle. holder: the first record that was made with it."""
+    """How one global name is used in a pickle.
+
+    holder: the first record that was made with it. followed: calls whose own pickle was followed in turn.
+    """
 
     module: str
     name: str
@@ -32,6 +35,7 @@ class Use:
     calls: int = 0
     arguments: str = ""
     holder: object = None
+    followed: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -156,6 +160,32 @@ class TensorStub:
     note: str = ""
     nbytes: int | None = None
     extra: list[object] = field(default_factory=list)
+    recipe: Recipe | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Recipe:
+    """How a tensor's elements follow from what is stored, where they are not simply it; see `types.Encoding`.
+
+    parts: dense tensors of the same file, without a recipe of their own.
+    """
+
+    scheme: str = ""
+    parts: tuple[TensorStub, ...] = ()
+    scale: float = 1.0
+    zero_point: int = 0
+    axis: int = 0
+    coalesced: bool | None = None
+    conjugated: bool = False
+    negated: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Labelled:
+    """Something that belongs to a tensor, with the name it is shown under."""
+
+    label: str
+    value: object
 
 
 @dataclass(slots=True, eq=False)
