@@ -2,4 +2,6 @@
 
 from inspector.cli.main import main
 
-main()
+# Processes that a scan starts import this module again.
+if __name__ == "__main__":
+    main()

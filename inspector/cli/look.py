@@ -29,6 +29,7 @@ def open_(
     file: File,
     tree: Annotated[bool, typer.Option("--tree", help="Also show the tree of Python values.")] = False,
     tensors: Annotated[bool, typer.Option("--tensors", help="Also list every tensor.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Also print program text that lies in the file.")] = False,
     digest: Annotated[bool, typer.Option("--digest", help="Also compute the sha256.")] = False,
     state: State = "",
     fail_on: FailOn = Severity.ERROR,
@@ -40,7 +41,7 @@ def open_(
     def text() -> RenderableType:
         from rich.console import Group
 
-        from inspector.render.text import checkpoint_text, tensors_text, tree_text
+        from inspector.render.text import checkpoint_text, code_text, tensors_text, tree_text
 
         parts = [checkpoint_text(checkpoint)]
         chosen = pick_state(checkpoint, state)
@@ -48,6 +49,8 @@ def open_(
             parts += ["", tree_text(checkpoint.root)]
         if tensors and chosen:
             parts += ["", tensors_text(chosen)]
+        if code:
+            parts += ["", code_text(checkpoint)]
         return Group(*parts)
 
     show(checkpoint, text, as_json=json)

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from inspector.cli import fix, look, see, serve
+from inspector.cli.scan import scan
 
 app = typer.Typer(
     name="inspector",
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("open")(look.open_)
+app.command()(scan)
 app.command()(look.identify)
 app.command()(fix.diagnose)
 app.command()(fix.repair)

@@ -63,6 +63,14 @@ def detect_format(
     return _detect(Peek(open_source(where, limits=limits), _opening(limits, readers, ())), readers)
 
 
+def claims_folder(
+    path: str | Path, *, limits: Limits = DEFAULT_LIMITS, folder_readers: Sequence[FolderReader] = FOLDER_READERS
+) -> str:
+    """The id of the format of several files that a folder is, "" when its files are to be read one by one."""
+    peek = FolderPeek(DirectoryFolder(path, limits), _opening(limits, READERS, folder_readers))
+    return next((reader.id for reader in folder_readers if reader.claims(peek)), "")
+
+
 def _detect(peek: Peek, readers: Sequence[Reader]) -> tuple[Reader, str] | None:
     for reader in readers:
         evidence = reader.claims(peek)

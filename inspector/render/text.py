@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan", Severity.INFO: "dim"}
 _SHOWN = 12
+_PARTS = 40
 
 
 def visible(text: str) -> str:
@@ -95,6 +96,13 @@ def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
                 safe(state.label), state.role.value, f"{len(state.tensors):,}", human_count(elements), safe(state.why)
             )
         parts += ["", made]
+    if checkpoint.parts:
+        made = table("File", "Size", "What it is", right=(1,))
+        for part in checkpoint.parts[:_PARTS]:
+            made.add_row(safe(shorten_middle(part.name, 60)), human_bytes(part.nbytes), safe(part.says))
+        parts += ["", made]
+        if len(checkpoint.parts) > _PARTS:
+            parts.append(f"[dim]and {len(checkpoint.parts) - _PARTS:,} more files[/dim]")
     if checkpoint.metadata:
         parts += [
             "",
@@ -114,9 +122,26 @@ def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
             parts.append(made)
             if len(other) > _SHOWN:
                 parts.append(f"[dim]and {len(other) - _SHOWN} more[/dim]")
+    if checkpoint.code:
+        total = sum(text.nbytes for text in checkpoint.code)
+        says = f"{counted(len(checkpoint.code), 'piece')} of program text, {human_bytes(total)}: shown, never run."
+        parts += ["", f"[bold]Program[/bold]  {says} Print it with --code."]
     parts += ["", findings_text(checkpoint.findings)]
     parts += [f"[dim]Not examined: {safe(what)}[/dim]" for what in checkpoint.skipped]
     return Group(*parts)
+
+
+def code_text(checkpoint: Checkpoint) -> RenderableType:
+    """The program text in the file, piece by piece."""
+    if not checkpoint.code:
+        return Text("The file holds no program text.", style="dim")
+    pieces: list[RenderableType] = []
+    for piece in checkpoint.code:
+        cut = len(piece.text.encode("utf-8", "replace")) < piece.nbytes
+        pieces.append(f"[bold]{safe(piece.name)}[/bold]  {human_bytes(piece.nbytes)}{', its beginning' if cut else ''}")
+        pieces.append(Text("\n".join(visible(line.expandtabs(4)) for line in piece.text.splitlines())))
+        pieces.append("")
+    return Group(*pieces)
 
 
 def _globals_sentence(other: int, known: int) -> str:

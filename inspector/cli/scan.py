@@ -1,0 +1,53 @@
+"""scan: a whole tree of files, one line each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.cli.options import FailOn, Json, progress_bar
+from inspector.findings import Severity
+from inspector.progress import silent
+
+if TYPE_CHECKING:
+    from inspector.survey.report import SurveyRow
+
+
+def scan(
+    folder: Annotated[str, typer.Argument(help="A folder; everything below it is looked at, whatever its name.")],
+    everything: Annotated[bool, typer.Option("--all", help="Also a line for each file that is no checkpoint.")] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="Also compute the sha256 of each checkpoint.")] = False,
+    jobs: Annotated[int, typer.Option(help="Files read side by side; 0: one per processor.", min=0, max=256)] = 0,
+    fail_on: FailOn = Severity.ERROR,
+    json: Json = False,
+) -> int:
+    """Walk a folder of mixed files: format, producer, tensors, parameters and worst finding, a line each."""
+    from inspector.render.survey import HEADING, row_line, summary_line
+    from inspector.survey.report import RowKind
+    from inspector.survey.survey import survey_folder
+
+    shown = 0
+
+    def each(row: SurveyRow) -> None:
+        nonlocal shown
+        if json or (row.kind is RowKind.OTHER and not everything):
+            return
+        if not shown:
+            print(HEADING)
+        shown += 1
+        print(row_line(row), flush=True)
+
+    # The lines are the progress; with --json there are none until the end.
+    progress = progress_bar("reading") if json else silent
+    survey = survey_folder(Path(folder), digest=digest, jobs=jobs or os.cpu_count() or 1, each=each, progress=progress)
+    if json:
+        from inspector.render.json import as_json
+
+        print(as_json(survey))
+    else:
+        print(("\n" if shown else "") + summary_line(survey))
+    worst = survey.worst()
+    return int(worst is not None and worst.rank >= fail_on.rank)

@@ -1,0 +1,54 @@
+"""A survey as lines for a terminal or a log: fixed columns first, names and sentences last, nothing folded."""
+
+from __future__ import annotations
+
+from inspector.findings import Severity
+from inspector.render.text import visible
+from inspector.survey.report import RowKind, Survey, SurveyRow
+from inspector.units import counted, human_bytes, human_count, shorten_middle
+
+_WIDTHS = (8, 14, 24, 9, 10, 10)
+HEADING = "  ".join(
+    word.ljust(n) if i in (0, 1, 2) else word.rjust(n)
+    for i, (word, n) in enumerate(
+        zip(("worst", "format", "producer", "tensors", "parameters", "size"), _WIDTHS, strict=True)
+    )
+) + "  path: worst finding"  # fmt: skip
+
+
+def row_line(row: SurveyRow) -> str:
+    """One row as one line, whatever its path holds."""
+    counts = (f"{row.tensors:,}", human_count(row.parameters)) if row.kind is RowKind.CHECKPOINT else ("", "")
+    worst = row.worst.value if row.worst else "-"
+    form = row.format if row.kind is RowKind.CHECKPOINT else row.kind.value
+    cells = (
+        worst.ljust(_WIDTHS[0]),
+        form.ljust(_WIDTHS[1]),
+        shorten_middle(visible(row.producer), _WIDTHS[2]).ljust(_WIDTHS[2]),
+        counts[0].rjust(_WIDTHS[3]),
+        counts[1].rjust(_WIDTHS[4]),
+        human_bytes(row.nbytes).rjust(_WIDTHS[5]),
+    )
+    digest = f"  sha256 {row.sha256}" if row.sha256 else ""
+    says = f": {row.finding}: {visible(row.says)}" if row.finding and row.worst is not Severity.INFO else ""
+    return "  ".join(cells) + f"  {visible(row.path)}{says}{digest}"
+
+
+def summary_line(survey: Survey) -> str:
+    """How many of what."""
+    kinds = {kind: [r for r in survey.rows if r.kind is kind] for kind in RowKind}
+    read = kinds[RowKind.CHECKPOINT]
+    parts = [
+        f"{counted(len(survey.rows), 'row')} in {survey.seconds:.1f} s",
+        f"{counted(len(read), 'checkpoint')} with {human_bytes(sum(r.nbytes for r in read))}",
+    ]
+    if kinds[RowKind.UNREADABLE]:
+        parts.append(f"{len(kinds[RowKind.UNREADABLE]):,} unreadable")
+    if kinds[RowKind.OTHER]:
+        parts.append(f"{counted(len(kinds[RowKind.OTHER]), 'other file')}")
+    for severity in (Severity.ERROR, Severity.WARNING):
+        n = sum(r.worst is severity for r in survey.rows)
+        if n:
+            parts.append(f"{n:,} with a finding of severity {severity.value}")
+    text = "; ".join(parts) + ". Nothing in them was executed."
+    return "\n".join([text, *(f"Not examined: {visible(what)}" for what in survey.skipped)])

@@ -1,0 +1,59 @@
+"""One row per file or folder of a survey, and all of them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inspector.findings import Severity
+
+
+class RowKind(StrEnum):
+    """What was found at a path."""
+
+    CHECKPOINT = "checkpoint"
+    UNREADABLE = "unreadable"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyRow:
+    """One file, or one folder that is a checkpoint as a whole.
+
+    path: relative to the surveyed folder. kind: OTHER is a file that is no checkpoint and does not look like one;
+    UNREADABLE should have been one: broken, refused, over a limit, or something else under a checkpoint's name.
+    format, producer: "" where unknown. tensors: in the file. parameters, buffers: elements of the likeliest weights.
+    dangerous, unknown: names that unpickling would import. worst: severity of the worst finding, None without any.
+    finding: its id, or the kind of error. says: its sentence. counts: (severity, how many findings).
+    sha256: None unless asked for.
+    """
+
+    path: str
+    nbytes: int
+    kind: RowKind
+    format: str = ""
+    producer: str = ""
+    tensors: int = 0
+    parameters: int = 0
+    buffers: int = 0
+    dangerous: int = 0
+    unknown: int = 0
+    worst: Severity | None = None
+    finding: str = ""
+    says: str = ""
+    counts: tuple[tuple[str, int], ...] = ()
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """rows: in path order. skipped: what was not looked at, and why. seconds: wall time."""
+
+    name: str
+    rows: tuple[SurveyRow, ...]
+    skipped: tuple[str, ...]
+    seconds: float
+
+    def worst(self) -> Severity | None:
+        """The highest severity of all rows, None when there is none."""
+        return max((r.worst for r in self.rows if r.worst is not None), key=lambda s: s.rank, default=None)

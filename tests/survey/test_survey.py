@@ -1,0 +1,185 @@
+"""A tree of mixed files, row by row: numbers by hand, hostile ones among them, nothing followed out of the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from inspector.checkpoint.producer import producer_of
+from inspector.cli.main import run
+from inspector.errors import ReadError
+from inspector.findings import Severity
+from inspector.limits import DEFAULT_LIMITS
+from inspector.readers import open_checkpoint
+from inspector.survey import row as rows
+from inspector.survey.report import RowKind, SurveyRow
+from inspector.survey.survey import survey_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Payload:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (os.system, (f"touch {self.marker}",))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Two checkpoints, a web page under a checkpoint's name, a hostile pickle, a picture, notes, links outside."""
+    root = tmp_path / "tree"
+    (root / "runs" / "b").mkdir(parents=True)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))  # 112 + 8 parameters, 9 numbers in buffers
+    torch.save({"state_dict": net.state_dict(), "pytorch-lightning_version": "2.1.0"}, root / "runs" / "a.ckpt")
+    save_file({"w": torch.zeros(5)}, root / "runs" / "b" / "c.safetensors")
+    (root / "page.pth").write_text("<!DOCTYPE html><html></html>")
+    (root / "notes.md").write_text("# notes")
+    (root / "evil.pkl").write_bytes(pickle.dumps({"x": Payload(tmp_path / "marker")}))
+    (tmp_path / "outside.pt").write_bytes((root / "runs" / "a.ckpt").read_bytes())
+    (root / "link.pt").symlink_to(tmp_path / "outside.pt")
+    (root / "loop").symlink_to(root, target_is_directory=True)
+    return root
+
+
+def _by_path(found: tuple[SurveyRow, ...]) -> dict[str, SurveyRow]:
+    return {row.path: row for row in found}
+
+
+def test_every_file_has_a_row_with_its_numbers(tree: Path) -> None:
+    survey = survey_folder(tree, digest=True)
+    got = _by_path(survey.rows)
+    assert list(got) == ["evil.pkl", "notes.md", "page.pth", "runs/a.ckpt", "runs/b/c.safetensors"]
+    lightning = got["runs/a.ckpt"]
+    assert (lightning.format, lightning.producer) == ("torch-zip", "PyTorch Lightning 2.1.0")
+    assert (lightning.tensors, lightning.parameters, lightning.buffers) == (7, 120, 9)
+    assert lightning.nbytes == (tree / "runs/a.ckpt").stat().st_size
+    assert got["runs/b/c.safetensors"].parameters == 5
+    assert got["page.pth"].kind is RowKind.UNREADABLE
+    assert got["page.pth"].worst is Severity.ERROR
+    assert got["notes.md"].kind is RowKind.OTHER
+    assert got["notes.md"].worst is None
+    assert survey.worst() is Severity.ERROR
+    import hashlib
+
+    assert lightning.sha256 == hashlib.sha256((tree / "runs/a.ckpt").read_bytes()).hexdigest()
+
+
+def test_a_payload_is_reported_and_not_run(tree: Path) -> None:
+    evil = _by_path(survey_folder(tree).rows)["evil.pkl"]
+    assert (evil.worst, evil.finding, evil.dangerous) == (Severity.ERROR, "dangerous-global", 1)
+    assert not (tree.parent / "marker").exists()
+    pickle.loads((tree / "evil.pkl").read_bytes())  # The control: it would have run.
+    assert (tree.parent / "marker").exists()
+
+
+def test_links_are_counted_and_not_followed(tree: Path) -> None:
+    assert survey_folder(tree).skipped == ("2 symbolic links, which point elsewhere.",)
+
+
+def test_processes_side_by_side_give_the_same_rows(tree: Path) -> None:
+    for number in range(6):
+        torch.save({"w": torch.zeros(number + 1)}, tree / f"n{number}.pt")
+    alone, together = survey_folder(tree), survey_folder(tree, jobs=2)
+    assert together.rows == alone.rows
+    assert len(alone.rows) == 11
+
+
+def test_rows_come_in_order_as_they_are_ready(tree: Path) -> None:
+    seen: list[str] = []
+    survey = survey_folder(tree, each=lambda row: seen.append(row.path))
+    assert seen == [row.path for row in survey.rows]
+
+
+def test_a_reader_that_crashes_costs_one_row(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = rows.open_checkpoint
+
+    def crashing(where: object, **options: object) -> object:
+        if str(where).endswith("a.ckpt"):
+            raise KeyError("oops")
+        return real(where, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rows, "open_checkpoint", crashing)
+    got = _by_path(survey_folder(tree).rows)
+    assert (got["runs/a.ckpt"].finding, got["runs/a.ckpt"].worst) == ("internal-error", Severity.ERROR)
+    assert "KeyError" in got["runs/a.ckpt"].says
+    assert got["runs/b/c.safetensors"].kind is RowKind.CHECKPOINT
+
+
+def test_a_file_is_no_folder(tree: Path) -> None:
+    with pytest.raises(ReadError, match=r"notes\.md is no folder"):
+        survey_folder(tree / "notes.md")
+
+
+def test_the_command_prints_a_line_each_and_fails_on_errors(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["scan", str(tree)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "worst",
+        "format",
+        "producer",
+        "tensors",
+        "parameters",
+        "size",
+        "path:",
+        "worst",
+        "finding",
+    ]
+    assert len([line for line in lines if "a.ckpt" in line]) == 1
+    assert not any("notes.md" in line for line in lines)
+    assert "5 rows" in lines[-2]
+    assert run(["scan", str(tree), "--all"]) == 1
+    assert "notes.md" in capsys.readouterr().out
+    (tree / "evil.pkl").unlink()
+    (tree / "page.pth").unlink()
+    assert run(["scan", str(tree)]) == 0
+
+
+def test_the_command_as_json(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["scan", str(tree), "--json", "--fail-on", "error"]) == 1
+    report = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert report["rows"][0]["path"] == "evil.pkl"
+    assert report["rows"][3]["parameters"] == 120
+
+
+def test_a_path_cannot_break_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({"w": torch.zeros(1)}, tmp_path / "a\nb\x1b[31m.pt")
+    assert run(["scan", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "a\\x0ab\\x1b[31m.pt" in out
+    assert "\x1b" not in out
+
+
+def test_a_scan_in_processes_of_its_own_needs_no_torch(tree: Path) -> None:
+    code = (
+        "import sys; from inspector.cli.main import run\n"
+        f"if __name__ == '__main__':\n    run(['scan', {str(tree)!r}]); print('torch' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert out.stdout.strip().endswith("False")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"w": torch.zeros(2)}, "torch.save"),
+        ({"model": {"w": torch.zeros(2)}, "ds_version": "0.14.0"}, "DeepSpeed 0.14.0"),
+        ({"meta": {"mmcv_version": "1.7.0"}, "state_dict": {"w": torch.zeros(2)}}, "MMCV 1.7.0"),
+        ({"arch": "x", "metric": 0.5, "version": 2, "state_dict": {"w": torch.zeros(2)}}, "timm"),
+        # A version that is no version names nobody.
+        ({"ds_version": "rm -rf", "w": torch.zeros(2)}, "torch.save"),
+    ],
+)
+def test_producers(tmp_path: Path, value: object, expected: str) -> None:
+    torch.save(value, tmp_path / "a.pt")
+    assert producer_of(open_checkpoint(tmp_path / "a.pt", limits=DEFAULT_LIMITS)) == expected
