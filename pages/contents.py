@@ -3,10 +3,10 @@
 import streamlit as st
 
 from inspector.checkpoint.types import GlobalVerdict
-from inspector.units import counted
+from inspector.units import counted, human_bytes
 from inspector.web import reports
 from inspector.web.components import finding_cards, need_file, title
-from inspector.web.text import escaped, mono
+from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import badge, draw_tree, table, value_branch
 
 TONES = {GlobalVerdict.DANGEROUS: "error", GlobalVerdict.UNKNOWN: "notice", GlobalVerdict.KNOWN: "info"}
@@ -45,6 +45,20 @@ else:
     st.markdown("The file names no code: there is nothing in it that a load could run.")
 
 finding_cards(checkpoint.findings)
+
+if checkpoint.code:
+    st.subheader("Program text")
+    st.markdown("It lies in the file and was read as text. **None of it was run.**")
+    numbers = range(len(checkpoint.code))
+    chosen = st.selectbox(
+        "Piece", numbers, format_func=lambda i: visible(checkpoint.code[i].name), label_visibility="collapsed"
+    )
+    piece = checkpoint.code[chosen]
+    st.code(
+        visible(piece.text), language="python", line_numbers=True, height=min(420, 60 + 22 * piece.text.count("\n"))
+    )
+    if len(piece.text.encode("utf-8", "replace")) < piece.nbytes:
+        st.caption(f"The beginning; the whole has {human_bytes(piece.nbytes)}.")
 
 st.subheader("Values")
 draw_tree([value_branch(hand.name, checkpoint.root)])

@@ -47,6 +47,15 @@ if checkpoint.weights is not None:
         else:
             st.caption("Large weights are read on the Weights page, with progress and a way to stop.")
 
+if checkpoint.parts:
+    with st.expander(f"Made of {counted(len(checkpoint.parts), 'file')}", icon=":material/folder_open:"):
+        table(
+            ("File", "Size", "What it is"),
+            [verdicts.part_row(part) for part in checkpoint.parts],
+            numeric=(1,),
+            key="parts",
+        )
+
 if checkpoint.metadata:
     with st.expander(f"Beside the weights: {counted(len(checkpoint.metadata), 'value')}", icon=":material/notes:"):
         table(("What", "Value"), [verdicts.metadata_row(*pair) for pair in checkpoint.metadata], key="metadata")

@@ -69,6 +69,6 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _say(says: str, hint: str) -> None:
     """One sentence and what to do next, with control characters from file names made visible."""
-    from inspector.render.text import visible
+    from inspector.render.visible import one_line
 
-    print(visible(f"{says} {hint}".strip()), file=sys.stderr)
+    print(one_line(f"{says} {hint}".strip()), file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.findings import Severity
-from inspector.render.text import visible
+from inspector.render.visible import one_line
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted, human_bytes, human_count, shorten_middle
 
@@ -24,14 +24,14 @@ def row_line(row: SurveyRow) -> str:
     cells = (
         worst.ljust(_WIDTHS[0]),
         form.ljust(_WIDTHS[1]),
-        shorten_middle(visible(row.producer), _WIDTHS[2]).ljust(_WIDTHS[2]),
+        shorten_middle(one_line(row.producer), _WIDTHS[2]).ljust(_WIDTHS[2]),
         counts[0].rjust(_WIDTHS[3]),
         counts[1].rjust(_WIDTHS[4]),
         human_bytes(row.nbytes).rjust(_WIDTHS[5]),
     )
     digest = f"  sha256 {row.sha256}" if row.sha256 else ""
-    says = f": {row.finding}: {visible(row.says)}" if row.finding and row.worst is not Severity.INFO else ""
-    return "  ".join(cells) + f"  {visible(row.path)}{says}{digest}"
+    says = f": {row.finding}: {one_line(row.says)}" if row.finding and row.worst is not Severity.INFO else ""
+    return "  ".join(cells) + f"  {one_line(row.path)}{says}{digest}"
 
 
 def summary_line(survey: Survey) -> str:
@@ -51,4 +51,4 @@ def summary_line(survey: Survey) -> str:
         if n:
             parts.append(f"{n:,} with a finding of severity {severity.value}")
     text = "; ".join(parts) + ". Nothing in them was executed."
-    return "\n".join([text, *(f"Not examined: {visible(what)}" for what in survey.skipped)])
+    return "\n".join([text, *(f"Not examined: {one_line(what)}" for what in survey.skipped)])

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, Severity, ranked
+from inspector.render.visible import one_line
 from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, human_share, shorten_middle
 
 if TYPE_CHECKING:
@@ -34,14 +35,9 @@ _SHOWN = 12
 _PARTS = 40
 
 
-def visible(text: str) -> str:
-    """Text from a file with control characters shown instead of obeyed by the terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
-
-
 def safe(text: str) -> str:
-    """The same with rich's markup escaped."""
-    return escape(visible(text))
+    """Text from a file as rich shows it: on one line, control characters written out, markup escaped."""
+    return escape(one_line(text))
 
 
 def table(*columns: str, right: Iterable[int] = ()) -> Table:
@@ -139,7 +135,7 @@ def code_text(checkpoint: Checkpoint) -> RenderableType:
     for piece in checkpoint.code:
         cut = len(piece.text.encode("utf-8", "replace")) < piece.nbytes
         pieces.append(f"[bold]{safe(piece.name)}[/bold]  {human_bytes(piece.nbytes)}{', its beginning' if cut else ''}")
-        pieces.append(Text("\n".join(visible(line.expandtabs(4)) for line in piece.text.splitlines())))
+        pieces.append(Text("\n".join(one_line(line.expandtabs(4)) for line in piece.text.splitlines())))
         pieces.append("")
     return Group(*pieces)
 

@@ -19,6 +19,11 @@ def visible(text: str) -> str:
     return "".join(_written(char) for char in text)
 
 
+def one_line(text: str) -> str:
+    """The same for a terminal or a log: line breaks, tabs and foreign spaces are written out too."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def _written(char: str) -> str:
     if char in "\n\r\t" or unicodedata.category(char) not in _UNSEEN:
         return char

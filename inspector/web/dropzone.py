@@ -17,7 +17,7 @@ from inspector.web.store import Stored, clean_name
 from inspector.web.uploads import UPLOAD_PATH, is_mounted, issue_token, the_store
 
 _STATIC = Path(__file__).parent / "static"
-KNOWN_ENDINGS = ".pth .pt .ckpt .bin .th .tar .safetensors"
+KNOWN_ENDINGS = ".pth .pt .ckpt .bin .th .tar .safetensors .pt2 .gguf .onnx .npz"
 
 _component = st.components.v2.component(
     "inspector_dropzone",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.architectures.types import Recognition
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateRole
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Part, StateRole
 from inspector.errors import InspectorError
 from inspector.findings import Finding, Severity, worst
 from inspector.units import counted, human_bytes, human_count, human_macs
@@ -148,6 +148,11 @@ def _macs(recognition: Recognition) -> Figure | None:
 def metadata_row(key: str, value: str) -> tuple[str, str]:
     """A row of the metadata table, as HTML."""
     return mono(key, 40), escaped(value if len(value) <= 300 else value[:299] + "…")
+
+
+def part_row(part: Part) -> tuple[str, str, str]:
+    """A row of the table of files, as HTML."""
+    return mono(part.name, 60), escaped(human_bytes(part.nbytes)), escaped(part.says)
 
 
 def roles(checkpoint: Checkpoint) -> str:

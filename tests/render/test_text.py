@@ -8,7 +8,8 @@ from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
-from inspector.render.text import checkpoint_text, findings_text, safe, tree_text, visible
+from inspector.render.text import checkpoint_text, findings_text, safe, tree_text
+from inspector.render.visible import one_line
 
 
 def printed(renderable: RenderableType) -> str:
@@ -19,10 +20,10 @@ def printed(renderable: RenderableType) -> str:
 
 
 def test_terminal_escapes_in_a_key_are_made_visible() -> None:
-    assert visible("a\x1b[2Jb\nc") == "a\\x1b[2Jb\\x0ac"
-    assert visible("naïve → ok") == "naïve → ok"
+    assert one_line("a\x1b[2Jb\nc") == "a\\x1b[2Jb\\nc"
+    assert one_line("naïve → ok") == "naïve → ok"
     # A right-to-left override would show a different name than the file has.
-    assert visible("a\u202eb") == "a\\u202eb"
+    assert one_line("a\u202eb") == "a\\u202eb"
 
 
 def test_markup_in_a_key_is_not_interpreted() -> None:

@@ -156,7 +156,7 @@ def test_a_path_cannot_break_the_line(tmp_path: Path, capsys: pytest.CaptureFixt
     torch.save({"w": torch.zeros(1)}, tmp_path / "a\nb\x1b[31m.pt")
     assert run(["scan", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "a\\x0ab\\x1b[31m.pt" in out
+    assert "a\\nb\\x1b[31m.pt" in out
     assert "\x1b" not in out
 
 

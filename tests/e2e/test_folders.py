@@ -1,0 +1,48 @@
+"""Several files at once through the drop zone: a folder is one checkpoint, and its parts are listed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+pytestmark = pytest.mark.browser
+
+
+def _sharded(folder: Path) -> Path:
+    folder.mkdir()
+    save_file({"a.weight": torch.ones(3, 2)}, folder / "model-00001-of-00002.safetensors")
+    save_file({"b.weight": torch.zeros(4)}, folder / "model-00002-of-00002.safetensors")
+    places = {"a.weight": "model-00001-of-00002.safetensors", "b.weight": "model-00002-of-00002.safetensors"}
+    index = {"metadata": {"total_size": 40}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def _arrive(visitor) -> None:  # type: ignore[no-untyped-def]
+    visitor.page.wait_for_url(re.compile("overview"), timeout=60_000)
+    visitor.settle()
+    assert "model-00002-of-00002.safetensors" in visitor.main.inner_html()
+    visitor.visit("Tensors")
+    assert {"a.weight", "b.weight"} <= set(re.findall(r"[ab]\.weight", visitor.main.inner_html()))
+    visitor.check_calm()
+
+
+def test_a_folder_goes_up_as_one(visitor, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """With names that no plain tar header could hold."""
+    folder = _sharded(tmp_path / "run ümlaut")
+    (folder / ("é" * 120)).write_text("a name of 240 bytes")
+    visitor.open("/")
+    visitor.page.get_by_test_id("inspector-folder").set_input_files(folder)
+    _arrive(visitor)
+
+
+def test_several_files_go_up_as_one(visitor, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    folder = _sharded(tmp_path / "run")
+    visitor.open("/")
+    visitor.page.get_by_test_id("inspector-file").set_input_files(sorted(folder.iterdir()))
+    _arrive(visitor)
