@@ -84,7 +84,7 @@ def read_storage(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: i
         )
     if storage.deflated_nbytes is None:
         return checkpoint.source.read(storage.offset + start, nbytes)
-    return _inflate(checkpoint, storage, start, nbytes)
+    return _inflate(checkpoint, storage, storage.skipped_nbytes + start, nbytes)
 
 
 def _inflate(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) -> bytes:

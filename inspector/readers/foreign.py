@@ -40,11 +40,6 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign(says="is a RAR archive", hint=_UNPACK, starts=(b"Rar!\x1a\x07",)),
     Foreign(says="is a tar archive", hint=_UNPACK, starts=(b"ustar",), at=257),
     Foreign(
-        says="is a numpy array (.npy)",
-        hint="Put it into a state dict and save that with torch.save.",
-        starts=(b"\x93NUMPY",),
-    ),
-    Foreign(
         says="is a GGUF model (llama.cpp)",
         hint="Open the safetensors or PyTorch file it was converted from.",
         starts=(b"GGUF", b"FUGG"),
@@ -171,11 +166,6 @@ def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
         return RefusedContent(f"{name} is an encrypted zip archive.", hint="Unpack it with its password first.")
     if not names:
         return UnknownFormat(f"{name} is an empty zip archive.", hint="The download or packing failed; get it again.")
-    if all(n.endswith(".npy") for n in lower):
-        return UnknownFormat(
-            f"{name} is a numpy archive (.npz) with {counted(len(names), 'array')}, not a checkpoint.",
-            hint="Put the arrays into a state dict and save that with torch.save.",
-        )
     if any(n.endswith("model.weights.h5") for n in lower):
         return UnknownFormat(
             f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model."

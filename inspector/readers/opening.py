@@ -10,13 +10,22 @@ from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
-from inspector.readers import plain_pickle, safetensors, torch_legacy, torch_zip
+from inspector.readers import (
+    numpy_archive,
+    numpy_array,
+    plain_pickle,
+    safetensors,
+    torch_legacy,
+    torch_zip,
+)
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.folder import DirectoryFolder
 from inspector.readers.foreign import name_folder, name_foreign
 
 # Order carries meaning: the signatures of the first three exclude each other; a plain pickle is what is left of 0x80.
 READERS: tuple[Reader, ...] = (
+    numpy_array.READER,
+    numpy_archive.READER,
     torch_zip.READER,
     safetensors.READER,
     torch_legacy.READER,
@@ -134,7 +143,7 @@ def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence
                 return reader.read(peek)
         raise name_folder(peek.folder)
 
-    return Opening(limits=limits, file=file, folder=folder)
+    return Opening(limits=limits.metered(), file=file, folder=folder)
 
 
 __all__ = ["FOLDER_READERS", "READERS", "Reader", "UnknownFormat", "detect_format", "open_checkpoint", "open_source"]
