@@ -1,6 +1,6 @@
 """The members of a tar archive, from its headers alone: nothing is extracted, nothing is linked to.
 
-Python's tarfile is what torch 0.1 used and what most people unpack with, so where readers of tar differ this follows it.
+Where readers of tar differ this follows Python's tarfile, which torch 0.1 used and most people unpack with.
 Source: POSIX.1-2001 pax and ustar; the GNU tar manual, "Basic Tar Format".
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.limits import Limits
-from inspector.units import counted
 
 BLOCK = 512
 _EXTENSION_NBYTES = 1 << 20  # One long name or pax header; real ones have a few hundred bytes.
@@ -83,6 +82,7 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
             doubts.append(f"the header at byte {at:,} has a wrong checksum; nothing behind it was read")
             break
         headers += 1
+        del doubts[_LISTED:]  # The first say enough, and a crafted archive could have one for every header.
         if headers > limits.members:
             raise LimitExceeded(f"{source.name} holds more than {limits.members:,} files.")
         declared = _number(head[124:136])
@@ -90,7 +90,7 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
             doubts.append(f"the header at byte {at:,} has no size that can be read; nothing behind it was read")
             break
         kind, data = head[156], at + BLOCK
-        if kind in b"xLgK":
+        if kind in b"xXLgK":
             _extend(source, kind, data, declared, ahead, doubts)
             at = data + _padded(declared)
             continue
@@ -124,8 +124,6 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
         at = data + _padded(nbytes)
     if 0 < source.size - at < BLOCK and any(source.read(at, source.size - at)):
         doubts.append(f"it is cut short inside a header: {source.size - at} of {BLOCK} bytes are there")
-    if len(doubts) > _LISTED:
-        doubts[_LISTED:] = [f"and {counted(len(doubts) - _LISTED, 'more doubt')}"]
     return TarDirectory(
         members=tuple(members), left_out=tuple(left_out), left_out_count=left_count, doubts=tuple(doubts)
     )
