@@ -30,6 +30,17 @@ def call(module: str, name: str, *args: str) -> bytes:
     return f"c{module}\n{name}\n".encode() + b"(" + b"".join(map(text, args)) + b"tR"
 
 
+def short(value: str) -> bytes:
+    """SHORT_BINUNICODE, protocol 4."""
+    raw = value.encode()
+    return b"\x8c" + bytes([len(raw)]) + raw
+
+
+def stack_global(module: str, name: str) -> bytes:
+    """STACK_GLOBAL: from protocol 4 on, a name with dots is followed attribute by attribute."""
+    return short(module) + short(name) + b"\x93"
+
+
 def torch_zip(data_pkl: bytes, members: dict[str, bytes] | None = None, *, deflate: bool = False) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if deflate else zipfile.ZIP_STORED) as archive:

@@ -1,0 +1,180 @@
+"""The names that `verdicts.py` judges by: what runs code, what makes only data, what torch.load allows by itself.
+
+Lists of bad names are always incomplete, so nothing rests on the first one: whatever is in none of them is unknown.
+Sources: Python's library reference, torch/_weights_only_unpickler.py, and the published advisories on scanners of
+pickles (their gadget names, as facts).
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Top-level modules of which every function is a way to run code, reach the system or the network, or resolve names.
+DANGEROUS_MODULES = _names(
+    """
+    os posix posixpath nt ntpath subprocess _posixsubprocess sys runpy importlib imp _imp pkgutil pty socket _socket
+    ssl _ssl select selectors shutil webbrowser ctypes _ctypes cffi pickle _pickle cPickle pickletools dill
+    cloudpickle joblib marshal shelve code codeop asyncio _asyncio multiprocessing _multiprocessing threading _thread
+    concurrent operator _operator requests urllib urllib2 urllib3 http httplib aiohttp httpx ftplib smtplib telnetlib
+    imaplib poplib nntplib xmlrpc socketserver wsgiref pip ensurepip venv timeit cProfile profile pstats pdb bdb
+    doctest trace tempfile signal _signal inspect types gc linecache tracemalloc platform distutils _distutils_hack
+    setuptools pkg_resources site sysconfig builtins __builtin__ _io _pyio io fileinput glob pathlib2 zipimport
+    zipapp zipfile tarfile antigravity idlelib lib2to3 commands popen2 pydoc unittest nose pytest _pytest IPython
+    jinja2 yaml sqlite3 _sqlite3 dbm mmap resource _winapi winreg msvcrt _interpreters _interpchannels
+    _xxsubinterpreters _xxinterpchannels interpreters faulthandler atexit sched logging curses readline rlcompleter
+    tkinter turtle crypt getpass paramiko fabric psutil cgi cgitb py_compile compileall modulefinder _osx_support
+    _aix_support _aix_bootsubprocess _pyrepl _frozen_importlib _frozen_importlib_external _testcapi _testinternalcapi
+    _bootsubprocess pexpect sh plumbum git nturl2path
+    """
+)
+DANGEROUS_PREFIXES: dict[str, str] = {
+    "torch.hub": "fetches and runs code from the network",
+    "torch.load": "loads another pickle",
+    "torch.save": "writes a file",
+    "torch.from_file": "opens a file",
+    "torch.compile": "compiles and runs code",
+    "torch.jit": "compiles or runs code",
+    "torch.storage._load_from_bytes": "loads another pickle that is inside this one",
+    "torch.utils.collect_env": "runs commands",
+    "torch.utils.bottleneck": "runs code",
+    "torch.utils.benchmark": "compiles and runs code",
+    "torch.utils.data.datapipes": "opens files and loads other pickles",
+    "torch.utils.cpp_extension": "compiles and loads code",
+    "torch.utils.model_dump": "loads other pickles",
+    "torch.utils.show_pickle": "loads other pickles",
+    "torch.utils.hipify": "reads and writes files",
+    "torch.utils.model_zoo": "fetches files from the network",
+    "torch.utils._config_module": "loads another pickle",
+    "torch.utils.tensorboard": "writes files",
+    "torch._dynamo": "compiles and runs code",
+    "torch._inductor": "compiles and runs code",
+    "torch._functorch": "compiles and runs code",
+    "torch._export": "compiles and runs code",
+    "torch._higher_order_ops": "calls another callable",
+    "torch.export": "loads another archive",
+    "torch.onnx": "writes files and runs code",
+    "torch.fx.experimental": "evaluates text as code",
+    "torch.fx.graph_module": "compiles text of the file as code",
+    "torch.fx._symbolic_trace": "calls another callable",
+    "torch.package": "imports code from an archive",
+    "torch.serialization": "loads or writes another file",
+    "torch.ops.load_library": "loads a binary library",
+    "torch.classes.load_library": "loads a binary library",
+    "torch.library": "defines operators from code",
+    "torch.distributed.rpc": "runs code in other processes",
+    "torch.distributed.run": "starts processes",
+    "torch.distributed.launch": "starts processes",
+    "torch.distributed.elastic": "starts processes",
+    "torch.distributed.distributed_c10d": "loads pickles of other processes",
+    "torch.multiprocessing.spawn": "starts processes",
+    "torch.testing": "runs code",
+    "numpy.f2py": "compiles and runs code",
+    "numpy.testing": "runs code",
+    "numpy.distutils": "runs commands",
+    "numpy.load": "loads another pickle",
+    "numpy.memmap": "opens a file",
+    "numpy.fromfile": "opens a file",
+    "numpy.lib.npyio": "loads another pickle",
+    "numpy.lib.utils": "reaches other names",
+    "pandas.read_pickle": "loads another pickle",
+    "pandas.io": "opens files and loads other pickles",
+    "pandas.eval": "evaluates text as code",
+    "pandas.core.computation": "evaluates text as code",
+    "test.support": "runs commands",
+    "test.libregrtest": "runs commands",
+    "functools.partial": "wraps another callable",
+    "functools.partialmethod": "wraps another callable",
+    "functools.reduce": "calls another callable",
+    "itertools.starmap": "calls another callable",
+    "itertools.accumulate": "calls another callable",
+    "uuid._get_command_stdout": "runs commands",
+    "contextlib.ExitStack": "calls another callable",
+    "weakref.finalize": "calls another callable",
+    "ast.literal_eval": "evaluates text",
+}
+# A module object reached through another one ("torch.serialization", "os"), and what gives names to everything else.
+SYSTEM = _names(
+    """
+    os sys subprocess builtins __builtins__ importlib posix nt ctypes shutil runpy pickle marshal types operator
+    inspect socket pty functools _operator _pickle _io io pydoc code codeop threading multiprocessing tempfile
+    """
+)
+BUILTINS_DATA = _names(
+    "set frozenset list tuple dict bytes bytearray complex slice range int float str bool object NoneType"
+)
+# Modules whose classes are known as modules and optimizers, and nothing but a class is meant: the name has a capital.
+KNOWN_CLASS_MODULES = re.compile(
+    r"torch\.nn\.modules\.\w+|torchvision\.models(\.(?!feature_extraction)\w+)+|torchvision\.ops\.\w+"
+    r"|torch\.optim(\.\w+)*|__torch__(\.\w+)*|torch\.nn\.quantized(\.\w+)+|torch\.ao\.nn(\.\w+)+"
+    r"|torch\.distributed\.checkpoint\.metadata"
+)
+# No bare F, _VF or _Reduction: those are modules under a short name.
+KNOWN_CLASS_NAME = re.compile(r"_?(?!VF$|Reduction$)[A-Z]\w+")
+KNOWN_CLASSES = _names(
+    """
+    torch.nn.parameter.Parameter torch.nn.parameter.Buffer torch.nn.parameter.UninitializedParameter
+    torch.nn.parameter.UninitializedBuffer
+    torch.nn.utils.parametrize.ParametrizationList torch.nn.utils.parametrizations._WeightNorm
+    torch.nn.utils.parametrizations._SpectralNorm torch.nn.utils.parametrizations._Orthogonal
+    torch.nn.parallel.data_parallel.DataParallel torch.nn.parallel.distributed.DistributedDataParallel
+    torchvision.transforms._presets.ImageClassification
+    """
+)
+KNOWN_NAMES = _names(
+    """
+    argparse.Namespace datetime.datetime datetime.date datetime.time datetime.timedelta datetime.timezone
+    pathlib.PosixPath pathlib.WindowsPath pathlib.PurePosixPath pathlib.PureWindowsPath pathlib._local.PosixPath
+    pathlib._local.WindowsPath pathlib._local.PurePosixPath pathlib._local.PureWindowsPath pathlib.Path
+    decimal.Decimal uuid.UUID uuid.SafeUUID fractions.Fraction types.SimpleNamespace collections.abc.OrderedDict
+    io.BytesIO _io.BytesIO io.StringIO _io.StringIO zoneinfo.ZoneInfo._unpickle typing.Any typing.Union
+    numpy.ndarray numpy.matrix copyreg._reconstructor copyreg.__newobj__ copyreg.__newobj_ex__
+    torch.Tensor torch._C._TensorMeta torch.Generator
+    torch.per_tensor_affine torch.per_channel_affine torch.per_tensor_symmetric torch.per_channel_symmetric
+    torch.per_channel_affine_float_qparams torch.strided torch.sparse_coo torch.sparse_csr torch.sparse_csc
+    torch.sparse_bsr torch.sparse_bsc torch.preserve_format torch.contiguous_format torch.channels_last
+    torch._utils._rebuild_device_tensor_from_numpy torch._utils._rebuild_xla_tensor
+    torch.autograd.variable.Variable torch.nn.backends.thnn._get_thnn_function_backend
+    torch.jit._pickle.build_intlist torch.jit._pickle.build_tensorlist torch.jit._pickle.build_doublelist
+    torch.jit._pickle.build_boollist torch.jit._pickle.build_tensor_from_id torch.jit._pickle.restore_type_tag
+    torch.distributed.checkpoint.filesystem._StorageInfo torch.distributed.checkpoint.filesystem._StoragePrefix
+    torch.serialization._get_layout
+    torch.nn.functional.relu torch.nn.functional.gelu torch.nn.functional.silu torch.nn.functional.elu
+    torch.nn.functional.leaky_relu torch.nn.functional.mish torch.nn.functional.softmax torch.nn.functional.tanh
+    torch.nn.functional.sigmoid torch.nn.functional.hardswish torch.relu torch.tanh torch.sigmoid
+    numpy.random._pickle.__randomstate_ctor numpy.random._pickle.__bit_generator_ctor
+    numpy.random._pickle.__generator_ctor
+    omegaconf.dictconfig.DictConfig omegaconf.listconfig.ListConfig omegaconf.base.ContainerMetadata
+    omegaconf.base.Metadata omegaconf.nodes.AnyNode omegaconf.nodes.StringNode omegaconf.nodes.IntegerNode
+    omegaconf.nodes.FloatNode omegaconf.nodes.BooleanNode
+    yacs.config.CfgNode easydict.EasyDict addict.addict.Dict
+    pytorch_lightning.utilities.parsing.AttributeDict lightning.fabric.utilities.data.AttributeDict
+    lightning_fabric.utilities.data.AttributeDict pytorch_lightning.utilities.data.AttributeDict
+    """
+)
+# torch.FloatTensor, torch.cuda.sparse.HalfTensor: the classes that torch before 0.4 had for each element type.
+TENSOR_CLASS = re.compile(
+    r"torch\.(cuda\.)?(sparse\.)?(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor"
+)
+# Types that torch names and this package has no numbers for.
+OTHER_DTYPES = re.compile(r"torch\.(u?int[1-7]|bcomplex32)")
+# What torch.load(weights_only=True) allows beside storages, dtypes and tensor classes: `_get_allowed_globals` of 2.15.
+WEIGHTS_ONLY = _names(
+    """
+    collections.OrderedDict collections.Counter builtins.set builtins.bytearray builtins.complex torch.Size
+    torch.device torch.Tensor torch.nn.parameter.Parameter torch.serialization._get_layout _codecs.encode
+    torch._utils._rebuild_tensor torch._utils._rebuild_tensor_v2 torch._utils._rebuild_tensor_v3
+    torch._utils._rebuild_parameter torch._utils._rebuild_parameter_with_state torch._utils._rebuild_qtensor
+    torch._utils._rebuild_sparse_tensor torch._utils._rebuild_meta_tensor_no_storage
+    torch._utils._rebuild_device_tensor_from_numpy torch._utils._rebuild_device_tensor_from_cpu_tensor
+    torch._utils._rebuild_wrapper_subclass torch._tensor._rebuild_from_type_v2
+    torch.per_tensor_affine torch.per_tensor_symmetric torch.per_channel_affine torch.per_channel_symmetric
+    torch.per_channel_affine_float_qparams
+    """
+)
+# Modules that weights_only refuses even when a user allows the name.
+WEIGHTS_ONLY_BLOCKED = frozenset({"sys", "os", "posix", "nt"})
