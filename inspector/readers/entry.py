@@ -21,12 +21,15 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 class Opening:
     """What one call of `open_checkpoint` carries along: its limits, and how readers open what lies inside or beside.
 
+    detect, detect_folder: the id of the format that a file or a folder is claimed as, "" when by none.
     depth: how many archives and folders are open around what is read now.
     """
 
     limits: Limits
     file: Callable[[Peek], Checkpoint]
     folder: Callable[[FolderPeek], Checkpoint]
+    detect: Callable[[Peek], str]
+    detect_folder: Callable[[FolderPeek], str]
     depth: int = 0
 
     def deeper(self) -> Opening:
@@ -90,6 +93,13 @@ class FolderPeek:
     def limits(self) -> Limits:
         """How much is believed before anything is allocated."""
         return self.opening.limits
+
+    def detect_inner(self, path: str) -> str:
+        """The id of the format that one file of the folder is claimed as, "" when by none or when it cannot be read."""
+        try:
+            return self.opening.detect(Peek(self.folder.open(path), self.opening.deeper()))
+        except ReadError:
+            return ""
 
     def open_inner(self, path: str) -> Checkpoint:
         """The checkpoint in one file of the folder. Raises a ReadError when there is none."""

@@ -25,8 +25,17 @@ class Folder(Protocol):
         """What to call it in messages."""
         ...
 
+    @property
+    def kind(self) -> str:
+        """What it is: "folder", "zip archive", "tar archive"."""
+        ...
+
     def files(self) -> Mapping[str, int]:
         """Every regular file and its length in bytes, sorted by name. Raises LimitExceeded over `Limits.members`."""
+        ...
+
+    def top(self) -> Mapping[str, int]:
+        """The same for the files directly in it, without a look into its folders."""
         ...
 
     def size_of(self, path: str) -> int | None:
@@ -57,11 +66,14 @@ class DirectoryFolder:
     Symbolic links to files are followed, because download caches are made of them; linked directories are not.
     """
 
+    kind = "folder"
+
     def __init__(self, path: str | os.PathLike[str], limits: Limits, name: str = "") -> None:
         self.path = Path(os.path.abspath(os.fspath(path)))
         self.limits = limits
         self.name = name or self.path.name or str(self.path)
         self._files: dict[str, int] | None = None
+        self._top: dict[str, int] | None = None
 
     def files(self) -> Mapping[str, int]:
         if self._files is None:
@@ -79,6 +91,22 @@ class DirectoryFolder:
             self._files = dict(sorted(found.items()))
         return self._files
 
+    def top(self) -> Mapping[str, int]:
+        if self._top is None:
+            found: dict[str, int] = {}
+            try:
+                names = [place.name for place in self.path.iterdir()]
+            except OSError as error:
+                raise ReadError(f"{self.name} cannot be listed: {error.strerror or error}.") from error
+            if len(names) > self.limits.members:
+                raise LimitExceeded(f"{self.name} holds more than {self.limits.members:,} files.")
+            for name in sorted(names):
+                size = self.size_of(name)
+                if size is not None:
+                    found[name] = size
+            self._top = found
+        return self._top
+
     def size_of(self, path: str) -> int | None:
         if leads_outside(path):
             return None
@@ -94,3 +122,31 @@ class DirectoryFolder:
         if self.size_of(path) is None:
             raise ReadError(f"{self.name} has no file {path[:200]!r}.")
         return PathSource(self.path / path, path)
+
+
+class SubFolder:
+    """One folder inside another, under the names that its files have there."""
+
+    def __init__(self, folder: Folder, path: str) -> None:
+        self.folder = folder
+        self.path = path
+        self.kind = folder.kind
+        self.name = f"{folder.name}/{path}"
+        self._files: dict[str, int] | None = None
+
+    def files(self) -> Mapping[str, int]:
+        if self._files is None:
+            start = f"{self.path}/"
+            self._files = {p[len(start) :]: n for p, n in self.folder.files().items() if p.startswith(start)}
+        return self._files
+
+    def top(self) -> Mapping[str, int]:
+        return {path: nbytes for path, nbytes in self.files().items() if "/" not in path}
+
+    def size_of(self, path: str) -> int | None:
+        return None if leads_outside(path) else self.folder.size_of(f"{self.path}/{path}")
+
+    def open(self, path: str) -> ByteSource:
+        if leads_outside(path):
+            raise ReadError(f"{self.name} has no file {path[:200]!r}.")
+        return self.folder.open(f"{self.path}/{path}")
