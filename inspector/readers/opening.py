@@ -143,7 +143,15 @@ def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence
                 return reader.read(peek)
         raise name_folder(peek.folder)
 
-    return Opening(limits=limits.metered(), file=file, folder=folder)
+    def detect(peek: Peek) -> str:
+        check_depth(peek.opening, peek.source.name)
+        found = _detect(peek, readers)
+        return found[0].id if found else ""
+
+    def detect_folder(peek: FolderPeek) -> str:
+        return next((reader.id for reader in folder_readers if reader.claims(peek)), "")
+
+    return Opening(limits=limits.metered(), file=file, folder=folder, detect=detect, detect_folder=detect_folder)
 
 
 __all__ = ["FOLDER_READERS", "READERS", "Reader", "UnknownFormat", "detect_format", "open_checkpoint", "open_source"]
