@@ -47,9 +47,9 @@ def member_bytes(source: ByteSource, member: Member, limits: Limits, most: int |
         raise CorruptFile(
             f"{source.name}: {member.name[:80]} is compressed by method {member.method}, which torch cannot read."
         )
-    raw = source.read(offset, member.packed_nbytes)
     if member.method == _STORED:
-        return raw[:most] if most is not None else raw
+        return source.read(offset, member.packed_nbytes if most is None else min(most, member.packed_nbytes))
+    raw = source.read(offset, member.packed_nbytes)
     cap = min(limits.inflated_nbytes, max(_SMALL_NBYTES, limits.inflation_ratio * max(1, member.packed_nbytes)))
     if most is not None:
         cap = min(cap, most)
@@ -82,8 +82,12 @@ def byte_order(source: ByteSource, directory: Directory, prefix: str, limits: Li
 
 
 def archive_storages(
-    source: ByteSource, directory: Directory, prefix: str, pickle: Unpickled, big_endian: bool
+    source: ByteSource, directory: Directory, prefix: str, pickle: Unpickled, big_endian: bool, folder: str = "data"
 ) -> tuple[dict[str, Storage], list[Finding]]:
+    """The member of each storage that a pickle names, by its key, and what is wrong with them.
+
+    folder: where they lie below the archive's own folder; TorchScript of 1.0 to 1.2 has them under tensors/.
+    """
     by_name: dict[str, Member] = {}
     for member in directory.members:
         by_name.setdefault(member.name.lower(), member)
@@ -91,7 +95,8 @@ def archive_storages(
     missing: list[str] = []
     made: dict[str, Storage] = {}
     for ref in pickle.storages.values():
-        found = by_name.get(f"{prefix}/data/{ref.key}".lower()) or by_name.get(f"{prefix}/tensors/{ref.key}".lower())
+        places = (f"{prefix}/{where}/{ref.key}".lower() for where in (folder, "tensors"))
+        found = next((by_name[place] for place in places if place in by_name), None)
         if found is None:
             missing.append(ref.key)
             made[ref.key] = Storage(

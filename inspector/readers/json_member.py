@@ -1,0 +1,45 @@
+"""JSON from inside an archive, read with bounds: its bytes, its number of values, its nesting."""
+
+from __future__ import annotations
+
+import json
+
+from inspector.checkpoint.source import ByteSource
+from inspector.errors import CorruptFile, LimitExceeded
+from inspector.limits import Limits
+from inspector.readers.torch_archive import member_bytes
+from inspector.readers.zip_directory import Member
+
+_NBYTES = 32_000_000
+# Each value costs about 90 bytes as a Python object, so that this many stay below 200 MB.
+_MOST_VALUES = 2_000_000
+
+
+def read_json(source: ByteSource, member: Member, limits: Limits) -> tuple[object, tuple[str, ...]]:
+    """(what it says, keys that occur twice in one object). Raises CorruptFile, LimitExceeded."""
+    name = member.name[:120]
+    if max(member.packed_nbytes, member.nbytes) > _NBYTES:
+        raise LimitExceeded(f"{source.name}: {name} says {member.nbytes:,} bytes of JSON; the limit is {_NBYTES:,}.")
+    raw = member_bytes(source, member, limits)
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > _MOST_VALUES:
+        raise LimitExceeded(f"{source.name}: {name} holds more than {_MOST_VALUES:,} JSON values.")
+    twice: list[str] = []
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made = {_whole(k): _whole(v) if isinstance(v, str) else v for k, v in pairs}
+        if len(made) != len(pairs) and len(twice) < 20:
+            seen: set[str] = set()
+            twice.extend([k[:200] for k, _ in pairs if k in seen or seen.add(k)][:20])  # type: ignore[func-returns-value]
+        return made
+
+    try:
+        return json.loads(raw, object_pairs_hook=unique), tuple(_whole(k) for k in twice)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFile(
+            f"{source.name}: {name} is no valid JSON ({str(error)[:120]}).", hint="Download or copy it again."
+        ) from error
+
+
+def _whole(text: str) -> str:
+    """JSON can spell half a surrogate pair, which no terminal, table or browser could be given."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
