@@ -52,6 +52,7 @@ DTYPES: dict[str, DType] = {
         _native("complex128", 128, floating=True),
         _native("complex64", 64, "C64", floating=True),
         _bits("complex32", 32),
+        _bits("bcomplex32", 32),
         _native("int64", 64, "I64"),
         _native("int32", 32, "I32"),
         _native("int16", 16, "I16"),

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from inspector.checkpoint.types import TensorInfo
+
+# Element types of which several lie in one byte, and how many. torch fills whole bytes per row (the last dimension).
+PACKED = {"quint4x2": 2, "quint2x4": 4}
+
+
+def packed_shape(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
+    """The shape in bytes of a tensor of a packed type; () for a scalar, which takes one.
+
+    Source: aten/src/ATen/quantized/Quantizer.cpp, get_sub_byte_tensor_size.
+    """
+    return (*shape[:-1], -(-shape[-1] // PACKED[dtype])) if shape else ()
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -29,9 +42,11 @@ def is_contiguous(tensor: TensorInfo) -> bool:
 
 
 def span_of(tensor: TensorInfo) -> tuple[int, int]:
-    """First and one past the last element of the storage that the tensor touches."""
+    """First and one past the last element of the storage that the tensor touches; bytes for packed types."""
     if tensor.numel == 0:
         return tensor.offset, tensor.offset
+    if tensor.dtype in PACKED and tensor.offset == 0 and is_contiguous(tensor):
+        return 0, math.prod(packed_shape(tensor.shape, tensor.dtype))
     if tensor.stride is None:
         return tensor.offset, tensor.offset + tensor.numel
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True))
@@ -42,7 +57,7 @@ def why_unreadable(tensor: TensorInfo) -> str:
     """Why a tensor has no readable elements, "" when it has."""
     if tensor.layout != "strided":
         return f"it is stored as {tensor.layout.replace('_', ' ')}"
-    if tensor.dtype in ("quint4x2", "quint2x4"):
+    if tensor.dtype in PACKED:
         return "its elements are packed several to a byte"
     if tensor.storage_id is None:
         return tensor.note or "the file has no data for it"

@@ -14,9 +14,8 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.observations import observe_globals, observe_storages
-from inspector.readers.unpickle.array_meanings import build_array
 from inspector.readers.unpickle.machine import Machine, Outcome
-from inspector.readers.unpickle.meanings import MEANINGS
+from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.outline import Outline, outline
 from inspector.readers.unpickle.persistent import torch_persistent
@@ -45,7 +44,7 @@ def unpickle(source: ByteSource, start: int, stop: int, limits: Limits, *, in_fi
         stop,
         limits=limits,
         meanings=MEANINGS,
-        build=build_array,
+        build=build,
         persistent=torch_persistent(storages, sources),
         keep_below=4096 if in_file else limits.text_nbytes,
     )
@@ -84,6 +83,7 @@ def checkpoint_from_pickle(
     noticed += _shape_findings(shown)
     states = find_state_dicts(shown.groups, optimizers=shown.optimizers, tensors=tensors)
     noticed += observe_wrappers(states)
+    noticed += _misfit_findings(shown)
     left_out = list(skipped) + _skipped(shown)
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
@@ -172,6 +172,26 @@ def _pickle_findings(outcome: Outcome) -> list[Finding]:
             )
         )
     return found
+
+
+def _misfit_findings(shown: Outline) -> list[Finding]:
+    """Known rebuild functions whose arguments make no tensor."""
+    if not shown.misfits.count:
+        return []
+    path, what, why = shown.misfits.first[0]
+    place = ".".join(path)[:200] or "the whole file"
+    more = shown.misfits.count - 1
+    others = f" So do {counted(more, 'more call')}." if more else ""
+    return [
+        Finding(
+            id="misfit-tensor",
+            severity=Severity.ERROR,
+            says=f"{place} calls {what[:120]} with arguments that make no tensor: {why[:300]}.{others}",
+            subjects=tuple(".".join(p)[:200] for p, _, _ in shown.misfits.first),
+            evidence=(("calls", more + 1),),
+            remedy="torch fails on it too, or makes something else of it. Get the file again from its source.",
+        )
+    ]
 
 
 def _shape_findings(shown: Outline) -> list[Finding]:

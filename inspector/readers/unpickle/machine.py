@@ -21,6 +21,7 @@ from inspector.readers.unpickle.stand_ins import (
     Group,
     Mapping,
     Meaning,
+    NotUnderstood,
     PersistentRef,
     Use,
     text_of,
@@ -165,8 +166,8 @@ class Machine(Window):
                 use.arguments = text_of(args, 200)
             if callee.meaning is not None and type(args) is tuple and kwargs is None and self.affordable(args):
                 result = callee.meaning(args)
-        if result is NOT_UNDERSTOOD:
-            result = Call(callee, args, how, kwargs)
+        if isinstance(result, NotUnderstood):
+            result = Call(callee, args, how, kwargs, why=result.why)
         if type(callee) is GlobalRef and callee.use.calls == 1:
             callee.use.holder = result
         if self.unplaced:

@@ -1,248 +1,179 @@
 """What the known globals of checkpoints mean, without calling any of them.
 
-Each meaning takes the arguments a pickle would call its global with, checks them, and returns an inert record, or
-NOT_UNDERSTOOD, whereupon the call stays an inert `Call`. Sources: torch/_utils.py, torch/_tensor.py (2.15 and the
+Each meaning takes the arguments a pickle would call its global with, checks them, and returns an inert record, or a
+NotUnderstood, whereupon the call stays an inert `Call`. Sources: torch/_utils.py, torch/_tensor.py (2.15 and the
 argument lists of earlier releases), numpy's and Python's own `__reduce__` formats.
 """
 
 from __future__ import annotations
 
-import math
-
-from inspector.checkpoint.dtypes import DTYPES, STORAGE_DTYPES, find_dtype
-from inspector.readers.unpickle.array_meanings import ARRAY_MEANINGS
+from inspector.readers.unpickle.arguments import (
+    device_of,
+    dtype_of,
+    is_empty,
+    no_data,
+    said,
+    sizes_of,
+    strided,
+    with_metadata,
+)
+from inspector.readers.unpickle.array_meanings import ARRAY_MEANINGS, build_array
 from inspector.readers.unpickle.container_meanings import CONTAINER_MEANINGS
+from inspector.readers.unpickle.layout_meanings import LAYOUT_MEANINGS
+from inspector.readers.unpickle.old_tensors import OLD_MEANINGS, build_tensor
+from inspector.readers.unpickle.plain_meanings import PLAIN_MEANINGS, build_plain
 from inspector.readers.unpickle.stand_ins import (
-    NOT_UNDERSTOOD,
+    ArrayStub,
     GlobalRef,
-    Group,
     Mapping,
     Meaning,
     Named,
     NotUnderstood,
-    StorageRef,
+    NumpyDtype,
     TensorStub,
+    text_of,
 )
+from inspector.readers.unpickle.wrapper_meanings import WRAPPER_MEANINGS, fill_wrapper
 
-_MOST_NUMEL = 1 << 62
-_MOST_DIMENSIONS = 64
-
-
-def sizes_of(value: object) -> tuple[int, ...] | None:
-    """Non-negative integers from a tuple, list or torch.Size; None for anything else."""
-    items = value.items if isinstance(value, Group) and value.kind == "torch.Size" else value
-    if not isinstance(items, tuple | list) or len(items) > _MOST_DIMENSIONS:
-        return None
-    for item in items:
-        if type(item) is not int or not 0 <= item < _MOST_NUMEL:
-            return None
-    return tuple(items)
-
-
-def dtype_of(value: object) -> str | None:
-    """The name of a dtype global ("torch.float32"), None for anything else."""
-    if isinstance(value, GlobalRef) and value.module == "torch":
-        found = find_dtype(value.name)
-        return found.name if found else None
-    return None
-
-
-def storage_dtype(ref: object) -> tuple[str | None, str] | None:
-    """(dtype or None for untyped, class name) of a storage class; None if it is no storage class."""
-    if not isinstance(ref, GlobalRef) or "Storage" not in ref.name:
-        return None
-    return STORAGE_DTYPES.get(ref.name), ref.name
-
-
-def _device(text: str | None) -> str | None:
-    return text or None
-
-
-def _plausible(shape: tuple[int, ...]) -> bool:
-    return math.prod(shape) < _MOST_NUMEL
-
-
-def _strided(
-    storage: object,
-    offset: object,
-    size: object,
-    stride: object,
-    *,
-    dtype: str | None = None,
-    requires_grad: object = None,
-    extra: tuple[object, ...] = (),
-) -> TensorStub | NotUnderstood:
-    shape, strides = sizes_of(size), sizes_of(stride)
-    if not isinstance(storage, StorageRef) or type(offset) is not int or offset < 0:
-        return NOT_UNDERSTOOD
-    if shape is None or strides is None or len(shape) != len(strides) or not _plausible(shape):
-        return NOT_UNDERSTOOD
-    name = dtype or storage.dtype
-    if name is None:
-        return NOT_UNDERSTOOD
-    if storage.view is not None:
-        offset += storage.view[0]
-    return TensorStub(
-        storage=storage,
-        dtype=name,
-        shape=shape,
-        stride=strides,
-        offset=offset,
-        requires_grad=requires_grad if isinstance(requires_grad, bool) else None,
-        device=_device(storage.location),
-        extra=[item for item in extra if not _is_empty(item)],
-    )
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value == () or (isinstance(value, Mapping) and not value.pairs and not value.attributes)
+__all__ = ["MEANINGS", "build", "dtype_of", "sizes_of"]
 
 
 def _tensor(args: tuple[object, ...]) -> object:
-    return _strided(*args) if len(args) == 4 else NOT_UNDERSTOOD
+    if len(args) != 4:
+        return NotUnderstood(f"it has {len(args)} arguments, torch writes 4")
+    return strided(*args)
 
 
 def _tensor_v2(args: tuple[object, ...]) -> object:
     if not 5 <= len(args) <= 7:
-        return NOT_UNDERSTOOD
-    return _strided(*args[:4], requires_grad=args[4], extra=args[5:])
+        return NotUnderstood(f"it has {len(args)} arguments, torch writes 6 or 7")
+    return with_metadata(strided(*args[:4], requires_grad=args[4], extra=args[5:6]), args[6] if len(args) > 6 else None)
 
 
 def _tensor_v3(args: tuple[object, ...]) -> object:
     if not 7 <= len(args) <= 8:
-        return NOT_UNDERSTOOD
+        return NotUnderstood(f"it has {len(args)} arguments, torch writes 7 or 8")
     dtype = dtype_of(args[6])
     if dtype is None:
-        return NOT_UNDERSTOOD
-    return _strided(*args[:4], dtype=dtype, requires_grad=args[4], extra=(args[5], *args[7:]))
+        return NotUnderstood(f"its type of elements is {text_of(args[6], 40)}")
+    made = strided(*args[:4], dtype=dtype, requires_grad=args[4], extra=args[5:6])
+    return with_metadata(made, args[7] if len(args) > 7 else None)
 
 
 def _parameter(args: tuple[object, ...]) -> object:
-    if not 2 <= len(args) <= 4 or not isinstance(args[0], TensorStub):
-        return NOT_UNDERSTOOD
+    if not 1 <= len(args) <= 4 or not isinstance(args[0], TensorStub):
+        return NotUnderstood(f"it is made of {text_of(args[:1], 60)}, not of a tensor")
     data = args[0]
     data.is_parameter = True
-    data.kind = "torch.nn.parameter.Parameter"
-    data.requires_grad = args[1] if isinstance(args[1], bool) else None
-    data.extra.extend(item for item in args[2:] if not _is_empty(item))
+    if data.kind == "torch.Tensor":  # A distributed or otherwise special tensor stays what it is.
+        data.kind = "torch.nn.parameter.Parameter"
+    data.requires_grad = args[1] if len(args) > 1 and isinstance(args[1], bool) else True if len(args) == 1 else None
+    data.extra.extend(said(args[2:]))
     return data
 
 
-def _layout_name(value: object) -> str | None:
-    if isinstance(value, Named) and value.kind == "torch.layout":
-        return value.text.removeprefix("torch.")
-    if isinstance(value, GlobalRef) and value.module == "torch" and value.name.startswith(("sparse_", "strided")):
-        return value.name
-    return None
+def _buffer(args: tuple[object, ...]) -> object:
+    """torch.nn.Buffer(data, persistent): a plain tensor with a mark."""
+    if not 1 <= len(args) <= 2 or not isinstance(args[0], TensorStub):
+        return NotUnderstood(f"it is made of {text_of(args[:1], 60)}, not of a tensor")
+    args[0].is_parameter = False
+    args[0].kind = "torch.nn.parameter.Buffer"
+    return args[0]
 
 
-def _sparse(args: tuple[object, ...]) -> object:
-    if len(args) != 2 or not isinstance(args[1], tuple):
-        return NOT_UNDERSTOOD
-    layout, data = _layout_name(args[0]), args[1]
-    if layout is None or len(data) < 3:
-        return NOT_UNDERSTOOD
-    parts = data[:2] if layout == "sparse_coo" else data[:3]
-    shape = sizes_of(data[len(parts)]) if len(data) > len(parts) else None
-    if shape is None or not _plausible(shape) or not all(isinstance(p, TensorStub) for p in parts):
-        return NOT_UNDERSTOOD
-    tensors = [p for p in parts if isinstance(p, TensorStub)]
-    values = tensors[-1]
-    nnz = values.shape[0] if values.shape else 0
-    return TensorStub(
-        storage=None,
-        dtype=values.dtype,
-        shape=shape,
-        layout=layout,
-        device=values.device,
-        requires_grad=False,
-        note=f"{layout.replace('_', ' ')}: {nnz:,} stored values of {math.prod(shape):,}",
-        nbytes=sum(math.prod(t.shape) * DTYPES[t.dtype].itemsize for t in tensors),
-        extra=list(tensors),
-    )
+def _uninitialised(kind: str, *, is_parameter: bool) -> Meaning:
+    def meaning(args: tuple[object, ...]) -> object:
+        if len(args) > 1 or not all(isinstance(a, bool) for a in args):
+            return NotUnderstood(f"its arguments are {text_of(args, 60)}")
+        what = "parameter" if is_parameter else "buffer"
+        return TensorStub(
+            storage=None,
+            dtype="float32",
+            shape=(0,),
+            kind=kind,
+            requires_grad=args[0] is True if args else None,
+            is_parameter=is_parameter,
+            note=f"lazy {what} without a shape yet: the model was saved before its first input",
+        )
 
-
-def _sparse_csr(args: tuple[object, ...]) -> object:
-    return _sparse((Named("torch.layout", "torch.sparse_csr"), args[:4]))
-
-
-def _nested(args: tuple[object, ...]) -> object:
-    if not args or not isinstance(args[0], TensorStub):
-        return NOT_UNDERSTOOD
-    data = args[0]
-    return TensorStub(
-        storage=None,
-        dtype=data.dtype,
-        shape=data.shape,
-        layout="nested",
-        device=data.device,
-        note="nested tensor: its rows differ in size",
-        nbytes=math.prod(data.shape) * DTYPES[data.dtype].itemsize,
-        extra=list(args),
-    )
-
-
-def _quantized(args: tuple[object, ...]) -> object:
-    if not 6 <= len(args) <= 7 or not isinstance(args[4], tuple):
-        return NOT_UNDERSTOOD
-    made = _strided(*args[:4], requires_grad=args[5], extra=args[6:])
-    if isinstance(made, TensorStub):
-        scheme = args[4][0] if args[4] else None
-        name = scheme.name if isinstance(scheme, GlobalRef) else "unknown scheme"
-        numbers = [n for n in args[4][1:] if isinstance(n, int | float)]
-        if name == "per_tensor_affine" and len(numbers) == 2:
-            made.note = f"quantised per tensor: scale {numbers[0]:.6g}, zero point {numbers[1]}"
-        else:
-            made.note = f"quantised: {name.replace('_', ' ')}"
-            made.extra.append(args[4])
-    return made
-
-
-def _no_data(dtype: object, size: object, stride: object, note: str, kind: str = "torch.Tensor") -> object:
-    name, shape, strides = dtype_of(dtype), sizes_of(size), sizes_of(stride)
-    if name is None or shape is None or not _plausible(shape):
-        return NOT_UNDERSTOOD
-    return TensorStub(storage=None, dtype=name, shape=shape, stride=strides, kind=kind, device="meta", note=note)
+    return meaning
 
 
 def _meta(args: tuple[object, ...]) -> object:
-    return _no_data(args[0], args[1], args[2], "meta tensor: no data in the file") if len(args) >= 3 else NOT_UNDERSTOOD
-
-
-def _wrapper(args: tuple[object, ...]) -> object:
-    if len(args) < 4:
-        return NOT_UNDERSTOOD
-    cls = args[0].full if isinstance(args[0], GlobalRef) else "unknown class"
-    return _no_data(args[1], args[2], args[3], f"{cls}: a wrapper without data in the file", cls)
+    if not 3 <= len(args) <= 4:
+        return NotUnderstood(f"it has {len(args)} arguments, torch writes 4")
+    made = no_data(args[0], args[1], args[2], "meta tensor: no data in the file")
+    if isinstance(made, TensorStub) and len(args) > 3 and isinstance(args[3], bool):
+        made.requires_grad = args[3]
+    return made
 
 
 def _from_type(args: tuple[object, ...]) -> object:
     """_rebuild_from_type_v2(function, type, arguments, state): a tensor subclass around a known rebuild."""
     if len(args) not in (3, 4):
-        return NOT_UNDERSTOOD
+        return NotUnderstood(f"it has {len(args)} arguments, torch writes 4")
     function, cls, inner = args[0], args[1], args[2]
-    if not isinstance(function, GlobalRef) or function.meaning is None or not isinstance(inner, tuple):
-        return NOT_UNDERSTOOD
-    if function.meaning is _from_type:  # Nesting is never written by torch, and would recurse as deep as a file likes.
-        return NOT_UNDERSTOOD
+    if not isinstance(function, GlobalRef) or not isinstance(inner, tuple) or not isinstance(cls, GlobalRef):
+        return NotUnderstood(f"it calls {text_of(function, 60)} for {text_of(cls, 60)}")
+    # Nesting is never written by torch, and would recurse as deep as a file likes.
+    if function.meaning is None or function.meaning is _from_type:
+        return NotUnderstood(f"it calls {function.full[:120]}, which is no known rebuild function")
     function.use.calls += 1
     made = function.meaning(inner)
-    if not isinstance(made, TensorStub) or not isinstance(cls, GlobalRef):
-        return NOT_UNDERSTOOD
+    if not isinstance(made, TensorStub):
+        return NotUnderstood(made.why if isinstance(made, NotUnderstood) else f"{function.full[:120]} makes no tensor")
+    state = args[3] if len(args) == 4 else None
     if cls.full != "torch.Tensor":
         made.kind = cls.full
         made.is_parameter = True if cls.name == "Parameter" else made.is_parameter
-    made.extra.extend(item for item in args[3:] if not _is_empty(item))
-    return made
+    if isinstance(state, Mapping):
+        if state.get("_is_param") is True:
+            made.is_parameter = True
+        if state.get("_is_buffer") is True:
+            made.is_parameter, made.kind = False, "torch.nn.parameter.Buffer"
+    return fill_wrapper(made, cls, state) if not is_empty(state) else made
 
 
 def _device_tensor(args: tuple[object, ...]) -> object:
-    if len(args) < 3 or not isinstance(args[0], TensorStub):
-        return NOT_UNDERSTOOD
-    made = args[0]
-    made.dtype = dtype_of(args[1]) or made.dtype
-    made.device = args[2].text if isinstance(args[2], Named) else str(args[2])[:40]
+    """_rebuild_device_tensor_from_numpy or _from_cpu_tensor(data, dtype, device, requires_grad): XLA, MTIA, HPU."""
+    if not 3 <= len(args) <= 4:
+        return NotUnderstood(f"it has {len(args)} arguments, torch writes 4")
+    made = args[0].tensor if isinstance(args[0], ArrayStub) else args[0]
+    if not isinstance(made, TensorStub):
+        return NotUnderstood(f"its data are {text_of(args[0], 60)}, no array or tensor")
+    wanted = dtype_of(args[1])
+    if wanted is not None and wanted != made.dtype:
+        # bfloat16 went through numpy as float32: the bytes are those of the array, the load converts them.
+        made.note = f"stored as {made.dtype}, loaded as {wanted}"
+    elif isinstance(args[0], ArrayStub):
+        made.note = ""
+    made.kind = "torch.Tensor"
+    made.device = device_of(args[2]) or text_of(args[2], 40)
+    made.requires_grad = args[3] if len(args) > 3 and isinstance(args[3], bool) else made.requires_grad
     return made
+
+
+def build(target: object, state: object) -> bool:
+    """What BUILD does to the records that know how to take a state. False when the state is not theirs."""
+    if isinstance(target, TensorStub):
+        return build_tensor(target, state)
+    if isinstance(target, ArrayStub | NumpyDtype):
+        return build_array(target, state)
+    return isinstance(target, Named) and build_plain(target, state)
+
+
+def _subclass(rebuild: Meaning) -> Meaning:
+    """fastai's rebuilds: (class, *the arguments of torch's). Source: fastai/torch_core.py."""
+
+    def meaning(args: tuple[object, ...]) -> object:
+        if not args or not isinstance(args[0], GlobalRef):
+            return NotUnderstood(f"its class is {text_of(args[:1], 60)}")
+        made = rebuild(args[1:])
+        if isinstance(made, TensorStub):
+            made.kind = args[0].full
+        return made
+
+    return meaning
 
 
 MEANINGS: dict[str, Meaning] = {
@@ -254,15 +185,28 @@ MEANINGS: dict[str, Meaning] = {
     "torch._utils._rebuild_parameter_with_state": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "torch.nn.Parameter": _parameter,
-    "torch._utils._rebuild_sparse_tensor": _sparse,
-    "torch._utils._rebuild_sparse_csr_tensor": _sparse_csr,
-    "torch._utils._rebuild_nested_tensor": _nested,
-    "torch._utils._rebuild_qtensor": _quantized,
+    "torch.nn.parameter.Buffer": _buffer,
+    "torch.nn.Buffer": _buffer,
+    "torch.nn.parameter.UninitializedParameter": _uninitialised(
+        "torch.nn.parameter.UninitializedParameter", is_parameter=True
+    ),
+    "torch.nn.parameter.UninitializedBuffer": _uninitialised(
+        "torch.nn.parameter.UninitializedBuffer", is_parameter=False
+    ),
     "torch._utils._rebuild_meta_tensor_no_storage": _meta,
-    "torch._utils._rebuild_wrapper_subclass": _wrapper,
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": _device_tensor,
+    "torch._utils._rebuild_device_tensor_from_numpy": _device_tensor,
+    "torch._utils._rebuild_xla_tensor": _device_tensor,
+    "torch._utils._rebuild_mlc_tensor": _device_tensor,
     "torch._tensor._rebuild_from_type": _from_type,
     "torch._tensor._rebuild_from_type_v2": _from_type,
+    "fastai.torch_core._fa_rebuild_tensor": _subclass(_tensor_v2),
+    "fastai.torch_core._fa_rebuild_qtensor": _subclass(LAYOUT_MEANINGS["torch._utils._rebuild_qtensor"]),
+    "fastai.torch_core._rebuild_from_type": _from_type,
+    **LAYOUT_MEANINGS,
+    **WRAPPER_MEANINGS,
+    **OLD_MEANINGS,
     **CONTAINER_MEANINGS,
+    **PLAIN_MEANINGS,
     **ARRAY_MEANINGS,
 }

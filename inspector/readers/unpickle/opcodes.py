@@ -13,6 +13,7 @@ from inspector.readers.unpickle.stand_ins import (
     GlobalRef,
     Group,
     Mapping,
+    Named,
     NumpyDtype,
     TensorStub,
     text_of,
@@ -281,7 +282,7 @@ def _build(m: Machine) -> None:
         target.states.append(state)
     elif isinstance(target, Mapping):
         target.attributes = state
-    elif not (isinstance(target, TensorStub | ArrayStub | NumpyDtype | GlobalRef) and _built(m, target, state)):
+    elif not (isinstance(target, TensorStub | ArrayStub | NumpyDtype | Named) and _built(m, target, state)):
         m.oddities += 1
         if isinstance(target, TensorStub | ArrayStub):
             target.extra.append(state)
@@ -290,7 +291,7 @@ def _build(m: Machine) -> None:
 
 
 def _built(m: Machine, target: object, state: object) -> bool:
-    return isinstance(state, tuple) and m.affordable(state) and m.build(target, state)
+    return m.affordable(state if isinstance(state, tuple) else (state,)) and m.build(target, state)
 
 
 def _extension(m: Machine, code: int) -> None:

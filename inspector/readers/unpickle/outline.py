@@ -23,6 +23,7 @@ from inspector.readers.unpickle.leaves import (
     type_name_of,
     versions_of,
 )
+from inspector.readers.unpickle.misfits import Misfits
 from inspector.readers.unpickle.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.stand_ins import (
     ArrayBytes,
@@ -51,7 +52,7 @@ class Outline:
 
     array_storages: numpy elements inside the pickle, by the storage id their tensors carry.
     places: path of each global's first holder. hidden: values that were walked but not kept for display.
-    cut_deep: containers below `Limits.depth`, which were not walked.
+    cut_deep: containers below `Limits.depth`, which were not walked. misfits: known rebuilds that made no tensor.
     """
 
     root: Value
@@ -63,6 +64,7 @@ class Outline:
     hidden: int
     cut_deep: int
     cut_tensors: int
+    misfits: Misfits
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,6 +105,7 @@ def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> O
         hidden=walk.hidden,
         cut_deep=walk.cut_deep,
         cut_tensors=walk.cut_tensors,
+        misfits=walk.misfits,
     )
 
 
@@ -126,6 +129,7 @@ class _Walk:
         self.hidden = 0
         self.cut_deep = 0
         self.cut_tensors = 0
+        self.misfits = Misfits()
 
     def run(self, root: object) -> Value:
         made = self.enter("", root, (), None)
@@ -209,6 +213,7 @@ class _Walk:
         if parent is None or label not in parent.elsewhere:
             named = parent is not None and parent.named and label not in parent.unnamed
             info = self.info(stub, label if named else dotted, path)
+            self.misfits.add(path, stub.kind, stub.why)
             if parent is not None and label in parent.transient:
                 info = replace(info, is_parameter=False, note="buffer that the module does not save (non-persistent)")
             if self.keep(info) and named and parent is not None:
@@ -317,6 +322,7 @@ class _Walk:
 
     def call(self, label: str, record: Call, path: Path) -> _Frame:
         kind = class_of(record)
+        self.misfits.add(path, kind, record.why)
         parts = parts_of(record)
         if parts is None:
             children = call_children(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.readers.unpickle.meanings import sizes_of, storage_dtype
+from inspector.readers.unpickle.arguments import sizes_of, storage_dtype
 from inspector.readers.unpickle.stand_ins import GlobalRef, PersistentRef, StorageRef
 
 _MOST_NUMEL = 1 << 62

@@ -16,7 +16,15 @@ Meaning = Callable[[tuple[object, ...]], object]
 
 
 class NotUnderstood:
-    """What a meaning returns when the arguments are not those of the real function."""
+    """What a meaning returns when the arguments are not those of the real function.
+
+    why: in a few words, after "it was not made because"; "" where an unknown call is nothing to report.
+    """
+
+    __slots__ = ("why",)
+
+    def __init__(self, why: str = "") -> None:
+        self.why = why
 
 
 NOT_UNDERSTOOD = NotUnderstood()
@@ -58,12 +66,14 @@ class Call:
     """A call that was not made: REDUCE, NEWOBJ, INST or OBJ on something without a known meaning.
 
     states: what BUILD would have set. items, pairs: what APPENDS, ADDITEMS and SETITEMS would have added.
+    why: why a known function could not make what it is there for, "" where there is nothing to report.
     """
 
     callee: object
     args: object
     how: str
     kwargs: object = None
+    why: str = ""
     states: list[object] = field(default_factory=list)
     items: list[object] = field(default_factory=list)
     pairs: list[tuple[object, object]] = field(default_factory=list)
@@ -161,6 +171,7 @@ class TensorStub:
     nbytes: int | None = None
     extra: list[object] = field(default_factory=list)
     recipe: Recipe | None = None
+    why: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -190,11 +201,16 @@ class Labelled:
 
 @dataclass(slots=True, eq=False)
 class NumpyDtype:
-    """numpy.dtype(code) with the byte order that BUILD sets: "<", ">", "|" or "="."""
+    """numpy.dtype(code) with the byte order that BUILD sets: "<", ">", "|" or "=".
+
+    fields: (name, byte order, code) of a structured type. unit: of dates and durations.
+    """
 
     code: str
     order: str = "="
     structured: bool = False
+    fields: tuple[tuple[str, str, str], ...] = ()
+    unit: str = ""
 
 
 @dataclass(slots=True, eq=False)
