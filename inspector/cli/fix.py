@@ -27,6 +27,7 @@ from inspector.findings import Severity
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.keys.report import KeyReport
 
 Accept = Annotated[
@@ -93,6 +94,12 @@ def repair(
         str, typer.Option(help="Cast the weights: float16, bfloat16, float32; as stored if left out.")
     ] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage", help="Write the tensors that are whole, names as they are; no target. Lists the rest."
+        ),
+    ] = False,
     json: Json = False,
 ) -> int:
     """Repair a file for a target, verify it and write it. Exits with 1 and writes nothing when it refuses."""
@@ -105,6 +112,10 @@ def repair(
         raise UsageError(f"{output.name} exists already.", hint="Choose another name, or pass --overwrite.")
     checkpoint = open_file(file)
     chosen = pick_state(checkpoint, state)
+    if salvage:
+        if target or accept or choose or dtype:
+            raise UsageError("--salvage takes no target, rule, choice or dtype.", hint="It writes tensors as they are.")
+        return _salvage(checkpoint, chosen, output, writer or _writer_for(output), as_json=json)
     goal = find_target(target, checkpoint, chosen)
     report = ask(checkpoint, goal, state=chosen if state else None, accept=tuple(accept or ()), choose=_choices(choose))
     plan = report.plan
@@ -134,6 +145,26 @@ def repair(
 
     show({"diagnosis": report, "export": written}, text, as_json=json)
     return 0 if written.verification.holds else 1
+
+
+def _salvage(checkpoint: Checkpoint, chosen: StateDict | None, output: Path, writer: str, *, as_json: bool) -> int:
+    from inspector.exports.salvage import export_readable
+
+    if chosen is None:
+        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to salvage.")
+    try:
+        written = export_readable(checkpoint, chosen, output, writer=writer, progress=progress_bar("writing"))
+    except ExportError as error:
+        print(f"Refused: {error}", file=sys.stderr)
+        return 1
+
+    def text() -> RenderableType:
+        from inspector.render.text import export_text
+
+        return export_text(written)
+
+    show({"export": written}, text, as_json=as_json)
+    return 0
 
 
 def _exists(path: Path) -> bool:

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -51,11 +52,11 @@ def export_repaired(
     Raises ExportError, and leaves no file behind, when the plan is open or incomplete, a proof fails, the destination
     is the source, or the disk refuses. Raises UsageError for a writer or dtype that does not exist.
     """
-    entry = _find(writer, writers)
+    entry = find_writer(writer, writers)
     if dtype is not None and dtype not in DTYPE_CHOICES:
         raise UsageError(f'"{dtype}" is no type to export.', hint=f"Choose one of {', '.join(DTYPE_CHOICES)}.")
     destination = Path(destination)
-    _check_destination(checkpoint, destination)
+    check_destination(checkpoint, destination)
     try:
         check_complete(plan)
         progress(0, 4, "verifying the plan")
@@ -69,13 +70,31 @@ def export_repaired(
     if dtype is not None:
         state, changed = _cast(state, dtype)
         lost += changed
+    report = write_proved(state, destination, entry, _provenance(checkpoint, plan, entry), verification, progress)
+    return replace(report, lost=lost + report.lost)
+
+
+def write_proved(
+    state: Mapping[str, Tensor],
+    destination: Path,
+    entry: Writer,
+    text: Mapping[str, str],
+    verification: Verification | None = None,
+    progress: Progress = silent,
+) -> ExportReport:
+    """Write the state dict under a name of our own, read it back twice, and only then name it destination.
+
+    text: provenance for writers that keep it. verification: what was proved before. Raises ExportError, and leaves no
+    file behind, when it reads back otherwise or the disk refuses.
+    """
     temporary = _new_file(destination, entry.suffix)
     try:
         progress(2, 4, f"writing {destination.name}")
-        lost += entry.write(state, temporary, _provenance(checkpoint, plan, entry))
+        lost = entry.write(state, temporary, text)
         progress(3, 4, "reading it back")
+        before = verification.proofs if verification else ()
         proofs = (_prove_reread(temporary, state), _prove_library(temporary, state, entry))
-        verification = Verification(proofs=verification.proofs + proofs)
+        verification = Verification(proofs=before + proofs)
         _check(verification)
         written = PathSource(temporary)
         try:
@@ -105,14 +124,16 @@ def export_repaired(
     )
 
 
-def _find(writer: str, writers: Sequence[Writer]) -> Writer:
+def find_writer(writer: str, writers: Sequence[Writer] = WRITERS) -> Writer:
+    """The writer of that id. Raises UsageError for one that does not exist."""
     for entry in writers:
         if entry.id == writer:
             return entry
     raise UsageError(f'There is no writer "{writer}".', hint=f"Choose one of {', '.join(w.id for w in writers)}.")
 
 
-def _check_destination(checkpoint: Checkpoint, destination: Path) -> None:
+def check_destination(checkpoint: Checkpoint, destination: Path) -> None:
+    """Raise ExportError when destination is the file itself, a folder, or no name for a file."""
     origin = getattr(checkpoint.source, "path", None)
     try:
         destination.lstat()

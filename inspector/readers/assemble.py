@@ -14,6 +14,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.observations import observe_globals, observe_storages
+from inspector.readers.truncation import Cut, observe_cut
 from inspector.readers.unpickle.machine import Machine, Outcome
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.opcodes import TABLE
@@ -68,15 +69,17 @@ def checkpoint_from_pickle(
     skipped: Iterable[str] = (),
     metadata: Sequence[tuple[str, str]] = (),
     also: Sequence[Outcome] = (),
+    cut: Cut | None = None,
 ) -> Checkpoint:
-    """Put everything together. also: further pickles of the file, whose globals count too."""
+    """Put everything together. also: further pickles of the file, whose globals count too. cut: where it ends early."""
     outcome = pickle.outcome
     shown = outline(outcome.value, outcome.uses, limits)
     everything = {**storages, **{key: _array_storage(key, array) for key, array in shown.array_storages.items()}}
     tensors = tuple(shown.tensors)
     uses = _globals(outcome, shown, also)
     allowed = {u.name: weights_only_allows(*u.name.rpartition(".")[::2]) for u in uses}
-    noticed = list(findings)
+    noticed = [observe_cut(cut, tensors, everything, source.name)] if cut else []
+    noticed += findings
     noticed += _pickle_findings(outcome)
     noticed += observe_globals(uses, allowed, max([outcome.protocol, *(o.protocol for o in also)]))
     noticed += observe_storages(tensors, everything, source.name)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.torch_words import NO_DIRECTORY
+from inspector.readers.truncation import Cut
 from inspector.readers.zip_directory import NoDirectory
-from inspector.units import counted, human_bytes
+from inspector.units import human_bytes
 
 _LOCAL = b"PK\x03\x04"
 _HAS_DESCRIPTOR = 0x8
@@ -43,37 +44,32 @@ def read_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Chec
     pickle = unpickle(source, first.start, source.size, limits)
     prefix = first.name.rpartition("/")[0]
     storages = _walk(source, prefix, pickle)
-    present = sum(s.present_nbytes for s in storages.values())
-    declared = sum(s.nbytes for s in storages.values())
-    whole = sum(1 for s in storages.values() if s.present_nbytes == s.nbytes)
-    cut = isinstance(error, NoDirectory)
-    what = (
-        f"{source.name} is cut short: it ends after {human_bytes(source.size)}, before its directory."
-        if cut
-        else f"{error.says} Its members were found without it."
-    )
-    finding = Finding(
-        id="cut-short" if cut else "damaged-directory",
-        severity=Severity.ERROR,
-        says=f"{what} {human_bytes(present)} of {human_bytes(declared)} of tensor data are there, "
-        f"{whole:,} of {counted(len(storages), 'storage')} complete.",
-        evidence=(
-            ("present_nbytes", present),
-            ("declared_nbytes", declared),
-            ("missing_nbytes", declared - present),
-            ("whole_storages", whole),
-        ),
-        remedy="torch.load cannot open it. Download or copy it again.",
+    missing = sum(s.nbytes - s.present_nbytes for s in storages.values())
+    is_cut = isinstance(error, NoDirectory)
+    cut = Cut(
+        ends_at=source.size,
+        missing_nbytes=missing,
+        inside=_inside(pickle, storages),
+        torch_says=NO_DIRECTORY if is_cut else "",
+        damaged="" if is_cut else error.says,
     )
     return checkpoint_from_pickle(
         pickle,
         source=source,
         limits=limits,
         format_id="torch-zip",
-        format_says=f"torch.save zip archive, {'cut short' if cut else 'directory damaged'}",
+        format_says=f"torch.save zip archive, {'cut short' if is_cut else 'directory damaged'}",
         storages=storages,
-        findings=[finding],
+        cut=cut,
     )
+
+
+def _inside(pickle: Unpickled, storages: dict[str, Storage]) -> str:
+    """What the end of the file falls into."""
+    if pickle.outcome.broken:
+        return "its pickle, so more tensors may have followed"
+    first = next((s for s in storages.values() if s.present_nbytes < s.nbytes), None)
+    return f"storage {first.id[:40]}" if first else "what follows its numbers"
 
 
 def _local(source: ByteSource, at: int) -> _Piece | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.torch_words import BROKE_OFF, unexpected_end
+from inspector.readers.truncation import Cut
 from inspector.readers.unpickle.stand_ins import Mapping
 from inspector.units import counted, human_bytes
 
@@ -38,6 +42,7 @@ def _read(peek: Peek) -> Checkpoint:
     main = unpickle(source, at, source.size, limits)
     storages: dict[str, Storage] = {}
     findings: list[Finding] = []
+    cut: Cut | None = None
     also = [h.outcome for h in heads]
     if not main.outcome.broken:
         keys = unpickle(source, main.outcome.end, source.size, limits)
@@ -50,7 +55,11 @@ def _read(peek: Peek) -> Checkpoint:
         at = keys.outcome.end
         if keys.outcome.broken:
             listed, at = [], source.size
-        storages, findings = _storages(source, at, listed, main, big_endian)
+        storages, findings, cut = _storages(source, at, listed, main, big_endian)
+        if keys.outcome.broken:
+            missing = sum(8 + ref.nbytes for ref in main.storages.values())
+            cut = Cut(ends_at=source.size, missing_nbytes=missing, inside="its list of storages", torch_says=BROKE_OFF)
+            findings = []
     for key, ref in main.storages.items():
         if key not in storages:
             storages[key] = Storage(
@@ -70,16 +79,17 @@ def _read(peek: Peek) -> Checkpoint:
         else (),
         metadata=() if version == 1001 else (("legacy protocol", str(version)[:40]),),
         also=also,
+        cut=cut,
     )
 
 
 def _storages(
     source: ByteSource, at: int, keys: list[str], main: Unpickled, big_endian: bool
-) -> tuple[dict[str, Storage], list[Finding]]:
+) -> tuple[dict[str, Storage], list[Finding], Cut | None]:
     """Walk the storages behind the pickles: per key an 8-byte element count, then the elements."""
+    cut: Cut | None = None
     storages: dict[str, Storage] = {}
     needed = 0
-    lacking: list[str] = []
     unknown: list[str] = []
     wrong: list[str] = []
     for key in keys:
@@ -101,8 +111,12 @@ def _storages(
         else:
             held = declared
         present = max(0, min(held, source.size - at - 8))
-        if present < min(held, declared):
-            lacking.append(key)
+        if cut is None and at + 8 + held > source.size:
+            # torch reads the count, then the elements; it names what is missing of the one it is at.
+            expected = at + 8 - source.size if source.size < at + 8 else at + 8 + held - source.size
+            cut = Cut(
+                ends_at=source.size, missing_nbytes=0, inside=f"storage {key[:40]}", torch_says=unexpected_end(expected)
+            )
         storages[key] = Storage(
             id=key,
             nbytes=declared,
@@ -113,30 +127,20 @@ def _storages(
         )
         at += 8 + held
         needed = at
-    return storages, _findings(source, needed, lacking, unknown, wrong, main, storages)
+    if cut is not None:
+        cut = replace(cut, missing_nbytes=needed - source.size)
+    return storages, _findings(source, needed, unknown, wrong, main, storages), cut
 
 
 def _findings(
     source: ByteSource,
     needed: int,
-    lacking: list[str],
     unknown: list[str],
     wrong: list[str],
     main: Unpickled,
     storages: dict[str, Storage],
 ) -> list[Finding]:
     found: list[Finding] = []
-    if needed > source.size:
-        found.append(
-            Finding(
-                id="cut-short",
-                severity=Severity.ERROR,
-                says=f"{source.name} is cut short: {human_bytes(needed - source.size)} of {human_bytes(needed)} are "
-                f"missing, which touches {counted(len(lacking), 'storage')}.",
-                evidence=(("missing_nbytes", needed - source.size), ("storages", len(lacking))),
-                remedy="Download or copy it again.",
-            )
-        )
     unplaced = [key for key in main.storages if key not in storages]
     if unplaced and needed <= source.size:
         found.append(

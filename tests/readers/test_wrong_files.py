@@ -128,12 +128,9 @@ def test_a_cut_zip_says_how_much_is_there() -> None:
     at = data.index(STATE["a"].numpy().tobytes())
     checkpoint = open_checkpoint(data[: at + 500], name="half.pt")
     finding = next(f for f in checkpoint.findings if f.id == "cut-short")
-    assert dict(finding.evidence) == {
-        "present_nbytes": 500,
-        "declared_nbytes": 800 + 84 + 40,
-        "missing_nbytes": 424,
-        "whole_storages": 0,
-    }
+    evidence = dict(finding.evidence)
+    assert (evidence["present_nbytes"], evidence["declared_nbytes"]) == (500, 800 + 84 + 40)
+    assert (evidence["missing_nbytes"], evidence["tensors_whole"], evidence["percent gone of a"]) == (424, 0, 37.5)
     assert [t.shape for t in checkpoint.tensors] == [(200,), (7, 3), (5,)]
 
 
