@@ -17,6 +17,8 @@ from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.observations import observe_storages
+from inspector.readers.torch_words import NOT_COVERED
+from inspector.readers.truncation import Cut, observe_cut
 from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
 
@@ -99,7 +101,7 @@ def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Li
         tensors.append(info)
     if header and not tensors:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
-    findings += _layout_findings(source, storages, start, room, unusable)
+    findings += _layout_findings(source, tensors, storages, start, room, unusable)
     findings += observe_storages(tuple(tensors), storages, source.name)
     group = NamedTensors(path=(), kind="safetensors", tensors=tuple(tensors), ordered=False)
     states = find_state_dicts([group])
@@ -164,7 +166,12 @@ def _counts(value: list[object]) -> bool:
 
 
 def _layout_findings(
-    source: ByteSource, storages: dict[str, Storage], start: int, room: int, unusable: list[str]
+    source: ByteSource,
+    tensors: list[TensorInfo],
+    storages: dict[str, Storage],
+    start: int,
+    room: int,
+    unusable: list[str],
 ) -> list[Finding]:
     findings: list[Finding] = []
     if unusable:
@@ -180,17 +187,10 @@ def _layout_findings(
     spans = sorted((s.offset - start, s.offset - start + s.nbytes) for s in storages.values() if s.offset is not None)
     end = max((b for _, b in spans), default=0)
     if end > room:
-        cut = [s.id for s in storages.values() if s.present_nbytes < s.nbytes]
-        findings.append(
-            Finding(
-                id="cut-short",
-                severity=Severity.ERROR,
-                says=f"{source.name} is cut short: {human_bytes(end - room)} of {human_bytes(end)} of tensor data are "
-                f"missing, which touches {counted(len(cut), 'tensor')}.",
-                evidence=(("missing_nbytes", end - room), ("tensors", len(cut))),
-                remedy="Download or copy it again.",
-            )
-        )
+        cut = next((t for t in tensors if storages[t.storage_id or ""].present_nbytes < t.nbytes), None)
+        inside = f"the numbers of {cut.name}" if cut else "its numbers"
+        ends = Cut(ends_at=source.size, missing_nbytes=end - room, inside=inside, torch_says=NOT_COVERED)
+        findings.append(observe_cut(ends, tensors, storages, source.name))
     holes = overlaps = at = 0
     for a, b in spans:
         holes += max(0, a - at)
