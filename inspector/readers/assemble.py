@@ -49,7 +49,9 @@ def unpickle(source: ByteSource, start: int, stop: int, limits: Limits, *, in_fi
         persistent=torch_persistent(storages, sources),
         keep_below=4096 if in_file else limits.text_nbytes,
     )
-    return Unpickled(outcome=machine.run(TABLE), storages=storages, sources=sources)
+    outcome = machine.run(TABLE)
+    limits.spend(outcome.nbytes)  # Given back once its outline is made, in checkpoint_from_pickle.
+    return Unpickled(outcome=outcome, storages=storages, sources=sources)
 
 
 def unpickle_bytes(data: bytes, limits: Limits) -> Unpickled:
@@ -88,6 +90,7 @@ def checkpoint_from_pickle(
     noticed += observe_wrappers(states)
     noticed += _misfit_findings(shown)
     left_out = list(skipped) + _skipped(shown)
+    limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also))
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
         format=format_id,

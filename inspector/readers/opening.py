@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,21 +109,35 @@ def open_checkpoint(
     path = Path(where) if isinstance(where, str | Path) else None
     shown = name
     try:
-        if path is not None and path.is_dir():
-            folder = DirectoryFolder(path, limits, name)
-            shown = name or folder.name
-            checkpoint = opening.folder(FolderPeek(folder, opening))
-        else:
-            source = open_source(where, name=name, limits=limits)
-            shown = name or source.name
-            is_file = path is not None and isinstance(source, PathSource)
-            beside = DirectoryFolder(path.parent, limits) if path is not None and is_file else None
-            checkpoint = opening.file(Peek(source, opening, beside))
+        with _without_collecting():
+            if path is not None and path.is_dir():
+                folder = DirectoryFolder(path, limits, name)
+                shown = name or folder.name
+                checkpoint = opening.folder(FolderPeek(folder, opening))
+            else:
+                source = open_source(where, name=name, limits=limits)
+                shown = name or source.name
+                is_file = path is not None and isinstance(source, PathSource)
+                beside = DirectoryFolder(path.parent, limits) if path is not None and is_file else None
+                checkpoint = opening.file(Peek(source, opening, beside))
     except (RecursionError, MemoryError) as error:
         raise LimitExceeded(
             f"{shown} needs more memory or nesting than this program allows.", hint="No real checkpoint does."
         ) from error
     return replace(checkpoint, origin=replace(checkpoint.origin, name=shown))
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """No garbage collection meanwhile: an opening makes a million records, keeps nearly all of them, and the collector
+    would walk them again and again for a third of the time. `Limits.memory_nbytes` bounds what can pile up."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence[FolderReader]) -> Opening:

@@ -24,7 +24,10 @@ def _claims(peek: Peek) -> str:
     if not head or head[0] not in _FIRST:
         return ""
     trial = replace(
-        limits, opcodes=min(limits.opcodes, 100_000), pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES)
+        limits,
+        opcodes=min(limits.opcodes, 100_000),
+        pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
+        budget=None,  # What a trial makes is let go of at once.
     )
     outcome = unpickle(source, 0, source.size, trial).outcome
     called = any(use.calls for use in outcome.uses.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 from inspector.checkpoint.dtypes import DTYPES, SAFETENSORS_DTYPES
 from inspector.checkpoint.layout import row_major
@@ -16,17 +15,16 @@ from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.header_entries import read_entries
 from inspector.readers.observations import observe_storages
 from inspector.readers.torch_words import NOT_COVERED
 from inspector.readers.truncation import Cut, observe_cut
 from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
 
+# What a tensor takes in memory, with its place in the tree and its storage (bytes, by estimate).
+_TENSOR_NBYTES = 1100
 _SIX_BITS = {"F6_E2M3", "F6_E3M2"}  # Types torch does not have; shown as packed bytes.
-
-
-class _Duplicate(ValueError):
-    """A key occurs twice in a JSON object."""
 
 
 def _claims(peek: Peek) -> str:
@@ -49,57 +47,37 @@ def _read(peek: Peek) -> Checkpoint:
             f"{source.size - 8:,} are there.",
             hint="Download or copy it again.",
         )
-    header = _parse(source, source.read(8, n))
-    return _assemble(source, header, 8 + n, limits)
+    limits.need(3 * n, f"The header of {source.name}")
+    return _assemble(source, n, limits)
 
 
-def _parse(source: ByteSource, raw: bytes) -> dict[str, Any]:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        # JSON can spell half a surrogate pair, which no terminal, table or browser could be given.
-        names = [_whole(name) for name, _ in pairs]
-        values = [_whole(value) if isinstance(value, str) else value for _, value in pairs]
-        made = dict(zip(names, values, strict=True))
-        if len(made) != len(pairs):
-            raise _Duplicate(next(k for k in made if names.count(k) > 1))
-        return made
-
-    try:
-        header = json.loads(raw, object_pairs_hook=unique)
-    except _Duplicate as error:
-        raise CorruptFile(f'The header of {source.name} names "{str(error)[:100]}" twice.') from error
-    except (ValueError, RecursionError) as error:
-        raise CorruptFile(
-            f"The header of {source.name} is no valid JSON ({str(error)[:120]}).", hint="Download or copy it again."
-        ) from error
-    if not isinstance(header, dict):
-        raise CorruptFile(f"The header of {source.name} is JSON, but no object.")
-    return header
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _assemble(source: ByteSource, header: dict[str, Any], start: int, limits: Limits) -> Checkpoint:
-    metadata = header.pop("__metadata__", None)
-    if len(header) > limits.tensors:
-        raise LimitExceeded(f"{source.name} announces {len(header):,} tensors; the limit is {limits.tensors:,}.")
+def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
+    start = 8 + n
+    metadata: object = None
     room = source.size - start
     tensors: list[TensorInfo] = []
     storages: dict[str, Storage] = {}
     findings: list[Finding] = []
     unusable: list[str] = []
-    for name, entry in header.items():
+    count = 0
+    for name, entry in read_entries(source.read(8, n), source.name):
+        if name == "__metadata__":
+            metadata = entry
+            continue
+        count += 1
+        if count > limits.tensors:
+            raise LimitExceeded(f"{source.name} announces more than {limits.tensors:,} tensors.")
+        limits.charge(_TENSOR_NBYTES + 4 * len(name), f"The {count:,} tensors of {source.name} so far")
         made = _tensor(name, entry, limits)
         if isinstance(made, str):
-            unusable.append(f"{name[:80]}: {made}")
+            unusable.append(f"{name[:80]}: {made}"[:400])
             continue
         info, begin, end = made
         present = max(0, min(end, room) - begin)
         key = info.storage_id or ""
         storages[key] = Storage(id=key, nbytes=end - begin, present_nbytes=present, offset=start + begin)
         tensors.append(info)
-    if header and not tensors:
+    if count and not tensors:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
     findings += _layout_findings(source, tensors, storages, start, room, unusable)
     findings += observe_storages(tuple(tensors), storages, source.name)

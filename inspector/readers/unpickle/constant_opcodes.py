@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import struct
+from sys import getsizeof
 
-from inspector.readers.unpickle.machine import Handler, Machine, read_text, read_uint, registrar
+from inspector.readers.unpickle.machine import (
+    MAPPING_NBYTES,
+    NUMBER_NBYTES,
+    Handler,
+    Machine,
+    read_text,
+    read_uint,
+    registrar,
+)
 from inspector.readers.unpickle.stand_ins import Group
 from inspector.readers.unpickle.stream import Broken
 
 CONSTANTS: dict[int, Handler] = {}
 _op = registrar(CONSTANTS)
+
+
+def _push(m: Machine, constant: object) -> None:
+    """A constant whose size the file decides."""
+    m.spent += getsizeof(constant)
+    m.stack.append(constant)
+
+
+def _number(m: Machine, number: float) -> None:
+    m.spent += NUMBER_NBYTES
+    m.stack.append(number)
 
 
 def _python_2_text(raw: bytes) -> object:
@@ -35,36 +55,32 @@ def _false(m: Machine) -> None:
 @_op(b"I")
 def _int(m: Machine) -> None:
     line = m.line()
-    m.stack.append(line == b"01" if line in (b"00", b"01") else int(line, 0))
+    _push(m, line == b"01" if line in (b"00", b"01") else int(line, 0))
 
 
 @_op(b"L")
 def _long(m: Machine) -> None:
-    m.stack.append(int(m.line().removesuffix(b"L"), 0))
+    _push(m, int(m.line().removesuffix(b"L"), 0))
 
 
 @_op(b"J")
 def _binint(m: Machine) -> None:
-    m.stack.append(int.from_bytes(m.take(4), "little", signed=True))
+    _number(m, int.from_bytes(m.take(4), "little", signed=True))
 
 
 @_op(b"K")
 def _binint1(m: Machine) -> None:
-    if m.pos < len(m.data):
-        m.stack.append(m.data[m.pos])
-        m.pos += 1
-    else:
-        m.stack.append(m.take(1)[0])
+    m.stack.append(m.take(1)[0])
 
 
 @_op(b"M")
 def _binint2(m: Machine) -> None:
-    m.stack.append(read_uint(m, 2))
+    _number(m, int.from_bytes(m.take(2), "little"))
 
 
 @_op(b"\x8a")
 def _long1(m: Machine) -> None:
-    m.stack.append(int.from_bytes(m.take(read_uint(m, 1)), "little", signed=True))
+    _push(m, int.from_bytes(m.take(read_uint(m, 1)), "little", signed=True))
 
 
 @_op(b"\x8b")
@@ -72,17 +88,17 @@ def _long4(m: Machine) -> None:
     n = int.from_bytes(m.take(4), "little", signed=True)
     if n < 0:
         raise Broken("a negative length of an integer")
-    m.stack.append(int.from_bytes(m.take(n), "little", signed=True))
+    _push(m, int.from_bytes(m.take(n), "little", signed=True))
 
 
 @_op(b"F")
 def _float(m: Machine) -> None:
-    m.stack.append(float(m.line()))
+    _number(m, float(m.line()))
 
 
 @_op(b"G")
 def _binfloat(m: Machine) -> None:
-    m.stack.append(struct.unpack(">d", m.take(8))[0])
+    _number(m, struct.unpack(">d", m.take(8))[0])
 
 
 @_op(b"S")
@@ -90,7 +106,7 @@ def _string(m: Machine) -> None:
     line = m.line().strip()
     if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b"'", b'"'):
         raise Broken(f"a string without quotes before byte {m.position:,}")
-    m.stack.append(_python_2_text(_unescape(line[1:-1])))
+    _push(m, _python_2_text(_unescape(line[1:-1])))
 
 
 def _unescape(raw: bytes) -> bytes:
@@ -105,33 +121,33 @@ def _binstring(m: Machine) -> None:
     n = int.from_bytes(m.take(4), "little", signed=True)
     if n < 0:
         raise Broken("a negative length of a string")
-    m.stack.append(_python_2_text(m.take(n)))
+    _push(m, _python_2_text(m.take(n)))
 
 
 @_op(b"U")
 def _short_binstring(m: Machine) -> None:
-    m.stack.append(_python_2_text(m.take(read_uint(m, 1))))
+    _push(m, _python_2_text(m.take(m.take(1)[0])))
 
 
 @_op(b"V")
 def _unicode(m: Machine) -> None:
     # The escapes may spell half a surrogate pair; see machine.read_text.
-    m.stack.append(m.line().decode("raw-unicode-escape").encode("utf-8", "backslashreplace").decode("utf-8"))
+    _push(m, m.line().decode("raw-unicode-escape").encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 @_op(b"X")
 def _binunicode(m: Machine) -> None:
-    m.stack.append(read_text(m.take(read_uint(m, 4))))
+    _push(m, read_text(m.take(int.from_bytes(m.take(4), "little"))))
 
 
 @_op(b"\x8c")
 def _short_binunicode(m: Machine) -> None:
-    m.stack.append(read_text(m.take(read_uint(m, 1))))
+    _push(m, read_text(m.take(m.take(1)[0])))
 
 
 @_op(b"\x8d")
 def _binunicode8(m: Machine) -> None:
-    m.stack.append(read_text(m.take(read_uint(m, 8))))
+    _push(m, read_text(m.take(read_uint(m, 8))))
 
 
 @_op(b"B")
@@ -141,7 +157,7 @@ def _binbytes(m: Machine) -> None:
 
 @_op(b"C")
 def _short_binbytes(m: Machine) -> None:
-    m.stack.append(m.take(read_uint(m, 1)))
+    _push(m, m.take(m.take(1)[0]))
 
 
 @_op(b"\x8e")
@@ -153,6 +169,7 @@ def _binbytes8(m: Machine) -> None:
 @_op(b"\x97")
 def _next_buffer(m: Machine) -> None:
     # The bytes are handed over beside the stream (pickle 5, out of band), so they are not in this file.
+    m.spent += MAPPING_NBYTES
     m.stack.append(Group("out-of-band buffer"))
 
 

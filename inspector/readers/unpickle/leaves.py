@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.readers.unpickle.modules import class_of
+from inspector.readers.unpickle.modules import attributes_of, class_of
 from inspector.readers.unpickle.stand_ins import (
     ArrayStub,
     BytesAt,
@@ -83,6 +83,15 @@ def mapping_children(record: Mapping) -> tuple[list[tuple[str, object]], set[str
             children[f"key {n}"] = key
             unnamed.add(f"key {n}")
     return list(children.items()), unnamed
+
+
+def listed_size(record: Mapping | Call) -> int:
+    """About how many children `mapping_children` or `call_children` would list."""
+    if isinstance(record, Mapping):
+        return 2 * len(record.pairs)
+    states = sum(2 * len(state.pairs) for state in map(attributes_of, record.states) if isinstance(state, Mapping))
+    args = len(record.args) if isinstance(record.args, tuple) else 1
+    return states + len(record.states) + args + len(record.items) + 2 * len(record.pairs)
 
 
 def call_children(record: Call) -> list[tuple[str, object]]:

@@ -27,8 +27,23 @@ from inspector.readers.unpickle.stand_ins import (
     text_of,
 )
 from inspector.readers.unpickle.stream import Broken, OverLimit, Window
+from inspector.units import human_bytes
 
 _BLOCK = 4096
+# What records take on a 64-bit CPython, garbage collector's header included (bytes). Freed ones are not given back,
+# but for marks: a real file keeps nearly everything, and a hostile one that does not has no need to.
+MARK_NBYTES = 88
+LIST_NBYTES = 72
+MAPPING_NBYTES = 152
+PAIR_NBYTES = 82
+TUPLE_NBYTES = 56
+SLOT_NBYTES = 9
+NUMBER_NBYTES = 32
+PERSISTENT_NBYTES = 250
+CALL_NBYTES = 320
+_TENSOR_NBYTES = 240
+_GLOBAL_NBYTES = 1500
+_SPARSE_NBYTES = 150
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "_pickle", "exceptions": "builtins"}
 # A pickle may name any attribute of `torch.tensor`; torch.load itself renames the module (torch/serialization.py).
 _RENAMED = {"torch.tensor": "torch._tensor"}
@@ -44,7 +59,7 @@ class Outcome:
 
     value: the object on top at STOP, or the lowest one on the stack of a broken stream. end: offset after STOP.
     broken: why the stream could not be followed to its end, "" when it could. protocol: highest announced.
-    oddities: operations that a real unpickler would refuse.
+    oddities: operations that a real unpickler would refuse. nbytes: what the records take in memory, by estimate.
     """
 
     value: object
@@ -55,6 +70,7 @@ class Outcome:
     protocol: int
     opcodes: int
     oddities: int
+    nbytes: int
 
 
 class Stop(Exception):
@@ -83,13 +99,17 @@ class Machine(Window):
         self.keep_below = keep_below
         self.stack: list[object] = []
         self.below: list[list[object]] = []
-        self.memo: dict[int, object] = {}
+        # Real files number their memo 0, 1, 2 ...: a list takes a tenth of a dict. What is out of line goes aside.
+        self.memo: list[object] = []
+        self.sparse: dict[int, object] = {}
         self.refs: dict[tuple[str, str], GlobalRef] = {}
         self.unplaced: list[Use] = []
         self.protocol = 0
         self.oddities = 0
         self.copied = 0
         self.made = 0
+        self.spent = 0
+        self.slots_below = 0
 
     def run(self, table: Sequence[Handler]) -> Outcome:
         """Follow the stream to STOP or to where it breaks. Never raises for what the stream contains.
@@ -110,10 +130,7 @@ class Machine(Window):
                 steps += _BLOCK
                 if steps >= budget:
                     raise OverLimit(f"more than {budget:,} steps")
-                if self.made > self.limits.memo:  # A byte of file can make a hundred of memory.
-                    raise OverLimit(f"more than {self.limits.memo:,} containers and calls")
-                if len(self.memo) > self.limits.memo:
-                    raise OverLimit(f"more than {self.limits.memo:,} memo entries")
+                self._check()
         except Stop:
             value = self.stack[-1] if self.stack else None
         except IndexError:
@@ -127,6 +144,7 @@ class Machine(Window):
         if broken:
             bottom = self.below[0] if self.below else self.stack
             value = bottom[0] if bottom else None
+        self.memo, self.sparse = [], {}
         uses = {key: ref.use for key, ref in self.refs.items()}
         return Outcome(
             value=value,
@@ -137,7 +155,35 @@ class Machine(Window):
             protocol=self.protocol,
             opcodes=steps,
             oddities=self.oddities,
+            nbytes=self.nbytes,
         )
+
+    @property
+    def nbytes(self) -> int:
+        """What everything made so far takes, by estimate."""
+        slots = self.slots_below + len(self.stack) + len(self.memo)
+        return self.spent + SLOT_NBYTES * slots + _SPARSE_NBYTES * len(self.sparse)
+
+    def _check(self) -> None:
+        """Once in a while; a byte of file can make a hundred and fifty of memory."""
+        if self.made > self.limits.memo:
+            raise OverLimit(f"more than {self.limits.memo:,} containers and calls")
+        if len(self.memo) + len(self.sparse) > self.limits.memo:
+            raise OverLimit(f"more than {self.limits.memo:,} memo entries")
+        if self.nbytes > self.most_nbytes:
+            raise OverLimit(f"what it makes takes more than {human_bytes(self.most_nbytes)} of memory")
+
+    def remember(self, index: int) -> None:
+        """The object on top becomes memo entry `index`."""
+        item = self.stack[-1]
+        if index == len(self.memo):
+            self.memo.append(item)
+            if self.sparse:
+                self.sparse.pop(index, None)
+        elif 0 <= index < len(self.memo):
+            self.memo[index] = item
+        else:
+            self.sparse[index] = item
 
     # -- calls that are not made --------------------------------------------------------------------------------
 
@@ -147,6 +193,9 @@ class Machine(Window):
         if found is None:
             if len(module) > 1000 or len(name) > 1000:
                 raise OverLimit(f"a global name of {len(module) + len(name):,} characters")
+            if len(self.refs) >= self.limits.global_names:
+                raise OverLimit(f"more than {self.limits.global_names:,} different global names")
+            self.spent += _GLOBAL_NBYTES + 4 * (len(module) + len(name))
             shown = _RENAMED.get(_PYTHON_2.get(module, module), _PYTHON_2.get(module, module))
             use = Use(shown, name)
             found = GlobalRef(shown, name, use, self.meanings.get(f"{shown}.{name}"))
@@ -168,6 +217,9 @@ class Machine(Window):
                 result = callee.meaning(args)
         if isinstance(result, NotUnderstood):
             result = Call(callee, args, how, kwargs, why=result.why)
+            self.spent += CALL_NBYTES
+        else:
+            self.spent += MAPPING_NBYTES if type(result) is Mapping else _TENSOR_NBYTES
         if type(callee) is GlobalRef and callee.use.calls == 1:
             callee.use.holder = result
         if self.unplaced:
@@ -184,12 +236,17 @@ class Machine(Window):
         """
         cost = 0
         for arg in args:
-            if isinstance(arg, str | bytes | list | tuple):
+            if isinstance(arg, str | bytes):
                 cost += len(arg)
+            elif isinstance(arg, list | tuple):
+                cost += len(arg)
+                self.spent += PAIR_NBYTES * len(arg) if len(arg) > 8 else 0
             elif isinstance(arg, Mapping):
                 cost += len(arg.pairs)
+                self.spent += PAIR_NBYTES * len(arg.pairs)
             elif isinstance(arg, Group):
                 cost += len(arg.items)
+                self.spent += SLOT_NBYTES * len(arg.items)
         if cost < 64:
             return True
         self.copied += cost
@@ -201,9 +258,12 @@ class Machine(Window):
         if not self.below:
             raise Broken(f"no MARK for the opcode at byte {self.position - 1:,}")
         self.stack = self.below.pop()
+        self.slots_below -= len(self.stack)
+        self.spent -= MARK_NBYTES
         return items
 
     def add_items(self, target: object, items: list[object]) -> None:
+        self.spent += SLOT_NBYTES * len(items)
         if type(target) is list:
             target.extend(items)
         elif isinstance(target, Group | Call):
@@ -214,13 +274,16 @@ class Machine(Window):
     def add_pairs(self, target: object, flat: list[object]) -> None:
         if len(flat) % 2:
             raise Broken(f"an odd number of keys and values at byte {self.position:,}")
+        self.spent += PAIR_NBYTES * (len(flat) // 2)
         if isinstance(target, Mapping | Call):
             target.pairs.extend(zip(flat[::2], flat[1::2], strict=True))
         else:
             self.oddities += 1
 
     def long_constant(self, n: int) -> object:
-        return self.long_bytes(n, keep_below=self.keep_below)
+        found = self.long_bytes(n, keep_below=self.keep_below)
+        self.spent += 120 + (len(found) if isinstance(found, bytes) else 0)
+        return found
 
 
 def registrar(table: dict[int, Handler]) -> Callable[[bytes], Callable[[Handler], Handler]]:

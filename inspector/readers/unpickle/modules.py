@@ -11,21 +11,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from inspector.checkpoint.types import ModuleNode, TensorInfo
+from inspector.readers.unpickle.room import Room
 from inspector.readers.unpickle.stand_ins import Call, GlobalRef, Group, Mapping, TensorStub, text_of
 
 _MOST_REPEATS = 20_000
 _MOST_DEPTH = 150
+_MOST_SETTINGS = 64
+_MODULE_NBYTES = 600
+_SETTING_NBYTES = 250
+_PART_NBYTES = 150
 _PLUMBING = frozenset({"_modules", "_parameters", "_buffers", "_non_persistent_buffers_set"})
 
 
 class Visited:
     """The module records gathered so far, and how many repeats are left for all of a file together."""
 
-    __slots__ = ("ids", "repeats_left")
+    __slots__ = ("ids", "repeats_left", "room")
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
         self.ids: set[int] = set()
         self.repeats_left = _MOST_REPEATS
+        self.room = room
 
     def admits(self, record: object, cost: int) -> bool:
         """The first visit is free, since the file paid for it with its length; a repeat costs its tensors."""
@@ -35,8 +41,16 @@ class Visited:
         self.repeats_left -= 1 + cost
         return self.repeats_left >= 0
 
+    def affords(self, record: object, above: str) -> bool:
+        """Whether there is room to take a module apart; many of them may share one long state."""
+        state = attributes_of(record.states[-1]) if isinstance(record, Call) and record.states else None
+        n = len(state.pairs) if isinstance(state, Mapping) else 0
+        settings = min(n, _MOST_SETTINGS)
+        cost = _MODULE_NBYTES + len(above) + settings * _SETTING_NBYTES + n * _PART_NBYTES
+        return self.room.work(n) and self.room.take(cost)
 
-MakeInfo = Callable[[TensorStub, str, "bool | None"], TensorInfo]
+
+MakeInfo = Callable[[TensorStub, str, "bool | None"], "TensorInfo | None"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,9 +70,7 @@ def parts_of(record: object) -> Parts | None:
     """The parts of a module record, None when it is no module."""
     if not isinstance(record, Call) or not record.states:
         return None
-    state = record.states[-1]
-    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[0], Mapping):
-        state = state[0]  # (attributes, slots)
+    state = attributes_of(record.states[-1])
     if not isinstance(state, Mapping):
         return None
     values = {k: v for k, v in state.pairs if type(k) is str}
@@ -91,6 +103,13 @@ def parts_of(record: object) -> Parts | None:
             script=True,
         )
     return None
+
+
+def attributes_of(state: object) -> object:
+    """The `__dict__` in what BUILD sets, which may be (attributes, slots)."""
+    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[0], Mapping):
+        return state[0]
+    return state
 
 
 def class_of(record: Call) -> str:
@@ -169,7 +188,7 @@ def gather(record: object, make: MakeInfo, visited: Visited) -> Gathered | None:
             path[-1].children.append(node)
             continue
         name, child = step
-        inner = parts_of(child) if visited.repeats_left >= 0 else None
+        inner = parts_of(child) if visited.repeats_left >= 0 and visited.affords(child, top.path) else None
         if inner is None or id(child) in above or len(path) >= _MOST_DEPTH:
             cut = cut or isinstance(child, Call)
             continue
@@ -191,8 +210,9 @@ def _own_tensors(module: _Open, tensors: list[TensorInfo], make: MakeInfo) -> No
     for name, value, kind in named:
         if isinstance(value, TensorStub):
             info = make(value, prefix + name, kind)
-            module.tensors.append(info)
-            tensors.append(info)
+            if info is not None:
+                module.tensors.append(info)
+                tensors.append(info)
 
 
 _HIDDEN = frozenset({"training", "_backend", "T_destination", "dump_patches", "call_super_init"})
@@ -208,6 +228,6 @@ def settings_of(parts: Parts) -> tuple[tuple[str, str], ...]:
         short = isinstance(value, tuple) and len(value) <= 8 and all(type(i) in (bool, int, float, str) for i in value)
         if plain or short:
             found.append((name, text_of(value, 80)))
-        if len(found) >= 64:
+        if len(found) >= _MOST_SETTINGS:
             break
     return tuple(found)

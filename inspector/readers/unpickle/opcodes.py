@@ -6,7 +6,21 @@ Source: CPython's `pickletools` and `pickle._Unpickler`, for what each opcode ta
 from __future__ import annotations
 
 from inspector.readers.unpickle.constant_opcodes import CONSTANTS
-from inspector.readers.unpickle.machine import Handler, Machine, Stop, read_text, read_uint, registrar
+from inspector.readers.unpickle.machine import (
+    CALL_NBYTES,
+    LIST_NBYTES,
+    MAPPING_NBYTES,
+    MARK_NBYTES,
+    PERSISTENT_NBYTES,
+    SLOT_NBYTES,
+    TUPLE_NBYTES,
+    Handler,
+    Machine,
+    Stop,
+    read_text,
+    read_uint,
+    registrar,
+)
 from inspector.readers.unpickle.stand_ins import (
     ArrayStub,
     Call,
@@ -50,6 +64,8 @@ def _stop(m: Machine) -> None:
 
 @_op(b"(")
 def _mark(m: Machine) -> None:
+    m.spent += MARK_NBYTES
+    m.slots_below += len(m.stack)
     m.below.append(m.stack)
     m.stack = []
 
@@ -83,17 +99,20 @@ def _empty_tuple(m: Machine) -> None:
 @_op(b"t")
 def _tuple(m: Machine) -> None:
     items = m.mark()
+    m.spent += TUPLE_NBYTES + 8 * len(items)
     m.stack.append(tuple(items))
 
 
 @_op(b"\x85")
 def _tuple1(m: Machine) -> None:
+    m.spent += TUPLE_NBYTES + 8
     m.stack[-1] = (m.stack[-1],)
 
 
 def _last(m: Machine, n: int) -> tuple[object, ...]:
     if len(m.stack) < n:
         raise Broken(f"the opcode at byte {m.position - 1:,} needs {n} values and finds {len(m.stack)}")
+    m.spent += TUPLE_NBYTES + 8 * n
     items = tuple(m.stack[-n:])
     del m.stack[-n:]
     return items
@@ -112,18 +131,21 @@ def _tuple3(m: Machine) -> None:
 @_op(b"]")
 def _empty_list(m: Machine) -> None:
     m.made += 1
+    m.spent += LIST_NBYTES
     m.stack.append([])
 
 
 @_op(b"l")
 def _list(m: Machine) -> None:
     items = m.mark()
+    m.spent += LIST_NBYTES + SLOT_NBYTES * len(items)
     m.stack.append(items)
 
 
 @_op(b"}")
 def _empty_dict(m: Machine) -> None:
     m.made += 1
+    m.spent += MAPPING_NBYTES
     m.stack.append(Mapping())
 
 
@@ -131,18 +153,21 @@ def _empty_dict(m: Machine) -> None:
 def _dict(m: Machine) -> None:
     items = m.mark()
     made = Mapping()
+    m.spent += MAPPING_NBYTES
     m.add_pairs(made, items)
     m.stack.append(made)
 
 
 @_op(b"\x8f")
 def _empty_set(m: Machine) -> None:
+    m.spent += MAPPING_NBYTES
     m.stack.append(Group("set"))
 
 
 @_op(b"\x91")
 def _frozenset(m: Machine) -> None:
     items = m.mark()
+    m.spent += MAPPING_NBYTES + SLOT_NBYTES * len(items)
     m.stack.append(Group("frozenset", items))
 
 
@@ -161,8 +186,8 @@ def _appends(m: Machine) -> None:
 
 @_op(b"s")
 def _setitem(m: Machine) -> None:
-    pair = _last(m, 2)
-    m.add_pairs(m.stack[-1], list(pair))
+    value, key = m.stack.pop(), m.stack.pop()
+    m.add_pairs(m.stack[-1], [key, value])
 
 
 @_op(b"u")
@@ -176,33 +201,31 @@ def _setitems(m: Machine) -> None:
 
 @_op(b"p")
 def _put(m: Machine) -> None:
-    m.memo[int(m.line())] = m.stack[-1]
+    m.remember(int(m.line()))
 
 
 @_op(b"q")
 def _binput(m: Machine) -> None:
-    if m.pos < len(m.data):
-        m.memo[m.data[m.pos]] = m.stack[-1]
-        m.pos += 1
-    else:
-        m.memo[m.take(1)[0]] = m.stack[-1]
+    m.remember(m.take(1)[0])
 
 
 @_op(b"r")
 def _long_binput(m: Machine) -> None:
-    m.memo[read_uint(m, 4)] = m.stack[-1]
+    m.remember(int.from_bytes(m.take(4), "little"))
 
 
 @_op(b"\x94")
 def _memoize(m: Machine) -> None:
-    m.memo[len(m.memo)] = m.stack[-1]
+    m.remember(len(m.memo) + len(m.sparse))
 
 
 def _recall(m: Machine, index: int) -> None:
-    try:
+    if 0 <= index < len(m.memo):
         m.stack.append(m.memo[index])
-    except KeyError:
-        raise Broken(f"memo entry {index} is used before byte {m.position:,} but was never made") from None
+    elif index in m.sparse:
+        m.stack.append(m.sparse[index])
+    else:
+        raise Broken(f"memo entry {index} is used before byte {m.position:,} but was never made")
 
 
 @_op(b"g")
@@ -217,7 +240,7 @@ def _binget(m: Machine) -> None:
 
 @_op(b"j")
 def _long_binget(m: Machine) -> None:
-    _recall(m, read_uint(m, 4))
+    _recall(m, int.from_bytes(m.take(4), "little"))
 
 
 # -- globals and calls -------------------------------------------------------------------------------------------
@@ -263,6 +286,7 @@ def _newobj_ex(m: Machine) -> None:
 def _inst(m: Machine) -> None:
     module, name = read_text(m.line()), read_text(m.line())
     args = tuple(m.mark())
+    m.spent += TUPLE_NBYTES + 8 * len(args)
     m.stack.append(m.call(m.ref(module, name), args, "new"))
 
 
@@ -271,6 +295,7 @@ def _obj(m: Machine) -> None:
     items = m.mark()
     if not items:
         raise Broken(f"OBJ at byte {m.position - 1:,} without a class")
+    m.spent += TUPLE_NBYTES + 8 * len(items)
     m.stack.append(m.call(items[0], tuple(items[1:]), "new"))
 
 
@@ -278,6 +303,7 @@ def _obj(m: Machine) -> None:
 def _build(m: Machine) -> None:
     state = m.stack.pop()
     target = m.stack[-1]
+    m.spent += SLOT_NBYTES
     if isinstance(target, Call):
         target.states.append(state)
     elif isinstance(target, Mapping):
@@ -287,6 +313,7 @@ def _build(m: Machine) -> None:
         if isinstance(target, TensorStub | ArrayStub):
             target.extra.append(state)
         elif isinstance(target, GlobalRef):
+            m.spent += CALL_NBYTES
             m.stack[-1] = Call(target, (), "build", states=[state])
 
 
@@ -316,11 +343,13 @@ def _ext4(m: Machine) -> None:
 
 @_op(b"P")
 def _persid(m: Machine) -> None:
+    m.spent += PERSISTENT_NBYTES
     m.stack.append(m.persistent(read_text(m.line())))
 
 
 @_op(b"Q")
 def _binpersid(m: Machine) -> None:
+    m.spent += PERSISTENT_NBYTES
     m.stack[-1] = m.persistent(m.stack[-1])
 
 

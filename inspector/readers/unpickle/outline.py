@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from sys import getsizeof
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.nested import NamedTensors
@@ -19,12 +20,14 @@ from inspector.readers.unpickle.leaves import (
     TEXT_WIDTH,
     call_children,
     leaf_of,
+    listed_size,
     mapping_children,
     type_name_of,
     versions_of,
 )
 from inspector.readers.unpickle.misfits import Misfits
 from inspector.readers.unpickle.modules import Visited, class_of, gather, parts_of
+from inspector.readers.unpickle.room import Room
 from inspector.readers.unpickle.stand_ins import (
     ArrayBytes,
     ArrayStub,
@@ -44,6 +47,11 @@ from inspector.units import counted, human_shape
 
 Path = tuple[str, ...]
 _OTHERS = 200
+# What a walked graph takes in memory, with all that is made of it later (bytes).
+_TENSOR_NBYTES = 900
+_VALUE_NBYTES = 180
+_GROUP_NBYTES = 1500
+_CHILD_NBYTES = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +60,8 @@ class Outline:
 
     array_storages: numpy elements inside the pickle, by the storage id their tensors carry.
     places: path of each global's first holder. hidden: values that were walked but not kept for display.
-    cut_deep: containers below `Limits.depth`, which were not walked. misfits: known rebuilds that made no tensor.
+    cut_deep: containers below `Limits.depth`, or too many to walk, which were not walked.
+    nbytes: what all this takes in memory, by estimate. misfits: known rebuilds that made no tensor.
     """
 
     root: Value
@@ -64,12 +73,16 @@ class Outline:
     hidden: int
     cut_deep: int
     cut_tensors: int
+    nbytes: int
     misfits: Misfits
 
 
 @dataclass(slots=True, kw_only=True)
 class _Frame:
-    """A container being walked. unnamed: labels that are no text keys. elsewhere: tensors listed by `gather`."""
+    """A container being walked. unnamed: labels that are no text keys. elsewhere: tensors listed by `gather`.
+
+    lent: bytes that its list of children takes until it is closed.
+    """
 
     record: object
     label: str
@@ -86,6 +99,7 @@ class _Frame:
     inert: bool = False
     name: str = ""
     versions: tuple[tuple[str, int], ...] = ()
+    lent: int = 0
     children: list[tuple[str, Value]] = field(default_factory=list)
     tensors: list[TensorInfo] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
@@ -105,6 +119,7 @@ def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> O
         hidden=walk.hidden,
         cut_deep=walk.cut_deep,
         cut_tensors=walk.cut_tensors,
+        nbytes=walk.room.taken,
         misfits=walk.misfits,
     )
 
@@ -121,7 +136,9 @@ class _Walk:
         self.optimizers: list[Path] = []
         self.arrays: dict[str, ArrayBytes] = {}
         self.array_ids: dict[int, str] = {}
-        self.gathered = Visited()
+        self.room = Room(limits.room)
+        self.gathered = Visited(self.room)
+        self.versions: dict[int, tuple[tuple[str, int], ...] | None] = {}
         self.seen: set[int] = set()
         self.places: dict[int, Path] = {}
         self.wanted = {id(use.holder) for use in uses.values() if use.holder is not None}
@@ -159,14 +176,16 @@ class _Walk:
                 self.show(top, label, made)
 
     def show(self, parent: _Frame, label: str, value: Value) -> None:
-        if self.nodes < self.limits.nodes:
+        cost = _VALUE_NBYTES + getsizeof(label) + getsizeof(value.says)
+        if self.nodes < self.limits.nodes and self.room.take(cost):
             self.nodes += 1
             parent.children.append((label, value))
         else:
             self.hidden += 1
 
     def close(self, frame: _Frame) -> Value:
-        if frame.tensors:
+        self.room.give_back(frame.lent)
+        if frame.tensors and self.room.take(_GROUP_NBYTES):
             self.groups.append(
                 NamedTensors(
                     path=frame.path,
@@ -205,9 +224,24 @@ class _Walk:
         if id(record) in self.seen:
             return Value(kind=ValueKind.SEEN, type_name=type_name_of(record), says="the same object as one shown above")
         self.seen.add(id(record))
-        return self.container(label, record, path)
+        return self.container(label, record, path) if self.affords(record) else self.cut(record)
+
+    def affords(self, record: object) -> bool:
+        """Whether the children of a container can be listed: in memory, and as part of all the work of this walk."""
+        if not isinstance(record, Mapping | Call):
+            return True
+        n = listed_size(record)
+        return self.room.work(n) and _CHILD_NBYTES * n <= self.room.left
+
+    def cut(self, record: object) -> Value:
+        self.cut_deep += 1
+        return Value(kind=ValueKind.CUT, type_name=type_name_of(record), says="more than there is memory or time for")
 
     def tensor(self, label: str, stub: TensorStub, path: Path, parent: _Frame | None) -> Value | _Frame:
+        # Under a key of a megabyte every dotted name takes a megabyte.
+        if not self.room.take(sum(map(len, path)) + 9 * len(path)):
+            self.cut_tensors += 1
+            return Value(kind=ValueKind.CUT, type_name="", says="a tensor for which there is not enough memory left")
         dotted = ".".join(path)
         says = f"{human_shape(stub.shape)[:100]} {stub.dtype}" + (f", {stub.note}" if stub.note else "")
         if parent is None or label not in parent.elsewhere:
@@ -275,7 +309,7 @@ class _Walk:
         return known
 
     def keep(self, info: TensorInfo) -> bool:
-        if len(self.tensors) >= self.limits.tensors:
+        if len(self.tensors) >= self.limits.tensors or not self.room.take(_TENSOR_NBYTES):
             self.cut_tensors += 1
             return False
         self.tensors.append(info)
@@ -303,11 +337,13 @@ class _Walk:
         )
 
     def mapping(self, label: str, record: Mapping, path: Path) -> _Frame:
+        lent = _CHILD_NBYTES * listed_size(record)
+        self.room.take(lent)
         children, unnamed = mapping_children(record)
         labels = {k for k, _ in children[:64]}
         if {"state", "param_groups"} <= labels:
             self.optimizers.append(path)
-        versions = versions_of(record.attributes)
+        versions = self.versions_of(record.attributes)
         if record.attributes is not None and versions is None:
             children.append(("(attributes)", record.attributes))
             unnamed.add("(attributes)")
@@ -317,13 +353,21 @@ class _Walk:
         return _Frame(
             record=record, label=label, path=path, kind=ValueKind.MAPPING, type_name=record.kind, left=iter(children),
             size=len(children), says=counted(len(children), "entry", "entries"), named=True,
-            unnamed=frozenset(unnamed), versions=versions or (),
+            unnamed=frozenset(unnamed), versions=versions or (), lent=lent,
         )  # fmt: skip
+
+    def versions_of(self, attributes: object) -> tuple[tuple[str, int], ...] | None:
+        # Kept, since a file can give the same attributes to any number of mappings.
+        if id(attributes) not in self.versions:
+            self.versions[id(attributes)] = versions_of(attributes)
+        return self.versions[id(attributes)]
 
     def call(self, label: str, record: Call, path: Path) -> _Frame:
         kind = class_of(record)
         self.misfits.add(path, kind, record.why)
         parts = parts_of(record)
+        lent = _CHILD_NBYTES * listed_size(record)
+        self.room.take(lent)
         if parts is None:
             children = call_children(record)
             says = {"new": "an object of this class, not made", "build": "a class with changed attributes"}.get(
@@ -331,7 +375,7 @@ class _Walk:
             )
             return _Frame(
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
-                size=len(children), says=f"{says}: {text_of(record, 120)}", inert=True,
+                size=len(children), says=f"{says}: {text_of(record, 120)}", inert=True, lent=lent,
             )  # fmt: skip
         if id(record) not in self.gathered.ids:
             self.module(record, path, kind)
@@ -340,17 +384,19 @@ class _Walk:
         says = f"{counted(len(own), 'tensor')}, {counted(len(parts.modules), 'submodule')}"
         return _Frame(
             record=record, label=label, path=path, kind=ValueKind.MODULE, type_name=kind, left=iter(children),
-            size=len(children), says=says, inert=True, transient=parts.transient,
+            size=len(children), says=says, inert=True, transient=parts.transient, lent=lent,
             elsewhere=frozenset(k for k, v in own if isinstance(v, TensorStub)) - parts.transient,
         )  # fmt: skip
 
     def module(self, record: Call, path: Path, kind: str) -> None:
         """A pickled module that is no part of one already gathered becomes a named group of tensors."""
 
-        def make(stub: TensorStub, name: str, is_parameter: bool | None) -> TensorInfo:
+        def make(stub: TensorStub, name: str, is_parameter: bool | None) -> TensorInfo | None:
+            if not self.room.take(len(name) + 70 * name.count(".") + 8 * len(path)):
+                self.cut_tensors += 1
+                return None
             info = self.info(stub, name, (*path, *name.split(".")), is_parameter)
-            self.keep(info)
-            return info
+            return info if self.keep(info) else None
 
         found = gather(record, make, self.gathered)
         if found is None:

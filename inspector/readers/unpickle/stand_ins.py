@@ -275,8 +275,14 @@ def _brief(value: object, depth: int, width: int) -> str:
 def _brief_items(items: list[object], n: int, brackets: str, depth: int, width: int) -> str:
     if depth <= 0:
         return f"{brackets[0]}…{brackets[1]}"
-    parts = [_brief(item, depth - 1, width) for item in items]
-    if n > len(items):
+    parts: list[str] = []
+    left = width
+    for item in items:
+        if left < 0:  # What is behind the width is cut off anyway, and costs most of the time.
+            break
+        parts.append(_brief(item, depth - 1, left))
+        left -= len(parts[-1])
+    if n > len(parts):
         parts.append("…")
     comma = "," if brackets == "()" and n == 1 else ""
     return f"{brackets[0]}{', '.join(parts)}{comma}{brackets[1]}"

@@ -7,8 +7,12 @@ from inspector.limits import Limits
 from inspector.readers.unpickle.stand_ins import BytesAt
 
 _FIRST_NBYTES = 64 * 1024
-_MOST_NBYTES = 8 * 1024 * 1024
+_MOST_NBYTES = 1024 * 1024
 _LINE_NBYTES = 1 << 20
+# The share of an opening's memory that the records of one pickle may take; the outline of them needs the rest.
+_SHARE = 0.65
+# A long constant is in memory as bytes, as their copy and as text, which takes up to four bytes a character.
+_COPIES = 6
 
 
 class Broken(Exception):
@@ -28,10 +32,16 @@ class Window:
         self.stop = min(stop, start + limits.pickle_nbytes)
         self.capped = self.stop < stop
         self.limits = limits
+        self.most_nbytes = int(limits.room * _SHARE)
         self.data = b""
         self.pos = 0
         self.base = start
         self._chunk = _FIRST_NBYTES
+
+    @property
+    def nbytes(self) -> int:
+        """What was made of the stream so far takes in memory; of the window alone, nothing that stays."""
+        return 0
 
     @property
     def position(self) -> int:
@@ -58,6 +68,8 @@ class Window:
         if end > len(self.data):
             if n > self.limits.text_nbytes:
                 raise OverLimit(f"a constant of {n:,} bytes is over the limit of {self.limits.text_nbytes:,}")
+            if n > _FIRST_NBYTES and _COPIES * n > self.most_nbytes - self.nbytes:
+                raise OverLimit(f"a constant of {n:,} bytes, for which there is not enough memory left")
             self._more(n)
             end = self.pos + n
         part = self.data[self.pos : end]
