@@ -40,11 +40,6 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign(says="is a RAR archive", hint=_UNPACK, starts=(b"Rar!\x1a\x07",)),
     Foreign(says="is a tar archive", hint=_UNPACK, starts=(b"ustar",), at=257),
     Foreign(
-        says="is a GGUF model (llama.cpp)",
-        hint="Open the safetensors or PyTorch file it was converted from.",
-        starts=(b"GGUF", b"FUGG"),
-    ),
-    Foreign(
         says="is an HDF5 file, probably Keras weights",
         hint="Convert it with Keras, or open the PyTorch checkpoint of the same model.",
         starts=(b"\x89HDF\r\n\x1a\n",),

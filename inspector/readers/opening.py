@@ -13,6 +13,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import (
+    gguf,
     numpy_archive,
     numpy_array,
     plain_pickle,
@@ -31,6 +32,7 @@ READERS: tuple[Reader, ...] = (
     torch_zip.READER,
     safetensors.READER,
     torch_legacy.READER,
+    gguf.READER,
     plain_pickle.READER,
 )
 # From the most particular layout to the least.

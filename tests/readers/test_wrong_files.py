@@ -45,7 +45,6 @@ WRONG = [
     (b"\x1f\x8b\x08" + b"\0" * 20, "gzip archive"),
     (b"7z\xbc\xaf\x27\x1c" + b"\0" * 20, "7-Zip archive"),
     (b"\0" * 257 + b"ustar\x0000", "tar archive"),
-    (b"GGUF\x03\x00\x00\x00", "GGUF model"),
     (b"\x89HDF\r\n\x1a\n" + b"\0" * 20, "HDF5 file"),
     (b"\x08\x07\x12\x07pytorch\x1a\x051.9.0" + b"\xff" * 9, "ONNX model"),
     (b"\x7fELF" + b"\0" * 20, "executable program"),
