@@ -16,10 +16,12 @@ from inspector.readers import (
     gguf,
     numpy_archive,
     numpy_array,
+    onnx,
     plain_pickle,
     safetensors,
     torch_legacy,
     torch_zip,
+    torchscript,
 )
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.folder import DirectoryFolder
@@ -29,10 +31,12 @@ from inspector.readers.foreign import name_folder, name_foreign
 READERS: tuple[Reader, ...] = (
     numpy_array.READER,
     numpy_archive.READER,
+    torchscript.READER,
     torch_zip.READER,
     safetensors.READER,
     torch_legacy.READER,
     gguf.READER,
+    onnx.READER,
     plain_pickle.READER,
 )
 # From the most particular layout to the least.
