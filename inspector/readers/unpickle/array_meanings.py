@@ -220,11 +220,19 @@ def build_array(target: object, state: object) -> bool:
         shape, dtype, fortran, data = items[:4] if len(items) == 4 else items[1:5]
         if not isinstance(dtype, NumpyDtype) or not _fill(target, dtype, shape, fortran in (True, 1), data):
             return False
-        if len(items) == 7 and target.tensor is not None:
-            target.tensor.note = "masked numpy array inside the pickle; the mask is not applied"
-            target.tensor.extra += [Labelled("mask", items[5]), Labelled("fill value", items[6])]
+        if len(items) == 7:
+            _mask(target, items[5], items[6])
         return True
     return False
+
+
+def _mask(array: ArrayStub, mask: object, fill_value: object) -> None:
+    found = [Labelled("mask", mask), Labelled("fill value", fill_value)]
+    if array.tensor is None:
+        array.extra += found
+        return
+    array.tensor.note = "masked numpy array inside the pickle; the mask is not applied"
+    array.tensor.extra += found
 
 
 def _fields(found: Mapping) -> tuple[tuple[str, str, str], ...]:

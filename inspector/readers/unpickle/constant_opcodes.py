@@ -6,6 +6,7 @@ import struct
 from sys import getsizeof
 
 from inspector.readers.unpickle.machine import (
+    INNER_HEADS,
     MAPPING_NBYTES,
     NUMBER_NBYTES,
     Handler,
@@ -157,7 +158,10 @@ def _binbytes(m: Machine) -> None:
 
 @_op(b"C")
 def _short_binbytes(m: Machine) -> None:
-    _push(m, m.take(m.take(1)[0]))
+    raw = m.take(m.take(1)[0])
+    _push(m, raw)
+    if raw[:2] in INNER_HEADS:
+        m.watch(raw)
 
 
 @_op(b"\x8e")

@@ -16,6 +16,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.limits import Limits
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
+    BytesAt,
     Call,
     GlobalRef,
     Group,
@@ -30,6 +31,9 @@ from inspector.readers.unpickle.stream import Broken, OverLimit, Window
 from inspector.units import human_bytes
 
 _BLOCK = 4096
+_MOST_SUSPECTS = 1000
+# How a constant begins that is a pickle, or an archive with one.
+INNER_HEADS = frozenset([*(bytes((0x80, protocol)) for protocol in range(6)), b"PK"])
 # What records take on a 64-bit CPython, garbage collector's header included (bytes). Freed ones are not given back,
 # but for marks: a real file keeps nearly everything, and a hostile one that does not has no need to.
 MARK_NBYTES = 88
@@ -110,6 +114,8 @@ class Machine(Window):
         self.made = 0
         self.spent = 0
         self.slots_below = 0
+        self.suspects: list[tuple[object, str]] = []
+        self.more_suspects = 0
 
     def run(self, table: Sequence[Handler]) -> Outcome:
         """Follow the stream to STOP or to where it breaks. Never raises for what the stream contains.
@@ -216,10 +222,14 @@ class Machine(Window):
             if callee.meaning is not None and type(args) is tuple and kwargs is None and self.affordable(args):
                 result = callee.meaning(args)
         if isinstance(result, NotUnderstood):
+            if type(args) is tuple and args:
+                self._watch_arguments(callee, args)
             result = Call(callee, args, how, kwargs, why=result.why)
             self.spent += CALL_NBYTES
         else:
             self.spent += MAPPING_NBYTES if type(result) is Mapping else _TENSOR_NBYTES
+            if type(result) is bytes and result[:2] in INNER_HEADS:
+                self.watch(result)
         if type(callee) is GlobalRef and callee.use.calls == 1:
             callee.use.holder = result
         if self.unplaced:
@@ -227,6 +237,19 @@ class Machine(Window):
                 use.holder = result if use.holder is None else use.holder
             self.unplaced.clear()
         return result
+
+    def _watch_arguments(self, callee: object, args: tuple[object, ...]) -> None:
+        name = callee.full if type(callee) is GlobalRef else ""
+        for arg in args[:4]:
+            if isinstance(arg, bytes | str | BytesAt):
+                self.watch(arg, name)
+
+    def watch(self, constant: object, callee: str = "") -> None:
+        """Note a constant that may be a pickle itself; `nested_pickles` looks into it. callee: what it is handed to."""
+        if len(self.suspects) < _MOST_SUSPECTS:
+            self.suspects.append((constant, callee))
+        else:
+            self.more_suspects += 1
 
     def affordable(self, args: tuple[object, ...]) -> bool:
         """Whether a meaning may copy these arguments.
@@ -281,7 +304,12 @@ class Machine(Window):
             self.oddities += 1
 
     def long_constant(self, n: int) -> object:
+        if n > 2 and self.pos + 2 > len(self.data):
+            self._more(2)
+        head = self.data[self.pos : self.pos + 2]
         found = self.long_bytes(n, keep_below=self.keep_below)
+        if head in INNER_HEADS:
+            self.watch(found)
         self.spent += 120 + (len(found) if isinstance(found, bytes) else 0)
         return found
 

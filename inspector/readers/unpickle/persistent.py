@@ -11,10 +11,13 @@ from inspector.readers.unpickle.stand_ins import GlobalRef, PersistentRef, Stora
 _MOST_NUMEL = 1 << 62
 
 
-def torch_persistent(storages: dict[str, StorageRef], sources: list[tuple[str, str]]) -> Callable[[object], object]:
+def torch_persistent(
+    storages: dict[str, StorageRef], sources: list[tuple[str, str]], prefix: str = ""
+) -> Callable[[object], object]:
     """The persistent ids of torch.save, zip and legacy: one StorageRef per key, collected in `storages`.
 
     sources: collects (class, source text) of pickled modules as files up to about 1.5 carry them.
+    prefix: goes before the keys that the refs carry, for a file inside another one.
     """
 
     def resolve(pid: object) -> object:
@@ -44,7 +47,7 @@ def torch_persistent(storages: dict[str, StorageRef], sources: list[tuple[str, s
         same = known is not None and known.dtype == found[0] and known.numel == numel and view is None
         if known is not None and same and known.view is None:
             return known
-        made = StorageRef(key, found[0], found[1], where, numel, view)
+        made = StorageRef(prefix + key, found[0], found[1], where, numel, view)
         width = _nbytes(made)
         if known is None or (view is None and width > _nbytes(known)):
             storages[key] = made
