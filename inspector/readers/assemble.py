@@ -5,58 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from inspector.checkpoint.nested import find_state_dicts
-from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, Storage
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
+from inspector.readers.nested_pickles import Inside, observe_inside
 from inspector.readers.observations import observe_globals, observe_storages
+from inspector.readers.torch_versions import Loaded, observe_loading
 from inspector.readers.truncation import Cut, observe_cut
-from inspector.readers.unpickle.machine import Machine, Outcome
-from inspector.readers.unpickle.meanings import MEANINGS, build
-from inspector.readers.unpickle.opcodes import TABLE
+from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.outline import Outline, outline
-from inspector.readers.unpickle.persistent import torch_persistent
-from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, StorageRef, Use
-from inspector.readers.unpickle.verdicts import judge, settle_wrappers, weights_only_allows
+from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, Use
+from inspector.readers.unpickle.verdicts import judge, settle_wrappers
+from inspector.readers.unpickling import Unpickled, unpickle, unpickle_bytes
 from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted
 
-
-@dataclass(slots=True, kw_only=True)
-class Unpickled:
-    """One pickle followed: its outcome, the storages it names, the module sources it carries."""
-
-    outcome: Outcome
-    storages: dict[str, StorageRef] = field(default_factory=dict)
-    sources: list[tuple[str, str]] = field(default_factory=list)
-
-
-def unpickle(source: ByteSource, start: int, stop: int, limits: Limits, *, in_file: bool = True) -> Unpickled:
-    """Follow one pickle. in_file: the source is the file itself, so long constants can stay in it."""
-    storages: dict[str, StorageRef] = {}
-    sources: list[tuple[str, str]] = []
-    machine = Machine(
-        source,
-        start,
-        stop,
-        limits=limits,
-        meanings=MEANINGS,
-        build=build,
-        persistent=torch_persistent(storages, sources),
-        keep_below=4096 if in_file else limits.text_nbytes,
-    )
-    outcome = machine.run(TABLE)
-    limits.spend(outcome.nbytes)  # Given back once its outline is made, in checkpoint_from_pickle.
-    return Unpickled(outcome=outcome, storages=storages, sources=sources)
-
-
-def unpickle_bytes(data: bytes, limits: Limits) -> Unpickled:
-    """The same for a pickle that had to be inflated."""
-    return unpickle(BufferSource(data), 0, len(data), limits, in_file=False)
+__all__ = ["Unpickled", "checkpoint_from_pickle", "metadata_of", "unpickle", "unpickle_bytes"]
 
 
 def checkpoint_from_pickle(
@@ -76,21 +44,35 @@ def checkpoint_from_pickle(
     """Put everything together. also: further pickles of the file, whose globals count too. cut: where it ends early."""
     outcome = pickle.outcome
     shown = outline(outcome.value, outcome.uses, limits)
-    everything = {**storages, **{key: _array_storage(key, array) for key, array in shown.array_storages.items()}}
+    arrays = {key: _array_storage(key, array) for key, array in shown.array_storages.items()}
+    everything = {**storages, **pickle.inside.storages, **arrays}
     tensors = tuple(shown.tensors)
-    uses = _globals(outcome, shown, also)
-    allowed = {u.name: weights_only_allows(*u.name.rpartition(".")[::2]) for u in uses}
+    uses, hidden = _globals(outcome, shown, also, pickle.inside)
+    aside = {use.name for use in hidden}
+    imported = [use for use in uses if use.name not in aside]
     noticed = [observe_cut(cut, tensors, everything, source.name)] if cut else []
     noticed += findings
     noticed += _pickle_findings(outcome)
-    noticed += observe_globals(uses, allowed, max([outcome.protocol, *(o.protocol for o in also)]))
+    noticed += observe_globals(imported, exportable=any(t.storage_id is not None for t in tensors))
+    noticed += observe_loading(
+        Loaded(
+            format_id=format_id,
+            uses=[use for o in (outcome, *also) for use in o.uses.values()],
+            tensors=tensors,
+            storages=everything,
+            protocol=outcome.protocol,
+            operand=pickle.operand,
+        )
+    )
     noticed += observe_storages(tensors, everything, source.name)
     noticed += _shape_findings(shown)
     states = find_state_dicts(shown.groups, optimizers=shown.optimizers, tensors=tensors)
     noticed += observe_wrappers(states)
     noticed += _misfit_findings(shown)
+    noticed += observe_inside(pickle.inside, hidden)
     left_out = list(skipped) + _skipped(shown)
-    limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also))
+    inner = sum(other.nbytes for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])
+    limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also) - inner)
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
         format=format_id,
@@ -120,15 +102,26 @@ def _array_storage(key: str, array: ArrayBytes) -> Storage:
 _ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
 
 
-def _globals(outcome: Outcome, shown: Outline, also: Sequence[Outcome]) -> tuple[GlobalUse, ...]:
+def _globals(
+    outcome: Outcome, shown: Outline, also: Sequence[Outcome], inside: Inside
+) -> tuple[tuple[GlobalUse, ...], tuple[GlobalUse, ...]]:
+    """Every name, worst first; and those that only a pickle in a constant has, which a load leaves alone."""
     found = [_global(use, _place(use, shown)) for use in outcome.uses.values()]
     known = {u.name for u in found}
-    for number, other in enumerate(also, 2):
-        place = f"(pickle {number} of the file)"
-        found += [_global(use, place) for use in other.uses.values() if f"{use.module}.{use.name}" not in known]
-    found = settle_wrappers(found)
+    others = [(f"(pickle {number} of the file)", other) for number, other in enumerate(also, 2)]
+    others += [(f"(inside {where})", other) for where, other in inside.outcomes]
+
+    def new(place: str, other: Outcome) -> list[GlobalUse]:
+        made = [_global(use, place) for use in other.uses.values() if f"{use.module}.{use.name}" not in known]
+        known.update(u.name for u in made)
+        return made
+
+    for place, other in others:
+        found += new(place, other)
+    hidden = [use for where, other in inside.hidden for use in new(f"(inside {where})", other)]
+    found = settle_wrappers([*found, *hidden])
     found.sort(key=lambda u: _ORDER[u.verdict])
-    return tuple(found)
+    return tuple(found), tuple(hidden)
 
 
 def _place(use: Use, shown: Outline) -> str:
@@ -136,12 +129,14 @@ def _place(use: Use, shown: Outline) -> str:
     path = shown.places.get(id(use)) if path is None else path
     if path is not None:
         return ".".join(path)[:500]
-    known = judge(use.module, use.name)[0] is GlobalVerdict.KNOWN
+    known = use.followed > 0 or judge(use.module, use.name)[0] is GlobalVerdict.KNOWN
     return "" if known else "(not in the tree: its result is thrown away)"
 
 
 def _global(use: Use, place: str) -> GlobalUse:
     verdict, why = judge(use.module, use.name)
+    if use.followed and use.followed == use.calls:
+        verdict, why = GlobalVerdict.KNOWN, "loads a torch.save file inside this one, which was followed here"
     return GlobalUse(
         name=f"{use.module}.{use.name}",
         verdict=verdict,

@@ -8,6 +8,7 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import span_of
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Finding, Severity
+from inspector.readers.torch_words import no_device, too_few_devices
 from inspector.units import counted, human_bytes
 
 _LISTED = 20
@@ -52,14 +53,26 @@ def _devices(tensors: Iterable[TensorInfo], name: str) -> Finding | None:
     if not counts:
         return None
     says = ", ".join(f"{counted(n, 'tensor')} on {device}" for device, n in sorted(counts.items())[:8])
+    errors = {device: no_device(device) for device in sorted(counts)[:_LISTED]}
     return Finding(
         id="saved-device",
         severity=Severity.NOTICE,
         says=f"{name} was saved with {says}.",
         subjects=tuple(sorted(counts)[:_LISTED]),
-        evidence=tuple(sorted(counts.items())[:_LISTED]),
-        remedy='On a machine without that device, load it with map_location="cpu".',
+        evidence=(
+            *sorted(counts.items())[:_LISTED],
+            *((f"error without {device}", error) for device, error in errors.items()),
+            *((f"error with one {d.partition(':')[0]}", too_few_devices(d, 1)) for d in errors if _is_further(d)),
+        ),
+        remedy='On a machine without that device, load it with map_location="cpu"; '
+        f"otherwise torch.load says: {next(iter(errors.values()))}",
     )
+
+
+def _is_further(device: str) -> bool:
+    """cuda:1 and up: a machine with one such device has not that one."""
+    kind, _, number = device.partition(":")
+    return kind in ("cuda", "xpu", "mtia") and number.isdigit() and int(number[:9]) > 0
 
 
 def _waste(views: Mapping[str, list[TensorInfo]], storages: Mapping[str, Storage]) -> Finding | None:
@@ -131,8 +144,8 @@ def _no_data(tensors: Iterable[TensorInfo]) -> Finding | None:
     )
 
 
-def observe_globals(uses: Sequence[GlobalUse], allowed: Mapping[str, bool], protocol: int) -> list[Finding]:
-    """Findings about the names a pickle would import. allowed: by name, whether weights_only accepts it."""
+def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> list[Finding]:
+    """Findings about the names a pickle would import. exportable: whether there are tensors to take out instead."""
     found: list[Finding] = []
     for verdict, ident, severity, what in (
         (GlobalVerdict.DANGEROUS, "dangerous-global", Severity.ERROR, "can run code or reach the system"),
@@ -148,26 +161,8 @@ def observe_globals(uses: Sequence[GlobalUse], allowed: Mapping[str, bool], prot
                     f"{', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}. Nothing was run here.",
                     subjects=tuple(n[:200] for n in names[:_LISTED]),
                     evidence=(("names", len(names)),),
-                    remedy="Do not load it with torch.load(weights_only=False) unless you trust whoever made it; "
-                    "export the tensors as safetensors instead.",
+                    remedy="Do not load it with torch.load(weights_only=False) unless you trust whoever made it"
+                    + ("; export the tensors as safetensors instead." if exportable else "."),
                 )
             )
-    refused = [u.name for u in uses if not allowed.get(u.name, False)]
-    reasons = []
-    if refused:
-        reasons.append(f"it names {', '.join(n[:80] for n in refused[:3])}{' …' if len(refused) > 3 else ''}")
-    if protocol > 2:
-        reasons.append(f"its pickle protocol is {protocol}")
-    if reasons:
-        found.append(
-            Finding(
-                id="weights-only-refuses",
-                severity=Severity.NOTICE,
-                says=f"torch.load(weights_only=True), the default since torch 2.6, refuses this file: "
-                f"{' and '.join(reasons)}.",
-                subjects=tuple(n[:200] for n in refused[:_LISTED]),
-                evidence=(("names", len(refused)), ("protocol", protocol)),
-                remedy="Export the tensors here; or, for names you trust, torch.serialization.add_safe_globals.",
-            )
-        )
     return found

@@ -8,6 +8,7 @@ from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.findings import Finding, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.storage_findings import missing_storages
 from inspector.readers.unpickle.machine import Outcome
 from inspector.units import counted, human_bytes
 
@@ -77,16 +78,7 @@ def _read(peek: Peek) -> Checkpoint:
         key: Storage(id=key, nbytes=ref.numel, present_nbytes=0, offset=None, device=ref.location or None)
         for key, ref in pickle.storages.items()
     }
-    if storages:
-        findings.append(
-            Finding(
-                id="storage-missing",
-                severity=Severity.ERROR,
-                says=f"{counted(len(storages), 'storage')} are named by the pickle but are not in this file: "
-                "it is the data.pkl out of an archive.",
-                remedy="Open the whole archive.",
-            )
-        )
+    findings += missing_storages(list(storages), "this file: it is the data.pkl out of an archive")
     return checkpoint_from_pickle(
         pickle,
         source=source,

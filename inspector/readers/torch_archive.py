@@ -14,10 +14,12 @@ from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, unpickle, unpickle_bytes
+from inspector.readers.storage_findings import missing_storages, wrong_sizes
+from inspector.readers.torch_words import missing_record, wrong_record
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
 from inspector.readers.zip_directory import Directory, Member, find_member, payload_offsets
-from inspector.units import counted, human_bytes
+from inspector.units import human_bytes
 
 _STORED, _DEFLATED = 0, 8
 _SMALL_NBYTES = 1 << 20
@@ -105,11 +107,11 @@ def archive_storages(
         else:
             wanted.append((ref, found))
     offsets = payload_offsets(source, [m for _, m in wanted])
-    wrong: list[str] = []
+    wrong: list[tuple[str, int, int]] = []
     for (ref, member), offset in zip(wanted, offsets, strict=True):
         declared = ref.nbytes
         if member.nbytes != declared or member.method not in (_STORED, _DEFLATED):
-            wrong.append(f"storage {ref.key[:40]} declares {declared:,} bytes, its member has {member.nbytes:,}")
+            wrong.append((ref.key, declared, member.nbytes))
         room = max(0, source.size - offset) if offset is not None else 0
         whole = member.packed_nbytes <= room
         if member.method == _DEFLATED:
@@ -128,32 +130,9 @@ def archive_storages(
     return made, _storage_findings(missing, wrong)
 
 
-def _storage_findings(missing: list[str], wrong: list[str]) -> list[Finding]:
-    found: list[Finding] = []
-    if missing:
-        found.append(
-            Finding(
-                id="storage-missing",
-                severity=Severity.ERROR,
-                says=f"{counted(len(missing), 'storage')} named by the pickle are not in the archive, "
-                f"first data/{missing[0][:40]}.",
-                subjects=tuple(missing[:20]),
-                evidence=(("storages", len(missing)),),
-                remedy="Those tensors have no numbers; get the file again from its source.",
-            )
-        )
-    if wrong:
-        found.append(
-            Finding(
-                id="storage-size",
-                severity=Severity.ERROR,
-                says=f"{counted(len(wrong), 'storage')} do not have the size that the pickle declares: {wrong[0]}.",
-                evidence=(("storages", len(wrong)),),
-                remedy="torch.load refuses it since 2.10; earlier versions read beyond the member. "
-                "Get the file again from its source.",
-            )
-        )
-    return found
+def _storage_findings(missing: list[str], wrong: list[tuple[str, int, int]]) -> list[Finding]:
+    found = missing_storages(missing, "the archive", missing_record(missing[0][:40]) if missing else "")
+    return found + wrong_sizes(wrong, wrong_record(wrong[0][1], wrong[0][2]) if wrong else "")
 
 
 def archive_findings(source: ByteSource, directory: Directory, main: Member) -> list[Finding]:

@@ -10,10 +10,11 @@ from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.torch_words import BROKE_OFF, unexpected_end
+from inspector.readers.storage_findings import missing_storages, wrong_sizes
+from inspector.readers.torch_words import BROKE_OFF, unexpected_end, wrong_storage
 from inspector.readers.truncation import Cut
 from inspector.readers.unpickle.stand_ins import Mapping
-from inspector.units import counted, human_bytes
+from inspector.units import human_bytes
 
 MAGIC = 0x1950A86A20F9469CFC6C
 _MAGIC_BYTES = MAGIC.to_bytes(10, "little")
@@ -91,7 +92,7 @@ def _storages(
     storages: dict[str, Storage] = {}
     needed = 0
     unknown: list[str] = []
-    wrong: list[str] = []
+    wrong: list[tuple[str, int, int]] = []
     for key in keys:
         ref = main.storages.get(key)
         if ref is None:
@@ -104,7 +105,7 @@ def _storages(
             raw = source.read(at, 8)
             count = int.from_bytes(raw, "big" if big_endian else "little", signed=True)
             if count < 0 or count != ref.numel:
-                wrong.append(f"storage {key[:40]} has {count:,} elements, the pickle declares {ref.numel:,}")
+                wrong.append((key, declared, count * itemsize))
                 if count < 0:
                     break
             held = count * itemsize
@@ -136,33 +137,16 @@ def _findings(
     source: ByteSource,
     needed: int,
     unknown: list[str],
-    wrong: list[str],
+    wrong: list[tuple[str, int, int]],
     main: Unpickled,
     storages: dict[str, Storage],
 ) -> list[Finding]:
     found: list[Finding] = []
     unplaced = [key for key in main.storages if key not in storages]
-    if unplaced and needed <= source.size:
-        found.append(
-            Finding(
-                id="storage-missing",
-                severity=Severity.ERROR,
-                says=f"{counted(len(unplaced), 'storage')} named by the pickle are not in the list of storages.",
-                subjects=tuple(unplaced[:20]),
-                evidence=(("storages", len(unplaced)),),
-                remedy="Those tensors have no numbers; get the file again from its source.",
-            )
-        )
+    if needed <= source.size:
+        found += missing_storages(unplaced, "the list of storages")
     if wrong:
-        found.append(
-            Finding(
-                id="storage-size",
-                severity=Severity.ERROR,
-                says=f"{counted(len(wrong), 'storage')} do not have the size that the pickle declares: {wrong[0]}.",
-                evidence=(("storages", len(wrong)),),
-                remedy="Get the file again from its source.",
-            )
-        )
+        found += wrong_sizes(wrong, wrong_storage(wrong[0][1], wrong[0][2]))
     if unknown:
         found.append(
             Finding(

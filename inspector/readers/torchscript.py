@@ -38,7 +38,7 @@ from inspector.readers.torch_archive import (
     unpickle_member,
 )
 from inspector.readers.unpickle.outline import outline
-from inspector.readers.unpickle.stand_ins import Call, GlobalRef, Mapping, TensorStub
+from inspector.readers.unpickle.stand_ins import Mapping, TensorStub
 from inspector.readers.zip_directory import Directory, Member, find_member
 from inspector.units import counted, human_shape
 
@@ -85,7 +85,7 @@ def _read(peek: Peek) -> Checkpoint:
     made = _with_classes(made, program)
     made = replace(made, globals=_judged(made.globals, program))
     findings += [f for f in made.findings if f.id not in _NOT_SAID]
-    findings += [f for f in observe_globals(made.globals, {}, 0) if f.id != "weights-only-refuses"]
+    findings += observe_globals(made.globals)
     findings += observe_code(list(program.facts.values()))
     findings += _code_findings(program, made)
     extras, unread = _extras(source, directory, prefix, limits)
@@ -334,25 +334,15 @@ def _main_class(made: Checkpoint, program: Program) -> ScriptClass | None:
 
 def _traced_inputs(value: object) -> list[tuple[str, str]]:
     """("forward was traced with", "1x3x8x8 float32") of each method."""
-    value = _untagged(value)
     if not isinstance(value, Mapping):
         return []
     found = []
     for name, inputs in value.pairs[:8]:
-        inputs = _untagged(inputs)
         items = inputs if isinstance(inputs, tuple | list) else (inputs,)
         says = [f"{human_shape(i.shape)} {i.dtype}" for i in items[:16] if isinstance(i, TensorStub)]
         if says:
             found.append((f"{str(name)[:40]} was traced with", ", ".join(says)[:500]))
     return found
-
-
-def _untagged(value: object) -> object:
-    """What `torch.jit._pickle.restore_type_tag(value, type)` gives back: the value."""
-    if not isinstance(value, Call) or not isinstance(value.callee, GlobalRef):
-        return value
-    tagged = value.callee.full == "torch.jit._pickle.restore_type_tag"
-    return value.args[0] if tagged and isinstance(value.args, tuple | list) and value.args else value
 
 
 READER = Reader(
