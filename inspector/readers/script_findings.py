@@ -25,7 +25,9 @@ REACHING: dict[str, str] = {
     "debugprims::load_tensor": "reads a file",
 }
 # Every operator of these talks to other processes or their memory.
-NETWORK = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor", "fsdp"})
+NETWORK = frozenset(
+    {"c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor", "fsdp"}
+)
 # Namespaces of operators inside torch (and torchvision) that compute, or note what the process does.
 COMPUTING = frozenset(
     {

@@ -21,7 +21,7 @@ from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled
 from inspector.readers.json_member import read_json
 from inspector.readers.observations import observe_storages
-from inspector.readers.unpickle.stand_ins import text_of
+from inspector.readers.unpickle.stand_ins import Named, text_of
 from inspector.readers.zip_directory import Directory, Member, payload_offsets
 from inspector.units import counted, human_shape
 
@@ -44,7 +44,7 @@ def read_model_json(
     reading = _Reading(source, directory, prefix, model, attributes, limits)
     modules = reading.module(model["mainModule"], "", "", 0)
     tensors = tuple(reading.tensors)
-    findings = [*observe_storages(tensors, reading.storages, source.name)]
+    findings = [_legacy_finding(), *observe_storages(tensors, reading.storages, source.name)]
     if reading.wrong or twice:
         wrong = [*reading.wrong, *(f"the key {key[:60]} occurs twice" for key in twice)]
         findings.append(
@@ -71,6 +71,16 @@ def read_model_json(
         metadata=(("producer", producer),) if producer else (),
         findings=tuple(findings),
         source=source,
+    )
+
+
+def _legacy_finding() -> Finding:
+    return Finding(
+        id="torchscript-legacy",
+        severity=Severity.NOTICE,
+        says="It has the layout of torch 1.0 and 1.1, which torch 2.15 refuses: "
+        '"Legacy model format is not supported on mobile."',
+        remedy="Export the tensors here; the torch version that wrote it can load it.",
     )
 
 
@@ -124,11 +134,19 @@ class _Reading:
             if found is not None and len(self.tensors) < self.limits.tensors:
                 own.append(found)
                 self.tensors.append(found)
-        settings = []
-        for attribute in _objects(entry.get("attributes"))[:64]:
-            number = _integer(attribute.get("id", 0))
-            if number is not None and 0 <= number < len(self.attributes):
-                settings.append((str(attribute.get("name", ""))[:80], text_of(self.attributes[number], 80)))
+        settings: list[tuple[str, str]] = []
+        for attribute in _objects(entry.get("attributes")):
+            label, value = str(attribute.get("name", ""))[:80], self.attribute(attribute)
+            number = _tensor_number(value)
+            if number is None:
+                if len(settings) < 64:
+                    settings.append((label, text_of(value, 80)))
+                continue
+            # 1.1 writes buffers as attributes of type Tensor.
+            found = self.tensor({"name": label, "tensorId": number, "isBuffer": True}, path)
+            if found is not None and len(self.tensors) < self.limits.tensors:
+                own.append(found)
+                self.tensors.append(found)
         children = []
         for child in _objects(entry.get("submodules")):
             if depth >= _MOST_DEPTH:
@@ -139,6 +157,13 @@ class _Reading:
         return ModuleNode(
             name=name, path=path, hyperparameters=tuple(settings), tensors=tuple(own), children=tuple(children)
         )
+
+    def attribute(self, entry: dict[str, Any]) -> object:
+        """What attributes.pkl holds for it."""
+        number = _integer(entry.get("id", 0))
+        if number is None or not 0 <= number < len(self.attributes):
+            return None
+        return self.attributes[number]
 
     def tensor(self, parameter: dict[str, Any], path: str) -> TensorInfo | None:
         name = str(parameter.get("name", ""))[:500]
@@ -195,6 +220,12 @@ class _Reading:
             deflated_nbytes=member.packed_nbytes if member.method else None,
         )
         return True
+
+
+def _tensor_number(value: object) -> int | None:
+    """N of `torch.jit._pickle.build_tensor_from_id(N)`, which stands for an entry of the model's tensors."""
+    is_number = isinstance(value, Named) and value.kind == "tensor number"
+    return _integer(value.text) if is_number and isinstance(value, Named) else None
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
