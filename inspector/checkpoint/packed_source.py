@@ -6,11 +6,7 @@ unlinked temporary file, which is gone when the source is, whatever happens. Not
 
 from __future__ import annotations
 
-import bz2
-import lzma
 import os
-import shutil
-import tempfile
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
@@ -77,9 +73,14 @@ class _Zlib:
 
 
 def _unpacker(packing: Packing) -> _Unpacker:
+    # Imported where they are needed: most files that are opened are not compressed.
     if packing is Packing.BZIP2:
+        import bz2
+
         return bz2.BZ2Decompressor()
     if packing is Packing.XZ:
+        import lzma
+
         return lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_NBYTES)
     return _Zlib(-15 if packing is Packing.DEFLATE else 31)
 
@@ -176,11 +177,13 @@ class PackedSource:
 
     def _unpack(self) -> int:
         """Everything into a temporary file; how many bytes that were."""
+        from tempfile import TemporaryFile
+
         declared, made = self._declared, 0
         file: BinaryIO | None = None
         try:
             self._check_room(declared or 0)
-            file = tempfile.TemporaryFile(prefix="inspector-")  # noqa: SIM115 - it lives as long as this source
+            file = TemporaryFile(prefix="inspector-")  # noqa: SIM115 - it lives as long as this source
             for part in self._stream():
                 made += len(part)
                 if made > self._most:
@@ -206,6 +209,8 @@ class PackedSource:
 
     def _stream(self) -> Iterator[bytes]:
         """Unpacked bytes, at most 256 KiB at a time; streams behind each other count as one, as gunzip has it."""
+        from lzma import LZMAError
+
         at, end = self.start, self.start + self.packed_nbytes
         unpacker, data, streams, began = _unpacker(self.packing), b"", 0, False
         while True:
@@ -214,7 +219,7 @@ class PackedSource:
                 at += len(data)
             try:
                 part = unpacker.decompress(data, _STEP)
-            except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, MemoryError) as error:
+            except (zlib.error, LZMAError, EOFError, OSError, ValueError, MemoryError) as error:
                 if streams and not began:
                     return  # Padding, or something else behind the end.
                 self._broken(str(error), began or streams > 0)
@@ -243,6 +248,9 @@ class PackedSource:
         )
 
     def _check_room(self, nbytes: int) -> None:
+        import shutil
+        import tempfile
+
         free = shutil.disk_usage(tempfile.gettempdir()).free
         if free < nbytes + _FREE_NBYTES:
             raise LimitExceeded(

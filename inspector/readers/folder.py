@@ -127,11 +127,11 @@ class DirectoryFolder:
 class SubFolder:
     """One folder inside another, under the names that its files have there."""
 
-    def __init__(self, folder: Folder, path: str) -> None:
+    def __init__(self, folder: Folder, path: str, name: str = "") -> None:
         self.folder = folder
         self.path = path
         self.kind = folder.kind
-        self.name = f"{folder.name}/{path}"
+        self.name = name or f"{folder.name}/{path}"
         self._files: dict[str, int] | None = None
 
     def files(self) -> Mapping[str, int]:

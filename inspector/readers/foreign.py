@@ -58,7 +58,10 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
 )
 
-_WEIGHT_SUFFIXES = (".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar")
+WEIGHT_SUFFIXES = (
+    *(".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar", ".pt2", ".ptl", ".pkl", ".pickle", ".model"),
+    *(".weights", ".gguf", ".onnx", ".npz", ".npy", ".zip", ".tgz", ".gz", ".bz2", ".xz"),
+)
 _LFS = re.compile(rb"version https://git-lfs[^\n]*\n(?:ext[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,19})")
 
 
@@ -154,6 +157,11 @@ def _name_binary(source: ByteSource, head: bytes, name: str) -> InspectorError:
 
 def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
     """What a zip without torch's data.pkl is."""
+    return name_special_zip(source, directory) or _name_plain_zip(source, directory)
+
+
+def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError | None:
+    """What a zip is that no checkpoint is looked for in; None for an archive of plain files."""
     names = [m.name for m in directory.members]
     lower = [n.lower() for n in names]
     name = source.name
@@ -176,7 +184,12 @@ def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
         )
     if any(n.startswith("word/") or n == "[content_types].xml" for n in lower):
         return UnknownFormat(f"{name} is an Office document.", hint="Open the checkpoint it describes.")
-    inner = [n for n in names if n.lower().endswith(_WEIGHT_SUFFIXES)]
+    return None
+
+
+def _name_plain_zip(source: ByteSource, directory: Directory) -> InspectorError:
+    name, names = source.name, [m.name for m in directory.members]
+    inner = [n for n in names if n.lower().endswith(WEIGHT_SUFFIXES)]
     if inner:
         return UnknownFormat(
             f"{name} is a zip archive with {counted(len(inner), 'checkpoint')} in it, first {inner[0][:80]}.",
@@ -189,17 +202,19 @@ def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
 
 
 def name_folder(folder: Folder) -> InspectorError:
-    """What a folder without a checkpoint of several files is."""
+    """What a folder, or an archive of one, is in which nothing is a checkpoint."""
     names = list(folder.files())
+    what = f"{folder.name} is {'an' if not names else 'a'} {'empty ' if not names else ''}{folder.kind}"
     if not names:
-        return UnknownFormat(f"{folder.name} is an empty folder.", hint="Open the folder with the weights.")
-    inner = [n for n in names if n.lower().endswith(_WEIGHT_SUFFIXES)]
+        return UnknownFormat(f"{what}.", hint="Open the folder with the weights.")
+    inner = [n for n in names if n.lower().endswith(WEIGHT_SUFFIXES)]
     if inner:
         return UnknownFormat(
-            f"{folder.name} is a folder with {counted(len(inner), 'checkpoint')} in it, first {inner[0][:80]}.",
-            hint="Open one of them, or list them all with: python -m inspector scan FOLDER.",
+            f"{what} with {counted(len(inner), 'file')} named like a checkpoint, first {inner[0][:80]}, "
+            "of which none is one.",
+            hint=f"Open {inner[0][:80]} by itself to hear what it is.",
         )
     return UnknownFormat(
-        f"{folder.name} is a folder of {counted(len(names), 'file')} without a checkpoint, first {names[0][:80]}.",
+        f"{what} of {counted(len(names), 'file')} without a checkpoint, first {names[0][:80]}.",
         hint="Open the folder with the weights.",
     )

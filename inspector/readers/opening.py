@@ -16,16 +16,22 @@ from inspector.readers import (
     gguf,
     numpy_archive,
     numpy_array,
+    packed,
     onnx,
     plain_pickle,
     safetensors,
+    shard_index,
     torch_legacy,
     torch_zip,
     torchscript,
 )
+from inspector.readers.folders import peft, sharded
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.folder import DirectoryFolder
-from inspector.readers.foreign import name_folder, name_foreign
+from inspector.readers.evidence import add_evidence
+from inspector.readers.foreign import name_foreign
+from inspector.readers.single_file import open_single
+from inspector.readers.surroundings import look_around
 
 # Order carries meaning: the signatures of the first three exclude each other; a plain pickle is what is left of 0x80.
 READERS: tuple[Reader, ...] = (
@@ -37,10 +43,15 @@ READERS: tuple[Reader, ...] = (
     torch_legacy.READER,
     gguf.READER,
     onnx.READER,
+    shard_index.READER,
+    packed.READER,
     plain_pickle.READER,
 )
 # From the most particular layout to the least.
-FOLDER_READERS: tuple[FolderReader, ...] = ()
+FOLDER_READERS: tuple[FolderReader, ...] = (
+    sharded.READER,
+    peft.READER,
+)
 _MOST_LEVELS = 6
 
 
@@ -156,14 +167,14 @@ def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence
         found = _detect(peek, readers)
         if found is None:
             raise name_foreign(peek.source, peek.source.name)
-        return found[0].read(peek)
+        checkpoint = found[0].read(peek)
+        return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
 
     def folder(peek: FolderPeek) -> Checkpoint:
         check_depth(peek.opening, peek.folder.name)
-        for reader in folder_readers:
-            if reader.claims(peek):
-                return reader.read(peek)
-        raise name_folder(peek.folder)
+        reader = next((reader for reader in folder_readers if reader.claims(peek)), None)
+        checkpoint = reader.read(peek) if reader is not None else open_single(peek)
+        return add_evidence(checkpoint, peek.folder, peek.limits)
 
     def detect(peek: Peek) -> str:
         check_depth(peek.opening, peek.source.name)

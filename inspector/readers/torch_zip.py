@@ -25,7 +25,12 @@ from inspector.units import counted
 
 
 def _claims(peek: Peek) -> str:
-    return "it begins as a zip archive" if peek.is_zip else ""
+    if not peek.is_zip:
+        return ""
+    if peek.directory is None:
+        return "it begins as a zip archive, and has no directory"
+    prefix = peek.directory.members[0].name.partition("/")[0] if peek.directory.members else ""
+    return "a zip archive with data.pkl" if find_member(peek.directory, f"{prefix}/data.pkl") is not None else ""
 
 
 def _read(peek: Peek) -> Checkpoint:

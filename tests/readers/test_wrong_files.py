@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import struct
@@ -36,13 +37,14 @@ WRONG = [
     (b"\n\n  <html><body>404</body></html>", "web page"),
     (LFS, r"Git LFS pointer .* 46,830,571 bytes and the sha256 abababababab"),
     (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "XML document"),
-    (b'{"weight_map": {"a": "model-00001.safetensors"}}', "JSON text"),
+    (b'{"hidden_size": 768}', "JSON text"),
+    (b'{"weight_map": {"a": "model-00001.safetensors"}}', "index of 1 tensor in 1 file"),
     (b"layer1.weight\nlayer1.bias\n", 'text file that begins "layer1.weight"'),
     ("Über die Gewichte".encode(), "text file"),
     (b"\x89PNG\r\n\x1a\n" + b"\0" * 20, "PNG image"),
     (b"\xff\xd8\xff\xe0" + b"\0" * 20, "JPEG image"),
     (b"GIF89a" + b"\0" * 20, "GIF image"),
-    (b"\x1f\x8b\x08" + b"\0" * 20, "gzip archive"),
+    (gzip.compress(b"notes"), "gzip archive, and there is no checkpoint to open in it"),
     (b"7z\xbc\xaf\x27\x1c" + b"\0" * 20, "7-Zip archive"),
     (b"\0" * 257 + b"ustar\x0000", "tar archive"),
     (b"\x89HDF\r\n\x1a\n" + b"\0" * 20, "HDF5 file"),
@@ -52,8 +54,8 @@ WRONG = [
     (bytes(range(200, 256)), "begins with the bytes c8 c9"),
     (zipped({"model.weights.h5": b"", "config.json": b"{}"}), "Keras model"),
     (zipped({"a/archive_format": b"pt2"}), "torch.export program"),
-    (zipped({"run/best.pth": b"x", "run/log.txt": b""}), "zip archive with 1 checkpoint in it, first run/best.pth"),
-    (zipped({"a.txt": b"x"}), "without torch's data.pkl, first a.txt"),
+    (zipped({"run/best.pth": b"x", "run/log.txt": b""}), 'without a checkpoint: run/best.pth is a text file'),
+    (zipped({"a.txt": b"x"}), "zip archive of 1 file without a checkpoint, first a.txt"),
     (b"junk" + torch_zip(b"N."), "4 bytes before a zip archive begins"),
 ]
 

@@ -1,0 +1,209 @@
+"""A folder, or an archive of one, that is no format of several files: the one checkpoint in it, when there is one.
+
+Which files are checkpoints is decided by their content. What is opened is only what nobody could mean differently:
+several that are independent are an error that lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from inspector.checkpoint.types import Checkpoint, Part
+from inspector.errors import InspectorError, ReadError, UnknownFormat
+from inspector.findings import Finding, Severity
+from inspector.readers.entry import FolderPeek
+from inspector.readers.evidence import add_evidence
+from inspector.readers.folder import SubFolder
+from inspector.readers.foreign import WEIGHT_SUFFIXES, name_folder
+from inspector.units import counted
+
+_MOST_LOOKS = 64
+_LISTED = 12
+# What trainers write beside the weights: pickles all of them, but not the model.
+_ASIDE = re.compile(
+    r"(optimizer|scheduler|lr_scheduler|scaler|grad_scaler|sampler|rng_state|random_states|training_args|"
+    r"custom_checkpoint|dataloader|loss|replay_buffer)([_-]?\d+)*\.(pt|pth|bin|pkl|pickle|safetensors)",
+    re.IGNORECASE,
+)
+# No reader makes anything of these, and a folder may hold thousands of them.
+_NEVER = (
+    *(".json", ".yaml", ".yml", ".txt", ".md", ".py", ".csv", ".tsv", ".log", ".html", ".toml", ".ini", ".cfg", ".sh"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".svg", ".mp4", ".wav", ".pdf", ".ipynb"),
+    *(
+        ".h5",
+        ".msgpack",
+        ".parquet",
+        ".arrow",
+        ".jsonl",
+        ".lock",
+        ".metadata",
+        ".pyc",
+        ".so",
+        ".c",
+        ".h",
+        ".cpp",
+        ".js",
+    ),
+)
+# The folder's own model by the convention of the transformers, diffusers and PEFT libraries.
+_OWN = re.compile(r"(model|pytorch_model|diffusion_pytorch_model|adapter_model)\.(safetensors|bin)")
+ARCHIVES = ("packed",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """path: of a file, or of a folder within the folder. others: what was not opened, and why."""
+
+    path: str
+    is_folder: bool = False
+    others: tuple[str, ...] = ()
+
+
+def open_single(peek: FolderPeek) -> Checkpoint:
+    """The one checkpoint of a folder, with the evidence beside it. Raises UnknownFormat when there is none, or several;
+    another ReadError when it cannot be read."""
+    choice = _choose(peek)
+    if choice.is_folder:
+        checkpoint = peek.opening.folder(FolderPeek(SubFolder(peek.folder, choice.path), peek.opening.deeper()))
+        parts = tuple(replace(part, name=f"{choice.path}/{part.name}") for part in checkpoint.parts)
+    else:
+        checkpoint = peek.open_inner(choice.path)
+        above = choice.path.rpartition("/")[0]
+        if above:
+            checkpoint = add_evidence(checkpoint, SubFolder(peek.folder, above), peek.limits, prefix=f"{above}/")
+        nbytes = peek.folder.size_of(choice.path) or 0
+        opened = Part(name=choice.path, nbytes=nbytes, says=f"the checkpoint shown, {checkpoint.format_says}")
+        parts = (opened, *checkpoint.parts)
+    says = f"{peek.folder.name} is a {peek.folder.kind} of {counted(len(peek.folder.files()), 'file')}; "
+    says += f"shown is {choice.path[:120]}."
+    if choice.others:
+        says += f" Not opened: {'; '.join(choice.others[:4])}{' …' if len(choice.others) > 4 else ''}."
+    finding = Finding(
+        id="opened-inside",
+        severity=Severity.NOTICE if choice.others else Severity.INFO,
+        says=says,
+        subjects=(choice.path[:200],),
+        evidence=(("files", len(peek.folder.files())), ("not_opened", len(choice.others))),
+        remedy="Open another file of it by its own name." if choice.others else "",
+    )
+    return replace(checkpoint, parts=parts, findings=(*checkpoint.findings, finding))
+
+
+def _choose(peek: FolderPeek) -> _Choice:
+    files = peek.folder.files()
+    layouts = _layouts(peek)
+    inside = tuple(f"{path}/" for path in layouts)
+    loose = {path: n for path, n in files.items() if not path.startswith(inside)} if inside else files
+    claimed = _claimed(peek, loose)
+    if not claimed and not layouts:
+        raise _none(peek, files)
+    if len(layouts) == 1 and not claimed:
+        return _Choice(path=layouts[0], is_folder=True)
+    aside = [path for path in claimed if _ASIDE.fullmatch(_base(path))]
+    main = [path for path in claimed if path not in aside] or aside
+    told = [f"{path} (what a trainer keeps beside the weights)" for path in aside if path not in main]
+    main, twins = _without_twins(main)
+    told += twins
+    if len(main) == 1 and not layouts:
+        return _Choice(path=main[0], others=tuple(told))
+    own = [path for path in main if "/" not in path and _OWN.fullmatch(path)]
+    if len(own) == 1:
+        rest = [path for path in (*layouts, *main) if path != own[0]]
+        return _Choice(path=own[0], others=(*(f"{path}" for path in rest), *told))
+    raise _several(peek, [*(f"{path}/" for path in layouts), *main])
+
+
+def _none(peek: FolderPeek, files: Mapping[str, int]) -> InspectorError:
+    """Why there is none: in the words of the one file that is named like a checkpoint, where there is one."""
+    named = [path for path in files if path.lower().endswith(WEIGHT_SUFFIXES)]
+    if len(named) == 1:
+        try:
+            peek.open_inner(named[0])
+        except ReadError as error:
+            return UnknownFormat(
+                f"{peek.folder.name} is a {peek.folder.kind} without a checkpoint: {error.says}", hint=error.hint
+            )
+    return name_folder(peek.folder)
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _layouts(peek: FolderPeek) -> list[str]:
+    """Folders within that are a format of several files, outermost first."""
+    found: list[str] = []
+    folders: dict[str, None] = {}
+    for path in peek.folder.files():
+        above = path.rpartition("/")[0]
+        while above and above not in folders:
+            folders[above] = None
+            above = above.rpartition("/")[0]
+        if len(folders) > _MOST_LOOKS:
+            break
+    for path in sorted(folders, key=lambda p: (p.count("/"), p))[:_MOST_LOOKS]:
+        if any(path.startswith(f"{other}/") for other in found):
+            continue
+        if peek.opening.detect_folder(FolderPeek(SubFolder(peek.folder, path), peek.opening.deeper())):
+            found.append(path)
+    return found
+
+
+def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
+    """Files that are checkpoints by content: those named so, else any other, else archives of them."""
+    named = [path for path in files if path.lower().endswith(WEIGHT_SUFFIXES)]
+    formats = _detected(peek, named)
+    if not any(ident not in ARCHIVES for ident in formats.values()):
+        others = [
+            path for path in files if path not in formats and not path.lower().endswith((*_NEVER, *WEIGHT_SUFFIXES))
+        ]
+        formats.update(_detected(peek, others))
+    direct = [path for path, ident in formats.items() if ident not in ARCHIVES]
+    return direct or list(formats)
+
+
+def _detected(peek: FolderPeek, paths: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    # What lies higher is looked at first; a crafted archive could have a million names.
+    for path in sorted(paths, key=lambda p: (p.count("/"), bool(_ASIDE.fullmatch(_base(p))), p))[:_MOST_LOOKS]:
+        ident = peek.detect_inner(path) if peek.folder.size_of(path) else ""
+        if ident:
+            found[path] = ident
+    return found
+
+
+def _without_twins(paths: list[str]) -> tuple[list[str], list[str]]:
+    """One of each pair that the same model is published as, safetensors first, and what to say about the other."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        above, _, base = path.rpartition("/")
+        stem = re.sub(r"\.(safetensors|bin|pt|pth|ckpt|onnx|gguf|npz)$", "", base)
+        groups.setdefault((above, "model" if stem == "pytorch_model" else stem), []).append(path)
+    kept: list[str] = []
+    told: list[str] = []
+    for group in groups.values():
+        first = next((path for path in group if path.endswith(".safetensors")), None)
+        if first is None or len(group) == 1:
+            kept += group
+            continue
+        kept.append(first)
+        told += [f"{path} (by its name the same model in another format)" for path in group if path != first]
+    return kept, told
+
+
+def _several(peek: FolderPeek, paths: list[str]) -> UnknownFormat:
+    listed = ", ".join(path[:80] for path in paths[:_LISTED])
+    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
+    last = next((path for path in paths if _base(path) == "last.ckpt"), "")
+    hint = f"{last} is the last state by Lightning's convention: open that one." if last else "Open one of them."
+    if peek.folder.kind == "folder":
+        hint += " A line for each: python -m inspector scan FOLDER."
+    else:
+        hint = f"Unpack it and open one of them{f', {last} for the last state' if last else ''}."
+    return UnknownFormat(
+        f"{peek.folder.name} is a {peek.folder.kind} with {counted(len(paths), 'checkpoint')} that do not belong "
+        f"together: {listed}{more}.",
+        hint=hint,
+    )
