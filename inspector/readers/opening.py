@@ -13,11 +13,12 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import (
+    dcp_file,
     gguf,
     numpy_archive,
     numpy_array,
-    packed,
     onnx,
+    packed,
     plain_pickle,
     safetensors,
     shard_index,
@@ -25,10 +26,10 @@ from inspector.readers import (
     torch_zip,
     torchscript,
 )
-from inspector.readers.folders import peft, sharded
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
-from inspector.readers.folder import DirectoryFolder
 from inspector.readers.evidence import add_evidence
+from inspector.readers.folder import DirectoryFolder
+from inspector.readers.folders import dcp, dcp_safetensors, peft, sharded
 from inspector.readers.foreign import name_foreign
 from inspector.readers.single_file import open_single
 from inspector.readers.surroundings import look_around
@@ -37,6 +38,7 @@ from inspector.readers.surroundings import look_around
 READERS: tuple[Reader, ...] = (
     numpy_array.READER,
     numpy_archive.READER,
+    dcp_file.READER,
     torchscript.READER,
     torch_zip.READER,
     safetensors.READER,
@@ -49,6 +51,8 @@ READERS: tuple[Reader, ...] = (
 )
 # From the most particular layout to the least.
 FOLDER_READERS: tuple[FolderReader, ...] = (
+    dcp.READER,
+    dcp_safetensors.READER,
     sharded.READER,
     peft.READER,
 )
