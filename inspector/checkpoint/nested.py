@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from inspector.checkpoint.tree import module_tree
+from inspector.checkpoint.tree import TreeRoom, module_tree
 from inspector.checkpoint.types import ModuleNode, StateDict, StateRole, TensorInfo
 
 
@@ -32,6 +32,7 @@ class NamedTensors:
     modules: ModuleNode | None = None
 
 
+_LONGEST_KEY = 200  # What is behind it tells nothing, and a file can put many groups under one key of a megabyte.
 _OPTIMIZER = re.compile(r"optim|scheduler|scaler|grad_scaler|momentum_buffer|adam|sgd", re.IGNORECASE)
 _EMA = re.compile(
     r"(^|[_.\-/])(ema|averaged?|avg|swa|shadow|teacher|polyak)([_.\-/]|$)|model_?ema|ema_?model", re.IGNORECASE
@@ -58,22 +59,29 @@ def find_state_dicts(
     optimizers: paths of mappings with "state" and "param_groups"; all tensors below one become one state dict of that
     role, named by their path inside it. tensors: every tensor of the file, in order, for those.
     """
-    below = _optimizer_states(optimizers, tensors)
+    room = TreeRoom(len(tensors) or sum(len(group.tensors) for group in groups))
+    below = _optimizer_states(optimizers, tensors, room)
     claimed = {state.path for state in below}
+    lengths = sorted({len(path) for path in claimed})
     states = [
-        _state_dict(group)
+        _state_dict(group, room)
         for group in groups
-        if group.tensors and not any(group.path[: len(path)] == path for path in claimed)
+        if group.tensors and not any(group.path[:n] in claimed for n in lengths)
     ]
     indexed = list(enumerate([*states, *below]))
     indexed.sort(key=lambda item: (*_rank(item[1]), item[0]))
     return tuple(state for _, state in indexed)
 
 
-def _optimizer_states(optimizers: Sequence[tuple[str, ...]], tensors: Sequence[TensorInfo]) -> list[StateDict]:
-    outer = {path for path in optimizers if not any(path[:n] in set(optimizers) for n in range(len(path)))}
-    members: dict[tuple[str, ...], list[TensorInfo]] = {path: [] for path in sorted(outer, key=list(optimizers).index)}
-    lengths = sorted({len(path) for path in outer})
+def _optimizer_states(
+    optimizers: Sequence[tuple[str, ...]], tensors: Sequence[TensorInfo], room: TreeRoom
+) -> list[StateDict]:
+    every = set(optimizers)
+    # A dict keeps the file's order and each path once.
+    members: dict[tuple[str, ...], list[TensorInfo]] = {
+        path: [] for path in optimizers if not any(path[:n] in every for n in range(len(path)))
+    }
+    lengths = sorted({len(path) for path in members})
     for tensor in tensors:
         for n in lengths:
             if tensor.path[:n] in members:
@@ -86,14 +94,14 @@ def _optimizer_states(optimizers: Sequence[tuple[str, ...]], tensors: Sequence[T
             why='it has "state" and "param_groups", as optimizers save them',
             kind="optimizer state",
             tensors=tuple(found),
-            modules=module_tree(found),
+            modules=module_tree(found, room),
         )
         for path, found in members.items()
         if found
     ]
 
 
-def _state_dict(group: NamedTensors) -> StateDict:
+def _state_dict(group: NamedTensors, room: TreeRoom) -> StateDict:
     role, why = _role(group)
     return StateDict(
         path=group.path,
@@ -101,7 +109,7 @@ def _state_dict(group: NamedTensors) -> StateDict:
         why=why,
         kind=group.kind,
         tensors=group.tensors,
-        modules=group.modules if group.modules is not None else module_tree(group.tensors),
+        modules=group.modules if group.modules is not None else module_tree(group.tensors, room),
         others=group.others,
         ordered=group.ordered,
         is_module=group.is_module,
@@ -110,25 +118,26 @@ def _state_dict(group: NamedTensors) -> StateDict:
 
 
 def _role(group: NamedTensors) -> tuple[StateRole, str]:
-    for key in group.path:
+    path = [key[:_LONGEST_KEY] for key in group.path]
+    for key in path:
         if _OPTIMIZER.search(key):
             return StateRole.OPTIMIZER, f'it lies under "{key}"'
-    for key in group.path:
+    for key in path:
         if _EMA.search(key):
             return StateRole.EMA, f'"{key}" names averaged weights'
     named = sum(1 for t in group.tensors if _PARAMETER_NAME.search(t.name))
     total = len(group.tensors)
     if group.is_module:
         return StateRole.WEIGHTS, f"it is a pickled module ({group.kind})"
-    last = group.path[-1] if group.path else ""
-    aside = next((key for key in group.path if _ASIDE.search(key)), None)
+    last = path[-1] if path else ""
+    aside = next((key for key in path if _ASIDE.search(key)), None)
     if aside is not None and not named:
         return StateRole.OTHER, f'"{aside}" names something beside the model'
     if named * 2 >= total:
         return StateRole.WEIGHTS, f"{named} of {total} names end like parameters (.weight, .bias, .running_mean)"
     if _WEIGHTS.match(last) and total > 1:
         return StateRole.WEIGHTS, f'"{last}" names weights'
-    if not group.path and total > len(group.others):
+    if not path and total > len(group.others):
         return StateRole.WEIGHTS, f"the file itself maps {total} names to tensors"
     return StateRole.OTHER, f"{total} named tensors whose names do not tell what they are for"
 
@@ -138,7 +147,7 @@ _ROLE_ORDER = {StateRole.WEIGHTS: 0, StateRole.EMA: 1, StateRole.OTHER: 2, State
 
 def _rank(state: StateDict) -> tuple[int, int, int]:
     """Role first; then what is named as weights; then the larger one."""
-    last = state.path[-1] if state.path else "state_dict"
+    last = state.path[-1][:_LONGEST_KEY] if state.path else "state_dict"
     return (
         _ROLE_ORDER[state.role],
         0 if _WEIGHTS.match(last) or state.is_module else 1,

@@ -41,12 +41,12 @@ def _wrapped(state: StateDict) -> Finding | None:
     if not kept:
         return None
     if leading and all(n == len(names) for n in kept.values()):
-        says = f'All {counted(len(names), "name")} of {state.label} begin with "{".".join(leading)}."'
+        says = f'All {counted(len(names), "name")} of {state.label[:200]} begin with "{".".join(leading)}."'
     else:
         each = ", ".join(
             f'"{segment}" in {count:,} of {counted(len(names), "name")}' for segment, count in kept.items()
         )
-        says = f"Names of {state.label} carry {each}"
+        says = f"Names of {state.label[:200]} carry {each}"
     tools = "; ".join(f'"{s}" comes from {_ADDED_BY[s]}' for s in kept)
     return Finding(
         id="wrapper-names",

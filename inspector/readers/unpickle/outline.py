@@ -52,6 +52,8 @@ _TENSOR_NBYTES = 900
 _VALUE_NBYTES = 180
 _GROUP_NBYTES = 1500
 _CHILD_NBYTES = 200
+_ENTERED = 10  # The work of entering a container, in children listed.
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -164,6 +166,9 @@ class _Walk:
                 self.show(stack[-1], top.label, value)
                 continue
             label, record = step
+            if self.full and type(record) in _PLAIN and len(top.others) >= (_OTHERS if top.named else 0):
+                self.hidden += 1  # Counted as `show` would, without making what is thrown away.
+                continue
             if len(stack) > self.limits.depth and not isinstance(record, TensorStub) and leaf_of(record) is None:
                 self.cut_deep += 1
                 says = f"nested deeper than {self.limits.depth} levels"
@@ -175,9 +180,14 @@ class _Walk:
             else:
                 self.show(top, label, made)
 
+    @property
+    def full(self) -> bool:
+        """Whether the tree has as many values as may be shown."""
+        return self.nodes >= self.limits.nodes
+
     def show(self, parent: _Frame, label: str, value: Value) -> None:
         cost = _VALUE_NBYTES + getsizeof(label) + getsizeof(value.says)
-        if self.nodes < self.limits.nodes and self.room.take(cost):
+        if not self.full and self.room.take(cost):
             self.nodes += 1
             parent.children.append((label, value))
         else:
@@ -228,10 +238,8 @@ class _Walk:
 
     def affords(self, record: object) -> bool:
         """Whether the children of a container can be listed: in memory, and as part of all the work of this walk."""
-        if not isinstance(record, Mapping | Call):
-            return True
-        n = listed_size(record)
-        return self.room.work(n) and _CHILD_NBYTES * n <= self.room.left
+        n = listed_size(record) if isinstance(record, Mapping | Call) else 0
+        return self.room.work(_ENTERED + n) and _CHILD_NBYTES * n <= self.room.left
 
     def cut(self, record: object) -> Value:
         self.cut_deep += 1
@@ -375,7 +383,7 @@ class _Walk:
             )
             return _Frame(
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
-                size=len(children), says=f"{says}: {text_of(record, 120)}", inert=True, lent=lent,
+                size=len(children), says=says if self.full else f"{says}: {text_of(record, 120)}", inert=True, lent=lent,
             )  # fmt: skip
         if id(record) not in self.gathered.ids:
             self.module(record, path, kind)
