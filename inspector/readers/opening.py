@@ -23,6 +23,7 @@ from inspector.readers import (
     safetensors,
     shard_index,
     torch_legacy,
+    torch_tar,
     torch_zip,
     torchscript,
 )
@@ -43,6 +44,7 @@ READERS: tuple[Reader, ...] = (
     torch_zip.READER,
     safetensors.READER,
     torch_legacy.READER,
+    torch_tar.READER,
     gguf.READER,
     onnx.READER,
     shard_index.READER,

@@ -8,7 +8,7 @@ from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.limits import Limits
 from inspector.readers.nested_pickles import LOADER, MOST_LEVELS, Followed, Inside, Loader, Stretch, look_into
 from inspector.readers.torch_versions import refused_operand
-from inspector.readers.unpickle.machine import Machine, Outcome
+from inspector.readers.unpickle.machine import Machine, Outcome, Persistent
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.persistent import torch_persistent
@@ -40,11 +40,12 @@ def unpickle(
     in_file: bool = True,
     level: int = 0,
     prefix: str = "",
+    persistent: Persistent | None = None,
 ) -> Unpickled:
     """Follow one pickle, and those inside its constants.
 
     in_file: the source is the file itself, so long constants can stay in it. level: how many pickles it lies in.
-    prefix: goes before the keys of its storages.
+    prefix: goes before the keys of its storages. persistent: what stands for a persistent id, torch.save's if None.
     """
     storages: dict[str, StorageRef] = {}
     sources: list[tuple[str, str]] = []
@@ -69,7 +70,7 @@ def unpickle(
         limits=limits,
         meanings={**MEANINGS, LOADER: loader} if level < MOST_LEVELS else MEANINGS,
         build=build,
-        persistent=torch_persistent(storages, sources, prefix),
+        persistent=persistent or torch_persistent(storages, sources, prefix),
         # Where the source is no file, nobody could find a constant again that was left in it.
         keep_below=4096 if in_file else limits.pickle_nbytes + 1,
     )
