@@ -18,11 +18,13 @@ from inspector.units import human_bytes
 
 MAGIC = 0x1950A86A20F9469CFC6C
 _MAGIC_BYTES = MAGIC.to_bytes(10, "little")
+_MAGIC_TEXT = f"L{MAGIC}L\n".encode()  # As protocols 0 and 1 write it.
 
 
 def _claims(peek: Peek) -> str:
-    at = peek.head.find(_MAGIC_BYTES, 0, 32)
-    return "torch's magic number of the years before 1.6" if peek.head[:1] == b"\x80" and at >= 0 else ""
+    head = peek.head
+    found = (head[:1] == b"\x80" and head.find(_MAGIC_BYTES, 0, 32) >= 0) or head.startswith(_MAGIC_TEXT)
+    return "torch's magic number of the years before 1.6" if found else ""
 
 
 def _read(peek: Peek) -> Checkpoint:
@@ -41,6 +43,8 @@ def _read(peek: Peek) -> Checkpoint:
     info = heads[2].outcome.value
     big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
     main = unpickle(source, at, source.size, limits)
+    # A restricted load stumbles over the first of the five.
+    main.operand = heads[0].operand if heads[0].operand is not None else main.operand
     storages: dict[str, Storage] = {}
     findings: list[Finding] = []
     cut: Cut | None = None

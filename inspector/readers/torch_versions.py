@@ -130,7 +130,7 @@ def _weights_only(loaded: Loaded) -> Finding | None:
         return None
     reasons, errors = [], []
     if loaded.operand is not None:
-        reasons.append(f"its pickle protocol is {loaded.protocol}")
+        reasons.append(f"its pickle protocol is {loaded.protocol or '0 or 1'}")
         errors.append(torch_words.unsupported_operand(loaded.operand))
     blocked = [u for u in refused if u.module in WEIGHTS_ONLY_BLOCKED]
     if names:
