@@ -1,4 +1,4 @@
-"""TorchScript of torch 1.0 and 1.1, which present torch cannot load: archives built by hand as those versions write them.
+"""TorchScript of torch 1.0 and 1.1, which present torch cannot load: archives built by hand.
 
 The layout was taken from files that torch 1.0.1 and 1.1.0 wrote; the numbers are worked out by hand.
 """
