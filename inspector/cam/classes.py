@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.architectures.types import Recognition
-from inspector.cam.stated import stated
+from inspector.cam.stated import stated, stated_beside
 from inspector.checkpoint.types import Checkpoint
 
 _KEYS = ("class_names", "classes", "categories", "id2label", "idx_to_class")
@@ -14,16 +14,22 @@ def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) 
     """Class names in output order, () where nobody states them.
 
     From the file itself first (a list under "classes" or "class_names", or a mapping from index to name), then from
-    the official weights that it is by digest.
+    the official weights that it is by digest, then from id2label in the config.json beside it.
     """
     for key in _KEYS:
-        found = stated(checkpoint, key)
-        if isinstance(found, dict):
-            found = _ordered(found)
-        if isinstance(found, list | tuple) and 0 < len(found) <= _MOST and all(isinstance(n, str) for n in found):
-            return tuple(found)
+        names = _names(stated(checkpoint, key))
+        if names:
+            return names
     if recognition is not None and recognition.official is not None:
         return recognition.official.categories
+    return _names(stated_beside(checkpoint, "config.json", "id2label"))
+
+
+def _names(found: object) -> tuple[str, ...]:
+    if isinstance(found, dict):
+        found = _ordered(found)
+    if isinstance(found, list | tuple) and 0 < len(found) <= _MOST and all(isinstance(n, str) for n in found):
+        return tuple(found)
     return ()
 
 

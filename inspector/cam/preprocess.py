@@ -20,7 +20,7 @@ from inspector.architectures.types import Recognition
 from inspector.cam.classes import class_names
 from inspector.cam.picture import MOST_PIXELS, crop_box, scaled_size, seen_crop, upright
 from inspector.cam.report import Crop, Preprocessing
-from inspector.cam.stated import stated
+from inspector.cam.stated import stated, stated_beside
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExplainError
 
@@ -38,8 +38,8 @@ def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint 
     """What the file's pictures were prepared with, by the best evidence there is.
 
     In this order: the file's own statement ("preprocessing" in its metadata); the transforms published with the
-    official weights that it is by digest; those of the architecture's published weights (assumed); a default by the
-    number of input channels (assumed).
+    official weights that it is by digest; preprocessor_config.json beside it; those of the architecture's published
+    weights (assumed); a default by the number of input channels (assumed).
     """
     facts = stated(checkpoint, "preprocessing")
     trouble = ""
@@ -48,8 +48,12 @@ def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint 
             return _from_facts(facts)
         except (ValueError, TypeError, KeyError) as error:
             trouble = f"; the file's own statement cannot be used: {error}"
-    guess = _published(recognition) or _default(3)
     channels = _input_channels(recognition, _state_of(recognition, checkpoint))
+    if recognition is None or recognition.official is None:
+        beside = _beside(checkpoint)
+        if beside is not None and beside.channels == channels:
+            return replace(beside, source=beside.source + trouble)
+    guess = _published(recognition) or _default(3)
     if channels != guess.channels:
         default = _default(channels)
         guess = replace(
@@ -122,6 +126,39 @@ def _from_facts(facts: Mapping[object, object]) -> Preprocessing:
         source="stated in the file",
         assumed=False,
     )
+
+
+def _beside(checkpoint: Checkpoint | None) -> Preprocessing | None:
+    """preprocessor_config.json as transformers writes it; None where it is absent or says something else than
+    resize, crop, scale to 0..1, subtract and divide."""
+
+    def told(key: str) -> object:
+        return stated_beside(checkpoint, "preprocessor_config.json", key)
+
+    def size(key: str) -> object:
+        edge, height, width = (told(f"{key}.{side}") for side in ("shortest_edge", "height", "width"))
+        plain = edge if edge is not None else told(key)
+        return plain if height is None or width is None else [height, width]
+
+    scale = told("rescale_factor")
+    if told("do_normalize") is False or (isinstance(scale, float) and abs(scale * 255 - 1) > 1e-6):
+        return None
+    crop = size("crop_size") if told("do_center_crop") is not False else None
+    resize = size("size") if told("do_resize") is not False else None
+    if crop is None and type(resize) is int and told("size.shortest_edge") is None:
+        resize = [resize, resize]  # A plain number is both sides where nothing is cut off.
+    facts: dict[object, object] = {
+        "mean": told("image_mean"),
+        "std": told("image_std"),
+        "resize": resize,
+        "crop": crop,
+        "interpolation": "bicubic" if told("resample") == Image.Resampling.BICUBIC else "bilinear",
+    }
+    try:
+        found = _from_facts(facts)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return replace(found, source="stated by preprocessor_config.json beside the file")
 
 
 def _numbers(facts: Mapping[object, object], key: str) -> tuple[float, ...]:

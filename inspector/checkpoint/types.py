@@ -250,6 +250,12 @@ class Checkpoint:
     source: ByteSource
 
     @property
+    def own_metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata that the checkpoint itself holds, without what files beside it say ("config.json: ...")."""
+        beside = tuple(f"{part.name}: " for part in self.parts)
+        return tuple(pair for pair in self.metadata if not pair[0].startswith(beside))
+
+    @property
     def weights(self) -> StateDict | None:
         """The state dict most likely meant as the model's weights, None when there is none."""
         wanted = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)

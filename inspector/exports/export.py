@@ -209,7 +209,7 @@ def _lost(checkpoint: Checkpoint, plan: RepairPlan, entry: Writer) -> tuple[str,
     state = state_of(checkpoint, plan)
     lost = []
     if not (entry.keeps_text and checkpoint.format == "safetensors"):
-        lost += [key for key, _ in checkpoint.metadata]
+        lost += [key for key, _ in checkpoint.own_metadata]
     for other in checkpoint.state_dicts:
         if other is not state and not (other.path[: len(state.path)] == state.path and state.path):
             what = "optimizer state" if other.role is StateRole.OPTIMIZER else "state dict"
@@ -225,7 +225,7 @@ def _lost(checkpoint: Checkpoint, plan: RepairPlan, entry: Writer) -> tuple[str,
 def _provenance(checkpoint: Checkpoint, plan: RepairPlan, entry: Writer) -> dict[str, str]:
     if not entry.keeps_text:
         return {}
-    kept = dict(checkpoint.metadata) if checkpoint.format == "safetensors" else {}
+    kept = dict(checkpoint.own_metadata) if checkpoint.format == "safetensors" else {}
     text = {
         **kept,
         "repaired_from": checkpoint.origin.name,
