@@ -11,8 +11,9 @@ from inspector.readers.torch_archive import member_bytes
 from inspector.readers.zip_directory import Member
 
 _NBYTES = 32_000_000
-# Each value costs about 90 bytes as a Python object, so that this many stay below 200 MB.
-_MOST_VALUES = 2_000_000
+_MOST_VALUES = 800_000
+# Measured: an entry of a large object costs up to 250 bytes while it is made.
+_VALUE_NBYTES = 250
 
 
 def read_json(source: ByteSource, member: Member, limits: Limits) -> tuple[object, tuple[str, ...]]:
@@ -21,8 +22,10 @@ def read_json(source: ByteSource, member: Member, limits: Limits) -> tuple[objec
     if max(member.packed_nbytes, member.nbytes) > _NBYTES:
         raise LimitExceeded(f"{source.name}: {name} says {member.nbytes:,} bytes of JSON; the limit is {_NBYTES:,}.")
     raw = member_bytes(source, member, limits)
-    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > _MOST_VALUES:
+    values = raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+    if values > _MOST_VALUES:
         raise LimitExceeded(f"{source.name}: {name} holds more than {_MOST_VALUES:,} JSON values.")
+    limits.charge(values * _VALUE_NBYTES + 2 * len(raw), f"{source.name}: {name}")
     twice: list[str] = []
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -42,4 +45,4 @@ def read_json(source: ByteSource, member: Member, limits: Limits) -> tuple[objec
 
 def _whole(text: str) -> str:
     """JSON can spell half a surrogate pair, which no terminal, table or browser could be given."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -27,6 +27,7 @@ _DEF = re.compile(r"( *)def (\w+)\(")
 _MANGLED = re.compile(r"^__torch__\.|___torch_mangle_\d+\.")
 _CONTROL = re.compile(r"^ +(?:if|while|for) .*:$|: Final\[", re.MULTILINE)
 _MOST_SIGNATURE = 2000
+_MOST_NOTED = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +95,27 @@ def read_facts(member: str, text: str) -> CodeFacts:
         kind = token.lastgroup
         if kind == "string":
             if len(token[0]) < 2 or token[0][-1] != token[0][0]:
-                facts.hidden.append(Spot(name="a string that does not end", member=member, line=line))
+                _hide(facts, Spot(name="a string that does not end", member=member, line=line))
         elif kind == "word":
             spots = facts.loops if token[0] == "while" else facts.prints
-            spots.append(Spot(name=token[0], member=member, line=line))
+            if len(spots) < _MOST_NOTED:
+                spots.append(Spot(name=token[0], member=member, line=line))
         elif kind == "chain":
             _note(facts, _NAME.findall(token[0]), member, line)
     return facts
+
+
+def _keep(found: dict[str, Spot], spot: Spot, facts: CodeFacts) -> None:
+    """Note a name at its first place. A text with very many different names hides the one that matters."""
+    if len(found) < _MOST_NOTED:
+        found.setdefault(spot.name, spot)
+    elif len(facts.hidden) < _MOST_NOTED and spot.name not in found:
+        facts.hidden.append(Spot(name=f"more than {_MOST_NOTED:,} different names", member=spot.member, line=spot.line))
+
+
+def _hide(facts: CodeFacts, spot: Spot) -> None:
+    if len(facts.hidden) < _MOST_NOTED:
+        facts.hidden.append(spot)
 
 
 def _note(facts: CodeFacts, parts: Sequence[str], member: str, line: int) -> None:
@@ -108,18 +123,19 @@ def _note(facts: CodeFacts, parts: Sequence[str], member: str, line: int) -> Non
     if root == "torch" and len(parts) > 2 and parts[1] == "ops":
         parts, root = parts[1:], "ops"
     if root == "__torch__":
-        facts.references.add(".".join(parts))
+        if len(facts.references) < _MOST_NOTED:
+            facts.references.add(".".join(parts[:64]))
         if parts[1:3] == ["torch", "classes"] and len(parts) > 4:
             name = ".".join(parts[3:5])
-            facts.classes.setdefault(name, Spot(name=name, member=member, line=line))
+            _keep(facts.classes, Spot(name=name, member=member, line=line), facts)
         elif len(parts) < 2 or parts[1:] == ["torch"] or parts[1:3] == ["torch", "classes"]:
-            facts.hidden.append(Spot(name=".".join(parts), member=member, line=line))
+            _hide(facts, Spot(name=".".join(parts), member=member, line=line))
         return
     if len(parts) < (2 if root == "torch" else 3):
-        facts.hidden.append(Spot(name=".".join(parts), member=member, line=line))
+        _hide(facts, Spot(name=".".join(parts), member=member, line=line))
         return
     name = f"aten::{parts[1]}" if root == "torch" else f"{parts[1]}::{parts[2]}"
-    facts.operators.setdefault(name, Spot(name=name, member=member, line=line))
+    _keep(facts.operators, Spot(name=name, member=member, line=line), facts)
 
 
 def read_classes(member: str, text: str) -> list[ScriptClass]:
