@@ -3,141 +3,78 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, InspectorError, RefusedContent, UnknownFormat
 from inspector.readers.folder import Folder
+from inspector.readers.foreign_binary import name_binary, name_raw
+from inspector.readers.foreign_messages import messages
+from inspector.readers.foreign_signatures import PARTIAL_SUFFIXES, find_signature
+from inspector.readers.foreign_text import name_pointer, name_text
 from inspector.readers.zip_directory import Directory
 from inspector.units import counted, human_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
-    """One kind of file by its first bytes. says: "is ..." after the file's name."""
-
-    says: str
-    hint: str
-    starts: tuple[bytes, ...] = ()
-    at: int = 0
-
-
-_IMAGE = "Open a checkpoint first; pictures belong on the Explain page."
-_UNPACK = "Unpack it, then open the checkpoint inside."
-FOREIGN: tuple[Foreign, ...] = (
-    Foreign(says="is a PNG image", hint=_IMAGE, starts=(b"\x89PNG\r\n\x1a\n",)),
-    Foreign(says="is a JPEG image", hint=_IMAGE, starts=(b"\xff\xd8\xff",)),
-    Foreign(says="is a GIF image", hint=_IMAGE, starts=(b"GIF87a", b"GIF89a")),
-    Foreign(says="is a BMP image", hint=_IMAGE, starts=(b"BM",)),
-    Foreign(says="is a TIFF image", hint=_IMAGE, starts=(b"II*\x00", b"MM\x00*")),
-    Foreign(says="is a WebP image", hint=_IMAGE, starts=(b"WEBP",), at=8),
-    Foreign(says="is a PDF document", hint="Open the checkpoint it describes.", starts=(b"%PDF-",)),
-    Foreign(says="is a gzip archive", hint=_UNPACK, starts=(b"\x1f\x8b",)),
-    Foreign(says="is a bzip2 archive", hint=_UNPACK, starts=(b"BZh",)),
-    Foreign(says="is an xz archive", hint=_UNPACK, starts=(b"\xfd7zXZ\x00",)),
-    Foreign(says="is a Zstandard archive", hint=_UNPACK, starts=(b"\x28\xb5\x2f\xfd",)),
-    Foreign(says="is a 7-Zip archive", hint=_UNPACK, starts=(b"7z\xbc\xaf\x27\x1c",)),
-    Foreign(says="is a RAR archive", hint=_UNPACK, starts=(b"Rar!\x1a\x07",)),
-    Foreign(says="is a tar archive", hint=_UNPACK, starts=(b"ustar",), at=257),
-    Foreign(
-        says="is an HDF5 file, probably Keras weights",
-        hint="Convert it with Keras, or open the PyTorch checkpoint of the same model.",
-        starts=(b"\x89HDF\r\n\x1a\n",),
-    ),
-    Foreign(
-        says="is a TensorFlow Lite model", hint="Open the PyTorch checkpoint it came from.", starts=(b"TFL3",), at=4
-    ),
-    Foreign(
-        says="is a PyTorch Mobile flatbuffer model",
-        hint="Open the checkpoint it was exported from.",
-        starts=(b"PTMF",),
-        at=4,
-    ),
-    Foreign(
-        says="is an executable program", hint="Do not run it; it is no checkpoint.", starts=(b"\x7fELF", b"MZ\x90")
-    ),
-)
 
 WEIGHT_SUFFIXES = (
     *(".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar", ".pt2", ".ptl", ".pkl", ".pickle", ".model"),
     *(".weights", ".gguf", ".onnx", ".npz", ".npy", ".zip", ".tgz", ".gz", ".bz2", ".xz"),
 )
-_LFS = re.compile(rb"version https://git-lfs[^\n]*\n(?:ext[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,19})")
+_KNOWN = "Known are PyTorch's own files, safetensors, pickles, numpy, GGUF and ONNX."
 
 
 def name_foreign(source: ByteSource, name: str) -> InspectorError:
-    """The error that says what an unclaimed file is."""
-    if source.size == 0:
-        return UnknownFormat(f"{name} is empty: it has 0 bytes.", hint="The download or copy failed; do it again.")
+    """The error that says what an unclaimed file is, with what to do next and what the loaders say to it."""
     head = source.read(0, min(4096, source.size))
-    for kind in FOREIGN:
-        if any(head[kind.at : kind.at + len(start)] == start for start in kind.starts):
-            return UnknownFormat(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
-    pointer = _LFS.match(head)
-    if pointer:
-        size = int(pointer[2])
-        return UnknownFormat(
-            f"{name} is a Git LFS pointer ({source.size} bytes), not the file itself, which has {size:,} bytes "
-            f"and the sha256 {pointer[1].decode()[:12]}….",
-            hint='Run "git lfs pull" in the repository, or download the file from its web page.',
-        )
-    return _name_text(source, head, name) or _name_binary(source, head, name)
+    found = _name(source, head, name)
+    said = messages(head, source.size, name)
+    suffix = next((s for s in PARTIAL_SUFFIXES if name.lower().endswith(s)), "")
+    unfinished = f' A name that ends in "{suffix}" is that of an unfinished download: let it finish.' if suffix else ""
+    return type(found)(found.says, hint=f"{found.hint}{unfinished}{said}".strip())
 
 
-def _name_text(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
-    body = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    lower = body[:512].lower()
-    if lower.startswith((b"<!doctype html", b"<html", b"<head", b"<script")) or b"<html" in lower:
-        title = re.search(rb"<title[^>]*>([^<]{1,120})", head, re.IGNORECASE)
-        says = f' titled "{title[1].decode("utf-8", "replace").strip()}"' if title else ""
+def _name(source: ByteSource, head: bytes, name: str) -> InspectorError:
+    if not head:
+        return UnknownFormat(f"{name} is empty: it has 0 bytes.", hint="The download or copy failed; do it again.")
+    if head[:4] == b"\x7fELF" and head[16:18] in (b"\x04\x00", b"\x00\x04"):
         return UnknownFormat(
-            f"{name} is a web page{says}, not a checkpoint.",
-            hint="The download link led to a page (a login, a warning, an error). Use the direct link to the file.",
+            f"{name} is a core dump: the memory of a program that crashed, not a checkpoint.",
+            hint="Delete it, and open the file with the weights.",
         )
-    if body.startswith((b"<?xml", b"<Error")):
-        return UnknownFormat(
-            f"{name} is an XML document, not a checkpoint.",
-            hint="A storage service's error message looks so; check the link.",
+    kind = find_signature(head)
+    if kind is not None:
+        return UnknownFormat(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
+    if not any(head):
+        return _name_zeros(source, head, name)
+    return (
+        name_pointer(source, head, name)
+        or name_text(head, name, whole=source.size == len(head))
+        or name_binary(source, head, name)
+        or _name_broken(head, name)
+        or name_raw(source, head, name)
+        or UnknownFormat(
+            f"{name} is of no format known here; it begins with the bytes {head[:8].hex(' ')}.", hint=_KNOWN
         )
-    try:
-        text = head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 4:
-            return None
-        text = head[: error.start].decode("utf-8")
-    if sum(c < " " and c not in "\t\r\n\f\x1b" for c in text):
-        return None
-    if body[:1] in (b"{", b"["):
-        index = b'"weight_map"' in head
-        hint = (
-            "It is the index of a sharded checkpoint; open one of the files it names."
-            if index
-            else "Configuration files lie beside the weights; open the weights."
-        )
-        return UnknownFormat(f"{name} is JSON text, not a checkpoint.", hint=hint)
-    first = text.strip().splitlines()[0][:60] if text.strip() else ""
-    return UnknownFormat(
-        f'{name} is a text file that begins "{first}", not a checkpoint.',
-        hint="Open the file with the weights instead.",
     )
 
 
-def _name_binary(source: ByteSource, head: bytes, name: str) -> InspectorError:
-    if not any(head):
-        return UnknownFormat(
-            f"{name} holds only zero bytes at its beginning ({human_bytes(source.size)} in all).",
-            hint="The download was preallocated but never filled, or the disk failed; get it again.",
-        )
-    if head[:2] == b"\x08" or (head[:1] == b"\x08" and b"\x12" in head[:64] and b"onnx" in head[:4096].lower()):
-        return UnknownFormat(
-            f"{name} looks like an ONNX model, not a checkpoint.", hint="Open the PyTorch file it was exported from."
-        )
-    if head[:1] == b"\x08" and (b"pytorch" in head[:256] or b"onnx" in head[:256].lower()):
-        return UnknownFormat(
-            f"{name} is an ONNX model, not a checkpoint.", hint="Open the PyTorch file it was exported from."
-        )
+def _name_zeros(source: ByteSource, head: bytes, name: str) -> InspectorError:
+    paddle = name_binary(source, head, name)
+    if paddle is not None:
+        return paddle
+    places = sorted({max(0, source.size * i // 16 - 256) for i in range(1, 17)})
+    full = not any(any(source.read(at, min(256, source.size - at))) for at in places)
+    where = f"in {len(places) + 1} places looked at" if source.size > len(head) else "and nothing else"
+    return UnknownFormat(
+        f"{name} holds only zero bytes {where} ({human_bytes(source.size)} in all)."
+        if full
+        else f"{name} holds only zero bytes at its beginning ({human_bytes(source.size)} in all), and others behind.",
+        hint="The download was preallocated but never filled, or the disk failed; get it again.",
+    )
+
+
+def _name_broken(head: bytes, name: str) -> InspectorError | None:
+    """What would be a checkpoint but for its first bytes."""
     n = int.from_bytes(head[:8], "little")
-    if len(head) >= 9 and head[8:9] == b"{":
+    if re.match(rb"\{\s*[\"}]", head[8:40]):
         return CorruptFile(
             f"{name} looks like safetensors, but its header length {n:,} is impossible.",
             hint="Download or copy it again.",
@@ -148,11 +85,7 @@ def _name_binary(source: ByteSource, head: bytes, name: str) -> InspectorError:
             f"{name} has {inside:,} bytes before a zip archive begins.",
             hint="torch.load fails on it; cut those bytes off.",
         )
-    shown = head[:8].hex(" ")
-    return UnknownFormat(
-        f"{name} is of no format known here; it begins with the bytes {shown}.",
-        hint="Known are torch.save files (zip and legacy), safetensors and pickles.",
-    )
+    return None
 
 
 def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
@@ -207,6 +140,9 @@ def name_folder(folder: Folder) -> InspectorError:
     what = f"{folder.name} is {'an' if not names else 'a'} {'empty ' if not names else ''}{folder.kind}"
     if not names:
         return UnknownFormat(f"{what}.", hint="Open the folder with the weights.")
+    special = _special_folder({n.lower() for n in names})
+    if special is not None:
+        return UnknownFormat(f"{what}: {special[0]}.", hint=special[1])
     inner = [n for n in names if n.lower().endswith(WEIGHT_SUFFIXES)]
     if inner:
         return UnknownFormat(
@@ -218,3 +154,24 @@ def name_folder(folder: Folder) -> InspectorError:
         f"{what} of {counted(len(names), 'file')} without a checkpoint, first {names[0][:80]}.",
         hint="Open the folder with the weights.",
     )
+
+
+_ARRAYS = "save the arrays with numpy.savez and open that, or open the PyTorch checkpoint of the same model."
+
+
+def _special_folder(lower: set[str]) -> tuple[str, str] | None:
+    """What other frameworks' folders are, and what to do."""
+    bases = {n.rpartition("/")[2] for n in lower}
+    if "saved_model.pb" in bases:
+        return "a TensorFlow SavedModel", f"Read it with TensorFlow, {_ARRAYS}"
+    if {"manifest.json", "model.mlmodel"} <= bases or any("com.apple.coreml/" in n for n in lower):
+        return "a Core ML package (.mlpackage)", "Open the PyTorch checkpoint it was converted from."
+    if bases & {"manifest.ocdbt", "_checkpoint_metadata"} or "checkpoint/_metadata" in lower:
+        return "an Orbax checkpoint (JAX)", f"Restore it with orbax.checkpoint, {_ARRAYS}"
+    if any(n.endswith(".index") for n in bases) and any(".data-00000-of-" in n for n in bases):
+        return "a TensorFlow checkpoint", f"Read it with TensorFlow, {_ARRAYS}"
+    if bases & {".zarray", ".zgroup", "zarr.json"}:
+        return "a Zarr array store", f"Read it with zarr, {_ARRAYS}"
+    if any(n.endswith(".mar") for n in bases):
+        return "a TorchServe store (.mar)", "Unpack the .mar file, which is a zip archive; open the checkpoint inside."
+    return None

@@ -250,7 +250,7 @@ def test_the_data_are_not_read() -> None:
 )
 def test_other_messages_are_not_claimed(data: bytes) -> None:
     assert detect_format(data) is None
-    with pytest.raises(UnknownFormat):
+    with pytest.raises((UnknownFormat, CorruptFile)):
         open_checkpoint(data)
 
 

@@ -48,7 +48,6 @@ WRONG = [
     (b"7z\xbc\xaf\x27\x1c" + b"\0" * 20, "7-Zip archive"),
     (b"\0" * 257 + b"ustar\x0000", "tar archive"),
     (b"\x89HDF\r\n\x1a\n" + b"\0" * 20, "HDF5 file"),
-    (b"\x08\x07\x12\x07pytorch\x1a\x051.9.0" + b"\xff" * 9, "ONNX model"),
     (b"\x7fELF" + b"\0" * 20, "executable program"),
     (b"\0" * 5000, "only zero bytes"),
     (bytes(range(200, 256)), "begins with the bytes c8 c9"),
