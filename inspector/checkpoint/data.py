@@ -6,6 +6,7 @@ deflated storage is inflated up to what it declares. Byte order is always made l
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.floats import float8_table
-from inspector.checkpoint.layout import is_contiguous, span_of, why_unreadable
+from inspector.checkpoint.layout import PACKED, is_contiguous, packed_shape, span_of, why_unreadable
 from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.units import human_bytes
@@ -36,18 +37,22 @@ _EXPANDED_NBYTES = 1 << 30
 
 
 def read_bytes(checkpoint: Checkpoint, tensor: TensorInfo) -> bytes:
-    """The elements in row-major order, little-endian; numel x itemsize bytes.
+    """The elements in row-major order, little-endian; numel x itemsize bytes, fewer for types packed several to a byte.
 
-    Raises ReadError when the file has no bytes for it (meta, sparse, packed quantised), CorruptFile when they are cut
+    Raises ReadError when the file has no bytes for it (meta, sparse, nested), CorruptFile when they are cut
     off, LimitExceeded when an expanded view would be far larger than its storage.
     """
     return read_array(checkpoint, tensor).tobytes()
 
 
 def read_array(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic]:
-    """An array of the tensor's shape; bfloat16, float8 and quantised types as their raw bits (see `DType.raw`)."""
+    """An array of the tensor's shape; bfloat16, float8 and quantised types as their raw bits (see `DType.raw`).
+
+    Types packed several to a byte give their bytes, with the last dimension so much shorter (`packed_shape`).
+    Conjugated and negated views give the values that torch shows for them.
+    """
     view = _view(checkpoint, tensor)
-    return np.ascontiguousarray(view).reshape(tensor.shape)
+    return _resolve(np.ascontiguousarray(view).reshape(_raw_shape(tensor)), tensor)
 
 
 def iter_chunks(
@@ -57,17 +62,19 @@ def iter_chunks(
     storage = _storage(checkpoint, tensor)
     itemsize = DTYPES[tensor.dtype].itemsize
     step = max(1, chunk_nbytes // itemsize)
+    numel = math.prod(_raw_shape(tensor))
     if is_contiguous(tensor) and storage.deflated_nbytes is None and storage.inline is None:
         _check_span(checkpoint, tensor, storage)
         start = (storage.offset or 0) + tensor.offset * itemsize
-        for at in range(0, tensor.numel, step):
-            n = min(step, tensor.numel - at)
-            yield _typed(checkpoint.source.read(start + at * itemsize, n * itemsize), tensor, storage)
+        for at in range(0, numel, step):
+            n = min(step, numel - at)
+            raw = _typed(checkpoint.source.read(start + at * itemsize, n * itemsize), tensor, storage)
+            yield _resolve(raw, tensor)
         return
     view = _view(checkpoint, tensor)
     flat = view.reshape(-1) if view.flags.c_contiguous else view.flat
-    for at in range(0, tensor.numel, step):
-        yield np.asarray(flat[at : at + step])
+    for at in range(0, numel, step):
+        yield _resolve(np.asarray(flat[at : at + step]), tensor)
 
 
 def read_storage(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) -> bytes:
@@ -114,6 +121,8 @@ def _inflate(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) 
 
 def _storage(checkpoint: Checkpoint, tensor: TensorInfo) -> Storage:
     reason = why_unreadable(tensor)
+    if tensor.dtype in PACKED and tensor.layout == "strided" and tensor.storage_id is not None:
+        reason = "" if tensor.offset == 0 and is_contiguous(tensor) else "it is a view of elements packed in bytes"
     if reason:
         raise ReadError(f"{tensor.name} cannot be read as numbers: {reason}.")
     storage = checkpoint.storages.get(tensor.storage_id or "")
@@ -144,7 +153,7 @@ def _check_span(checkpoint: Checkpoint, tensor: TensorInfo, storage: Storage) ->
 def _view(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic]:
     storage = _storage(checkpoint, tensor)
     if not tensor.numel:
-        return np.empty(tensor.shape, dtype=DTYPES[tensor.dtype].raw)
+        return np.empty(_raw_shape(tensor), dtype=DTYPES[tensor.dtype].raw)
     first, end = _check_span(checkpoint, tensor, storage)
     itemsize = DTYPES[tensor.dtype].itemsize
     if tensor.nbytes > max(_EXPANDED_NBYTES, _MOST_EXPANDED * storage.nbytes):
@@ -156,16 +165,47 @@ def _view(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic]:
     raw = read_storage(checkpoint, storage, first * itemsize, (end - first) * itemsize)
     flat = _typed(raw, tensor, storage)
     if tensor.stride is None or is_contiguous(tensor):
-        return flat.reshape(tensor.shape)
+        return flat.reshape(_raw_shape(tensor))
     strides = tuple(s * itemsize for s in tensor.stride)
     return as_strided(flat, shape=tensor.shape, strides=strides, writeable=False)
+
+
+def _raw_shape(tensor: TensorInfo) -> tuple[int, ...]:
+    return packed_shape(tensor.shape, tensor.dtype) if tensor.dtype in PACKED else tensor.shape
+
+
+def _resolve(raw: NDArray[np.generic], tensor: TensorInfo) -> NDArray[np.generic]:
+    """The values of a lazily conjugated or negated view, of which torch stores what it is a view of."""
+    encoding = tensor.encoding
+    if encoding is None or not (encoding.conjugated or encoding.negated):
+        return raw
+    dtype = DTYPES[tensor.dtype]
+    if encoding.conjugated and tensor.dtype in ("complex32", "bcomplex32"):
+        parts = np.ascontiguousarray(raw).reshape(-1).view(np.uint16).copy()
+        parts[1::2] ^= np.uint16(0x8000)  # The sign bit of the imaginary half.
+        raw = parts.view(raw.dtype).reshape(raw.shape)
+    elif encoding.conjugated and tensor.dtype.startswith("complex"):
+        raw = np.conjugate(raw)
+    if not encoding.negated:
+        return raw
+    if tensor.dtype in ("complex32", "bcomplex32"):
+        halves = np.ascontiguousarray(raw).reshape(-1).view(np.uint16) ^ np.uint16(0x8000)
+        return halves.view(raw.dtype).reshape(raw.shape)
+    if dtype.native and tensor.dtype != "bool":
+        negated: NDArray[np.generic] = np.negative(raw)
+        return negated
+    if tensor.dtype in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        bits = np.asarray(raw)
+        flipped: NDArray[np.generic] = bits ^ bits.dtype.type(1 << (dtype.bits - 1))
+        return flipped
+    raise ReadError(f"{tensor.name} is a negated view of {tensor.dtype}, which this program does not work out.")
 
 
 def _typed(raw: bytes, tensor: TensorInfo, storage: Storage) -> NDArray[np.generic]:
     dtype = np.dtype(DTYPES[tensor.dtype].raw)
     if not storage.big_endian:
         return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype, copy=False)
-    if tensor.dtype == "complex32":  # Two half floats, each swapped on its own.
+    if tensor.dtype in ("complex32", "bcomplex32"):  # Two half floats, each swapped on its own.
         return np.frombuffer(raw, dtype=">u2").astype("<u2").view(dtype)
     return np.frombuffer(raw, dtype=dtype.newbyteorder(">")).astype(dtype)
 
@@ -185,6 +225,10 @@ def to_float32(raw: NDArray[np.generic], dtype_name: str) -> NDArray[np.float32]
     if dtype_name == "complex32":
         halves = np.ascontiguousarray(raw).view(np.float16).reshape(*raw.shape, 2).astype(np.float32)
         return np.hypot(halves[..., 0], halves[..., 1])
+    if dtype_name == "bcomplex32":
+        pairs = np.ascontiguousarray(raw).view(np.uint16).reshape(*raw.shape, 2).astype(np.uint32)
+        wide = (pairs << np.uint32(16)).view(np.float32)
+        return np.hypot(wide[..., 0], wide[..., 1])
     if dtype_name.startswith("complex"):
         magnitude: NDArray[np.float32] = np.abs(raw).astype(np.float32)
         return magnitude

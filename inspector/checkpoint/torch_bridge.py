@@ -6,7 +6,7 @@ share one here, so tied weights stay tied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -14,18 +14,76 @@ import torch
 from inspector.checkpoint.data import read_storage
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import row_major, span_of, why_unreadable
-from inspector.checkpoint.types import Checkpoint, StateDict, Storage, TensorInfo
+from inspector.checkpoint.types import Checkpoint, Encoding, StateDict, Storage, TensorInfo
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 
 _MOST_NBYTES = 1 << 40
+_MOST_EXPANDED = 16
 
 
 def to_torch(checkpoint: Checkpoint, tensor: TensorInfo) -> torch.Tensor:
     """One tensor on the CPU with the file's shape, strides and dtype; requires_grad is False.
 
-    Raises ReadError when it has no dense bytes in the file (meta, sparse, quantised), CorruptFile when they are cut.
+    Raises ReadError when it has no dense bytes in the file (meta, sparse, quantised: see `rebuild_tensor`), CorruptFile
+    when they are cut. Conjugated and negated views come as the values that they show.
     """
     return _load(checkpoint, [tensor])[0]
+
+
+def rebuild_tensor(checkpoint: Checkpoint, tensor: TensorInfo) -> torch.Tensor:
+    """The same for quantised and sparse tensors too, whose parts are read and checked first.
+
+    An export writes dense tensors only, since its proof compares row after row of bytes; here nothing is proved.
+    Raises ReadError for nested tensors, whose sizes torch would believe unchecked, and for wrappers without data;
+    CorruptFile when the indices of a sparse tensor point outside it or a quantiser is none.
+    """
+    encoding = tensor.encoding
+    if encoding is None or not encoding.scheme:
+        return to_torch(checkpoint, tensor)
+    parts = _load(checkpoint, encoding.parts)
+    try:
+        if encoding.scheme == "sparse_coo":
+            indices, values = parts
+            known = encoding.coalesced
+            return torch.sparse_coo_tensor(indices, values, tensor.shape, is_coalesced=known, check_invariants=True)
+        if encoding.scheme.startswith("sparse_"):
+            starts, inner, values = parts
+            layout = getattr(torch, encoding.scheme)
+            size = list(tensor.shape)
+            return torch.sparse_compressed_tensor(starts, inner, values, size, layout=layout, check_invariants=True)
+        return _quantized(checkpoint, tensor, encoding, parts)
+    except (RuntimeError, ValueError, TypeError) as error:
+        first = str(error).partition("\n")[0][:200]
+        raise CorruptFile(f"{tensor.name} cannot be made of its parts: {first}") from error
+
+
+def _quantized(
+    checkpoint: Checkpoint, tensor: TensorInfo, encoding: Encoding, parts: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """As torch/_utils.py, _rebuild_qtensor, makes it: empty with its quantiser, then set to the storage."""
+    storage = checkpoint.storages.get(tensor.storage_id or "")
+    if storage is None:
+        raise CorruptFile(f"{checkpoint.origin.name} lacks storage {tensor.storage_id}.")
+    itemsize = DTYPES[tensor.dtype].itemsize
+    if tensor.numel * itemsize > _MOST_EXPANDED * max(storage.nbytes, 1 << 20):
+        raise LimitExceeded(f"{tensor.name} would take {tensor.numel * itemsize:,} bytes.")
+    dtype = getattr(torch, tensor.dtype)
+    if encoding.scheme == "per_tensor_affine":
+        made = torch._empty_affine_quantized(
+            tensor.shape, scale=encoding.scale, zero_point=encoding.zero_point, dtype=dtype
+        )
+    elif encoding.scheme == "per_channel_affine" and len(parts) == 2:
+        made = torch._empty_per_channel_affine_quantized(
+            tensor.shape, scales=parts[0], zero_points=parts[1], axis=encoding.axis, dtype=dtype
+        )
+    else:
+        raise ReadError(f"{tensor.name} is quantised by {encoding.scheme}, which this program does not rebuild.")
+    end = span_of(tensor)[1] * itemsize
+    raw = _read(checkpoint, storage.id, 0, end)
+    block = torch.storage.TypedStorage(wrap_storage=raw, dtype=dtype, _internal=True)  # type: ignore[no-untyped-call]
+    stride = tensor.stride if tensor.stride is not None else row_major(tensor.shape)
+    result: torch.Tensor = made.set_(block, tensor.offset, tensor.shape, stride)
+    return result
 
 
 def to_state_dict(checkpoint: Checkpoint, state: StateDict) -> dict[str, torch.Tensor]:
@@ -56,8 +114,17 @@ def _load(checkpoint: Checkpoint, infos: Iterable[TensorInfo]) -> list[torch.Ten
         start = spans[key][0] - spans[key][0] % 16
         empty = torch.empty(0, dtype=getattr(torch, info.dtype))
         stride = info.stride if info.stride is not None else row_major(info.shape)
-        made.append(empty.set_(blocks[key], info.offset - start // itemsize, info.shape, stride))
+        made.append(_resolve(empty.set_(blocks[key], info.offset - start // itemsize, info.shape, stride), info))
     return made
+
+
+def _resolve(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
+    """A lazily conjugated or negated view as values of its own; it can no longer share what it is a view of."""
+    encoding = info.encoding
+    if encoding is None or not (encoding.conjugated or encoding.negated):
+        return tensor
+    values = tensor.conj().resolve_conj() if encoding.conjugated else tensor.clone()
+    return -values if encoding.negated else values
 
 
 def _read(checkpoint: Checkpoint, key: str, start: int, end: int) -> torch.UntypedStorage:
@@ -79,7 +146,7 @@ def _read(checkpoint: Checkpoint, key: str, start: int, end: int) -> torch.Untyp
 def _swap(raw: bytearray, checkpoint: Checkpoint, storage: Storage) -> None:
     """Turn big-endian elements over in place; all tensors of one storage have one element size."""
     names = {t.dtype for t in checkpoint.tensors if t.storage_id == storage.id}
-    sizes = {DTYPES[n].itemsize // (2 if n.startswith("complex") else 1) for n in names}
+    sizes = {DTYPES[n].itemsize // (2 if n.startswith(("complex", "bcomplex")) else 1) for n in names}
     if len(sizes) != 1:
         raise ReadError(f"Storage {storage.id} is big-endian and has elements of several sizes.")
     size = sizes.pop()
