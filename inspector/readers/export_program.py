@@ -71,6 +71,7 @@ def read_program(program: object) -> ProgramFacts:
     values = _mapping(graph.get("tensor_values"))
     _note_versions(facts, program)
     _note_signature(facts, _mapping(module.get("signature")), values)
+    _note_first_signature(facts, _mapping(module.get("signature")), values)
     _note_graph(facts, graph)
     for name, value in _mapping(program.get("range_constraints")).items():
         bounds = _mapping(value)
@@ -100,6 +101,7 @@ def size_text(size: object) -> str:
 def tensor_text(meta: object) -> str:
     """ "s77x3x8x8 float32" of a TensorMeta."""
     entry = _mapping(meta)
+    entry = _mapping(entry["meta"]) if "meta" in entry else entry  # So up to 2.1.
     sizes = entry.get("sizes")
     if not isinstance(sizes, list):
         return "?"
@@ -160,6 +162,18 @@ def _note_signature(facts: ProgramFacts, signature: dict[str, Any], values: dict
                 facts.outputs.append(_argument(_mapping(inner.get("arg")), values))
 
 
+def _note_first_signature(facts: ProgramFacts, signature: dict[str, Any], values: dict[str, Any]) -> None:
+    """The signature of 2.1, which maps names of inputs to names of tensors."""
+    for key, kind in (("inputs_to_parameters", "parameter"), ("inputs_to_buffers", "buffer")):
+        for name in _mapping(signature.get(key)).values():
+            if isinstance(name, str):
+                facts.kinds[name] = kind
+    for key, shown in (("user_inputs", facts.inputs), ("user_outputs", facts.outputs)):
+        for name in _items(signature.get(key))[:200]:
+            if isinstance(name, str):
+                shown.append((name[:200], tensor_text(values.get(name))))
+
+
 def _argument(argument: dict[str, Any], values: dict[str, Any]) -> tuple[str, str]:
     name = _mapping(argument.get("as_tensor")).get("name")
     if isinstance(name, str):
@@ -198,6 +212,8 @@ def _note_graph(facts: ProgramFacts, graph: dict[str, Any]) -> None:
 def _value_text(argument: dict[str, Any], depth: int) -> str:
     """An argument in short; recursion ends at the given depth."""
     for key, value in argument.items():
+        if value is None:
+            continue  # 2.1 writes all members of a union, the others as null.
         if key == "as_none":
             return "None"
         if key in ("as_tensor", "as_custom_obj", "as_graph"):
@@ -213,7 +229,7 @@ def _value_text(argument: dict[str, Any], depth: int) -> str:
         if key == "name" and isinstance(value, str):
             return value[:100]
         return _short(value)
-    return "?"
+    return "None" if "as_none" in argument else "?"
 
 
 def _note_expressions(facts: ProgramFacts, program: dict[str, Any]) -> None:

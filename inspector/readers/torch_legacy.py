@@ -9,6 +9,7 @@ from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.class_sources import source_texts
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.torch_words import BROKE_OFF, unexpected_end, wrong_storage
@@ -71,7 +72,8 @@ def _read(peek: Peek) -> Checkpoint:
                 id=key, nbytes=ref.nbytes, present_nbytes=0, offset=None, device=ref.location or None
             )
     version = heads[1].outcome.value
-    return checkpoint_from_pickle(
+    code, left_out = source_texts(main.sources)
+    made = checkpoint_from_pickle(
         main,
         source=source,
         limits=limits,
@@ -79,13 +81,12 @@ def _read(peek: Peek) -> Checkpoint:
         format_says=READER.says,
         storages=storages,
         findings=findings,
-        skipped=[f"The source text of {len(main.sources):,} module classes in the file was not read."]
-        if main.sources
-        else (),
+        skipped=left_out,
         metadata=() if version == 1001 else (("legacy protocol", str(version)[:40]),),
         also=also,
         cut=cut,
     )
+    return replace(made, code=code)
 
 
 def _storages(

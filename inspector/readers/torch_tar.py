@@ -8,7 +8,7 @@ Source: torch/serialization.py (2.15), legacy_load inside _legacy_load.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
@@ -17,6 +17,7 @@ from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.class_sources import source_texts
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.tar_directory import TarMember, is_tar, read_tar
 from inspector.readers.unpickle.arguments import sizes_of, storage_dtype, strided
@@ -29,7 +30,6 @@ from inspector.readers.unpickle.stand_ins import (
     TensorStub,
     text_of,
 )
-from inspector.units import counted
 
 _MEMBERS = ("pickle", "storages", "tensors")
 _MOST_COUNT = 1_000_000
@@ -60,7 +60,7 @@ class _Read:
     tensors: dict[int, TensorStub] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    sources: int = 0
+    sources: list[tuple[str, str]] = field(default_factory=list)
 
 
 def _read(peek: Peek) -> Checkpoint:
@@ -80,7 +80,8 @@ def _read(peek: Peek) -> Checkpoint:
         limits,
         persistent=_resolver(found),
     )
-    return checkpoint_from_pickle(
+    code, left_out = source_texts(found.sources)
+    made = checkpoint_from_pickle(
         main,
         source=source,
         limits=limits,
@@ -88,11 +89,10 @@ def _read(peek: Peek) -> Checkpoint:
         format_says=READER.says,
         storages=found.storages,
         findings=_findings(source, found),
-        skipped=[f"The source text of {counted(found.sources, 'module class', 'module classes')} was not read."]
-        if found.sources
-        else (),
+        skipped=left_out,
         also=found.outcomes,
     )
+    return replace(made, code=code)
 
 
 def _is_big_endian(source: ByteSource, member: TarMember | None, limits: Limits, found: _Read) -> bool:
@@ -240,7 +240,8 @@ def _resolver(found: _Read) -> Callable[[object], object]:
 
     def resolve(pid: object) -> object:
         if isinstance(pid, tuple) and len(pid) == 3 and isinstance(pid[0], GlobalRef):
-            found.sources += type(pid[2]) is str
+            if type(pid[2]) is str:
+                found.sources.append((pid[0].full, pid[2]))
             return pid[0]
         key = _key(pid) if type(pid) in (int, str, bytes) else ""
         tensor = found.tensors.get(int(key)) if key.isascii() and key.isdecimal() else None

@@ -21,7 +21,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
-from inspector.readers.export_program import DTYPES, is_arithmetic
+from inspector.readers.export_program import DTYPES, is_arithmetic, read_program
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -164,6 +164,38 @@ def test_an_ordinary_program_has_nothing_worse_than_a_notice(layout: str, reques
     assert all(f.severity in (Severity.NOTICE, Severity.INFO) for f in checkpoint.findings), checkpoint.findings
     assert "torch-export" in _ids(checkpoint)
     assert not checkpoint.skipped
+
+
+def test_the_json_of_torch_2_1_is_understood() -> None:
+    """Every member of a union is written there, the others as null; the signature maps names. From a file of 2.1.2."""
+
+    def union(**chosen: object) -> dict[str, object]:
+        return {"as_none": None, "as_tensor": None, "as_ints": None, "as_bool": None, "as_expr": None, **chosen}
+
+    meta = {"dtype": 7, "sizes": [{"as_expr": {"expr_str": "2*s0", "hint": None}, "as_int": None}, {"as_int": 3}]}
+    node = {
+        "target": "torch.ops.aten.mm.default",
+        "inputs": [
+            {"name": "self", "arg": union(as_tensor={"name": "arg1_1"})},
+            {"name": "dims", "arg": union(as_ints=[1, 0])},
+            {"name": "flag", "arg": union(as_bool=False)},
+            {"name": "nothing", "arg": union()},
+        ],
+        "outputs": [union(as_tensor={"name": "mm"})],
+    }
+    graph = {"nodes": [node], "tensor_values": {"arg1_1": {"val": None, "meta": meta}}}
+    signature = {
+        "inputs_to_parameters": {"arg0_1": "L__self___w"},
+        "inputs_to_buffers": {"arg2_1": "L__self___b"},
+        "user_inputs": ["arg1_1"],
+        "user_outputs": ["mm"],
+    }
+    facts = read_program({"graph_module": {"graph": graph, "signature": signature}, "schema_version": 1})
+    assert facts.inputs == [("arg1_1", "2*s0x3 float32")]
+    assert facts.kinds == {"L__self___w": "parameter", "L__self___b": "buffer"}
+    assert facts.graph == "mm = torch.ops.aten.mm.default(self=arg1_1, dims=[1, 0], flag=False, nothing=None)"
+    assert facts.metadata == [("schema version", "1")]
+    assert not facts.odd
 
 
 def test_the_list_of_types_is_that_of_the_installed_torch() -> None:

@@ -159,14 +159,15 @@ def test_every_type_of_those_years(cls: str, dtype: str) -> None:
     assert to_torch(checkpoint, checkpoint.tensors[0]).view(torch.uint8).equal(expected.view(torch.uint8))
 
 
-def test_a_module_class_with_its_source_is_inert_and_counted() -> None:
+def test_a_module_class_with_its_source_is_inert_and_its_source_shown() -> None:
     module = b"\x80\x02cmodels\nNet\nX\x06\x00\x00\x00net.pyX\x04\x00\x00\x00pass\x87Q"
     module += b")\x81}X\x01\x00\x00\x00wX\x04\x00\x00\x001001Qsb."
     members = {**example(), "pickle": module}
     checkpoint = open_checkpoint(packed(members))
     assert checkpoint.root.type_name == "models.Net"
     assert [t.shape for t in checkpoint.tensors] == [(3, 4)]
-    assert checkpoint.skipped == ("The source text of 1 module class was not read.",)
+    assert [(s.name, s.text, s.nbytes) for s in checkpoint.code] == [("models.Net", "pass", 4)]
+    assert checkpoint.skipped == ()
     assert [(g.name, g.verdict.value) for g in checkpoint.globals if g.name == "models.Net"] == [
         ("models.Net", "unknown")
     ]
