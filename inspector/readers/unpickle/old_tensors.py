@@ -96,6 +96,15 @@ def _new_object(args: tuple[object, ...]) -> object:
     return NOT_UNDERSTOOD
 
 
+def _reconstructed(args: tuple[object, ...]) -> object:
+    """copyreg._reconstructor(class, object, None): how protocols 0 and 1 make an empty object."""
+    cls = args[0] if len(args) == 3 and args[2] is None else None
+    if isinstance(cls, GlobalRef) and cls.meaning is not None and cls.full in _MADE_EMPTY:
+        return cls.meaning(())
+    return NOT_UNDERSTOOD
+
+
+_MADE_EMPTY = frozenset({"uuid.UUID", "torch.autograd.variable.Variable"})
 _MADE_OF_DATA = frozenset(
     {
         "torch.autograd.variable.Variable",
@@ -180,6 +189,7 @@ OLD_MEANINGS: dict[str, Meaning] = {
     **{f"torch.cuda.{name}": _empty_tensor(dtype, f"torch.cuda.{name}") for name, dtype in _CLASSES.items()},
     "torch.autograd.variable.Variable": _variable,
     "copyreg.__newobj__": _new_object,
+    "copyreg._reconstructor": _reconstructed,
     "torch.nn.backends.thnn._get_thnn_function_backend": _backend,
     "torch.jit._pickle.build_intlist": _typed_list,
     "torch.jit._pickle.build_tensorlist": _typed_list,

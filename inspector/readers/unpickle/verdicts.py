@@ -41,6 +41,8 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
         return GlobalVerdict.UNKNOWN, "a code that only the writer's program can resolve"
     if module == "builtins" and name in BUILTINS_DATA:
         return GlobalVerdict.KNOWN, "a Python data type"
+    if module.startswith("torch.multiprocessing"):
+        return GlobalVerdict.DANGEROUS, "attaches to the shared memory of other processes"
     if full in MEANINGS or full in KNOWN_NAMES:
         return GlobalVerdict.KNOWN, "makes a tensor, a container or a constant"
     if _is_plain_torch(module, name):
