@@ -31,7 +31,7 @@ from inspector.readers import (
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.evidence import add_evidence
 from inspector.readers.folder import DirectoryFolder
-from inspector.readers.folders import dcp, dcp_safetensors, peft, sharded
+from inspector.readers.folders import dcp, dcp_safetensors, deepspeed, peft, sharded
 from inspector.readers.foreign import name_foreign
 from inspector.readers.single_file import open_single
 from inspector.readers.surroundings import look_around
@@ -55,6 +55,7 @@ READERS: tuple[Reader, ...] = (
 )
 # From the most particular layout to the least.
 FOLDER_READERS: tuple[FolderReader, ...] = (
+    deepspeed.READER,
     dcp.READER,
     dcp_safetensors.READER,
     sharded.READER,

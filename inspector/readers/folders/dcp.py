@@ -29,7 +29,7 @@ from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.folders.dcp_chunk import ChunkSource, mismatch
 from inspector.readers.folders.dcp_findings import Losses, observe
 from inspector.readers.folders.dcp_metadata import Contents, Slice, TensorEntry, read_contents
-from inspector.readers.folders.value_tree import ValueTree, tensor_value
+from inspector.readers.folders.value_tree import ValueTree, below, tensor_value
 from inspector.readers.join import join, rebase
 from inspector.readers.observations import observe_storages
 from inspector.readers.wrapper_names import observe_wrappers
@@ -272,7 +272,7 @@ class _Assembly:
                 self.losses.unreadable.append(f"{name[:80]}: {why}")
             else:
                 self.inner.append((name, made))
-                return made.root
+                return below(made.root, name)
         return Value(kind=ValueKind.CUT, type_name="", says=f"cannot be read: {why}"[:200])
 
     def open(self, source: ByteSource, at: Slice, name: str) -> Checkpoint:

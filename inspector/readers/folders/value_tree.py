@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.types import TensorInfo
@@ -110,3 +110,11 @@ def tensor_value(shape: tuple[int, ...], dtype: str, name: str, note: str = "") 
     """The leaf of one tensor. name: its dotted path."""
     says = f"{human_shape(shape)[:100]} {dtype}" + (f", {note}" if note else "")
     return Value(kind=ValueKind.TENSOR, type_name="torch.Tensor", says=says[:200], name=name)
+
+
+def below(value: Value, prefix: str) -> Value:
+    """The tree of an inner file, its tensors found under `prefix` and a dot."""
+    name = f"{prefix}.{value.name}".rstrip(".") if value.kind is ValueKind.TENSOR else value.name
+    if not value.children:
+        return replace(value, name=name) if name != value.name else value
+    return replace(value, name=name, children=tuple((k, below(v, prefix)) for k, v in value.children))
