@@ -10,6 +10,8 @@ Source: torch/storage.py, TypedStorage.__reduce__ and _load_from_bytes.
 from __future__ import annotations
 
 import binascii
+import bz2
+import lzma
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage
-from inspector.errors import ReadError
+from inspector.errors import LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.unpickle.machine import Outcome
@@ -32,9 +34,25 @@ _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 _MOST_FILES = 20_000
 _LEAST_NBYTES = 64
 _UNPACKED_NBYTES = 1 << 20
+_LZMA_NBYTES = 32 << 20
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{16,}={0,2}\s*")
 _LOADERS = frozenset(
-    {"pickle", "_pickle", "dill", "cloudpickle", "joblib", "base64", "binascii", "zlib", "codecs", "_codecs", "marshal"}
+    {
+        "pickle",
+        "_pickle",
+        "dill",
+        "cloudpickle",
+        "joblib",
+        "base64",
+        "binascii",
+        "zlib",
+        "gzip",
+        "bz2",
+        "lzma",
+        "codecs",
+        "_codecs",
+        "marshal",
+    }
 )
 
 
@@ -232,8 +250,10 @@ def look_into(loader: Loader, suspects: list[tuple[object, str]], inside: Inside
         for stretch in _candidates(loader, constant, eager):
             try:
                 _follow_all(loader, stretch, eager)
-            except ReadError:
+            except LimitExceeded:
                 inside.left_out += 1
+            except ReadError:
+                continue  # It began like an archive and is none.
 
 
 def _candidates(loader: Loader, constant: object, eager: bool) -> list[Stretch]:
@@ -266,12 +286,18 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _unpacked(raw: bytes) -> bytes | None:
-    if raw[:1] != b"\x78" and raw[:2] != b"\x1f\x8b":
-        return None
+    """The beginning of what is compressed in raw, None when nothing is."""
+    packed = raw[:_UNPACKED_NBYTES]
     try:
-        return zlib.decompressobj(47).decompress(raw[:_UNPACKED_NBYTES], _UNPACKED_NBYTES)
-    except zlib.error:
+        if raw[:1] == b"\x78" or raw[:2] == b"\x1f\x8b":
+            return zlib.decompressobj(47).decompress(packed, _UNPACKED_NBYTES)
+        if raw[:3] == b"BZh":
+            return bz2.BZ2Decompressor().decompress(packed, _UNPACKED_NBYTES)
+        if raw[:6] == b"\xfd7zXZ\x00":
+            return lzma.LZMADecompressor(memlimit=_LZMA_NBYTES).decompress(packed, _UNPACKED_NBYTES)
+    except (zlib.error, OSError, lzma.LZMAError):
         return None
+    return None
 
 
 def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:
