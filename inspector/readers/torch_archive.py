@@ -84,11 +84,18 @@ def byte_order(source: ByteSource, directory: Directory, prefix: str, limits: Li
 
 
 def archive_storages(
-    source: ByteSource, directory: Directory, prefix: str, pickle: Unpickled, big_endian: bool, folder: str = "data"
+    source: ByteSource,
+    directory: Directory,
+    prefix: str,
+    pickle: Unpickled,
+    big_endian: bool,
+    folder: str = "data",
+    suffix: str = "",
 ) -> tuple[dict[str, Storage], list[Finding]]:
     """The member of each storage that a pickle names, by its key, and what is wrong with them.
 
     folder: where they lie below the archive's own folder; TorchScript of 1.0 to 1.2 has them under tensors/.
+    suffix: how their names end.
     """
     by_name: dict[str, Member] = {}
     for member in directory.members:
@@ -97,7 +104,7 @@ def archive_storages(
     missing: list[str] = []
     made: dict[str, Storage] = {}
     for ref in pickle.storages.values():
-        places = (f"{prefix}/{where}/{ref.key}".lower() for where in (folder, "tensors"))
+        places = (f"{prefix}/{where}/{ref.key}{suffix}".lower() for where in (folder, "tensors"))
         found = next((by_name[place] for place in places if place in by_name), None)
         if found is None:
             missing.append(ref.key)

@@ -159,7 +159,7 @@ def _with_constants(
     shown = outline(constants.outcome.value, constants.outcome.uses, limits)
     if not shown.tensors:
         return made
-    found, findings = archive_storages(source, directory, prefix, constants, big_endian, "constants")
+    found, findings = archive_storages(source, directory, prefix, constants, big_endian, folder="constants")
     storages = {f"constants/{key}": replace(s, id=f"constants/{key}") for key, s in found.items()}
     tensors = tuple(_constant(t) for t in shown.tensors)
     group = NamedTensors(path=("CONSTANTS",), kind="constants of the code", tensors=tensors)
