@@ -53,9 +53,14 @@ def verdicts(checkpoint: Checkpoint) -> dict[str, str]:
 def test_a_plain_pickle_of_tensors_is_read_in_place(protocol: int) -> None:
     base = torch.arange(3000.0)
     state = {
-        "long": base, "turned": base.view(30, 100).t(), "part": base[7:19:3], 
-        "half": torch.ones(5, dtype=torch.bfloat16), "none": torch.zeros(0, 3), "one": torch.tensor(7), "q": torch.nn.Parameter(torch.ones(2, 2)),
-    }  # fmt: skip
+        "long": base,
+        "turned": base.view(30, 100).t(),
+        "part": base[7:19:3],
+        "half": torch.ones(5, dtype=torch.bfloat16),
+        "none": torch.zeros(0, 3),
+        "one": torch.tensor(7),
+        "parameter": torch.nn.Parameter(torch.ones(2, 2)),
+    }
     data = pickle.dumps(state, protocol)
     loaded = pickle.loads(data)
     checkpoint = open_checkpoint(data)

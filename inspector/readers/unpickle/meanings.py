@@ -25,7 +25,6 @@ from inspector.readers.unpickle.plain_meanings import PLAIN_MEANINGS, build_plai
 from inspector.readers.unpickle.stand_ins import (
     ArrayStub,
     GlobalRef,
-    Mapping,
     Meaning,
     Named,
     NotUnderstood,
@@ -33,8 +32,9 @@ from inspector.readers.unpickle.stand_ins import (
     TensorStub,
     text_of,
 )
-from inspector.readers.unpickle.wrapper_meanings import WRAPPER_MEANINGS, fill_wrapper
+from inspector.readers.unpickle.wrapper_meanings import WRAPPER_MEANINGS, attributes_of, fill_wrapper
 
+_MARKS = 64
 __all__ = ["MEANINGS", "build", "dtype_of", "sizes_of"]
 
 
@@ -126,11 +126,11 @@ def _from_type(args: tuple[object, ...]) -> object:
     if cls.full != "torch.Tensor":
         made.kind = cls.full
         made.is_parameter = True if cls.name == "Parameter" else made.is_parameter
-    if isinstance(state, Mapping):
-        if state.get("_is_param") is True:
-            made.is_parameter = True
-        if state.get("_is_buffer") is True:
-            made.is_parameter, made.kind = False, "torch.nn.parameter.Buffer"
+    marks = {key for key, value in (attributes_of(state) or [])[:_MARKS] if value is True and type(key) is str}
+    if "_is_param" in marks:
+        made.is_parameter = True
+    if "_is_buffer" in marks:
+        made.is_parameter, made.kind = False, "torch.nn.parameter.Buffer"
     return fill_wrapper(made, cls, state) if not is_empty(state) else made
 
 

@@ -46,7 +46,7 @@ def fill_wrapper(made: TensorStub, cls: GlobalRef, state: object) -> TensorStub:
     if cls.module.startswith("torch.distributed") and cls.name == "ShardedTensor":
         return _sharded(made, state)
     shown = {id(item.value) for item in made.extra if isinstance(item, Labelled)}
-    pairs = _attributes(state)
+    pairs = attributes_of(state)
     if pairs is None:
         made.extra.append(Labelled("state", state))
         return made
@@ -60,7 +60,7 @@ def fill_wrapper(made: TensorStub, cls: GlobalRef, state: object) -> TensorStub:
     return made
 
 
-def _attributes(state: object) -> list[tuple[object, object]] | None:
+def attributes_of(state: object) -> list[tuple[object, object]] | None:
     """Names and values of an object's state: a dict, or (dict or None, dict of slots)."""
     if isinstance(state, Mapping):
         return state.pairs
@@ -74,11 +74,11 @@ def _attributes(state: object) -> list[tuple[object, object]] | None:
 def _fields(record: object) -> Mapping:
     """The attributes of an inert object, empty where it has none."""
     state = record.states[-1] if isinstance(record, Call) and record.states else None
-    return Mapping(pairs=_attributes(state) or [])
+    return Mapping(pairs=attributes_of(state) or [])
 
 
 def _distributed(made: TensorStub, state: object) -> TensorStub:
-    fields = Mapping(pairs=_attributes(state) or [])
+    fields = Mapping(pairs=attributes_of(state) or [])
     local, spec = fields.get("_local_tensor"), fields.get("_spec")
     if not isinstance(local, TensorStub):
         made.extra.append(Labelled("state", state))
