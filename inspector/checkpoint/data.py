@@ -153,7 +153,10 @@ def _check_span(checkpoint: Checkpoint, tensor: TensorInfo, storage: Storage) ->
 def _view(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic]:
     storage = _storage(checkpoint, tensor)
     if not tensor.numel:
-        return np.empty(_raw_shape(tensor), dtype=DTYPES[tensor.dtype].raw)
+        try:
+            return np.empty(_raw_shape(tensor), dtype=DTYPES[tensor.dtype].raw)
+        except ValueError as error:  # Beside the 0, sizes of which numpy makes no array.
+            raise CorruptFile(f"{tensor.name} has no elements and sizes that no array can have.") from error
     first, end = _check_span(checkpoint, tensor, storage)
     itemsize = DTYPES[tensor.dtype].itemsize
     if tensor.nbytes > max(_EXPANDED_NBYTES, _MOST_EXPANDED * storage.nbytes):

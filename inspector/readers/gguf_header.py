@@ -90,6 +90,8 @@ class _Walk:
         self.mark = ">" if big_endian else "<"
         self.length = "I" if version == 1 else "Q"
         self.items = 0
+        forms = {*_FORMS.values(), "I", "Q"}
+        self.structs = {form: struct.Struct(self.mark + form) for form in forms}
         self.header = GgufHeader(version=version, big_endian=big_endian, tensor_count=0)
 
     def run(self) -> GgufHeader:
@@ -101,12 +103,13 @@ class _Walk:
                 f"{self.name} announces {header.tensor_count:,} tensors and {entries:,} metadata entries; "
                 f"the limit is {limits.tensors:,}."
             )
-        seen: set[str] = set()
+        seen: set[bytes] = set()
         for _ in range(entries):
-            key = whole_text(self.text(_KEY_NBYTES, "a key"))
-            if key in seen:
+            raw = self.text(_KEY_NBYTES, "a key")
+            key = whole_text(raw[:_SHOWN_NBYTES])
+            if raw in seen:
                 header.twice.append(key[:80])
-            seen.add(key)
+            seen.add(raw)
             says = self.value(key, self.number("I"), 0)
             if len(header.texts) < _SHOWN_ENTRIES:
                 header.texts.append((key[:200], says))
@@ -121,15 +124,17 @@ class _Walk:
 
     def tensor(self) -> TensorEntry:
         name = whole_text(self.text(_KEY_NBYTES, "the name of a tensor"))
+        self.limits.charge(len(name), f"The list of tensors of {self.name}")
         n = self.number("I")
         if n > _MOST_DIMENSIONS:
             raise CorruptFile(f"{self.name}: the tensor {name[:80]!r} has {n:,} dimensions; GGUF allows 4.")
-        dims = tuple(self.number(self.length) for _ in range(n))
-        return TensorEntry(name=name, dims=dims, type_code=self.number("I"), offset=self.number("Q"))
+        form = f"{self.mark}{n}{self.length}IQ"
+        *dims, kind, offset = struct.unpack(form, self.take(struct.calcsize(form)))
+        return TensorEntry(name=name, dims=tuple(dims), type_code=kind, offset=offset)
 
     def number(self, form: str) -> int:
-        (value,) = struct.unpack(self.mark + form, self.take(struct.calcsize("=" + form)))
-        return int(value)
+        packed = self.structs[form]
+        return int(packed.unpack(self.take(packed.size))[0])
 
     def take(self, n: int) -> bytes:
         self.check(n)
@@ -160,6 +165,19 @@ class _Walk:
         self.cursor.at += n - len(raw)
         return whole_text(raw) + (f" … ({n:,} bytes)" if n > len(raw) else "")
 
+    def jump_texts(self, n: int) -> None:
+        """Over n texts: a vocabulary has 100,000 and more, so this loop is kept short."""
+        cursor, packed = self.cursor, self.structs[self.length]
+        take, unpack, size = cursor.take, packed.unpack, packed.size
+        end = min(cursor.size, self.limits.header_nbytes)
+        for _ in range(n):
+            if cursor.at + size > end:
+                self.check(size)
+            (length,) = unpack(take(size))
+            if cursor.at + length > end:
+                self.check(length)
+            cursor.at += length
+
     def value(self, key: str, kind: int, depth: int) -> str:
         if kind == _STRING:
             return self.long_text()
@@ -169,7 +187,8 @@ class _Walk:
         if form is None:
             raise CorruptFile(f"{self.name}: the metadata entry {key[:80]!r} has the unknown type {kind:,}.")
         # A byte that is neither 0 nor 1 is still a byte: struct's "?" takes any as true.
-        (value,) = struct.unpack(self.mark + form, self.take(struct.calcsize("=" + form)))
+        packed = self.structs[form]
+        (value,) = packed.unpack(self.take(packed.size))
         if isinstance(value, float):
             return f"{value:.7g}" if math.isfinite(value) else str(value)
         if depth == 0 and not isinstance(value, bool) and len(self.header.numbers) < _SHOWN_ENTRIES:
@@ -193,15 +212,12 @@ class _Walk:
                     f"{self.name}: the metadata lists hold {self.items:,} texts; the limit is {self.limits.memo:,}."
                 )
             shown = []
-            for number in range(n):
-                if kind == _ARRAY or number < _SHOWN_ITEMS:
-                    item = self.value(key, kind, depth + 1)
-                    if number < _SHOWN_ITEMS:
-                        shown.append(item[:40])
-                else:
-                    length = self.number(self.length)
-                    self.check(length)
-                    self.cursor.at += length
+            for number in range(n if kind == _ARRAY else min(n, _SHOWN_ITEMS)):
+                item = self.value(key, kind, depth + 1)
+                if number < _SHOWN_ITEMS:
+                    shown.append(item[:40])
+            if kind == _STRING:
+                self.jump_texts(n - len(shown))
         else:
             raise CorruptFile(f"{self.name}: the metadata entry {key[:80]!r} is a list of the unknown type {kind:,}.")
         if n <= _SHOWN_ITEMS and depth == 0:

@@ -28,6 +28,8 @@ _STORED, _DEFLATED = 0, 8
 # Most headers are 128 bytes; deflated ones are smaller.
 _FIRST_NBYTES = 256
 _BATCH = 512
+# What an array's records take until the file is open (bytes), as `Limits.memory_nbytes` counts.
+_ARRAY_NBYTES = 1500
 _OBJECT_NBYTES = 64 * 1024 * 1024
 _MOST_OBJECTS = 64
 
@@ -75,6 +77,7 @@ def _read(peek: Peek) -> Checkpoint:
                 found.unusable.append(f"{name[:80]}: it occurs twice, and programs differ in which one they read")
                 continue
             seen.add(name)
+            limits.charge(_ARRAY_NBYTES + 2 * len(name), f"The list of arrays of {source.name}")
             try:
                 _add(found, source, member, name, offset, start, limits)
             except (BadHeader, ReadError) as problem:

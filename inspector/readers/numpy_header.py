@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.limits import Limits
@@ -86,15 +87,22 @@ def parse_header(raw: bytes, limits: Limits) -> NpyHeader:
     span = header_span(raw[:PREAMBLE_NBYTES])
     if len(raw) < span:
         raise BadHeader(f"it ends after {len(raw):,} of the {span:,} bytes of its header")
-    text = raw[12 if raw[6] > 1 else 10 : span].decode("utf-8" if raw[6] == 3 else "latin-1", "backslashreplace")
+    parse = _parsed if span <= NUMPY_NBYTES else _parsed.__wrapped__
+    return parse(raw[:span], limits.dimensions)
+
+
+@lru_cache(maxsize=64)
+def _parsed(raw: bytes, most_dimensions: int) -> NpyHeader:
+    """Of one whole header; the arrays of an archive have few different ones."""
+    text = raw[12 if raw[6] > 1 else 10 :].decode("utf-8" if raw[6] == 3 else "latin-1", "backslashreplace")
     value = _Literal(text).whole()
     if not isinstance(value, dict) or set(value) != {"descr", "fortran_order", "shape"}:
         raise BadHeader("its header is no dictionary with descr, fortran_order and shape")
     shape = value["shape"]
     if not isinstance(shape, tuple) or not all(type(n) is int and 0 <= n < 1 << 62 for n in shape):
         raise BadHeader("its shape is no tuple of sizes")
-    if len(shape) > limits.dimensions:
-        raise BadHeader(f"it has {len(shape):,} dimensions; the limit is {limits.dimensions}")
+    if len(shape) > most_dimensions:
+        raise BadHeader(f"it has {len(shape):,} dimensions; the limit is {most_dimensions}")
     if not isinstance(value["fortran_order"], bool):
         raise BadHeader("its fortran_order is neither True nor False")
     return NpyHeader(
@@ -102,7 +110,7 @@ def parse_header(raw: bytes, limits: Limits) -> NpyHeader:
         element=_element(value["descr"]),
         fortran=value["fortran_order"],
         shape=shape,
-        start=span,
+        start=len(raw),
         nbytes=len(text),
     )
 

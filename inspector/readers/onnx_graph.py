@@ -23,7 +23,7 @@ from inspector.readers.onnx_tensor import (
     read_message,
     read_pair,
 )
-from inspector.readers.protobuf import BYTES, VARINT, Field, Walk, signed, unpack_varints
+from inspector.readers.protobuf import BYTES, VARINT, BadWire, Field, Walk, signed, unpack_varints
 from inspector.units import counted, human_shape
 
 _NAME_NBYTES = 4096
@@ -31,6 +31,7 @@ _DEEPEST = 24
 _MOST_PORTS = 200
 _MOST_NAMED = 200
 _MOST_KINDS = 2000
+_MOST_ATTRIBUTES = 10_000
 # What a tensor's records take until the file is open (bytes), as `Limits.memory_nbytes` counts.
 _TENSOR_NBYTES = 2000
 
@@ -109,6 +110,7 @@ class ModelWalk:
         """A graph and those inside its nodes. prefix: before the names of its initializers."""
         model = self.model
         if depth > _DEEPEST:
+            self.limits.charge(_TENSOR_NBYTES, f"The graphs of {self.walk.cursor.source.name}")
             model.unusable.append(f"{prefix[:80]}: graphs are nested deeper than {_DEEPEST} levels")
             return
         model.subgraphs += depth > 0
@@ -142,6 +144,8 @@ class ModelWalk:
             elif f.number == 7:
                 domain = whole_text(walk.read(f, 200))
             elif f.number == 5:
+                if len(attributes) >= _MOST_ATTRIBUTES:
+                    raise BadWire(f"an operator before byte {f.start:,} has more than {_MOST_ATTRIBUTES:,} attributes")
                 attributes.append(f)
         known = f"{domain}::{operator}" if domain not in ("", "ai.onnx") else operator
         if known in model.operators or len(model.operators) < _MOST_KINDS:
@@ -162,12 +166,12 @@ class ModelWalk:
         if self.walk.cut and not (message.raw or message.typed or message.is_external):
             return  # The file ends inside it, before its data.
         name = prefix + message.name
+        self.limits.charge(_TENSOR_NBYTES + 2 * len(name), f"The list of tensors of {self.walk.cursor.source.name}")
         if name in model.names:
             if not prefix:
                 model.unusable.append(f"{name[:80]}: the name occurs twice")
                 return
             name = f"{name} ({len(model.names)})"
-        self.limits.charge(_TENSOR_NBYTES, f"The list of tensors of {self.walk.cursor.source.name}")
         model.names.add(name)
         if message.code == STRING:
             says = f"{human_shape(tuple(message.dims))} text, {counted(message.strings, 'string')}"
@@ -180,12 +184,14 @@ class ModelWalk:
         info, storage, outside = made
         model.tensors.append(info)
         if storage is not None:
+            self.limits.charge(len(storage.inline or b""), f"The numbers in {self.walk.cursor.source.name}")
             model.storages[name] = storage
         if outside is not None:
             model.outside[name] = outside
 
     def sparse(self, message: Field, prefix: str) -> None:
         """A SparseTensorProto: described, since its two parts are tensors of another shape."""
+        self.limits.charge(_TENSOR_NBYTES, f"The list of tensors of {self.walk.cursor.source.name}")
         values = indices = TensorMessage()
         shape: list[int] = []
         most = self.limits.dimensions

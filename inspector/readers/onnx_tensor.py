@@ -6,6 +6,8 @@ Source: onnx/onnx.proto (TensorProto, "data_type" and the comments on each data 
 from __future__ import annotations
 
 import math
+import sys
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -47,18 +49,22 @@ ELEMENTS: dict[int, tuple[str, str, int, int]] = {
 }
 STRING = 8
 # Numbers written one by one take Python a microsecond each; real files keep only small tensors like this.
+_MOST_CHUNKS = 10_000
+_ARRAY_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 INLINE_NBYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
 class TensorMessage:
-    """A TensorProto's fields. raw: (start, bytes) of raw_data; typed: the ranges of each typed field, in order."""
+    """A TensorProto's fields. raw: (start, bytes) of raw_data; typed: the ranges of each typed field, in order,
+    typed_more: how many there are beside those that are kept."""
 
     name: str = ""
     code: int = 0
     dims: list[int] = field(default_factory=list)
     raw: tuple[int, int] | None = None
     typed: dict[int, list[Field]] = field(default_factory=dict)
+    typed_more: int = 0
     strings: int = 0
     external: dict[str, str] = field(default_factory=dict)
     is_external: bool = False
@@ -93,12 +99,17 @@ def read_message(walk: Walk, start: int, end: int, most_dimensions: int) -> Tens
         elif f.number == 9 and f.wire == BYTES:
             made.raw = (f.start, f.nbytes)
         elif f.number in (_FLOATS, _INT32S, _INT64S, _DOUBLES, _UINT64S):
-            made.typed.setdefault(f.number, []).append(f)
+            chunks = made.typed.setdefault(f.number, [])
+            if len(chunks) < _MOST_CHUNKS:
+                chunks.append(f)
+            else:
+                made.typed_more += 1
         elif f.number == 6:
             made.strings += 1
         elif f.number == 13 and f.wire == BYTES:
             key, value = read_pair(walk, f)
-            made.external[key] = value
+            if key in ("location", "offset", "length"):
+                made.external[key] = value
             made.is_external = True
         elif f.number == 14 and f.value == 1:
             made.is_external = True
@@ -142,14 +153,14 @@ def describe(
     chunks = message.typed.get(typed, [])
     if not chunks and nbytes:
         return "it has no data"
-    if typed in (_FLOATS, _DOUBLES):
+    if typed in (_FLOATS, _DOUBLES) and not message.typed_more:
         total = sum(f.nbytes for f in chunks)
         if total != nbytes:
             return f"{human_shape(shape)} {what} needs {nbytes:,} bytes, its data have {total:,}"
         if len(chunks) == 1:
             return info, _storage(name, nbytes, chunks[0].start, walk), None
     total = sum(max(f.nbytes, 1) for f in chunks)
-    if total > budget[0]:
+    if total > budget[0] or message.typed_more:
         note = f"{human_bytes(total)} of numbers written one by one, which are not decoded here"
         return _without(info, note), None, None
     budget[0] -= total
@@ -213,7 +224,10 @@ def _decoded(chunks: Sequence[Field], walk: Walk, itemsize: int) -> bytes:
             parts.append(walk.read(f, f.nbytes))
             continue
         values = unpack_varints(walk.read(f, f.nbytes)) if f.wire == BYTES else [f.value]
-        parts.append(b"".join((v & mask).to_bytes(itemsize, "little") for v in values))
+        numbers = array(_ARRAY_CODES[itemsize], (v & mask for v in values))
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        parts.append(numbers.tobytes())
     return b"".join(parts)
 
 

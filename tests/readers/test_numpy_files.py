@@ -299,3 +299,10 @@ def test_encrypted_archives_are_refused() -> None:
     raw[raw.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(RefusedContent, match="encrypted"):
         open_checkpoint(bytes(raw))
+
+
+def test_nothing_in_impossible_sizes_is_our_own_error() -> None:
+    """Found by fuzzing: numpy refuses even an empty array of these sizes."""
+    checkpoint = open_checkpoint(by_hand(GOOD.replace("(2,)", f"(0, {1 << 61}, 8)")))
+    with pytest.raises(CorruptFile, match="sizes that no array can have"):
+        read_array(checkpoint, checkpoint.tensors[0])
