@@ -77,3 +77,12 @@ class JoinedSource:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (JoinedSource, (self.parts, self.name))
+
+
+def paths_of(source: ByteSource) -> tuple[str, ...]:
+    """Every file on this machine that a source reads from, through slices and joins."""
+    own = getattr(source, "path", None)
+    inner = getattr(source, "inner", None)
+    below = (*getattr(source, "parts", ()), *(() if inner is None else (inner,)))
+    found = (own,) if isinstance(own, str) else ()
+    return tuple(dict.fromkeys((*found, *(path for part in below for path in paths_of(part)))))

@@ -19,6 +19,7 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.data import read_bytes
 from inspector.checkpoint.digest import sha256_of
 from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.joined_source import paths_of
 from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint, StateRole
 from inspector.errors import ExportError, InspectorError, KeysDoNotFit, UsageError
@@ -134,7 +135,6 @@ def find_writer(writer: str, writers: Sequence[Writer] = WRITERS) -> Writer:
 
 def check_destination(checkpoint: Checkpoint, destination: Path) -> None:
     """Raise ExportError when destination is the file itself, a folder, or no name for a file."""
-    origin = getattr(checkpoint.source, "path", None)
     try:
         destination.lstat()
     except FileNotFoundError:
@@ -142,10 +142,11 @@ def check_destination(checkpoint: Checkpoint, destination: Path) -> None:
     except (OSError, ValueError) as error:
         # Too long, through a file as if it were a folder, or with a null byte in it.
         raise ExportError(f"{destination.name[:80]!r} is no name for a file here: {error}.") from error
-    if isinstance(origin, str) and destination.exists() and Path(origin).exists() and destination.samefile(origin):
-        raise ExportError(
-            f"{destination.name} is the file that is being repaired.", hint="Give the repaired file another name."
-        )
+    for origin in map(Path, paths_of(checkpoint.source)):
+        if destination.exists() and origin.exists() and destination.samefile(origin):
+            raise ExportError(
+                f"{destination.name} is the file that is being repaired.", hint="Give the repaired file another name."
+            )
     if destination.is_dir():
         raise ExportError(f"{destination.name} is a folder.", hint="Name a file in it.")
 
