@@ -24,6 +24,13 @@ def _claims(peek: Peek) -> str:
         return "a pickle of torch.distributed.checkpoint's metadata"
     if not peek.is_zip:
         return ""
+    # Two archives in one file are also a way to show other tools other content: alone and under another name, the
+    # reader of torch.save opens it and says so.
+    in_folder = peek.folder is not None and (
+        peek.folder.size_of(_METADATA) is not None or peek.folder.size_of("__0.metadata") is not None
+    )
+    if not in_folder and not peek.source.name.endswith(".distcp"):
+        return ""
     return "several zip archives of torch.save, one behind the other" if before_last_archive(peek.source) else ""
 
 

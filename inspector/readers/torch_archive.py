@@ -7,36 +7,48 @@ caffe2/serialize/inline_container.cc.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import Storage
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, unpickle, unpickle_bytes
+from inspector.readers.hidden_pickles import Head, Hidden, names_of, search_behind, search_members, search_numbers
 from inspector.readers.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.torch_words import missing_record, wrong_record
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
-from inspector.readers.zip_directory import Directory, Member, find_member, payload_offsets
-from inspector.units import human_bytes
+from inspector.readers.zip_directory import Directory, Member, find_member, payload_heads, payload_offsets
+from inspector.readers.zip_doubts import member_doubts
+from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
 _SMALL_NBYTES = 1 << 20
 _MOST_OTHERS = 8
 
 
-def other_pickles(source: ByteSource, directory: Directory, main: Member, limits: Limits) -> list[Outcome]:
-    """Every other member that some reader may take for the main pickle; torch's own choice among equal names depends
-    on how its directory happens to be sorted (miniz, a heap sort and a binary search)."""
-    found: list[Outcome] = []
-    for member in directory.members:
-        if member is main or member.name.lower().rpartition("/")[2] != "data.pkl" or len(found) >= _MOST_OTHERS:
-            continue
-        try:
-            found.append(unpickle_member(source, member, limits).outcome)
-        except ReadError:
-            continue  # It cannot be read by anybody; the main one is what counts.
+def other_pickles(source: ByteSource, directory: Directory, main: Member, limits: Limits) -> list[tuple[str, Outcome]]:
+    """Every other member that some reader may take for the main pickle: (where, outcome) each.
+
+    torch's own choice among equal names depends on how its directory happens to be sorted (miniz, a heap sort and a
+    binary search).
+    """
+    found: list[tuple[str, Outcome]] = []
+    seen = {main.header_offset}
+    for why, members in (("", directory.members), *directory.rivals):
+        for member in members:
+            if member.header_offset in seen or member.name.lower().rpartition("/")[2] != "data.pkl":
+                continue
+            seen.add(member.header_offset)
+            if len(found) >= _MOST_OTHERS:
+                return found
+            where = f"{member.name[:80]} at byte {member.header_offset:,}{why and f', found {why}'}"
+            try:
+                found.append((where, unpickle_member(source, member, limits).outcome))
+            except ReadError:
+                continue  # It cannot be read by anybody; the main one is what counts.
     return found
 
 
@@ -90,10 +102,12 @@ def archive_storages(
     pickle: Unpickled,
     big_endian: bool,
     folder: str = "data",
+    heads: list[Head] | None = None,
     suffix: str = "",
 ) -> tuple[dict[str, Storage], list[Finding]]:
     """The member of each storage that a pickle names, by its key, and what is wrong with them.
 
+    heads: collects the first bytes of each, for who looks for pickles among the numbers.
     folder: where they lie below the archive's own folder; TorchScript of 1.0 to 1.2 has them under tensors/.
     suffix: how their names end.
     """
@@ -113,9 +127,11 @@ def archive_storages(
             )
         else:
             wanted.append((ref, found))
-    offsets = payload_offsets(source, [m for _, m in wanted])
+    starts = payload_heads(source, [m for _, m in wanted])
     wrong: list[tuple[str, int, int]] = []
-    for (ref, member), offset in zip(wanted, offsets, strict=True):
+    for (ref, member), (offset, head) in zip(wanted, starts, strict=True):
+        if heads is not None and offset is not None and member.method == _STORED:
+            heads.append((member.name, offset, member.packed_nbytes, head))
         declared = ref.nbytes
         if member.nbytes != declared or member.method not in (_STORED, _DEFLATED):
             wrong.append((ref.key, declared, member.nbytes))
@@ -142,17 +158,29 @@ def _storage_findings(missing: list[str], wrong: list[tuple[str, int, int]]) -> 
     return found + wrong_sizes(wrong, wrong_record(wrong[0][1], wrong[0][2]) if wrong else "")
 
 
-def archive_findings(source: ByteSource, directory: Directory, main: Member) -> list[Finding]:
+def archive_findings(
+    source: ByteSource, directory: Directory, main: Member, candidates: Sequence[tuple[str, Outcome]] = ()
+) -> list[Finding]:
+    """What is odd about the archive itself. candidates: as `other_pickles` gives them."""
     found: list[Finding] = []
-    if directory.doubts:
+    doubts = [*directory.doubts, *member_doubts(source, directory, main)]
+    if candidates and not doubts:
+        doubts.append("it holds more than one data.pkl")
+    if doubts:
+        shown = f"; {counted(len(candidates), 'other candidate')} for the main pickle" if candidates else ""
         found.append(
             Finding(
                 id="ambiguous-archive",
                 severity=Severity.WARNING,
                 says="torch and other tools may read different content from this archive: "
-                f"{'; '.join(directory.doubts[:4])}. Shown is the first of each name; the globals of every candidate "
-                "are listed.",
-                evidence=(("doubts", len(directory.doubts)),),
+                f"{'; '.join(doubts[:4])}{shown}. Shown is {main.name[:80]} at byte {main.header_offset:,}; the "
+                "names of every candidate are listed.",
+                subjects=tuple(where for where, _ in candidates),
+                evidence=(
+                    ("doubts", len(doubts)),
+                    *((f"doubt {n}", doubt) for n, doubt in enumerate(doubts[:20], 1)),
+                    *((where, ", ".join(names_of(o))[:500] or "no names") for where, o in candidates),
+                ),
                 remedy="No ordinary program writes such an archive; do not trust another tool's scan of it.",
             )
         )
@@ -176,3 +204,31 @@ def archive_findings(source: ByteSource, directory: Directory, main: Member) -> 
             )
         )
     return found
+
+
+# Beside data.pkl and the storages, what torch.save writes.
+_USUAL = ("version", "byteorder", ".format_version", ".storage_alignment", ".data/serialization_id")
+
+
+def search_archive(
+    source: ByteSource, directory: Directory, main: Member, pickle: Unpickled, heads: Sequence[Head], limits: Limits
+) -> Hidden:
+    """Pickles that torch.load does not look at: behind the main one, in other members, in front of numbers."""
+    prefix = main.name.partition("/")[0]
+    usual = {f"{prefix}/{name}".lower() for name in _USUAL} | {name.lower() for name, _, _, _ in heads}
+    pickles = {m.name.lower() for m in directory.members if m.name.lower().rpartition("/")[2] == "data.pkl"}
+    found = search_members(source, directory.members, frozenset(usual | pickles), limits)
+    if not pickle.outcome.broken:
+        stream, stop = _stream(source, main, limits)
+        found.add(search_behind(stream, pickle.outcome.end, stop, limits, "behind the main pickle"))
+    found.add(search_numbers(source, heads, limits))
+    return found
+
+
+def _stream(source: ByteSource, member: Member, limits: Limits) -> tuple[ByteSource, int]:
+    """Where a pickle that was followed lies, and where its member ends there."""
+    if member.method != _STORED:
+        data = member_bytes(source, member, limits)
+        return BufferSource(data), len(data)
+    (offset,) = payload_offsets(source, [member])
+    return source, min((offset or 0) + member.packed_nbytes, source.size)

@@ -13,11 +13,13 @@ from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.cut_zip import read_cut_zip
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign import name_zip
+from inspector.readers.hidden_pickles import Head, observe_hidden
 from inspector.readers.torch_archive import (
     archive_findings,
     archive_storages,
     byte_order,
     other_pickles,
+    search_archive,
     unpickle_member,
 )
 from inspector.readers.zip_directory import Directory, find_member, read_directory
@@ -53,10 +55,12 @@ def _read(peek: Peek) -> Checkpoint:
     script = find_member(directory, f"{prefix}/constants.pkl") is not None
     pickle = unpickle_member(source, main, limits)
     big_endian = byte_order(source, directory, prefix, limits) == b"big"
-    storages, problems = archive_storages(source, directory, prefix, pickle, big_endian)
-    findings = [*archive_findings(source, directory, main), *problems]
+    heads: list[Head] = []
+    storages, problems = archive_storages(source, directory, prefix, pickle, big_endian, heads=heads)
     others = other_pickles(source, directory, main, limits)
-    skipped = []
+    hidden = search_archive(source, directory, main, pickle, heads, limits)
+    findings = [*archive_findings(source, directory, main, others), *problems, *observe_hidden(hidden)]
+    skipped = list(hidden.left_out)
     if script:
         findings.append(_script_finding(directory))
         skipped.append("The TorchScript program under code/ was not read.")
@@ -69,7 +73,7 @@ def _read(peek: Peek) -> Checkpoint:
         storages=storages,
         findings=findings,
         skipped=skipped,
-        also=others,
+        also=[*(outcome for _, outcome in others), *hidden.outcomes],
     )
 
 

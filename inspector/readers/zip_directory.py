@@ -25,7 +25,7 @@ _LOCAL = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One entry of the directory. Sizes in bytes; header_offset: of its local header in the file."""
+    """One entry of the directory. Sizes in bytes; header_offset: of its local header in the file. crc: as written."""
 
     name: str
     flags: int
@@ -33,6 +33,7 @@ class Member:
     packed_nbytes: int
     nbytes: int
     header_offset: int
+    crc: int = 0
 
     @property
     def encrypted(self) -> bool:
@@ -42,11 +43,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """members: in directory order. doubts: why torch and other tools may read different content."""
+    """members: in directory order. doubts: why torch and other tools may read different content.
+
+    rivals: what another reader may take for the members, each with the way in which it finds them.
+    """
 
     members: tuple[Member, ...]
     doubts: tuple[str, ...]
     trailing_nbytes: int
+    rivals: tuple[tuple[str, tuple[Member, ...]], ...] = ()
 
 
 class NoDirectory(CorruptFile):
@@ -61,38 +66,125 @@ def read_directory(source: ByteSource, limits: Limits) -> Directory:
     at = tail.rfind(_END, 0, max(0, len(tail) - 18))
     if at < 0:
         raise NoDirectory(f"{source.name} is a zip archive without its directory.")
+    ends = [at]
+    while len(ends) < _MOST_ENDS and (at := tail.rfind(_END, 0, at)) >= 0:
+        ends.append(at)
     first: CorruptFile | None = None
-    for _ in range(_MOST_ENDS):
-        try:
-            return _directory_at(source, tail, start, at, limits)
-        except CorruptFile as error:
-            first = first or error
-            at = tail.rfind(_END, 0, at)
-            if at < 0:
-                break
+    for moved in (False, True):
+        for at in ends:
+            try:
+                return _directory_at(source, tail, start, at, limits, moved=moved)
+            except CorruptFile as error:
+                first = first or error
     raise first or NoDirectory(f"{source.name} is a zip archive without its directory.")
 
 
-def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: Limits) -> Directory:
-    """The directory that the end record at tail[at] describes. start: where the tail begins in the file."""
+def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: Limits, *, moved: bool) -> Directory:
+    """The directory that the end record at tail[at] describes. start: where the tail begins in the file.
+
+    moved: zipfile looks for the directory right before its end record and moves every offset along.
+    """
     count, nbytes, offset, comment = struct.unpack("<HIIH", tail[at + 10 : at + 22])
     end_at = start + at
     trailing = source.size - (end_at + 22 + comment)
+    plain = (count, nbytes, offset)
+    # miniz and zipfile both take the 64-bit record wherever there is one.
     big = _end64(source, end_at)
-    if big is not None and (count == 0xFFFF or nbytes == 0xFFFFFFFF or offset == 0xFFFFFFFF or big[0] == count):
-        count, nbytes, offset, directory_end = big
-    else:
-        directory_end = end_at
+    (count, nbytes, offset), directory_end = (big[:3], big[3]) if big is not None else (plain, end_at)
     if nbytes > limits.header_nbytes or count > limits.members:
         raise LimitExceeded(f"The directory of {source.name} says {count:,} members in {nbytes:,} bytes.")
+    shift = directory_end - (offset + nbytes)
+    rivals = Rivals(source, limits)
+    if moved:
+        found = rivals.read(count, nbytes, offset + shift, shift) if shift > 0 else ()
+        if not found:
+            raise CorruptFile(f"{source.name} has no directory before its end record.")
+        doubt = f"{shift:,} bytes lie before the archive, so that torch cannot open it and zipfile can"
+        return Directory(members=found, doubts=(doubt,), trailing_nbytes=max(0, trailing))
     if offset + nbytes > source.size:
         raise CorruptFile(
             f"The directory of {source.name} would end at byte {offset + nbytes:,}, behind the end of the file.",
             hint="Download or copy it again.",
         )
-    members = _members(source, source.read(offset, nbytes), count)
-    doubts = _doubts(members, offset + nbytes, directory_end, tail, at)
-    return Directory(members=members, doubts=tuple(doubts), trailing_nbytes=max(0, trailing))
+    raw = source.read(offset, nbytes)
+    members, rest = _members(source, raw, count)
+    ends = _other_ends(members, tail, start, at)
+    doubts = _doubts(members, offset + nbytes, directory_end, len(ends))
+    if shift:
+        rivals.add("by its place before the end record", count, nbytes, offset + shift, shift)
+    if big is not None and _differs(plain, big[:3]):
+        doubts.append("its 32-bit and 64-bit end records disagree")
+        rivals.add("by the 32-bit end record", *plain, 0)
+    if raw[rest : rest + 4] == _ENTRY:
+        doubts.append(f"the directory goes on behind the {count:,} members that its end record counts")
+        rivals.add("by reading the directory to its end", -1, nbytes, offset, 0)
+    for other in ends:
+        rivals.add_end(tail, start, other)
+    kept = tuple((why, found) for why, found in rivals.found if found != members)
+    return Directory(members=members, doubts=tuple(doubts), trailing_nbytes=max(0, trailing), rivals=kept)
+
+
+def _differs(plain: tuple[int, int, int], big: tuple[int, int, int]) -> bool:
+    """Whether a field of the 32-bit record that is not saturated says something else."""
+    full = (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
+    return any(p not in (f, b) for p, b, f in zip(plain, big, full, strict=True))
+
+
+class Rivals:
+    """Other members that one and the same file may be read as."""
+
+    def __init__(self, source: ByteSource, limits: Limits) -> None:
+        self.source = source
+        self.limits = limits
+        self.found: list[tuple[str, tuple[Member, ...]]] = []
+
+    def read(self, count: int, nbytes: int, offset: int, shift: int) -> tuple[Member, ...]:
+        """Members of a directory that may not be one; () when it is none. count: -1 for as many as there are."""
+        limits = self.limits
+        if not 0 < nbytes <= limits.header_nbytes or count > limits.members or offset < 0:
+            return ()
+        if offset + nbytes > self.source.size:
+            return ()
+        raw = self.source.read(offset, nbytes)
+        if count < 0:
+            count = min(raw.count(_ENTRY), limits.members)
+        try:
+            members, _ = _members(self.source, raw, count, shift)
+        except CorruptFile:
+            return ()
+        return members
+
+    def add(self, why: str, count: int, nbytes: int, offset: int, shift: int) -> None:
+        """Keep what is there, unless it is known already."""
+        members = self.read(count, nbytes, offset, shift)
+        if members and all(members != known for _, known in self.found):
+            self.found.append((why, members))
+
+    def add_end(self, tail: bytes, start: int, at: int) -> None:
+        """The archive of another end record, by the place it names and by its own. start: where the tail begins."""
+        count, nbytes, offset = struct.unpack("<HII", tail[at + 10 : at + 20])
+        shift = start + at - offset - nbytes
+        why = f"by an end record at byte {start + at:,}"
+        self.add(why, count, nbytes, offset + shift, shift)
+        self.add(why, count, nbytes, offset, 0)
+
+
+def _other_ends(members: tuple[Member, ...], tail: bytes, start: int, taken: int) -> list[int]:
+    """Where in the tail other end records stand that lie in no member: in a comment, or of an archive in front.
+
+    One inside a member belongs to an archive that was packed whole, and no tool takes it for the outer one.
+    """
+    found: list[int] = []
+    at = -1
+    while len(found) < _MOST_ENDS:
+        at = tail.find(_END, at + 1)
+        if at < 0:
+            break
+        place = start + at
+        inside = any(m.header_offset <= place < m.header_offset + 30 + m.packed_nbytes for m in members)
+        if at != taken and at + 22 <= len(tail) and not inside:
+            found.append(at)
+    return found
 
 
 def _end64(source: ByteSource, end_at: int) -> tuple[int, int, int, int] | None:
@@ -111,7 +203,8 @@ def _end64(source: ByteSource, end_at: int) -> tuple[int, int, int, int] | None:
     return count, nbytes, offset, at
 
 
-def _members(source: ByteSource, raw: bytes, count: int) -> tuple[Member, ...]:
+def _members(source: ByteSource, raw: bytes, count: int, shift: int = 0) -> tuple[tuple[Member, ...], int]:
+    """The members, and where in the directory the last of them ends. shift: what every offset is moved by."""
     members: list[Member] = []
     at = 0
     for _ in range(count):
@@ -121,7 +214,7 @@ def _members(source: ByteSource, raw: bytes, count: int) -> tuple[Member, ...]:
                 hint="Download or copy it again.",
             )
         flags, method = struct.unpack("<HH", raw[at + 8 : at + 12])
-        packed, nbytes, name_n, extra_n, comment_n = struct.unpack("<IIHHH", raw[at + 20 : at + 34])
+        crc, packed, nbytes, name_n, extra_n, comment_n = struct.unpack("<IIIHHH", raw[at + 16 : at + 34])
         (offset,) = struct.unpack("<I", raw[at + 42 : at + 46])
         name = raw[at + 46 : at + 46 + name_n]
         extra = raw[at + 46 + name_n : at + 46 + name_n + extra_n]
@@ -133,11 +226,12 @@ def _members(source: ByteSource, raw: bytes, count: int) -> tuple[Member, ...]:
                 method=method,
                 packed_nbytes=packed,
                 nbytes=nbytes,
-                header_offset=offset,
+                header_offset=offset + shift,
+                crc=crc,
             )
         )
         at += 46 + name_n + extra_n + comment_n
-    return tuple(members)
+    return tuple(members), at
 
 
 def _wide(extra: bytes, nbytes: int, packed: int, offset: int) -> tuple[int, int, int]:
@@ -155,7 +249,7 @@ def _wide(extra: bytes, nbytes: int, packed: int, offset: int) -> tuple[int, int
     return nbytes, packed, offset
 
 
-def _doubts(members: tuple[Member, ...], end: int, directory_end: int, tail: bytes, at: int) -> list[str]:
+def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int) -> list[str]:
     doubts: list[str] = []
     seen: dict[str, str] = {}
     for member in members:
@@ -172,7 +266,7 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, tail: byt
         doubts.append(f"{abs(directory_end - end):,} bytes lie between the directory and its end record")
     if members and min(m.header_offset for m in members) > 0:
         doubts.append(f"{min(m.header_offset for m in members):,} bytes lie before the first member")
-    if tail.count(_END) > 1:
+    if ends:
         doubts.append("there is a second end record: two archives in one file")
     return doubts
 
@@ -185,11 +279,26 @@ def find_member(directory: Directory, name: str) -> Member | None:
 
 def payload_offsets(source: ByteSource, members: list[Member]) -> list[int | None]:
     """Where each member's bytes begin: behind its local header, whose own lengths count. None where there is none."""
+    return [offset for offset, _ in payload_heads(source, members, 0)]
+
+
+def payload_heads(source: ByteSource, members: list[Member], n: int = 2) -> list[tuple[int | None, bytes]]:
+    """The same with the first n bytes of each member as they are stored, in one reading for all of usual padding."""
     inside = [m for m in members if m.header_offset + 30 <= source.size]
-    raws = source.read_many((m.header_offset, 30) for m in inside)
-    offsets: dict[int, int | None] = {}
+    # torch pads a header by up to 64 bytes and the field that says so.
+    wanted = [30 + (len(m.name.encode()) + 68 + n if n else 0) for m in inside]
+    raws = source.read_many(
+        (m.header_offset, min(w, source.size - m.header_offset)) for m, w in zip(inside, wanted, strict=True)
+    )
+    found: dict[int, tuple[int | None, bytes]] = {}
     for member, raw in zip(inside, raws, strict=True):
         name_n, extra_n = struct.unpack("<HH", raw[26:30])
-        good = raw[:4] == _LOCAL
-        offsets[member.header_offset] = member.header_offset + 30 + name_n + extra_n if good else None
-    return [offsets.get(m.header_offset) for m in members]
+        begin = 30 + name_n + extra_n
+        offset = member.header_offset + begin
+        if raw[:4] != _LOCAL:
+            found[member.header_offset] = (None, b"")
+        elif not n or begin + n <= len(raw) or offset + n > source.size:
+            found[member.header_offset] = (offset, raw[begin : begin + n])
+        else:
+            found[member.header_offset] = (offset, source.read(offset, n))
+    return [found.get(m.header_offset, (None, b"")) for m in members]
