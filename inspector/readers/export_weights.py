@@ -196,6 +196,42 @@ def add_pickled(found: Weights, archive: Archive, member: str, group: tuple[str,
     return ""
 
 
+def add_compiled(found: Weights, archive: Archive, config: str, group: tuple[str, ...]) -> None:
+    """Add the weights of a compiled model: its weights_config.json says {name: [member, sizes, strides, offset]}, each
+    member being a torch.save file of one whole tensor that the weights are views of."""
+    table, twice = read_json(archive.source, archive.members[config], archive.peek.limits)
+    found.problems += [f'{config[:80]} names "{key[:80]}" twice' for key in twice]
+    whole: dict[str, TensorInfo | None] = {}
+    for name, entry in table.items() if isinstance(table, dict) else ():
+        member = f"data/weights/{entry[0]}" if isinstance(entry, list) and entry else ""
+        if member not in archive.members or len(entry) != 4:
+            found.problems.append(f"{name[:120]}: its entry names no member of the archive")
+            continue
+        if member not in whole:
+            inner = Weights(followed=found.followed)
+            problem = add_pickled(inner, archive, member, group, name)
+            found.problems += [problem] if problem else []
+            found.globals += inner.globals
+            found.storages.update(inner.storages)
+            held = inner.groups.get(group, [])
+            whole[member] = held[0] if len(held) == 1 else None
+        tensor = whole[member]
+        shape, stride, offset = _plain_sizes(entry[1]), _plain_sizes(entry[2]), _plain_sizes([entry[3]])
+        if tensor is None or shape is None or stride is None or offset is None or len(shape) != len(stride):
+            found.problems.append(f"{name[:120]}: its sizes, strides or offset are no view of one tensor")
+            continue
+        nbytes = math.prod(shape) * BY_NAME[tensor.dtype].itemsize
+        view = replace(tensor, shape=shape, stride=stride, offset=offset[0], nbytes=nbytes)
+        found.groups.setdefault(group, []).append(replace(view, name=name, path=(*group, name)))
+
+
+def _plain_sizes(value: object) -> tuple[int, ...] | None:
+    if not isinstance(value, list) or len(value) > 64:
+        return None
+    found = tuple(n for n in value if type(n) is int and 0 <= n < _MOST_NUMEL)
+    return found if len(found) == len(value) and math.prod(found) < _MOST_NUMEL else None
+
+
 def _moved(tensor: TensorInfo, member: str) -> TensorInfo:
     storage = None if tensor.storage_id is None else f"{member}/{tensor.storage_id}"
     encoding = tensor.encoding

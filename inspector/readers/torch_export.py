@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict, Origin, SourceText, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, SourceText, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ReadError, RefusedContent
 from inspector.findings import Finding
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.export_findings import config_finding, export_finding, native_finding, observe_program
 from inspector.readers.export_program import ProgramFacts, read_program
-from inspector.readers.export_weights import Archive, Weights, add_config, add_pickled, ordered
+from inspector.readers.export_weights import Archive, Weights, add_compiled, add_config, add_pickled, ordered
 from inspector.readers.json_member import read_json
 from inspector.readers.observations import observe_globals, observe_storages
 from inspector.readers.torch_archive import byte_order, member_bytes
@@ -41,7 +41,7 @@ def _claims(peek: Peek) -> str:
     if find_member(directory, _OLD):
         return f"{_OLD}, as torch.export.save of 2.1 to 2.6 writes it"
     prefix = directory.members[0].name.partition("/")[0]
-    if find_member(directory, f"{prefix}/archive_format") and find_member(directory, f"{prefix}/archive_version"):
+    if find_member(directory, f"{prefix}/archive_format"):
         return "archive_format, as torch.export.save writes it"
     return ""
 
@@ -82,7 +82,6 @@ def _programs(archive: Archive, found: Weights, names: list[str]) -> dict[str, P
 
 
 def _new_weights(archive: Archive, found: Weights, programs: int) -> None:
-    used: set[str] = set()
     for folder, kind in (("data/weights/", "state_dict"), ("data/constants/", "constants")):
         for name in [n for n in archive.members if n.startswith(folder) and n.endswith("_config.json")]:
             model = name.removeprefix(folder).rpartition("_config.json")[0].rpartition("_")[0]
@@ -91,9 +90,14 @@ def _new_weights(archive: Archive, found: Weights, programs: int) -> None:
                 add_config(found, archive, name, group, folder)
             except ReadError as error:
                 found.problems.append(error.says)
-            used.add(name)
-    for name in archive.members:
-        if name.startswith("data/sample_inputs/") and name.endswith(".pt"):
+    for name in list(archive.members):
+        parts = name.split("/")
+        if name.startswith("data/aotinductor/") and parts[-1] == "weights_config.json":
+            try:
+                add_compiled(found, archive, name, (parts[2][:200], "compiled weights"))
+            except ReadError as error:
+                found.problems.append(error.says)
+        elif name.startswith("data/sample_inputs/") and name.endswith(".pt"):
             model = name.removeprefix("data/sample_inputs/").removesuffix(".pt")
             group = ("sample inputs",) if programs < 2 else (model[:200], "sample inputs")
             _pickled(found, archive, name, group)
@@ -124,12 +128,14 @@ def _assemble(archive: Archive, directory: Directory, found: Weights, programs: 
     tensors = tuple(t for group in groups.values() for t in group)
     named = [NamedTensors(path=path, kind="torch.export", tensors=group) for path, group in groups.items()]
     states = tuple(
-        s if s.path[-1] == "state_dict" else replace(s, role=StateRole.OTHER, why=f"it lies under {s.path[-1]}")
+        s
+        if s.path[-1] in ("state_dict", "compiled weights")
+        else replace(s, role=StateRole.OTHER, why=f"it lies under {s.path[-1]}")
         for s in find_state_dicts(named)
     )
     # Constants are no weights, whatever their names look like.
     states = tuple(sorted(states, key=lambda s: list(groups).index(s.path)))
-    uses = tuple(sorted(found.globals, key=lambda u: _ORDER[u.verdict]))
+    uses = _merged(found.globals)
     findings: list[Finding] = [export_finding(len(programs))]
     for name, facts in programs.items():
         findings += observe_program(facts, name)
@@ -156,6 +162,17 @@ def _assemble(archive: Archive, directory: Directory, found: Weights, programs: 
         code=tuple(_code(programs)),
         source=source,
     )
+
+
+def _merged(uses: list[GlobalUse]) -> tuple[GlobalUse, ...]:
+    """One entry per name, at its first place, worst first."""
+    found: dict[str, GlobalUse] = {}
+    for use in uses:
+        known = found.get(use.name)
+        if known is not None:
+            use = replace(known, count=known.count + use.count, called=known.called or use.called)
+        found[use.name] = use
+    return tuple(sorted(found.values(), key=lambda use: _ORDER[use.verdict]))
 
 
 def _with_kind(tensor: TensorInfo, kinds: dict[str, str]) -> TensorInfo:

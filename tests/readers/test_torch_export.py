@@ -15,6 +15,8 @@ import torch
 from hostile import Payload
 from torch import nn
 from torch._export.serde.serialize import serialize
+from torch.export.pt2_archive._package import package_pt2
+from torch.export.pt2_archive._package_weights import TensorProperties, Weights
 
 from inspector.checkpoint.data import read_bytes
 from inspector.checkpoint.types import Checkpoint
@@ -305,6 +307,28 @@ def test_compiled_code_is_flagged(saved: bytes) -> None:
         f for f in open_checkpoint(_rewritten(saved, lambda n, c: c, **added)).findings if f.id == "native-code"
     ]
     assert set(finding.subjects) == set(added)
+
+
+def test_the_weights_of_a_compiled_model_are_views_of_saved_tensors(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    whole, other = torch.randn(6, 4), torch.randn(3)
+    views = {"whole": whole, "part": whole.t()[1:], "other": other}
+    weights = Weights({name: (value, TensorProperties(value)) for name, value in views.items()})
+    library = tmp_path / "model.so"
+    library.write_bytes(b"\x7fELF" + b"\0" * 20)
+    metadata = tmp_path / "model_metadata.json"
+    metadata.write_text('{"AOTI_DEVICE_KEY": "cpu"}')
+    path = tmp_path / "compiled.pt2"
+    package_pt2(path, aoti_files={"model": [str(library), str(metadata), weights]})
+    checkpoint = open_checkpoint(path)
+    assert {t.name for t in checkpoint.tensors} == set(views)
+    for tensor in checkpoint.tensors:
+        real = views[tensor.name]
+        assert (tensor.shape, tensor.stride) == (tuple(real.shape), real.stride())
+        assert read_bytes(checkpoint, tensor) == real.contiguous().numpy().tobytes()
+    assert checkpoint.weights is not None
+    assert checkpoint.weights.path == ("model", "compiled weights")
+    assert {"native-code", "shared-storage"} <= _ids(checkpoint)
 
 
 @pytest.mark.parametrize(
