@@ -30,6 +30,7 @@ bench: $(VENV)/.test $(SAMPLES)
 
 fuzz: $(VENV)/.test $(SAMPLES)
 	$(PY) scripts/fuzz.py --executions 1000000
+	$(PY) scripts/fuzz_guided.py --seconds 300
 
 samples: $(SAMPLES)
 

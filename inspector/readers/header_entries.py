@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from inspector.errors import CorruptFile, LimitExceeded
+from inspector.limits import Limits
 
 # A tensor's entry has a type, two positions and at most a few dozen sizes.
 _MOST_ENTRY = 8192
@@ -23,7 +24,7 @@ class _Invalid(ValueError):
     """The header breaks the rules of JSON, or of the format."""
 
 
-def read_entries(raw: bytes, file_name: str) -> Iterator[tuple[str, object]]:
+def read_entries(raw: bytes, file_name: str, limits: Limits) -> Iterator[tuple[str, object]]:
     """(name, entry) in order; the entry of "__metadata__" is a dict of texts, all others are as JSON has them.
 
     Raises CorruptFile where the header is no valid JSON object, or names something twice.
@@ -36,12 +37,12 @@ def read_entries(raw: bytes, file_name: str) -> Iterator[tuple[str, object]]:
     try:
         at = _after(text, 0, "{")
         while text[at : at + 1] != "}" or seen:
-            name, at = _text(text, at)
+            name, at = _text(text, at, limits)
             if name in seen:
                 raise CorruptFile(f'The header of {file_name} names "{name[:100]}" twice.')
             seen.add(name)
             at = _after(text, at, ":")
-            entry, at = _metadata(text, at, file_name) if name == "__metadata__" else _entry(text, at)
+            entry, at = _metadata(text, at, file_name, limits) if name == "__metadata__" else _entry(text, at)
             yield name, entry
             if text[at : at + 1] == "}":
                 break
@@ -67,12 +68,13 @@ def _after(text: str, at: int, sign: str) -> int:
     return _space(text, at + 1)
 
 
-def _text(text: str, at: int) -> tuple[str, int]:
+def _text(text: str, at: int, limits: Limits) -> tuple[str, int]:
     """A JSON string and where the next thing begins."""
     if text[at : at + 1] != '"':
         raise _Invalid(f"a name expected at byte {at + 8:,}, found {text[at : at + 1]!r}")
     found, end = _DECODER.raw_decode(text, at)
     if not found.isascii():
+        limits.need(12 * len(found), f"A text of {len(found):,} bytes")  # Up to four bytes a character, several times.
         found = json.loads(text[at:end].encode("latin-1").decode("utf-8"))
         # JSON can spell half a surrogate pair, which no terminal, table or browser could be given.
         found = found.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -90,16 +92,16 @@ def _entry(text: str, at: int) -> tuple[object, int]:
     return entry, _space(text, at + n)
 
 
-def _metadata(text: str, at: int, file_name: str) -> tuple[object, int]:
+def _metadata(text: str, at: int, file_name: str, limits: Limits) -> tuple[object, int]:
     if text[at : at + 1] != "{":
         return _entry(text, at)
     found: _Metadata = {}
     at = _after(text, at, "{")
     while text[at : at + 1] != "}" or found:
-        name, at = _text(text, at)
+        name, at = _text(text, at, limits)
         at = _after(text, at, ":")
         if text[at : at + 1] == '"':
-            value, at = _text(text, at)
+            value, at = _text(text, at, limits)
         else:  # The format wants texts; what else is there is shown as its JSON.
             other, at = _entry(text, at)
             value = json.dumps(other)[:1000]

@@ -60,7 +60,7 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
     findings: list[Finding] = []
     unusable: list[str] = []
     count = 0
-    for name, entry in read_entries(source.read(8, n), source.name):
+    for name, entry in read_entries(source.read(8, n), source.name, limits):
         if name == "__metadata__":
             metadata = entry
             continue
@@ -104,6 +104,8 @@ def _tensor(name: str, entry: object, limits: Limits) -> tuple[TensorInfo, int, 
     if not isinstance(entry, dict):
         return "its entry is no object"
     code, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(code, str):
+        return "its dtype is no text"
     if not isinstance(shape, list) or not _counts(shape) or len(shape) > limits.dimensions:
         return "its shape is no list of sizes"
     if not isinstance(offsets, list) or not _counts(offsets) or len(offsets) != 2 or offsets[1] < offsets[0]:

@@ -44,6 +44,7 @@ TUPLE_NBYTES = 56
 SLOT_NBYTES = 9
 NUMBER_NBYTES = 32
 PERSISTENT_NBYTES = 250
+_LARGE_NBYTES = 1 << 20
 CALL_NBYTES = 320
 _TENSOR_NBYTES = 240
 _GLOBAL_NBYTES = 1500
@@ -179,6 +180,12 @@ class Machine(Window):
         if self.nbytes > self.most_nbytes:
             raise OverLimit(f"what it makes takes more than {human_bytes(self.most_nbytes)} of memory")
 
+    def spend(self, nbytes: int) -> None:
+        """Count what is about to be made; a single operation can make a great deal."""
+        self.spent += nbytes
+        if nbytes > _LARGE_NBYTES:
+            self._check()
+
     def remember(self, index: int) -> None:
         """The object on top becomes memo entry `index`."""
         item = self.stack[-1]
@@ -263,13 +270,13 @@ class Machine(Window):
                 cost += len(arg)
             elif isinstance(arg, list | tuple):
                 cost += len(arg)
-                self.spent += PAIR_NBYTES * len(arg) if len(arg) > 8 else 0
+                self.spend(PAIR_NBYTES * len(arg) if len(arg) > 8 else 0)
             elif isinstance(arg, Mapping):
                 cost += len(arg.pairs)
-                self.spent += PAIR_NBYTES * len(arg.pairs)
+                self.spend(PAIR_NBYTES * len(arg.pairs))
             elif isinstance(arg, Group):
                 cost += len(arg.items)
-                self.spent += SLOT_NBYTES * len(arg.items)
+                self.spend(SLOT_NBYTES * len(arg.items))
         if cost < 64:
             return True
         self.copied += cost
@@ -282,11 +289,14 @@ class Machine(Window):
             raise Broken(f"no MARK for the opcode at byte {self.position - 1:,}")
         self.stack = self.below.pop()
         self.slots_below -= len(self.stack)
+        # The items stay in memory until they are where they belong, though no longer on the stack.
         self.spent -= MARK_NBYTES
+        if len(items) > _LARGE_NBYTES // SLOT_NBYTES and self.nbytes + 2 * SLOT_NBYTES * len(items) > self.most_nbytes:
+            raise OverLimit(f"what it makes takes more than {human_bytes(self.most_nbytes)} of memory")
         return items
 
     def add_items(self, target: object, items: list[object]) -> None:
-        self.spent += SLOT_NBYTES * len(items)
+        self.spend(SLOT_NBYTES * len(items))
         if type(target) is list:
             target.extend(items)
         elif isinstance(target, Group | Call):
@@ -297,7 +307,7 @@ class Machine(Window):
     def add_pairs(self, target: object, flat: list[object]) -> None:
         if len(flat) % 2:
             raise Broken(f"an odd number of keys and values at byte {self.position:,}")
-        self.spent += PAIR_NBYTES * (len(flat) // 2)
+        self.spend(PAIR_NBYTES * (len(flat) // 2))
         if isinstance(target, Mapping | Call):
             target.pairs.extend(zip(flat[::2], flat[1::2], strict=True))
         else:

@@ -99,7 +99,7 @@ def _empty_tuple(m: Machine) -> None:
 @_op(b"t")
 def _tuple(m: Machine) -> None:
     items = m.mark()
-    m.spent += TUPLE_NBYTES + 8 * len(items)
+    m.spend(TUPLE_NBYTES + 8 * len(items))
     m.stack.append(tuple(items))
 
 

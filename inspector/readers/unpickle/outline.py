@@ -7,7 +7,7 @@ records cost. A container that is met again is a "seen above" leaf.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
@@ -166,7 +166,7 @@ class _Walk:
                 self.show(stack[-1], top.label, value)
                 continue
             label, record = step
-            if self.full and type(record) in _PLAIN and len(top.others) >= (_OTHERS if top.named else 0):
+            if self.full and self.is_nothing_new(record) and len(top.others) >= (_OTHERS if top.named else 0):
                 self.hidden += 1  # Counted as `show` would, without making what is thrown away.
                 continue
             if len(stack) > self.limits.depth and not isinstance(record, TensorStub) and leaf_of(record) is None:
@@ -179,6 +179,10 @@ class _Walk:
                 stack.append(made)
             else:
                 self.show(top, label, made)
+
+    def is_nothing_new(self, record: object) -> bool:
+        """Whether there can be no tensor or global in it that is not listed yet. A tensor met again has a new name."""
+        return type(record) in _PLAIN or (id(record) in self.seen and type(record) is not TensorStub)
 
     @property
     def full(self) -> bool:
@@ -328,9 +332,10 @@ class _Walk:
             return self.mapping(label, record, path)
         if isinstance(record, Call):
             return self.call(label, record, path)
-        kind, type_name, says, items = ValueKind.OBJECT, type(record).__name__, text_of(record), []
+        items: Sequence[object] = ()
+        kind, type_name, says = ValueKind.OBJECT, type(record).__name__, text_of(record)
         if isinstance(record, list | tuple):
-            kind, says, items = ValueKind.SEQUENCE, counted(len(record), "item"), list(record)
+            kind, says, items = ValueKind.SEQUENCE, counted(len(record), "item"), record
         elif isinstance(record, Group):
             kind = ValueKind.SET if record.kind in ("set", "frozenset") else ValueKind.SEQUENCE
             type_name, says, items = record.kind, counted(len(record.items), "item"), record.items
@@ -381,9 +386,10 @@ class _Walk:
             says = {"new": "an object of this class, not made", "build": "a class with changed attributes"}.get(
                 record.how, "the result of a call that was not made"
             )
+            says = says if self.full else f"{says}: {text_of(record, 120)}"
             return _Frame(
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
-                size=len(children), says=says if self.full else f"{says}: {text_of(record, 120)}", inert=True, lent=lent,
+                size=len(children), says=says, inert=True, lent=lent,
             )  # fmt: skip
         if id(record) not in self.gathered.ids:
             self.module(record, path, kind)

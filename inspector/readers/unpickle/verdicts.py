@@ -68,6 +68,9 @@ def settle_wrappers(uses: list[GlobalUse]) -> list[GlobalUse]:
     return [replace(u, verdict=GlobalVerdict.KNOWN, why=why) if u.name == _PARTIAL else u for u in uses]
 
 
+_MOST_STEPS = 16  # Classes within classes have three or four; every step is looked up by itself.
+
+
 def _is_plain_torch(module: str, name: str) -> bool:
     if module in ("torch", "torch.cuda") and name in STORAGE_DTYPES:
         return True
@@ -79,6 +82,20 @@ def _is_plain_torch(module: str, name: str) -> bool:
 
 
 def _reaches(module: str, name: str) -> str:
+    """Why a global is dangerous, "" when nothing says so."""
+    steps = name.split(".")
+    if len(steps) > _MOST_STEPS:
+        return f"reaches through a name of {len(steps)} steps"
+    why = _reaches_itself(module, name)
+    if why:
+        return why
+    # `torch.nn.functional.torch.load`: a package that another module has imported, and everything in it.
+    if any(_reaches_itself(step, ".".join(steps[n + 1 :])) for n, step in enumerate(steps[:-1])):
+        return "reaches a module that runs code through another one"
+    return ""
+
+
+def _reaches_itself(module: str, name: str) -> str:
     top = module.partition(".")[0]
     if top == "builtins":
         return f"{name[:80]} can run code or reach other names"
@@ -94,9 +111,6 @@ def _reaches(module: str, name: str) -> str:
         return f"reaches {inner} through another module"
     if any(len(step) > 4 and step.startswith("__") and step.endswith("__") for step in steps):
         return "reaches into an object by a name with double underscores"
-    # `torch.nn.functional.torch.load`: a package that another module has imported, and everything in it.
-    if len(steps) > 1 and any(_reaches(step, ".".join(steps[n + 1 :])) for n, step in enumerate(steps[:-1])):
-        return "reaches a module that runs code through another one"
     return ""
 
 
