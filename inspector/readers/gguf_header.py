@@ -27,6 +27,7 @@ _SHOWN_NBYTES = 1000
 _SHOWN_ENTRIES = 2000
 _SHOWN_ITEMS = 8
 _DEEPEST = 4
+_LIST_ITEMS = 8  # A list in a list costs as much time as so many texts.
 _ENTRY_NBYTES = 20  # A tensor's least: an empty name, no sizes, a type and an offset, in version 1.
 # What a tensor's records take until the file is open (bytes), as `Limits.memory_nbytes` counts.
 _TENSOR_NBYTES = 2000
@@ -206,7 +207,7 @@ class _Walk:
             shown = [self.value(key, kind, depth + 1) for _ in range(min(n, _SHOWN_ITEMS))]
             self.cursor.at = start + n * size
         elif kind in (_STRING, _ARRAY):
-            self.items += n
+            self.items += n if kind == _STRING else _LIST_ITEMS * n
             if self.items > self.limits.memo:
                 raise LimitExceeded(
                     f"{self.name}: the metadata lists hold {self.items:,} texts; the limit is {self.limits.memo:,}."

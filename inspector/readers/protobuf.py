@@ -20,18 +20,17 @@ class BadWire(ValueError):
 
 
 class Field(NamedTuple):
-    """One field. value: of a varint. start, nbytes: of its payload in the file, which may end behind the file's end."""
+    """One field. value: of a varint. start, nbytes: of its payload in the file, which may end behind the file's end.
+
+    end: one past its last byte.
+    """
 
     number: int
     wire: int
     value: int
     start: int
     nbytes: int
-
-    @property
-    def end(self) -> int:
-        """One past its last byte."""
-        return self.start + self.nbytes
+    end: int
 
 
 class Walk:
@@ -77,17 +76,21 @@ class Walk:
             raise BadWire(f"the field at byte {begin:,} has the number {number:,}")
         if wire == VARINT:
             value = self.varint()
-            return Field(number, wire, value, cursor.at, 0)
+            return Field(number, wire, value, cursor.at, 0, cursor.at)
         if wire == BYTES:
             n = self.varint()
-            return Field(number, wire, 0, cursor.at, n)
+            return Field(number, wire, 0, cursor.at, n, cursor.at + n)
         if wire in (FIXED32, FIXED64):
-            return Field(number, wire, 0, cursor.at, 4 if wire == FIXED32 else 8)
+            n = 4 if wire == FIXED32 else 8
+            return Field(number, wire, 0, cursor.at, n, cursor.at + n)
         raise BadWire(f"the field at byte {begin:,} has the wire type {wire}")
 
     def varint(self) -> int:
         """The number at the cursor: unsigned, 64 bits."""
-        value = shift = 0
+        byte = self.cursor.byte()
+        if byte < 0x80:  # Nearly all of them.
+            return byte
+        value, shift = byte & 0x7F, 7
         while True:
             byte = self.cursor.byte()
             value |= (byte & 0x7F) << shift
