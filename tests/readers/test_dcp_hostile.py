@@ -102,6 +102,15 @@ def test_a_billion_chunks_by_reference(tmp_path: Path) -> None:
     assert open_checkpoint(few).tensors[0].shape == (1,)
 
 
+def test_a_state_that_two_objects_share(tmp_path: Path) -> None:
+    """No torch writes that; a pickle that took states apart while reading would lose the second one."""
+    first, second = entry([4], [([0], [4])]), entry([4], [([0], [1])])
+    second.chunks[0].__dict__ = first.chunks[0].__dict__
+    checkpoint = open_checkpoint(hand_made(tmp_path / "x", {"a": first, "b": second}, {}))
+    assert [t.shape for t in checkpoint.tensors] == [(4,), (4,)]
+    assert "chunks-missing" not in {f.id for f in checkpoint.findings}
+
+
 def test_cycles_and_deep_paths(tmp_path: Path) -> None:
     loop: dict[str, Any] = {"w": entry([1], [([0], [1])])}
     loop["again"] = loop

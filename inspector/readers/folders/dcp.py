@@ -23,12 +23,13 @@ from inspector.checkpoint.types import Checkpoint, Origin, Part, Storage, Tensor
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded, ReadError, UnknownFormat
 from inspector.findings import ranked
-from inspector.readers.assemble import checkpoint_from_pickle, metadata_of, unpickle
+from inspector.readers.assemble import checkpoint_from_pickle, metadata_of
 from inspector.readers.entry import FolderPeek, FolderReader, Peek
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.folders.dcp_chunk import ChunkSource, mismatch
 from inspector.readers.folders.dcp_findings import Losses, observe
 from inspector.readers.folders.dcp_metadata import Contents, Slice, TensorEntry, read_contents
+from inspector.readers.folders.dcp_pickle import follow
 from inspector.readers.folders.value_tree import ValueTree, below, tensor_value
 from inspector.readers.join import join, rebase
 from inspector.readers.observations import observe_storages
@@ -126,6 +127,8 @@ class _Assembly:
         self.inner: list[tuple[str, Checkpoint]] = []
         self.parts: list[Part] = []
         self.skipped: list[str] = []
+        # Chunks are opened long after this opening and its budget are done.
+        self.later = replace(peek.limits, budget=None)
 
     def run(self, names: Sequence[str]) -> Checkpoint:
         evidence = [self.metadata(name) for name in names]
@@ -179,7 +182,7 @@ class _Assembly:
         """Add what one .metadata lists; returns its globals and findings as a checkpoint without tensors."""
         source = self.peek.folder.open(name)
         limits = self.peek.limits
-        pickle = unpickle(source, 0, source.size, limits)
+        pickle = follow(source, limits)
         if pickle.outcome.over_limit:
             raise LimitExceeded(f"{name} is larger than this program follows: {pickle.outcome.broken}.")
         if not read_contents(pickle.outcome.value, self.contents, limits):
@@ -244,8 +247,8 @@ class _Assembly:
                     chunk.at.nbytes,
                     dtype=entry.dtype,
                     sizes=chunk.sizes,
-                    name=f"{entry.name[:80]} in {chunk.at.file}",
-                    limits=self.peek.limits,
+                    what=entry.name[:80],
+                    limits=self.later,
                 )
             pieces.append(Piece(chunk.offsets, chunk.sizes, held, says=why))
         k = DTYPES[entry.dtype].itemsize

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 from inspector.checkpoint.assembled_source import AssembledSource, Piece
 from inspector.checkpoint.dtypes import DTYPES
@@ -24,8 +23,10 @@ from inspector.units import human_shape
 class ChunkSource:
     """Row-major bytes of the one tensor saved in nbytes of `file` from `offset`, which should be `sizes` of `dtype`.
 
-    Reading raises CorruptFile when something else is there.
+    Reading raises CorruptFile when something else is there. what: whose chunk it is, for messages.
     """
+
+    __slots__ = ("_found", "dtype", "file", "limits", "nbytes", "offset", "size", "sizes", "what")
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class ChunkSource:
         *,
         dtype: str,
         sizes: tuple[int, ...],
-        name: str,
+        what: str,
         limits: Limits,
     ) -> None:
         self.file = file
@@ -43,10 +44,15 @@ class ChunkSource:
         self.nbytes = nbytes
         self.dtype = dtype
         self.sizes = sizes
-        self.name = name
-        self.limits = replace(limits, budget=None)
+        self.what = what
+        self.limits = limits
         self.size = math.prod(sizes) * DTYPES[dtype].itemsize
         self._found: ByteSource | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.what} in {self.file.name}"
 
     def read(self, offset: int, n: int) -> bytes:
         check_range(self.name, self.size, offset, n)
@@ -62,7 +68,7 @@ class ChunkSource:
         self.file.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.file, self.offset, self.nbytes, self.dtype, self.sizes, self.name, self.limits))
+        return (_rebuild, (self.file, self.offset, self.nbytes, self.dtype, self.sizes, self.what, self.limits))
 
     def _resolved(self) -> ByteSource:
         if self._found is None:
@@ -75,9 +81,9 @@ class ChunkSource:
 
 
 def _rebuild(
-    file: ByteSource, offset: int, nbytes: int, dtype: str, sizes: tuple[int, ...], name: str, limits: Limits
+    file: ByteSource, offset: int, nbytes: int, dtype: str, sizes: tuple[int, ...], what: str, limits: Limits
 ) -> ChunkSource:
-    return ChunkSource(file, offset, nbytes, dtype=dtype, sizes=sizes, name=name, limits=limits)
+    return ChunkSource(file, offset, nbytes, dtype=dtype, sizes=sizes, what=what, limits=limits)
 
 
 def payload(checkpoint: Checkpoint, dtype: str, sizes: tuple[int, ...], name: str) -> ByteSource:

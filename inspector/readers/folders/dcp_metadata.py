@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from inspector.errors import LimitExceeded
 from inspector.limits import Limits
+from inspector.readers.folders.dcp_pickle import Item
 from inspector.readers.unpickle.arguments import dtype_of, sizes_of
 from inspector.readers.unpickle.modules import class_of
 from inspector.readers.unpickle.stand_ins import Call, Group, Mapping
@@ -111,6 +112,8 @@ def read_contents(record: object, contents: Contents, limits: Limits) -> bool:
 
 def fields_of(record: object) -> dict[str, object]:
     """The attributes that BUILD would have set on an object, or a mapping's text keys."""
+    if isinstance(record, Item):
+        return dict(zip(record.names, record.values or (), strict=False))
     found: dict[str, object] = {}
     states = record.states if isinstance(record, Call) else [record]
     for state in states:
