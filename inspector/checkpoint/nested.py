@@ -33,7 +33,18 @@ class NamedTensors:
 
 
 _LONGEST_KEY = 200  # What is behind it tells nothing, and a file can put many groups under one key of a megabyte.
-_OPTIMIZER = re.compile(r"optim|scheduler|scaler|grad_scaler|momentum_buffer|adam|sgd", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"optim(?!al|um|is(ed|tic)|ized)|momentum_buffer|adam|sgd", re.IGNORECASE)
+# State of a training run that is neither weights nor an optimizer's, with what it is. Sources: torch.amp.GradScaler,
+# apex.amp (amp.state_dict), torch.optim.lr_scheduler, Lightning's and Accelerate's checkpoint keys.
+_TRAINING = (
+    (re.compile(r"scaler|scaling_state|^amp(_state(_dict)?)?$|^MixedPrecision|loss_scal", re.I), "a gradient scaler"),
+    (re.compile(r"sched", re.IGNORECASE), "a learning-rate schedule"),
+    (re.compile(r"(^|_)(rng|random)(_|$)|rng_states?$|random_states?", re.IGNORECASE), "random number generators"),
+    (re.compile(r"^callbacks?(_states?)?$", re.IGNORECASE), "training callbacks"),
+    (re.compile(r"^(fit_|training_)?loops?$", re.IGNORECASE), "the training loop"),
+)
+_LEARNED = re.compile(r"(^|[._])(weight|bias|running_mean|running_var)$")
+_GENERATOR = re.compile(r"(^|_)(rng|random|cpu|cuda|xpu|npu|mlu|torch|generator)(_|$|\d|:)", re.IGNORECASE)
 _EMA = re.compile(
     r"(^|[_.\-/])(ema|averaged?|avg|swa|shadow|teacher|polyak)([_.\-/]|$)|model_?ema|ema_?model", re.IGNORECASE
 )
@@ -130,6 +141,13 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
     if group.is_module:
         return StateRole.WEIGHTS, f"it is a pickled module ({group.kind})"
     last = path[-1] if path else ""
+    training = next(((key, what) for key in path for pattern, what in _TRAINING if pattern.search(key)), None)
+    if training is not None and not any(_LEARNED.search(t.name) for t in group.tensors):
+        return StateRole.TRAINING, f'"{training[0]}" names the state of {training[1]}'
+    if all(
+        t.dtype == "uint8" and len(t.shape) == 1 and _GENERATOR.search(t.name[:_LONGEST_KEY]) for t in group.tensors
+    ):
+        return StateRole.TRAINING, "its bytes are states of random number generators"
     aside = next((key for key in path if _ASIDE.search(key)), None)
     if aside is not None and not named:
         return StateRole.OTHER, f'"{aside}" names something beside the model'
@@ -142,7 +160,13 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
     return StateRole.OTHER, f"{total} named tensors whose names do not tell what they are for"
 
 
-_ROLE_ORDER = {StateRole.WEIGHTS: 0, StateRole.EMA: 1, StateRole.OTHER: 2, StateRole.OPTIMIZER: 3}
+_ROLE_ORDER = {
+    StateRole.WEIGHTS: 0,
+    StateRole.EMA: 1,
+    StateRole.OTHER: 2,
+    StateRole.OPTIMIZER: 3,
+    StateRole.TRAINING: 4,
+}
 
 
 def _rank(state: StateDict) -> tuple[int, int, int]:

@@ -132,11 +132,15 @@ class ModuleNode:
 
 
 class StateRole(StrEnum):
-    """What a group of tensors is for, decided from where it is and what is in it."""
+    """What a group of tensors is for, decided from where it is and what is in it.
+
+    TRAINING: state of a gradient scaler, a schedule, random generators, a callback; never weights.
+    """
 
     WEIGHTS = "weights"
     EMA = "ema"
     OPTIMIZER = "optimizer"
+    TRAINING = "training"
     OTHER = "other"
 
 

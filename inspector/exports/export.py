@@ -213,7 +213,8 @@ def _lost(checkpoint: Checkpoint, plan: RepairPlan, entry: Writer) -> tuple[str,
         lost += [key for key, _ in checkpoint.own_metadata]
     for other in checkpoint.state_dicts:
         if other is not state and not (other.path[: len(state.path)] == state.path and state.path):
-            what = "optimizer state" if other.role is StateRole.OPTIMIZER else "state dict"
+            states = {StateRole.OPTIMIZER: "optimizer state", StateRole.TRAINING: "training state"}
+            what = states.get(other.role, "state dict")
             lost.append(f"{other.label}: {what} of {counted(len(other.tensors), 'tensor')}")
     lost = [key for key in lost if key not in state.others]
     lost += [f"{name}: not a tensor" for name in state.others]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 
 from inspector.checkpoint.nested import find_state_dicts
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, Storage
-from inspector.checkpoint.values import Value, ValueKind
+from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.nested_pickles import Inside, observe_inside
 from inspector.readers.observations import observe_globals, observe_storages
+from inspector.readers.plain_metadata import metadata_of
 from inspector.readers.torch_versions import Loaded, observe_loading
 from inspector.readers.truncation import Cut, observe_cut
 from inspector.readers.unpickle.machine import Outcome
@@ -124,6 +123,12 @@ def _globals(
     return tuple(found), tuple(hidden)
 
 
+def uses_of(found: Iterable[tuple[str, Outcome]]) -> tuple[GlobalUse, ...]:
+    """The names of pickles beside a format that has none, worst first. found: (where, outcome) each."""
+    uses = [_global(use, f"({where})"[:500]) for where, outcome in found for use in outcome.uses.values()]
+    return tuple(sorted(uses, key=lambda u: _ORDER[u.verdict]))
+
+
 def _place(use: Use, shown: Outline) -> str:
     path = shown.places.get(id(use.holder)) if use.holder is not None else None
     path = shown.places.get(id(use)) if path is None else path
@@ -227,63 +232,3 @@ def _skipped(shown: Outline) -> list[str]:
     if shown.cut_tensors:
         left_out.append(f"{counted(shown.cut_tensors, 'tensor')} over the limit are not listed.")
     return left_out
-
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_SIMPLE = {ValueKind.NUMBER, ValueKind.TEXT, ValueKind.BOOLEAN, ValueKind.NONE}
-_SETTINGS = frozenset(
-    [
-        "hyper_parameters",
-        "hparams",
-        "args",
-        "config",
-        "cfg",
-        "opt",
-        "options",
-        "meta",
-        "metadata",
-        "param_groups",
-        "train_args",
-        "hyperparameters",
-    ]
-)
-_MOST_METADATA = 200
-_MOST_ITEMS = 1000
-
-
-def _is_short_list(value: Value) -> bool:
-    """A list of texts, or of finite numbers, that is shown whole."""
-    items = [child for _, child in value.children]
-    if value.kind is not ValueKind.SEQUENCE or not 0 < len(items) <= _MOST_ITEMS or value.size != len(items):
-        return False
-    texts = all(c.kind is ValueKind.TEXT for c in items)
-    return texts or all(c.kind is ValueKind.NUMBER and _NUMBER.fullmatch(c.says) for c in items)
-
-
-def metadata_of(root: Value) -> tuple[tuple[str, str], ...]:
-    """(key, value as text) of the plain values beside the weights: directly in the file's own mapping, in its
-    settings, and in the parameter groups of an optimizer. Nested keys are joined with dots."""
-    found: list[tuple[str, str]] = []
-
-    def simple(prefix: str, value: Value) -> None:
-        for label, child in value.children:
-            if len(found) >= _MOST_METADATA:
-                return
-            if child.kind in _SIMPLE:
-                found.append((f"{prefix}{label}", child.says))
-            elif _is_short_list(child):
-                # Class names, mean and std: written as JSON, so that whoever needs the items can have them.
-                items = [c.says if c.kind is ValueKind.TEXT else json.loads(c.says) for _, c in child.children]
-                found.append((f"{prefix}{label}", json.dumps(items, ensure_ascii=False)))
-
-    if root.kind is not ValueKind.MAPPING:
-        return ()
-    simple("", root)
-    for label, child in root.children:
-        if label.lower() in _SETTINGS:
-            simple(f"{label}.", child)
-        groups = next((c for k, c in child.children if k == "param_groups"), None)
-        if groups is not None:
-            for number, group in groups.children[:4]:
-                simple(f"{label}.param_groups.{number}.", group)
-    return tuple(found)

@@ -163,6 +163,9 @@ def state_label(state: StateDict) -> str:
     return f"{state.label} ({role}{counted(len(state.tensors), 'tensor')})"
 
 
+_NO_MODEL = (StateRole.OPTIMIZER, StateRole.TRAINING)
+
+
 def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateDict | None:
     """The state dict to look at: a selection where the file holds several. None when it holds none.
 
@@ -173,7 +176,7 @@ def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateD
     states = [
         s
         for s in checkpoint.state_dicts
-        if s is preferred or (len(s.tensors) > 1 and not (models_only and s.role is StateRole.OPTIMIZER))
+        if s is preferred or (len(s.tensors) > 1 and not (models_only and s.role in _NO_MODEL))
     ]
     if len(states) < 2:
         return preferred

@@ -157,6 +157,11 @@ def part_row(part: Part) -> tuple[str, str, str]:
 
 def roles(checkpoint: Checkpoint) -> str:
     """ "weights, EMA and optimizer": which groups of tensors the file holds."""
-    names = {StateRole.WEIGHTS: "weights", StateRole.EMA: "EMA", StateRole.OPTIMIZER: "optimizer"}
+    names = {
+        StateRole.WEIGHTS: "weights",
+        StateRole.EMA: "EMA",
+        StateRole.OPTIMIZER: "optimizer",
+        StateRole.TRAINING: "training state",
+    }
     held = [names[role] for role in names if any(s.role is role for s in checkpoint.state_dicts)]
     return ", ".join(held)

@@ -82,11 +82,11 @@ def test_a_training_checkpoint(trained: Any) -> None:
         }
     )
     assert roles(checkpoint) == [
-        ("model", "weights"), ("ema", "ema"), ("the file itself", "other"), ("optimizer", "optimizer"),
+        ("model", "weights"), ("ema", "ema"), ("optimizer", "optimizer"), ("the file itself", "training"),
     ]  # fmt: skip
     assert checkpoint.weights is not None and checkpoint.weights.path == ("model",)
-    assert checkpoint.state_dicts[2].tensors[0].name == "rng_state"
-    adam = checkpoint.state_dicts[3]
+    assert checkpoint.state_dicts[3].tensors[0].name == "rng_state"
+    adam = checkpoint.state_dicts[2]
     expected = [f"state.{i}.{k}" for i in range(6) for k in ("step", "exp_avg", "exp_avg_sq")]
     assert [t.name for t in adam.tensors] == expected
     metadata = dict(checkpoint.metadata)
