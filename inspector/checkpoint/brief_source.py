@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from inspector.checkpoint.source import ByteSource
 
+# Systems let a process hold 256 (macOS) or 1,024 (Linux) files open.
+MOST_HELD_OPEN = 200
+
 
 class BriefSource:
     """Another source, closed after every read. Reads wait for each other, so that none closes what another uses."""

@@ -271,6 +271,14 @@ def test_files_of_the_folder_opened_alone(mine: Path, tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path / "plain.pt").format == "torch-zip"
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_packed_into_one_file(kind: str, sharded: Path, tmp_path: Path) -> None:
+    packed = shutil.make_archive(str(tmp_path / "packed"), kind, sharded.parent, sharded.name)
+    checkpoint = open_checkpoint(packed)
+    assert checkpoint.format == "dcp"
+    compare(checkpoint, model_state(), 8)
+
+
 def test_without_metadata(mine: Path) -> None:
     (mine / ".metadata").unlink()
     with pytest.raises(CorruptFile, match=r"4 data files of a torch\.distributed\.checkpoint.*but no \.metadata"):

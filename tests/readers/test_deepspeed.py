@@ -313,6 +313,13 @@ def test_many_files_hold_few_open(tmp_path: Path) -> None:
     assert out.stdout.strip() == "1200", out.stderr
 
 
+def test_packed_into_one_file(tmp_path: Path) -> None:
+    save_zero3(tmp_path / "run", example(), 3)
+    checkpoint = open_checkpoint(shutil.make_archive(str(tmp_path / "packed"), "tar", tmp_path, "run"))
+    assert checkpoint.format == "deepspeed-zero"
+    compare(checkpoint, example().whole())
+
+
 def test_other_folders_are_not_claimed(tmp_path: Path) -> None:
     torch.save({"weight": torch.ones(2)}, tmp_path / "model.pt")
     (tmp_path / "latest").write_text("model.pt")

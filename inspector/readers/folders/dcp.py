@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.assembled_source import AssembledSource, Piece
-from inspector.checkpoint.brief_source import BriefSource
+from inspector.checkpoint.brief_source import MOST_HELD_OPEN, BriefSource
 from inspector.checkpoint.coverage import survey
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.joined_source import SliceSource
@@ -39,7 +39,6 @@ from inspector.units import counted
 METADATA = ".metadata"
 _RANK_METADATA = re.compile(r"__\d+\.metadata")
 _MARK = b"torch.distributed.checkpoint"
-_MOST_HELD_OPEN = 200
 _MOST_CELLS = 1_000_000
 _MOST_CHECKED = 500
 # Said of files that torch.load opens; this folder is opened by other functions.
@@ -183,6 +182,7 @@ class _Assembly:
         source = self.peek.folder.open(name)
         limits = self.peek.limits
         pickle = follow(source, limits)
+        source.close()  # There may be one per rank, and nothing more is read from it.
         if pickle.outcome.over_limit:
             raise LimitExceeded(f"{name} is larger than this program follows: {pickle.outcome.broken}.")
         if not read_contents(pickle.outcome.value, self.contents, limits):
@@ -214,7 +214,7 @@ class _Assembly:
                 self.losses.missing_files.append(name[:200])
             else:
                 source = self.peek.folder.open(path)
-                many = len(self.files) >= _MOST_HELD_OPEN
+                many = len(self.files) >= MOST_HELD_OPEN
                 known = _File(BriefSource(source) if many else source, "")
             self.files[name] = known
         known.slices += 1

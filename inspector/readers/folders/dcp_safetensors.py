@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from inspector.checkpoint.assembled_source import AssembledSource, Piece
+from inspector.checkpoint.brief_source import MOST_HELD_OPEN, BriefSource
 from inspector.checkpoint.coverage import survey
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import row_major
@@ -51,6 +53,8 @@ def _claims(peek: FolderPeek) -> str:
 def _read(peek: FolderPeek) -> Checkpoint:
     names = _shards(peek)
     files = [(name, peek.open_inner(name)) for name in names]
+    if len(files) > MOST_HELD_OPEN:
+        files = [(name, replace(made, source=BriefSource(made.source))) for name, made in files]
     contents, losses = Contents(ordered=False), Losses()
     pieces: dict[str, list[Piece]] = {}
     dtypes: dict[str, str] = {}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from inspector.checkpoint.brief_source import BriefSource
+from inspector.checkpoint.brief_source import MOST_HELD_OPEN, BriefSource
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import row_major
 from inspector.checkpoint.source import ByteSource
@@ -40,7 +40,6 @@ from inspector.units import counted
 
 _WEIGHTS = "fp32 weights"
 _STATES = "optimizer states"
-_MOST_HELD_OPEN = 200
 _MOST_RANKS = 65_536
 _CODE_NBYTES = 65_536
 _PROGRAMS = ("zero_to_fp32.py",)
@@ -106,7 +105,7 @@ class _Reading:
         return self.checkpoint()
 
     def open_all(self, paths: Sequence[str]) -> None:
-        many = len(paths) > _MOST_HELD_OPEN
+        many = len(paths) > MOST_HELD_OPEN
         for path in paths:
             try:
                 made = self.peek.open_inner(path)
