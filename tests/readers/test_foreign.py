@@ -16,6 +16,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from inspector.checkpoint.data import read_array
 from inspector.errors import CorruptFile, InspectorError, ReadError, UnknownFormat
 from inspector.readers import open_checkpoint
 from inspector.readers.foreign_messages import safetensors_says, torch_says
@@ -165,6 +166,14 @@ def test_folders_of_other_frameworks(tmp_path: Path, files: tuple[str, ...], wor
     assert caught.value.hint
 
 
+def test_a_paddle_state_dict_is_a_pickle_and_opens() -> None:
+    weight = RNG.normal(size=(2, 3)).astype("f4")
+    state = {"conv.weight": weight, "StructuredToParameterName@@": {"conv.weight": "conv2d_0.w_0"}}
+    checkpoint = open_checkpoint(pickle.dumps(state, protocol=2), name="m.pdparams")
+    assert checkpoint.format == "pickle"
+    assert read_array(checkpoint, checkpoint.tensors[0]).tolist() == weight.tolist()
+
+
 # -- the quiet twins: what looks alike and is something else ----------------------------------------------------------
 
 
@@ -179,7 +188,11 @@ def test_noise_is_not_given_a_name() -> None:
 
 
 def test_prose_is_neither_code_nor_a_table() -> None:
-    for text in ("from here on we import cars, mostly.\nAnd so on.\n", "Dear reader,\n\nimport duties rise.\n"):
+    for text in (
+        "Dear all, hello.\nKind regards, me.\n",
+        "from here on we import cars, mostly.\nAnd so on.\n",
+        "Dear reader,\n\nimport duties rise.\n",
+    ):
         with pytest.raises(UnknownFormat, match="is a text file that begins"):
             open_checkpoint(text.encode())
 
