@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from inspector.checkpoint.types import Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.readers.unpickle.modules import attributes_of, class_of
 from inspector.readers.unpickle.stand_ins import (
@@ -10,9 +13,11 @@ from inspector.readers.unpickle.stand_ins import (
     Call,
     GlobalRef,
     Group,
+    Labelled,
     Mapping,
     Named,
     NumpyDtype,
+    Recipe,
     StorageRef,
     TensorStub,
     int_text,
@@ -116,6 +121,25 @@ def call_children(record: Call) -> list[tuple[str, object]]:
         else:
             children += [(f"key {n}", key), (f"value {n}", value)]
     return children
+
+
+def labelled(number: int, item: object) -> tuple[str, object]:
+    """Something that belongs to a tensor, under its own label or its number."""
+    return (item.label, item.value) if isinstance(item, Labelled) else (f"part {number}", item)
+
+
+def encoding_of(recipe: Recipe, parts: Sequence[TensorInfo]) -> Encoding:
+    """A recipe with the parts as they are shown."""
+    return Encoding(
+        scheme=recipe.scheme,
+        parts=tuple(parts),
+        scale=recipe.scale,
+        zero_point=recipe.zero_point,
+        axis=recipe.axis,
+        coalesced=recipe.coalesced,
+        conjugated=recipe.conjugated,
+        negated=recipe.negated,
+    )
 
 
 def versions_of(attributes: object) -> tuple[tuple[str, int], ...] | None:

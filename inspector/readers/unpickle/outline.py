@@ -19,6 +19,8 @@ from inspector.limits import Limits
 from inspector.readers.unpickle.leaves import (
     TEXT_WIDTH,
     call_children,
+    encoding_of,
+    labelled,
     leaf_of,
     listed_size,
     mapping_children,
@@ -34,7 +36,6 @@ from inspector.readers.unpickle.stand_ins import (
     Call,
     GlobalRef,
     Group,
-    Labelled,
     Mapping,
     PersistentRef,
     Recipe,
@@ -126,10 +127,6 @@ def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> O
     )
 
 
-def _labelled(number: int, item: object) -> tuple[str, object]:
-    return (item.label, item.value) if isinstance(item, Labelled) else (f"part {number}", item)
-
-
 class _Walk:
     def __init__(self, limits: Limits, uses: dict[tuple[str, str], Use]) -> None:
         self.limits = limits
@@ -138,6 +135,7 @@ class _Walk:
         self.optimizers: list[Path] = []
         self.arrays: dict[str, ArrayBytes] = {}
         self.array_ids: dict[int, str] = {}
+        self.encodings: dict[int, Encoding] = {}
         self.room = Room(limits.room)
         self.gathered = Visited(self.room)
         self.versions: dict[int, tuple[tuple[str, int], ...] | None] = {}
@@ -267,7 +265,7 @@ class _Walk:
         if not stub.extra or id(stub) in self.seen:
             return Value(kind=ValueKind.TENSOR, type_name=stub.kind[:TEXT_WIDTH], says=says[:TEXT_WIDTH], name=dotted)
         self.seen.add(id(stub))
-        parts = iter([_labelled(i, item) for i, item in enumerate(stub.extra)])
+        parts = iter([labelled(i, item) for i, item in enumerate(stub.extra)])
         return _Frame(
             record=stub, label=label, path=path, kind=ValueKind.TENSOR, type_name=stub.kind, left=parts,
             size=len(stub.extra), says=says, name=dotted,
@@ -295,18 +293,11 @@ class _Walk:
         )
 
     def encoding(self, recipe: Recipe, name: str, path: Path) -> Encoding:
-        # Parts have no recipe of their own, so this goes one level down and no further.
-        parts = (self.info(replace(part, recipe=None), f"{name} ({i})", path) for i, part in enumerate(recipe.parts))
-        return Encoding(
-            scheme=recipe.scheme,
-            parts=tuple(parts),
-            scale=recipe.scale,
-            zero_point=recipe.zero_point,
-            axis=recipe.axis,
-            coalesced=recipe.coalesced,
-            conjugated=recipe.conjugated,
-            negated=recipe.negated,
-        )
+        # Parts have no recipe of their own, so this goes one level down and no further; a tensor met again shares it.
+        if id(recipe) not in self.encodings:
+            parts = [self.info(replace(p, recipe=None), f"{name} ({i})", path) for i, p in enumerate(recipe.parts)]
+            self.encodings[id(recipe)] = encoding_of(recipe, parts)
+        return self.encodings[id(recipe)]
 
     def storage_id(self, storage: StorageRef | ArrayBytes | None) -> str | None:
         if storage is None:
