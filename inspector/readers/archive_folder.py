@@ -21,6 +21,7 @@ from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
 _LISTED = 20
+_MOST_MEMBERS = 100_000
 _JUNK = ("__MACOSX/", "PaxHeaders/")
 _JUNK_NAMES = (".DS_Store", "Thumbs.db", "desktop.ini")
 
@@ -72,7 +73,13 @@ class ArchiveFolder:
 
 
 def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> ArchiveFolder:
-    """The files of a zip. Raises nothing: what cannot be opened is left out and said."""
+    """The files of a zip; what cannot be opened is left out and said. Raises LimitExceeded over 100,000 members."""
+    if len(directory.members) > _MOST_MEMBERS:
+        raise LimitExceeded(
+            f"{source.name} is a zip archive of {len(directory.members):,} files; it is looked through up to "
+            f"{_MOST_MEMBERS:,}.",
+            hint="Pack the checkpoint alone.",
+        )
     folder = ArchiveFolder(name=source.name, kind="zip archive", open_member=_open_in_zip(source, limits))
     taken: list[Member] = []
     for member in directory.members:

@@ -125,14 +125,14 @@ class DirectoryFolder:
 
 
 class SubFolder:
-    """One folder inside another, under the names that its files have there."""
+    """One folder inside another, under the names that its files have there. files: them, where they are known."""
 
-    def __init__(self, folder: Folder, path: str, name: str = "") -> None:
+    def __init__(self, folder: Folder, path: str, name: str = "", files: dict[str, int] | None = None) -> None:
         self.folder = folder
         self.path = path
         self.kind = folder.kind
         self.name = name or f"{folder.name}/{path}"
-        self._files: dict[str, int] | None = None
+        self._files = files
 
     def files(self) -> Mapping[str, int]:
         if self._files is None:

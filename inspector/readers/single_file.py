@@ -7,7 +7,7 @@ several that are independent are an error that lists them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.types import Checkpoint, Part
@@ -143,12 +143,27 @@ def _layouts(peek: FolderPeek) -> list[str]:
             above = above.rpartition("/")[0]
         if len(folders) > _MOST_LOOKS:
             break
-    for path in sorted(folders, key=lambda p: (p.count("/"), p))[:_MOST_LOOKS]:
+    looked = sorted(folders, key=lambda p: (p.count("/"), p))[:_MOST_LOOKS]
+    inside = _sorted_in(peek.folder.files(), looked)
+    for path in looked:
         if any(path.startswith(f"{other}/") for other in found):
             continue
-        if peek.opening.detect_folder(FolderPeek(SubFolder(peek.folder, path), peek.opening.deeper())):
+        folder = SubFolder(peek.folder, path, files=inside[path])
+        if peek.opening.detect_folder(FolderPeek(folder, peek.opening.deeper())):
             found.append(path)
     return found
+
+
+def _sorted_in(files: Mapping[str, int], folders: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The files of each folder, in one walk: an archive may have hundreds of thousands."""
+    made: dict[str, dict[str, int]] = {folder: {} for folder in folders}
+    for path, nbytes in files.items():
+        above = path.rpartition("/")[0]
+        while above:
+            if above in made:
+                made[above][path[len(above) + 1 :]] = nbytes
+            above = above.rpartition("/")[0]
+    return made
 
 
 def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
