@@ -21,6 +21,9 @@ from inspector.readers.zip_directory import Directory, Member, payload_offsets, 
 from inspector.units import counted
 
 _FIRST = frozenset(b"\x80c(]}")
+# What follows the first byte, for numbers: a protocol, a letter of a module, or an opcode that begins something.
+_LETTERS = b"_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SECOND = {0x80: bytes(range(6)), ord("c"): _LETTERS, **dict.fromkeys(b"(]}", b"c(]}lditSVXUIK")}
 _IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*")
 _ZIP = b"PK\x03\x04"
 _PADDING_NBYTES = 1 << 16
@@ -198,7 +201,7 @@ def search_numbers(source: ByteSource, heads: Iterable[Head], limits: Limits) ->
     """Whole pickles with calls at the head of storages. heads: (name, offset, nbytes, first bytes) each."""
     hidden = Hidden()
     for name, offset, nbytes, head in heads:
-        if len(head) < 2 or head[0] not in _FIRST or (head[0] == 0x80 and head[1] > 5):
+        if len(head) < 2 or head[1] not in _SECOND.get(head[0], b""):
             continue
         outcome = hidden.try_at(source, offset, min(offset + nbytes, source.size), limits, calls=True)
         if outcome is not None:
@@ -206,12 +209,17 @@ def search_numbers(source: ByteSource, heads: Iterable[Head], limits: Limits) ->
     return hidden
 
 
-def search_end(source: ByteSource, limits: Limits) -> tuple[Directory | None, Hidden]:
-    """A zip archive that ends a file of another format: zipfile opens the file as that archive, torch does not."""
+def search_end(source: ByteSource, limits: Limits, after: int = 0) -> tuple[Directory | None, Hidden]:
+    """A zip archive that ends a file of another format: zipfile opens the file as that archive, torch does not.
+
+    after: where the file's own content ends, if an archive inside that is looked into elsewhere.
+    """
     hidden = Hidden()
     try:
         directory = read_directory(source, limits)
     except ReadError:
+        return None, hidden
+    if source.size - directory.trailing_nbytes <= after:
         return None, hidden
     for why, members in (("", directory.members), *directory.rivals):
         for member in [m for m in members if m.name.lower().endswith(".pkl")][:_MOST_BEHIND]:

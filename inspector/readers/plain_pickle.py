@@ -8,6 +8,7 @@ from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.findings import Finding, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.hidden_pickles import Hidden, observe_hidden, observe_polyglot, search_behind, search_end
 from inspector.readers.storage_findings import missing_storages
 from inspector.readers.unpickle.machine import Outcome
 from inspector.units import counted, human_bytes
@@ -64,6 +65,13 @@ def _read(peek: Peek) -> Checkpoint:
                 remedy="A program that reads on would run those too.",
             )
         )
+    hidden = Hidden()
+    if not pickle.outcome.broken and at < source.size:
+        hidden = search_behind(source, at, source.size, limits, "behind the pickle")
+    archive, at_end = search_end(source, limits, after=pickle.outcome.end)
+    hidden.add(at_end)
+    findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
+    more += hidden.outcomes
     if not pickle.outcome.broken and at < source.size:
         findings.append(
             Finding(

@@ -14,9 +14,11 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
+from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.header_entries import read_entries
-from inspector.readers.observations import observe_storages
+from inspector.readers.hidden_pickles import observe_hidden, observe_polyglot, search_end
+from inspector.readers.observations import observe_globals, observe_storages
 from inspector.readers.torch_words import NOT_COVERED
 from inspector.readers.truncation import Cut, observe_cut
 from inspector.readers.wrapper_names import observe_wrappers
@@ -81,6 +83,10 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
     findings += _layout_findings(source, tensors, storages, start, room, unusable)
     findings += observe_storages(tuple(tensors), storages, source.name)
+    archive, hidden = search_end(source, limits)
+    findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
+    uses = uses_of(hidden.found)
+    findings += observe_globals(uses)
     group = NamedTensors(path=(), kind="safetensors", tensors=tuple(tensors), ordered=False)
     states = find_state_dicts([group])
     findings += observe_wrappers(states)
@@ -94,6 +100,7 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
         storages=storages,
         state_dicts=states,
         metadata=text,
+        globals=uses,
         findings=tuple(findings),
         skipped=tuple(unusable[:20]),
         source=source,

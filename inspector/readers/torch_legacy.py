@@ -8,9 +8,19 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
+from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.class_sources import source_texts
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.hidden_pickles import (
+    Head,
+    Hidden,
+    observe_hidden,
+    observe_polyglot,
+    search_behind,
+    search_end,
+    search_numbers,
+)
 from inspector.readers.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.torch_words import BROKE_OFF, unexpected_end, wrong_storage
 from inspector.readers.truncation import Cut
@@ -49,6 +59,7 @@ def _read(peek: Peek) -> Checkpoint:
     storages: dict[str, Storage] = {}
     findings: list[Finding] = []
     cut: Cut | None = None
+    hidden = Hidden()
     also = [h.outcome for h in heads]
     if not main.outcome.broken:
         keys = unpickle(source, main.outcome.end, source.size, limits)
@@ -61,7 +72,9 @@ def _read(peek: Peek) -> Checkpoint:
         at = keys.outcome.end
         if keys.outcome.broken:
             listed, at = [], source.size
-        storages, findings, cut = _storages(source, at, listed, main, big_endian)
+        numbers: list[Head] = []
+        storages, findings, cut = _storages(source, at, listed, main, big_endian, numbers)
+        hidden = _search(source, numbers, at, limits)
         if keys.outcome.broken:
             missing = sum(8 + ref.nbytes for ref in main.storages.values())
             cut = Cut(ends_at=source.size, missing_nbytes=missing, inside="its list of storages", torch_says=BROKE_OFF)
@@ -71,6 +84,10 @@ def _read(peek: Peek) -> Checkpoint:
             storages[key] = Storage(
                 id=key, nbytes=ref.nbytes, present_nbytes=0, offset=None, device=ref.location or None
             )
+    archive, at_end = search_end(source, limits)
+    hidden.add(at_end)
+    findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
+    also += hidden.outcomes
     version = heads[1].outcome.value
     code, left_out = source_texts(main.sources)
     made = checkpoint_from_pickle(
@@ -89,8 +106,16 @@ def _read(peek: Peek) -> Checkpoint:
     return replace(made, code=code)
 
 
+def _search(source: ByteSource, numbers: list[Head], at: int, limits: Limits) -> Hidden:
+    """Pickles in front of numbers and behind the last storage."""
+    hidden = search_numbers(source, numbers, limits)
+    end = max((offset + nbytes for _, offset, nbytes, _ in numbers), default=at)
+    hidden.add(search_behind(source, end, source.size, limits, "behind the last storage"))
+    return hidden
+
+
 def _storages(
-    source: ByteSource, at: int, keys: list[str], main: Unpickled, big_endian: bool
+    source: ByteSource, at: int, keys: list[str], main: Unpickled, big_endian: bool, numbers: list[Head]
 ) -> tuple[dict[str, Storage], list[Finding], Cut | None]:
     """Walk the storages behind the pickles: per key an 8-byte element count, then the elements."""
     cut: Cut | None = None
@@ -107,13 +132,14 @@ def _storages(
         itemsize = ref.itemsize
         declared = ref.numel * itemsize
         if at + 8 <= source.size:
-            raw = source.read(at, 8)
-            count = int.from_bytes(raw, "big" if big_endian else "little", signed=True)
+            raw = source.read(at, min(10, source.size - at))
+            count = int.from_bytes(raw[:8], "big" if big_endian else "little", signed=True)
             if count < 0 or count != ref.numel:
                 wrong.append((key, declared, count * itemsize))
                 if count < 0:
                     break
             held = count * itemsize
+            numbers.append((f"storage {key[:40]}", at + 8, held, raw[8:]))
         else:
             held = declared
         present = max(0, min(held, source.size - at - 8))
