@@ -108,8 +108,8 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
         )
     if any(n.endswith("archive_format") for n in lower) or any("serialized_exported_program" in n for n in lower):
         return UnknownFormat(
-            f"{name} is a torch.export program (.pt2), which is not read yet.",
-            hint="Save program.state_dict with torch.save and open that.",
+            f"{name} holds the members of a torch.export program (.pt2), but not where torch.export.save puts them.",
+            hint="Open the .pt2 file itself.",
         )
     if any(n.endswith("/.data/extern_modules") for n in lower):
         return UnknownFormat(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, SourceText, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.errors import ReadError, RefusedContent
+from inspector.errors import ReadError, RefusedContent, UnknownFormat
 from inspector.findings import Finding
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.export_findings import config_finding, export_finding, native_finding, observe_program
@@ -22,7 +22,7 @@ from inspector.readers.json_member import read_json
 from inspector.readers.observations import observe_globals, observe_storages
 from inspector.readers.torch_archive import byte_order, member_bytes
 from inspector.readers.wrapper_names import observe_wrappers
-from inspector.readers.zip_directory import Directory, find_member
+from inspector.readers.zip_directory import find_member
 from inspector.units import counted, human_shape
 
 _OLD = "serialized_exported_program.json"
@@ -63,7 +63,12 @@ def _read(peek: Peek) -> Checkpoint:
         _old_weights(archive, found)
     else:
         _new_weights(archive, found, len(programs))
-    return _assemble(archive, directory, found, programs)
+    if not (programs or found.groups or found.problems or found.globals or _native(archive)):
+        raise UnknownFormat(
+            f"{source.name} is laid out as a torch.export program (.pt2), but holds no program and no weights.",
+            hint="Save it again with torch.export.save.",
+        )
+    return _assemble(archive, found, programs)
 
 
 def _programs(archive: Archive, found: Weights, names: list[str]) -> dict[str, ProgramFacts]:
@@ -121,7 +126,7 @@ def _pickled(found: Weights, archive: Archive, name: str, group: tuple[str, ...]
         found.problems.append(problem)
 
 
-def _assemble(archive: Archive, directory: Directory, found: Weights, programs: dict[str, ProgramFacts]) -> Checkpoint:
+def _assemble(archive: Archive, found: Weights, programs: dict[str, ProgramFacts]) -> Checkpoint:
     source = archive.source
     kinds = {name: kind for facts in programs.values() for name, kind in facts.kinds.items()}
     groups = {path: tuple(_with_kind(t, kinds) for t in found.groups[path]) for path in ordered(list(found.groups))}
