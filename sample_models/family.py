@@ -1,23 +1,27 @@
 """The family of sample files: one trained classifier, saved in the ways that people's files are saved.
 
 Everything comes from the two committed files under weights/: the weights and what the training run left beside them.
-Nothing is trained here. Bytes are the same on every run, except for the legacy file: torch names its storages by
-memory address.
+Nothing is trained here. Bytes are the same on every run, except for two: torch names the storages of a legacy file by
+memory address, and notes in a traced program where it was traced from.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import warnings
+import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
+from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 from torchvision.models import get_model
 
@@ -209,6 +213,33 @@ def _tensor_list(run: TrainedRun, path: Path) -> None:
     )
 
 
+def _script(run: TrainedRun, path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated; files made with it are not.
+        torch.jit.trace(build_model(run), torch.zeros(1, 3, 64, 64)).save(str(path))
+
+
+def _sharded(run: TrainedRun, path: Path) -> None:
+    """A folder as model hubs lay it out, in one archive: shards, their index, and a configuration beside them."""
+    names = list(run.state)
+    cuts = (0, len(names) // 3, 2 * len(names) // 3, len(names))
+    places: dict[str, str] = {}
+    members: dict[str, bytes] = {}
+    for number, (first, end) in enumerate(pairwise(cuts), 1):
+        shard = f"model-{number:05}-of-00003.safetensors"
+        places |= dict.fromkeys(names[first:end], shard)
+        members[shard] = save_safetensors({name: run.state[name] for name in names[first:end]}, {"format": "pt"})
+    total = sum(t.numel() * t.element_size() for t in run.state.values())
+    index = {"metadata": {"total_size": total}, "weight_map": places}
+    members["model.safetensors.index.json"] = json.dumps(index, indent=1).encode()
+    config = {"architecture": ARCHITECTURE, "num_classes": len(CLASSES), "id2label": dict(enumerate(CLASSES))}
+    members["config.json"] = json.dumps(config, indent=1).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            # Without a date of its own, so that the same weights make the same file.
+            archive.writestr(zipfile.ZipInfo(f"shapes/{name}"), content)
+
+
 # In the order in which the pages offer them.
 WRITERS: dict[str, Callable[[TrainedRun, Path], None]] = {
     "shapes.pth": _clean,
@@ -218,6 +249,8 @@ WRITERS: dict[str, Callable[[TrainedRun, Path], None]] = {
     "shapes_module.pth": _module,
     "shapes.safetensors": _safetensors,
     "shapes_fp16.pth": _half,
+    "shapes_script.pt": _script,
+    "shapes_sharded.zip": _sharded,
     "shapes_sick.pth": _sick,
     "hostile.pth": _hostile,
     "bare_tensor.pt": _bare_tensor,

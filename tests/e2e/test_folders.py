@@ -27,7 +27,7 @@ def _arrive(visitor) -> None:  # type: ignore[no-untyped-def]
     visitor.page.wait_for_url(re.compile("overview"), timeout=60_000)
     visitor.settle()
     assert "model-00002-of-00002.safetensors" in visitor.main.inner_html()
-    visitor.visit("Tensors")
+    visitor.visit("Contents")
     assert {"a.weight", "b.weight"} <= set(re.findall(r"[ab]\.weight", visitor.main.inner_html()))
     visitor.check_calm()
 
