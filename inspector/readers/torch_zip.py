@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, RefusedContent
-from inspector.findings import Finding, Severity
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.cut_zip import read_cut_zip
 from inspector.readers.entry import Peek, Reader
@@ -22,8 +21,7 @@ from inspector.readers.torch_archive import (
     search_archive,
     unpickle_member,
 )
-from inspector.readers.zip_directory import Directory, find_member, read_directory
-from inspector.units import counted
+from inspector.readers.zip_directory import find_member, read_directory
 
 
 def _claims(peek: Peek) -> str:
@@ -52,7 +50,6 @@ def _read(peek: Peek) -> Checkpoint:
             f"{source.name} is an encrypted archive.",
             hint="Unpack it with its password first, then open the checkpoint.",
         )
-    script = find_member(directory, f"{prefix}/constants.pkl") is not None
     pickle = unpickle_member(source, main, limits)
     big_endian = byte_order(source, directory, prefix, limits) == b"big"
     heads: list[Head] = []
@@ -60,32 +57,16 @@ def _read(peek: Peek) -> Checkpoint:
     others = other_pickles(source, directory, main, limits)
     hidden = search_archive(source, directory, main, pickle, heads, limits)
     findings = [*archive_findings(source, directory, main, others), *problems, *observe_hidden(hidden)]
-    skipped = list(hidden.left_out)
-    if script:
-        findings.append(_script_finding(directory))
-        skipped.append("The TorchScript program under code/ was not read.")
     return checkpoint_from_pickle(
         pickle,
         source=source,
         limits=limits,
-        format_id="torchscript" if script else READER.id,
-        format_says="TorchScript archive" if script else READER.says,
+        format_id=READER.id,
+        format_says=READER.says,
         storages=storages,
         findings=findings,
-        skipped=skipped,
+        skipped=hidden.left_out,
         also=[*(outcome for _, outcome in others), *hidden.outcomes],
-    )
-
-
-def _script_finding(directory: Directory) -> Finding:
-    code = sum(1 for m in directory.members if "/code/" in m.name and m.name.endswith(".py"))
-    return Finding(
-        id="torchscript",
-        severity=Severity.NOTICE,
-        says=f"This is a TorchScript program ({counted(code, 'code file')}), not a plain checkpoint; "
-        "its tensors are shown.",
-        evidence=(("code_files", code),),
-        remedy="torch.jit.load runs the program inside; there is no safe mode. The tensors can be exported here.",
     )
 
 

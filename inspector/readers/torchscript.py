@@ -25,6 +25,7 @@ from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign import name_zip
+from inspector.readers.hidden_pickles import Head, observe_hidden
 from inspector.readers.observations import observe_globals, observe_storages
 from inspector.readers.script_code import ScriptClass, module_name, plain_class
 from inspector.readers.script_findings import observe_code, script_finding, unreadable_finding, unused_finding
@@ -35,6 +36,8 @@ from inspector.readers.torch_archive import (
     archive_storages,
     byte_order,
     member_bytes,
+    other_pickles,
+    search_archive,
     unpickle_member,
 )
 from inspector.readers.unpickle.outline import outline
@@ -129,7 +132,12 @@ def _from_pickle(
 ) -> Checkpoint:
     pickle = unpickle_member(source, main, limits)
     big_endian = byte_order(source, directory, prefix, limits) == b"big"
-    storages, findings = archive_storages(source, directory, prefix, pickle, big_endian)
+    heads: list[Head] = []
+    storages, findings = archive_storages(source, directory, prefix, pickle, big_endian, heads=heads)
+    rivals = [(where, o) for where, o in other_pickles(source, directory, main, limits) if ", found " in where]
+    # Members that are pickles by name are followed anyway.
+    unnamed = tuple(m for m in directory.members if not m.name.lower().endswith((".pkl", ".debug_pkl")))
+    hidden = search_archive(source, replace(directory, members=unnamed), main, pickle, heads, limits)
     made = checkpoint_from_pickle(
         pickle,
         source=source,
@@ -137,8 +145,9 @@ def _from_pickle(
         format_id=READER.id,
         format_says=READER.says,
         storages=storages,
-        findings=findings,
-        also=others.outcomes(),
+        findings=[*findings, *observe_hidden(hidden)],
+        skipped=hidden.left_out,
+        also=[*others.outcomes(), *(outcome for _, outcome in rivals), *hidden.outcomes],
     )
     constants = others.find("constants.pkl")
     if constants is None:

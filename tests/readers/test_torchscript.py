@@ -305,6 +305,15 @@ def test_a_payload_in_any_pickle_is_reported_and_never_runs(tmp_path: Path) -> N
     assert Payload(marker)
 
 
+def test_a_pickle_behind_the_main_one_or_in_a_second_archive_is_found(tmp_path: Path) -> None:
+    attack = b"\x80\x02" + call("os", "system", f"touch {tmp_path / 'marker'}") + b"."
+    behind = _rewritten(_traced(), lambda name, content: content + attack if name == "data.pkl" else content)
+    worse = _rewritten(_traced(), lambda name, content: attack if name == "data.pkl" else content)
+    for data in (behind, worse + _traced(), _traced() + worse):
+        assert any(use.verdict is GlobalVerdict.DANGEROUS for use in open_checkpoint(data).globals)
+    assert not (tmp_path / "marker").exists()
+
+
 def test_code_that_cannot_be_read_or_belongs_to_nothing_is_said() -> None:
     broken = _rewritten(_traced(), lambda name, content: b"\xff\xfe" if name.endswith(".py") else content)
     assert "script-code-unreadable" in _ids(open_checkpoint(broken))
