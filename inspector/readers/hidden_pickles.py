@@ -7,12 +7,13 @@ STOP, or calls a name before it breaks off; random numbers do not.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.source import BufferSource, ByteSource
-from inspector.errors import ReadError
+from inspector.errors import CorruptFile, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.unpickle.machine import Outcome
@@ -34,6 +35,7 @@ _TRIAL_OPCODES = 200_000
 _MOST_STEPS = 2_000_000
 _TRIAL_NBYTES = 4 << 20
 _LISTED = 20
+_ENDED = f"The search for hidden pickles ended after {_MOST_STEPS:,} steps."
 
 
 # Name, offset, bytes and first bytes of a storage.
@@ -63,7 +65,11 @@ class Hidden:
 
         calls: whether it must call a name and end, as bytes that are meant as numbers must.
         """
-        if stop - start < 3 or source.read(start, 1)[0] not in _FIRST or self.steps <= 0:
+        if stop - start < 3 or source.read(start, 1)[0] not in _FIRST:
+            return None
+        if self.steps <= 0:
+            if _ENDED not in self.left_out:
+                self.left_out.append(_ENDED)
             return None
         head = source.read(start, 2)
         if head[0] == 0x80 and head[1] > 5:
@@ -165,15 +171,18 @@ def search_members(source: ByteSource, members: Sequence[Member], read: frozense
 
 
 def _look_into(source: ByteSource, member: Member, offset: int, limits: Limits, hidden: Hidden) -> None:
-    from inspector.readers.torch_archive import member_bytes
-
-    if member.method != 0:
-        data = member_bytes(source, member, limits, most=_TRIAL_NBYTES)
-        if len(data) > 2 and data[0] in _FIRST:
-            outcome = hidden.try_at(BufferSource(data), 0, len(data), limits, calls=False)
-            if outcome is not None:
-                hidden.found.append((member.name[:200], outcome))
+    if member.method == 8:
+        raw = source.read(offset, min(member.packed_nbytes, _TRIAL_NBYTES, max(0, source.size - offset)))
+        try:
+            data = zlib.decompressobj(-15).decompress(raw, _TRIAL_NBYTES)
+        except zlib.error as error:
+            raise CorruptFile(f"it cannot be inflated ({error}).") from error
+        outcome = hidden.try_at(BufferSource(data), 0, len(data), limits, calls=False)
+        if outcome is not None:
+            hidden.found.append((member.name[:200], outcome))
         return
+    if member.method != 0:
+        raise CorruptFile(f"it is compressed by method {member.method}.")
     stop = min(offset + member.packed_nbytes, source.size)
     if stop - offset > 4 and source.read(offset, 4) == _ZIP:
         _look_into_archive(SliceSource(source, offset, stop - offset), member.name[:200], limits, hidden)

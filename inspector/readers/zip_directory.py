@@ -8,6 +8,7 @@ Source: PKWARE APPNOTE 6.3.9, sections 4.3 and 4.5.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
@@ -16,6 +17,10 @@ from inspector.limits import Limits
 
 _TAIL_NBYTES = 65536 + 22
 _MOST_ENDS = 8
+_MOST_PLACES = 64
+# Other directories are read for what they name, not for their size.
+_RIVAL_NBYTES = 1 << 21
+_MOST_RIVALS = 4
 _END = b"PK\x05\x06"
 _END64 = b"PK\x06\x06"
 _LOCATOR64 = b"PK\x06\x07"
@@ -141,7 +146,7 @@ class Rivals:
     def read(self, count: int, nbytes: int, offset: int, shift: int) -> tuple[Member, ...]:
         """Members of a directory that may not be one; () when it is none. count: -1 for as many as there are."""
         limits = self.limits
-        if not 0 < nbytes <= limits.header_nbytes or count > limits.members or offset < 0:
+        if not 0 < nbytes <= min(limits.header_nbytes, _RIVAL_NBYTES) or count > limits.members or offset < 0:
             return ()
         if offset + nbytes > self.source.size:
             return ()
@@ -156,6 +161,8 @@ class Rivals:
 
     def add(self, why: str, count: int, nbytes: int, offset: int, shift: int) -> None:
         """Keep what is there, unless it is known already."""
+        if len(self.found) >= _MOST_RIVALS:
+            return
         members = self.read(count, nbytes, offset, shift)
         if members and all(members != known for _, known in self.found):
             self.found.append((why, members))
@@ -175,14 +182,18 @@ def _other_ends(members: tuple[Member, ...], tail: bytes, start: int, taken: int
     One inside a member belongs to an archive that was packed whole, and no tool takes it for the outer one.
     """
     found: list[int] = []
-    at = -1
-    while len(found) < _MOST_ENDS:
-        at = tail.find(_END, at + 1)
-        if at < 0:
+    ordered: list[Member] = []
+    at = len(tail)
+    for _ in range(_MOST_PLACES):
+        at = tail.rfind(_END, 0, at)
+        if at < 0 or len(found) >= _MOST_ENDS:
             break
-        place = start + at
-        inside = any(m.header_offset <= place < m.header_offset + 30 + m.packed_nbytes for m in members)
-        if at != taken and at + 22 <= len(tail) and not inside:
+        if at == taken or at + 22 > len(tail):
+            continue
+        ordered = ordered or sorted(members, key=lambda m: m.header_offset)
+        before = bisect_right(ordered, start + at, key=lambda m: m.header_offset)
+        last = ordered[before - 1] if before else None
+        if last is None or start + at >= last.header_offset + 30 + last.packed_nbytes:
             found.append(at)
     return found
 

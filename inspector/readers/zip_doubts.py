@@ -23,6 +23,7 @@ _METHODS = (0, 8)
 _MOST_PICKLES = 16
 _MOST_GAPS = 64
 _SUMMED_NBYTES = 64 * 1024 * 1024
+_CHUNK_NBYTES = 1 << 20
 # What lies between two members of torch.save: a descriptor of up to 24 bytes, and padding in the next one's header.
 _USUAL_GAP = 24
 
@@ -123,22 +124,34 @@ def _checksums(source: ByteSource, members: Sequence[Member], pickles: Sequence[
     # torch.serialization.set_crc32_options(False) writes 0 everywhere, and zipfile then reads nothing.
     if not any(m.crc for m in members if m.nbytes):
         return []
-    wrong = [m.name[:80] for m in pickles if not _sum_holds(source, m)]
+    wrong, left = [], _SUMMED_NBYTES
+    for member in pickles:
+        left -= max(member.nbytes, member.packed_nbytes)
+        if left >= 0 and not _sum_holds(source, member):
+            wrong.append(member.name[:80])
     return [f"the checksum of {wrong[0]} is wrong: zipfile stops there, torch does not look"] if wrong else []
 
 
 def _sum_holds(source: ByteSource, member: Member) -> bool:
     """Whether the checksum is right; True for what is too long or cannot be read, which others say."""
-    if member.header_offset + 30 > source.size or max(member.nbytes, member.packed_nbytes) > _SUMMED_NBYTES:
+    if member.header_offset + 30 > source.size:
         return True
     name_n, extra_n = struct.unpack("<HH", source.read(member.header_offset + 26, 4))
     at = member.header_offset + 30 + name_n + extra_n
     if at + member.packed_nbytes > source.size or member.method not in _METHODS:
         return True
-    data = source.read(at, member.packed_nbytes)
-    if member.method == 8:
-        try:
-            data = zlib.decompressobj(-15).decompress(data, member.nbytes + 1)
-        except zlib.error:
-            return True
-    return zlib.crc32(data) == member.crc
+    inflater = zlib.decompressobj(-15) if member.method == 8 else None
+    total, left = 0, member.nbytes + 1
+    for place in range(at, at + member.packed_nbytes, _CHUNK_NBYTES):
+        data = source.read(place, min(_CHUNK_NBYTES, at + member.packed_nbytes - place))
+        while data and left > 0:
+            try:
+                part = inflater.decompress(data, min(left, _CHUNK_NBYTES)) if inflater else data
+            except zlib.error:
+                return True
+            data = inflater.unconsumed_tail if inflater else b""
+            total = zlib.crc32(part, total)
+            left -= len(part)
+            if not part:
+                break
+    return total == member.crc

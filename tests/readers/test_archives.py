@@ -259,3 +259,21 @@ def test_numbers_are_not_taken_for_pickles(kind: str) -> None:
     for zipped in (True, False):
         checkpoint = open_checkpoint(saved(state, _use_new_zipfile_serialization=zipped))
         assert checkpoint.findings == ()
+
+
+def test_many_end_records_and_members_cost_their_length() -> None:
+    """Sixteen thousand end records in the last member, and a directory of twenty thousand: each is looked at once."""
+    many = [Member(name=f"a/data/{n}", data=b"123") for n in range(20_000)]
+    stuffed = Member(name="a/data/x", data=FIRST[-22:] * 2500 + b"PK\5\6" * 2000)
+    checkpoint = open_checkpoint(build([MAIN, VERSION, *many, stuffed]))
+    assert ours(checkpoint) == "one"
+    assert any("were not searched for pickles" in line for line in checkpoint.skipped)
+
+
+def test_hidden_pickles_share_one_budget_of_steps() -> None:
+    """Three hundred members, each a pickle of many steps: the search stops, and the checkpoint is there."""
+    long = b"\x80\x02" + b"N0" * 90_000 + EVIL[2:]
+    more = [Member(name=f"a/{n}", data=long) for n in range(60)]
+    checkpoint = open_checkpoint(build([MAIN, VERSION, *more]))
+    assert [g.name for g in checkpoint.globals if g.verdict is GlobalVerdict.DANGEROUS] == ["os.system"]
+    assert any("search for hidden pickles ended" in line for line in checkpoint.skipped)
