@@ -197,13 +197,14 @@ def test_nesting_and_number_are_bounded(tmp_path: Path) -> None:
     assert dict(left.evidence)["constants"] == 4000
 
 
-def test_one_constant_that_is_loaded_again_and_again_is_followed_once() -> None:
+@pytest.mark.parametrize("times", [1, 2000])
+def test_one_constant_that_is_loaded_again_and_again_is_followed_once(times: int) -> None:
     inner = saved(torch.ones(64), _use_new_zipfile_serialization=False)
     once = pickle.dumps(Calls(torch.storage._load_from_bytes, inner), 4)
     head, tail = once[:-2], once[-2:]
     assert tail[1:] == b"."
     again = b"h\x02h\x03\x85R0"  # memo: 2 is the loader, 3 the constant
-    checkpoint = open_checkpoint(head + again * 2000 + b".")
+    checkpoint = open_checkpoint(head + again * times + b".")
     assert len(checkpoint.globals) < 10
     assert verdicts(checkpoint)[LOADER] == "dangerous"
 
