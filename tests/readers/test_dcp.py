@@ -232,7 +232,10 @@ def test_chunks_that_overlap_and_chunks_that_are_missing(mine: Path) -> None:
         metadata.state_dict_metadata["model.a.weight"].chunks.pop(0)
         metadata.state_dict_metadata["model.c.weight"].chunks[0].sizes = torch.Size([8, 4])
 
-    found = {f.id: f.says for f in open_checkpoint(rewrite(mine, change)).findings}
+    checkpoint = open_checkpoint(rewrite(mine, change))
+    with pytest.raises(CorruptFile, match=r"holds 4x4 bfloat16; the \.metadata says 8x4"):
+        read_bytes(checkpoint, tensor(checkpoint, "model", "c.weight"))
+    found = {f.id: f.says for f in checkpoint.findings}
     assert "model.a.weight lacks 15 of 60 elements" in found["chunks-missing"]
     assert "model.c.weight has 16 elements more than once" in found["chunks-overlap"]
     assert "model.c.weight holds 4x4 bfloat16; the .metadata says 8x4 bfloat16" in found["unreadable-items"]

@@ -123,6 +123,13 @@ def test_cycles_and_deep_paths(tmp_path: Path) -> None:
     assert "unusable-entry" in {f.id for f in checkpoint.findings}
 
 
+def test_a_path_that_is_not_the_name_is_not_believed(tmp_path: Path) -> None:
+    """torch joins the keys to the name; any other path could be as long as somebody likes, for every tensor."""
+    metadata = Metadata({"a.b": entry([1], [])}, {"a.b": ("x", "y")}, {}, None, "1.0.0")
+    (tmp_path / ".metadata").write_bytes(pickle.dumps(metadata))
+    assert [t.path for t in open_checkpoint(tmp_path).tensors] == [("a.b",)]
+
+
 def test_paths_in_each_others_way(tmp_path: Path) -> None:
     """ "a" is a tensor and also a mapping with "b" in it: no state dict is so, and nothing is lost."""
     metadata = Metadata(
