@@ -204,6 +204,14 @@ def test_hostile_yaml_never_fails_the_opening(content: bytes, tmp_path: Path, mo
     assert not (tmp_path / "MARKER").exists()
 
 
+def test_yaml_is_followed_to_a_depth() -> None:
+    for depth, whole in ((20, True), (30, False)):
+        text = "".join("  " * n + f"k{n}:\n" for n in range(depth)) + "  " * depth + "end: 1\n"
+        pairs, cut = read_yaml(b"first: 0\n" + text.encode(), "x")
+        assert pairs[0] == ("first", "0")
+        assert (cut, len(pairs)) == (not whole, 2 if whole else 1)
+
+
 def test_yaml_as_argparse_and_lightning_write_it() -> None:
     text = b"""!!python/object:argparse.Namespace
 lr: 0.001
