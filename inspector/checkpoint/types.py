@@ -34,7 +34,7 @@ class Storage:
     nbytes: its declared length, uncompressed. present_nbytes: how many of them the file really holds (less when the
     file is cut short). offset: where its bytes begin in the file, None when they are not in it (meta tensors).
     deflated_nbytes: compressed length when the bytes at `offset` are a raw deflate stream, else None.
-    skipped_nbytes: what the inflated stream holds before the first byte of the storage (a header), which does not count.
+    skipped_nbytes: what the inflated stream holds before the storage's first byte (a header), which does not count.
     device: where it was when saved ("cpu", "cuda:1"), None where the format does not tell.
     big_endian: byte order of its elements.
     inline: the bytes themselves, for numpy arrays that a pickle writes as escaped text; None for all others.

@@ -5,6 +5,13 @@
 
 from __future__ import annotations
 
-from inspector.readers.opening import FOLDER_READERS, READERS, claims_folder, detect_format, open_checkpoint, open_source
+from inspector.readers.opening import (
+    FOLDER_READERS,
+    READERS,
+    claims_folder,
+    detect_format,
+    open_checkpoint,
+    open_source,
+)
 
 __all__ = ["FOLDER_READERS", "READERS", "claims_folder", "detect_format", "open_checkpoint", "open_source"]
