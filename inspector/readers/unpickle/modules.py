@@ -47,7 +47,7 @@ class Visited:
         n = len(state.pairs) if isinstance(state, Mapping) else 0
         settings = min(n, _MOST_SETTINGS)
         cost = _MODULE_NBYTES + len(above) + settings * _SETTING_NBYTES + n * _PART_NBYTES
-        return self.room.work(n) and self.room.take(cost)
+        return self.room.work(n) and self.room.again("module", state, n) and self.room.take(cost)
 
 
 MakeInfo = Callable[[TensorStub, str, "bool | None"], "TensorInfo | None"]

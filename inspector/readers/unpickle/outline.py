@@ -54,6 +54,7 @@ _VALUE_NBYTES = 180
 _GROUP_NBYTES = 1500
 _CHILD_NBYTES = 200
 _ENTERED = 10  # The work of entering a container, in children listed.
+_FEW = 8
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -241,6 +242,10 @@ class _Walk:
     def affords(self, record: object) -> bool:
         """Whether the children of a container can be listed: in memory, and as part of all the work of this walk."""
         n = listed_size(record) if isinstance(record, Mapping | Call) else 0
+        if isinstance(record, Call) and n > _FEW:
+            shared = record.states[-1] if record.states else record.args
+            if not self.room.again("call", shared, n):
+                return False
         return self.room.work(_ENTERED + n) and _CHILD_NBYTES * n <= self.room.left
 
     def cut(self, record: object) -> Value:
