@@ -208,11 +208,15 @@ def _torchscript() -> dict[str, bytes]:
 
 def _exported() -> dict[str, bytes]:
     import torch
+    import torch.package
     from torch import nn
 
     buffer = io.BytesIO()
     torch.export.save(torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),)), buffer)
-    return {"exported program": buffer.getvalue()}
+    package = io.BytesIO()
+    with torch.package.PackageExporter(package) as exporter:
+        exporter.save_pickle("model", "model.pkl", {"w": torch.ones(2)})
+    return {"exported program": buffer.getvalue(), "package": package.getvalue()}
 
 
 def _old_tar() -> dict[str, bytes]:
