@@ -15,7 +15,7 @@ from inspector.readers import FOLDER_READERS, READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = (
-    ("inspector/readers", "READER", READERS),
+    ("inspector/readers/formats", "READER", READERS),
     ("inspector/readers/folders", "READER", FOLDER_READERS),
     ("inspector/keys/rules", "RULE", RULES),
     ("inspector/cam/methods", "METHOD", METHODS),
@@ -24,7 +24,7 @@ PLACES = (
 
 
 def _modules(folder: str, word: str) -> list[Path]:
-    return [p for p in sorted((ROOT / folder).glob("*.py")) if f"\n{word} = " in p.read_text(encoding="utf-8")]
+    return [p for p in sorted((ROOT / folder).rglob("*.py")) if f"\n{word} = " in p.read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize(("folder", "word", "listed"), PLACES, ids=lambda x: x if isinstance(x, str) else "")

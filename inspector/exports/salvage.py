@@ -21,7 +21,7 @@ from inspector.exports.report import ExportReport
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.progress import Progress, silent
-from inspector.readers.truncation import fraction_lost
+from inspector.readers.noticed.truncation import fraction_lost
 from inspector.units import counted, human_share
 
 

@@ -10,17 +10,17 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Ori
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.nested_pickles import Inside, observe_inside
-from inspector.readers.observations import observe_globals, observe_storages
+from inspector.readers.noticed.observations import observe_globals, observe_storages
+from inspector.readers.noticed.torch_versions import Loaded, observe_loading
+from inspector.readers.noticed.truncation import Cut, observe_cut
+from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.readers.plain_metadata import metadata_of
-from inspector.readers.torch_versions import Loaded, observe_loading
-from inspector.readers.truncation import Cut, observe_cut
 from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.nested_pickles import Inside, observe_inside
 from inspector.readers.unpickle.outline import Outline, outline
 from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, Use
+from inspector.readers.unpickle.unpickling import Unpickled, unpickle, unpickle_bytes
 from inspector.readers.unpickle.verdicts import judge, settle_wrappers
-from inspector.readers.unpickling import Unpickled, unpickle, unpickle_bytes
-from inspector.readers.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 __all__ = ["Unpickled", "checkpoint_from_pickle", "metadata_of", "unpickle", "unpickle_bytes"]

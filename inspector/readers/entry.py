@@ -10,8 +10,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ReadError
 from inspector.limits import Limits
+from inspector.readers.archives.zip_directory import Directory, read_directory
 from inspector.readers.folder import Folder
-from inspector.readers.zip_directory import Directory, read_directory
 
 HEAD_NBYTES = 4096
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")

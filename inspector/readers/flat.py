@@ -9,8 +9,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, Origin, Part, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity, ranked
-from inspector.readers.observations import observe_storages
-from inspector.readers.wrapper_names import observe_wrappers
+from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
 
 _LISTED = 20

@@ -12,28 +12,28 @@ from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
-from inspector.readers import (
-    dcp_file,
-    gguf,
-    numpy_archive,
-    numpy_array,
-    onnx,
-    packed,
-    plain_pickle,
-    safetensors,
-    shard_index,
-    torch_export,
-    torch_legacy,
-    torch_package,
-    torch_tar,
-    torch_zip,
-    torchscript,
-)
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.evidence import add_evidence
 from inspector.readers.folder import DirectoryFolder
 from inspector.readers.folders import dcp, dcp_safetensors, deepspeed, peft, sharded
-from inspector.readers.foreign import name_foreign
+from inspector.readers.foreign.naming import name_foreign
+from inspector.readers.formats import (
+    dcp_file,
+    packed,
+    plain_pickle,
+    safetensors,
+    shard_index,
+    torch_legacy,
+    torch_package,
+    torch_tar,
+    torch_zip,
+)
+from inspector.readers.formats.export import torch_export
+from inspector.readers.formats.gguf import file as gguf
+from inspector.readers.formats.numpy import archive as numpy_archive
+from inspector.readers.formats.numpy import array as numpy_array
+from inspector.readers.formats.onnx import file as onnx
+from inspector.readers.formats.script import torchscript
 from inspector.readers.single_file import open_single
 from inspector.readers.surroundings import look_around
 

@@ -16,7 +16,7 @@ from inspector.findings import Finding, Severity
 from inspector.readers.entry import FolderPeek
 from inspector.readers.evidence import add_evidence
 from inspector.readers.folder import SubFolder
-from inspector.readers.foreign import WEIGHT_SUFFIXES, name_folder
+from inspector.readers.foreign.naming import WEIGHT_SUFFIXES, name_folder
 from inspector.units import counted
 
 _MOST_LOOKS = 64

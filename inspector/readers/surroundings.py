@@ -12,7 +12,7 @@ from inspector.findings import Finding, Severity
 from inspector.readers.entry import Peek
 from inspector.readers.evidence import add_evidence
 from inspector.readers.folders.peft import CONFIG, FILES, adapter_beside
-from inspector.readers.shard_layout import shard_name
+from inspector.readers.folders.shard_layout import shard_name
 from inspector.units import counted
 
 

@@ -16,7 +16,7 @@ from inspector.errors import CorruptFile, InspectorError, LimitExceeded, ReadErr
 from inspector.limits import Limits
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
-from inspector.readers.ggml_types import GGML_TYPES
+from inspector.readers.formats.gguf.ggml_types import GGML_TYPES
 
 RNG = np.random.default_rng(0)
 

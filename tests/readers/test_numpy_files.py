@@ -23,7 +23,7 @@ from inspector.checkpoint.types import Checkpoint, StateRole
 from inspector.errors import CorruptFile, InspectorError, RefusedContent
 from inspector.limits import Limits
 from inspector.readers import open_checkpoint
-from inspector.readers.numpy_header import BadHeader, parse_header
+from inspector.readers.formats.numpy.header import BadHeader, parse_header
 
 
 def npy(array: np.ndarray, version: tuple[int, int] | None = None) -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inspector.checkpoint.source import BufferSource
 from inspector.errors import CorruptFile, InspectorError, LimitExceeded
 from inspector.limits import DEFAULT_LIMITS, Limits
-from inspector.readers.tar_directory import BLOCK, TarDirectory, is_tar, read_tar, read_tar_directory
+from inspector.readers.archives.tar_directory import BLOCK, TarDirectory, is_tar, read_tar, read_tar_directory
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 

@@ -23,7 +23,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
-from inspector.readers.export_program import DTYPES, is_arithmetic, read_program
+from inspector.readers.formats.export.program import DTYPES, is_arithmetic, read_program
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

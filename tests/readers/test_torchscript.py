@@ -20,7 +20,7 @@ from inspector.checkpoint.types import Checkpoint, GlobalVerdict
 from inspector.errors import InspectorError
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
-from inspector.readers.script_findings import COMPUTING, NETWORK, REACHING, reach_of
+from inspector.readers.formats.script.findings import COMPUTING, NETWORK, REACHING, reach_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),

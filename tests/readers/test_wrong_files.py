@@ -53,7 +53,7 @@ WRONG = [
     (bytes(range(200, 256)), "begins with the bytes c8 c9"),
     (zipped({"model.weights.h5": b"", "config.json": b"{}"}), "Keras model"),
     (zipped({"a/archive_format": b"pt2"}), "torch.export program"),
-    (zipped({"run/best.pth": b"x", "run/log.txt": b""}), 'without a checkpoint: run/best.pth is a text file'),
+    (zipped({"run/best.pth": b"x", "run/log.txt": b""}), "without a checkpoint: run/best.pth is a text file"),
     (zipped({"a.txt": b"x"}), "zip archive of 1 file without a checkpoint, first a.txt"),
     (b"junk" + torch_zip(b"N."), "4 bytes before a zip archive begins"),
 ]

@@ -32,8 +32,8 @@ from inspector.readers.folders.dcp_metadata import Contents, Slice, TensorEntry,
 from inspector.readers.folders.dcp_pickle import follow
 from inspector.readers.folders.value_tree import ValueTree, below, tensor_value
 from inspector.readers.join import join, rebase
-from inspector.readers.observations import observe_storages
-from inspector.readers.wrapper_names import observe_wrappers
+from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 METADATA = ".metadata"

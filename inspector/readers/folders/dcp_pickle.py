@@ -15,7 +15,7 @@ from inspector.readers.unpickle.machine import MAPPING_NBYTES, PAIR_NBYTES, Mach
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, Mapping, Meaning
-from inspector.readers.unpickling import Unpickled, unpickle
+from inspector.readers.unpickle.unpickling import Unpickled, unpickle
 
 _BUILD = b"b"[0]
 _MOST_BACK = 48

@@ -23,8 +23,8 @@ from inspector.readers.folders.dcp_findings import Losses, observe
 from inspector.readers.folders.dcp_metadata import Contents, TensorEntry
 from inspector.readers.folders.value_tree import ValueTree, tensor_value
 from inspector.readers.join import join
-from inspector.readers.observations import observe_storages
-from inspector.readers.wrapper_names import observe_wrappers
+from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 _KEY = "DCP_SHARDING_INFO"

@@ -34,8 +34,8 @@ from inspector.readers.folders.deepspeed_layout import Save, find_saves
 from inspector.readers.folders.deepspeed_records import ModelFacts, OptimFacts, model_facts, optim_facts, records_of
 from inspector.readers.folders.value_tree import ValueTree, below, tensor_value
 from inspector.readers.join import join, rebase
-from inspector.readers.observations import observe_storages
-from inspector.readers.wrapper_names import observe_wrappers
+from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 _WEIGHTS = "fp32 weights"

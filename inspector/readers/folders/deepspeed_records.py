@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.limits import Limits
-from inspector.readers.torch_archive import unpickle_member
+from inspector.readers.archives.zip_directory import find_member, read_directory
+from inspector.readers.formats.torch_archive import unpickle_member
 from inspector.readers.unpickle.arguments import sizes_of
 from inspector.readers.unpickle.stand_ins import Call, Group, Mapping
-from inspector.readers.zip_directory import find_member, read_directory
 
 _MOST_NAME = 4096
 _MOST_COUNT = 1 << 40

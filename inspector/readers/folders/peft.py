@@ -10,9 +10,9 @@ from dataclasses import replace
 from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import CorruptFile, ReadError, UnknownFormat
 from inspector.findings import Finding, Severity, ranked
-from inspector.readers.adapter_checks import adapter_facts, observe_adapter
 from inspector.readers.entry import FolderPeek, FolderReader
 from inspector.readers.folder import Folder
+from inspector.readers.folders.adapter_checks import adapter_facts, observe_adapter
 from inspector.readers.plain_json import parse_json
 
 CONFIG = "adapter_config.json"

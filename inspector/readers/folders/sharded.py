@@ -16,9 +16,8 @@ from inspector.findings import ranked
 from inspector.limits import Limits
 from inspector.readers.entry import FolderPeek, FolderReader
 from inspector.readers.folder import Folder, leads_outside
-from inspector.readers.join import join
-from inspector.readers.shard_checks import Shards, observe_shards
-from inspector.readers.shard_layout import (
+from inspector.readers.folders.shard_checks import Shards, observe_shards
+from inspector.readers.folders.shard_layout import (
     INDEX_NAME,
     ShardIndex,
     families,
@@ -26,7 +25,8 @@ from inspector.readers.shard_layout import (
     read_index,
     shard_name,
 )
-from inspector.readers.wrapper_names import observe_wrappers
+from inspector.readers.join import join
+from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 _HEAD_NBYTES = 4096

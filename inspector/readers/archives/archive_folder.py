@@ -1,0 +1,186 @@
+"""A zip or tar of files as a folder: each member is opened where it lies, nothing is extracted under a name.
+
+Names that lead outside, links, encrypted members and unknown compressions are left out and said. Of two members of one
+name the first counts in a zip, as for torch, and the last in a tar, which replaces what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from inspector.checkpoint.joined_source import SliceSource
+from inspector.checkpoint.packed_source import MOST_NBYTES, PackedSource, Packing, most_unpacked
+from inspector.checkpoint.source import ByteSource
+from inspector.errors import CorruptFile, LimitExceeded, ReadError
+from inspector.limits import Limits
+from inspector.readers.archives.tar_directory import TarMember, read_tar_directory
+from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets
+from inspector.readers.folder import leads_outside
+from inspector.units import counted, human_bytes
+
+_STORED, _DEFLATED = 0, 8
+_LISTED = 20
+_MOST_MEMBERS = 100_000
+_JUNK = ("__MACOSX/", "PaxHeaders/")
+_JUNK_NAMES = (".DS_Store", "Thumbs.db", "desktop.ini")
+
+
+@dataclass(kw_only=True)
+class ArchiveFolder:
+    """The files of an archive. doubts: what is wrong with it, in words. left_out: (name, why) of the first members that
+    are not shown, left_out_count: of how many."""
+
+    name: str
+    kind: str
+    open_member: Callable[[ArchiveFolder, str], ByteSource]
+    members: dict[str, Member | TarMember] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    left_out_count: int = 0
+    unpacked_left: int = MOST_NBYTES
+    _opened: dict[str, ByteSource] = field(default_factory=dict)
+    _sizes: dict[str, int] | None = None
+
+    def files(self) -> Mapping[str, int]:
+        if self._sizes is None:
+            self._sizes = {path: member.nbytes for path, member in sorted(self.members.items())}
+        return self._sizes
+
+    def top(self) -> Mapping[str, int]:
+        return {path: nbytes for path, nbytes in self.files().items() if "/" not in path}
+
+    def size_of(self, path: str) -> int | None:
+        return self.members[path].nbytes if path in self.members else None
+
+    def open(self, path: str) -> ByteSource:
+        if path not in self.members:
+            raise ReadError(f"{self.name} has no file {path[:200]!r}.")
+        if path not in self._opened:
+            self._opened[path] = self.open_member(self, path)
+        return self._opened[path]
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Remember a member that is not shown."""
+        self.left_out_count += 1
+        if len(self.left_out) < _LISTED:
+            self.left_out.append((name[:200], why))
+
+    def doubt(self, what: str) -> None:
+        """Remember what is wrong with the archive."""
+        if len(self.doubts) < _LISTED:
+            self.doubts.append(what)
+
+
+def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> ArchiveFolder:
+    """The files of a zip; what cannot be opened is left out and said. Raises LimitExceeded over 100,000 members."""
+    if len(directory.members) > _MOST_MEMBERS:
+        raise LimitExceeded(
+            f"{source.name} is a zip archive of {len(directory.members):,} files; it is looked through up to "
+            f"{_MOST_MEMBERS:,}.",
+            hint="Pack the checkpoint alone.",
+        )
+    folder = ArchiveFolder(name=source.name, kind="zip archive", open_member=_open_in_zip(source, limits))
+    taken: list[Member] = []
+    for member in directory.members:
+        if member.name.endswith("/") or _is_junk(member.name):
+            continue
+        why = _why_not(member)
+        path = _relative(member.name)
+        if why:
+            folder.leave_out(member.name, why)
+        elif leads_outside(path):
+            folder.leave_out(member.name, "leads outside the archive")
+        elif path in folder.members:
+            folder.doubt(f"{path[:80]} occurs twice; the first is shown, other programs take the last")
+        else:
+            folder.members[path] = member
+            taken.append(member)
+    _observe_overlaps(folder, taken)
+    return folder
+
+
+def tar_folder(source: ByteSource, limits: Limits) -> ArchiveFolder:
+    """The files of a tar. Raises CorruptFile when it does not begin as one, LimitExceeded over `Limits.members`."""
+    directory = read_tar_directory(source, limits)
+    folder = ArchiveFolder(
+        name=source.name, kind="tar archive", open_member=_open_in_tar(source), doubts=list(directory.doubts)
+    )
+    folder.left_out = [(name[:200], why) for name, why in directory.left_out]
+    folder.left_out_count = directory.left_out_count
+    for member in directory.members:
+        path = _relative(member.name)
+        if _is_junk(path):
+            continue
+        if leads_outside(path):
+            folder.leave_out(member.name, "leads outside the archive")
+            continue
+        if path in folder.members:
+            folder.doubt(f"{path[:80]} occurs twice; the last is shown, as unpacking leaves it")
+        folder.members[path] = member
+    return folder
+
+
+def _relative(name: str) -> str:
+    """A member's name without the "./" that `tar -C folder .` writes before each."""
+    while name.startswith("./"):
+        name = name[2:]
+    return name
+
+
+def _is_junk(name: str) -> bool:
+    base = name.rpartition("/")[2]
+    return name.startswith(_JUNK) or base in _JUNK_NAMES or base.startswith("._")
+
+
+def _why_not(member: Member) -> str:
+    if member.encrypted:
+        return "is encrypted"
+    if member.method not in (_STORED, _DEFLATED):
+        return f"is compressed by method {member.method}"
+    return ""
+
+
+def _open_in_zip(source: ByteSource, limits: Limits) -> Callable[[ArchiveFolder, str], ByteSource]:
+    def open_member(folder: ArchiveFolder, path: str) -> ByteSource:
+        member = folder.members[path]
+        assert isinstance(member, Member)
+        (offset,) = payload_offsets(source, [member])
+        if offset is None:
+            raise CorruptFile(f"{source.name}: the local header of {path[:80]} is not where the directory says.")
+        if member.method == _STORED:
+            return SliceSource(source, offset, member.packed_nbytes, path)
+        if member.nbytes > folder.unpacked_left:
+            raise LimitExceeded(
+                f"{source.name}: its compressed files unpack to more than {human_bytes(MOST_NBYTES)}.",
+                hint="Unpack it yourself and open the folder, or pack it without compression.",
+            )
+        most = most_unpacked(member.packed_nbytes, limits, folder.unpacked_left)
+        made = PackedSource(
+            source, offset, member.packed_nbytes, Packing.DEFLATE, size=member.nbytes, most=most, name=path
+        )
+        folder.unpacked_left -= member.nbytes
+        return made
+
+    return open_member
+
+
+def _open_in_tar(source: ByteSource) -> Callable[[ArchiveFolder, str], ByteSource]:
+    def open_member(folder: ArchiveFolder, path: str) -> ByteSource:
+        member = folder.members[path]
+        assert isinstance(member, TarMember)
+        # A cut archive's last file is read as far as it goes: its own reader says what is lost.
+        there = max(0, min(member.nbytes, source.size - member.offset))
+        return SliceSource(source, min(member.offset, source.size), there, path)
+
+    return open_member
+
+
+def _observe_overlaps(folder: ArchiveFolder, members: list[Member]) -> None:
+    """Members that share bytes: how a small archive is made to unpack to a huge one (Fifield 2019)."""
+    end, overlaps = 0, 0
+    for member in sorted(members, key=lambda m: m.header_offset):
+        overlaps += member.header_offset < end
+        end = max(end, member.header_offset + 30 + len(member.name) + member.packed_nbytes)
+    if overlaps:
+        folder.doubt(f"{counted(overlaps, 'member')} share bytes with another one, as in a decompression bomb")

@@ -1,0 +1,157 @@
+"""Where the members of an archive are not what its directory says, so that two tools read two contents.
+
+What each tool makes of it was measured with torch 2.15 and Python 3.11 (tests/readers/test_archives.py). Of ordinary
+archives nothing is read here but the main pickle's bytes, for their checksum.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import zlib
+from collections.abc import Sequence
+
+from inspector.checkpoint.source import ByteSource
+from inspector.readers.archives.zip_directory import Directory, Member
+from inspector.units import counted
+
+_LOCAL = b"PK\x03\x04"
+_DESCRIPTOR = 0x8
+# Encrypted, patched data, strong encryption, masked headers: miniz refuses a member, or for the last the archive.
+_REFUSED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
+_METHODS = (0, 8)
+_MOST_PICKLES = 16
+_MOST_GAPS = 64
+_SUMMED_NBYTES = 64 * 1024 * 1024
+_CHUNK_NBYTES = 1 << 20
+# What lies between two members of torch.save: a descriptor of up to 24 bytes, and padding in the next one's header.
+_USUAL_GAP = 24
+
+
+def member_doubts(source: ByteSource, directory: Directory, main: Member) -> list[str]:
+    """Sentences, without a full stop, about members that do not agree with the directory or with each other."""
+    members = directory.members
+    pickles = [main, *(m for m in members if m is not main and m.name.lower().endswith(".pkl"))][:_MOST_PICKLES]
+    found = _flags(members)
+    found += _methods(members)
+    found += _places(source, members)
+    for member in pickles:
+        found += _header(source, member)
+    found += _checksums(source, members, pickles)
+    return found
+
+
+def _flags(members: Sequence[Member]) -> list[str]:
+    flagged = [m for m in members if m.flags & _REFUSED_FLAGS]
+    if not flagged:
+        return []
+    return [
+        f"{counted(len(flagged), 'member is', 'members are')} marked as encrypted or patched, first "
+        f"{flagged[0].name[:80]}: other tools stop there, torch only where it needs the member"
+    ]
+
+
+def _methods(members: Sequence[Member]) -> list[str]:
+    odd = [m for m in members if m.method not in _METHODS]
+    if not odd:
+        return []
+    return [
+        f"{odd[0].name[:80]} is compressed by method {odd[0].method}, which other tools may know and torch does not"
+    ]
+
+
+def _places(source: ByteSource, members: Sequence[Member]) -> list[str]:
+    """Members that lie in each other, and members between them that the directory does not list."""
+    ordered = sorted(members, key=lambda m: m.header_offset)
+    overlaps: list[str] = []
+    unlisted: list[str] = []
+    looked = 0
+    for this, following in itertools.pairwise(ordered):
+        # At the least: the local header's extra field, which pads, is not counted.
+        end = this.header_offset + 30 + len(this.name.encode()) + this.packed_nbytes
+        if following.header_offset < end and this.header_offset + 30 < source.size:
+            overlaps.append(following.name[:80])
+        elif following.header_offset > end + _USUAL_GAP and looked < _MOST_GAPS:
+            looked += 1
+            name = _between(source, this, following.header_offset)
+            unlisted += [name] if name else []
+    found = [f"{overlaps[0]} lies inside another member"] if overlaps else []
+    return found + ([f"a member {unlisted[0]} lies between the others and is not in the directory"] if unlisted else [])
+
+
+def _between(source: ByteSource, this: Member, until: int) -> str:
+    """The name of a member in the gap behind `this`, "" when there is none."""
+    if this.header_offset + 30 > source.size:
+        return ""
+    name_n, extra_n = struct.unpack("<HH", source.read(this.header_offset + 26, 4))
+    at = this.header_offset + 30 + name_n + extra_n + this.packed_nbytes
+    if until - at < 30 or until > source.size:
+        return ""
+    gap = source.read(at, min(until - at, 4096))
+    start = gap.find(_LOCAL)
+    if start < 0 or start + 30 > len(gap):
+        return ""
+    (length,) = struct.unpack("<H", gap[start + 26 : start + 28])
+    return gap[start + 30 : start + 30 + length][:80].decode("utf-8", "backslashreplace") or "without a name"
+
+
+def _header(source: ByteSource, member: Member) -> list[str]:
+    """What the local header of a pickle says otherwise than the directory, which torch alone believes."""
+    if member.header_offset + 30 > source.size:
+        return []
+    raw = source.read(member.header_offset, 30)
+    if raw[:4] != _LOCAL:
+        return []
+    flags, method = struct.unpack("<HH", raw[6:10])
+    packed, nbytes, name_n = struct.unpack("<IIH", raw[18:28])
+    start = member.header_offset + 30
+    name = source.read(start, min(name_n, source.size - start)).decode("utf-8", "backslashreplace")
+    shown = member.name[:80]
+    found = []
+    if name != member.name:
+        found.append(f"{shown} is called {name[:80]} in its own header, where zipfile stops and torch does not")
+    if method != member.method:
+        found.append(f"{shown} is compressed by method {member.method} for the directory, {method} for its own header")
+    if (flags ^ member.flags) & _REFUSED_FLAGS:
+        found.append(f"{shown} is marked as encrypted in only one of its two headers")
+    sizes = (packed, nbytes)
+    if not flags & _DESCRIPTOR and 0xFFFFFFFF not in sizes and sizes != (member.packed_nbytes, member.nbytes):
+        found.append(f"{shown} has {member.nbytes:,} bytes for the directory, {nbytes:,} for its own header")
+    return found
+
+
+def _checksums(source: ByteSource, members: Sequence[Member], pickles: Sequence[Member]) -> list[str]:
+    # torch.serialization.set_crc32_options(False) writes 0 everywhere, and zipfile then reads nothing.
+    if not any(m.crc for m in members if m.nbytes):
+        return []
+    wrong, left = [], _SUMMED_NBYTES
+    for member in pickles:
+        left -= max(member.nbytes, member.packed_nbytes)
+        if left >= 0 and not _sum_holds(source, member):
+            wrong.append(member.name[:80])
+    return [f"the checksum of {wrong[0]} is wrong: zipfile stops there, torch does not look"] if wrong else []
+
+
+def _sum_holds(source: ByteSource, member: Member) -> bool:
+    """Whether the checksum is right; True for what is too long or cannot be read, which others say."""
+    if member.header_offset + 30 > source.size:
+        return True
+    name_n, extra_n = struct.unpack("<HH", source.read(member.header_offset + 26, 4))
+    at = member.header_offset + 30 + name_n + extra_n
+    if at + member.packed_nbytes > source.size or member.method not in _METHODS:
+        return True
+    inflater = zlib.decompressobj(-15) if member.method == 8 else None
+    total, left = 0, member.nbytes + 1
+    for place in range(at, at + member.packed_nbytes, _CHUNK_NBYTES):
+        data = source.read(place, min(_CHUNK_NBYTES, at + member.packed_nbytes - place))
+        while data and left > 0:
+            try:
+                part = inflater.decompress(data, min(left, _CHUNK_NBYTES)) if inflater else data
+            except zlib.error:
+                return True
+            data = inflater.unconsumed_tail if inflater else b""
+            total = zlib.crc32(part, total)
+            left -= len(part)
+            if not part:
+                break
+    return total == member.crc

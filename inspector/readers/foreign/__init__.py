@@ -1,0 +1,1 @@
+"""Files that are no checkpoints, named for what they are."""

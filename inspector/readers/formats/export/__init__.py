@@ -1,0 +1,1 @@
+"""torch.export archives: weights, and what their JSON says about the program."""

@@ -1,0 +1,1 @@
+"""numpy's array files and archives."""

@@ -1,0 +1,160 @@
+"""numpy's array file: a header that is a Python literal, then the elements, or a pickle when they are objects.
+
+Source: numpy/lib/_format_impl.py. An array of objects is followed by the pickle machine; numpy would execute it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
+from inspector.checkpoint.values import Value, ValueKind
+from inspector.errors import CorruptFile
+from inspector.findings import Finding, Severity
+from inspector.readers.assemble import checkpoint_from_pickle, unpickle
+from inspector.readers.entry import Peek, Reader
+from inspector.readers.flat import flat_checkpoint, observe_cut
+from inspector.readers.formats.numpy.header import (
+    MAGIC,
+    NUMPY_NBYTES,
+    PREAMBLE_NBYTES,
+    BadHeader,
+    NpyHeader,
+    header_span,
+    parse_header,
+)
+from inspector.units import human_bytes, human_shape
+
+
+def _claims(peek: Peek) -> str:
+    return "numpy's magic" if peek.head.startswith(MAGIC) else ""
+
+
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
+    try:
+        span = header_span(peek.head[:PREAMBLE_NBYTES])
+        header = parse_header(source.read(0, min(span, source.size)), limits)
+    except BadHeader as problem:
+        raise CorruptFile(
+            f"{source.name} is a numpy array (.npy), but {problem}.", hint="Download or copy it again."
+        ) from problem
+    findings = observe_header(header, source.name)
+    if header.element.is_object:
+        pickle = unpickle(source, header.start, source.size, limits)
+        made = checkpoint_from_pickle(
+            pickle, source=source, limits=limits, format_id=READER.id, format_says=READER.says, storages={},
+            findings=[*findings, object_finding(1, "The array")],
+        )  # fmt: skip
+        shape = human_shape(header.shape)
+        return replace(made, metadata=(("shape", shape), ("dtype", "object"), *made.metadata))
+    stem = source.name.removesuffix(".npy") or "array"
+    info, storage = describe(header, stem, source.size - header.start, header.start)
+    value = None if info.dtype else opaque_value(header)
+    tensors = [info] if info.dtype else []
+    storages = {stem: storage} if info.dtype else {}
+    findings += observe_cut(tensors, storages, source.name)
+    findings += _trailing(source, header, storage)
+    if info.dtype:
+        findings.append(
+            Finding(
+                id="unnamed-tensors",
+                severity=Severity.INFO,
+                says=f"The file is one array, {human_shape(info.shape)} {info.dtype}; its name is that of the file.",
+                evidence=(("tensors", 1),),
+                remedy="Nothing is wrong with it; it just is no model.",
+            )
+        )
+    return flat_checkpoint(
+        source=source, format_id=READER.id, format_says=READER.says, kind="numpy array", tensors=tensors,
+        storages=storages, findings=findings, values=[(stem, value)] if value else [],
+        metadata=[("npy_version", ".".join(map(str, header.version)))],
+    )  # fmt: skip
+
+
+def describe(
+    header: NpyHeader, name: str, room: int, offset: int | None, *, deflated: tuple[int, int] | None = None
+) -> tuple[TensorInfo, Storage]:
+    """The tensor and storage of one array. dtype "" where it has elements of a type that no tensor can have.
+
+    room: bytes behind the header. offset: where they begin in the file; deflated: (compressed bytes, bytes of header
+    in the inflated stream) where they are inside a deflate stream at `offset`.
+    """
+    element = header.element
+    nbytes = header.numel * element.itemsize
+    storage = Storage(
+        id=name,
+        nbytes=nbytes,
+        present_nbytes=max(0, min(nbytes, room)),
+        offset=offset,
+        deflated_nbytes=deflated[0] if deflated else None,
+        skipped_nbytes=deflated[1] if deflated else 0,
+        big_endian=element.big_endian,
+    )
+    info = TensorInfo(
+        name=name, path=(name,), shape=header.shape, dtype=element.dtype, nbytes=nbytes, storage_id=name,
+        stride=header.stride, note=element.note,
+    )  # fmt: skip
+    return info, storage
+
+
+def opaque_value(header: NpyHeader) -> Value:
+    """An array whose elements are no numbers that a tensor can have: text, records, long doubles."""
+    return Value(
+        kind=ValueKind.ARRAY, type_name="numpy.ndarray", says=f"{human_shape(header.shape)} {header.element.says}"[:300]
+    )
+
+
+def object_finding(n: int, what: str) -> Finding:
+    """An array of Python objects is a pickle."""
+    return Finding(
+        id="object-array",
+        severity=Severity.WARNING,
+        says=f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
+        evidence=(("arrays", n),),
+        remedy="numpy.load refuses it with “Object arrays cannot be loaded when allow_pickle=False”. Do not allow it "
+        "for a file you do not trust: export the arrays here instead.",
+    )
+
+
+def observe_header(header: NpyHeader, name: str) -> list[Finding]:
+    """What numpy would say to the header."""
+    if header.nbytes <= NUMPY_NBYTES:
+        return []
+    return [
+        Finding(
+            id="long-header",
+            severity=Severity.NOTICE,
+            says=f"The header of {name[:80]} has {header.nbytes:,} bytes; numpy.load refuses more than "
+            f"{NUMPY_NBYTES:,}.",
+            evidence=(("nbytes", header.nbytes),),
+            remedy="numpy.load(max_header_size=…) reads it; export the array here otherwise.",
+        )
+    ]
+
+
+def _trailing(source: ByteSource, header: NpyHeader, storage: Storage) -> list[Finding]:
+    more = source.size - header.start - storage.nbytes
+    if more <= 0 or not header.element.itemsize:
+        return []
+    following = more >= 6 and source.read(source.size - more, 6) == MAGIC
+    says = "another array, saved into the same file" if following else "numpy ignores it"
+    return [
+        Finding(
+            id="trailing-data",
+            severity=Severity.NOTICE,
+            says=f"{human_bytes(more)} lie behind the array: {says}.",
+            evidence=(("nbytes", more),),
+            remedy="Only the first array is shown." if following else "",
+        )
+    ]
+
+
+READER = Reader(
+    id="npy",
+    says="numpy array",
+    suffixes=(".npy",),
+    claims=_claims,
+    read=_read,
+)

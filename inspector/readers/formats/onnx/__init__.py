@@ -1,0 +1,1 @@
+"""ONNX models, from the protocol buffers' wire format."""

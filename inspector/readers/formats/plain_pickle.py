@@ -1,0 +1,114 @@
+"""A pickle without torch's frame: Python objects, numpy arrays, or something that only wants to run code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inspector.checkpoint.types import Checkpoint, Storage
+from inspector.findings import Finding, Severity
+from inspector.readers.assemble import checkpoint_from_pickle, unpickle
+from inspector.readers.entry import Peek, Reader
+from inspector.readers.noticed.storage_findings import missing_storages
+from inspector.readers.unpickle.hidden_pickles import (
+    Hidden,
+    observe_hidden,
+    observe_polyglot,
+    search_behind,
+    search_end,
+)
+from inspector.readers.unpickle.machine import Outcome
+from inspector.units import counted, human_bytes
+
+# Opcodes with which protocols 0 and 1 begin an object; text may begin with the same letters, so it is tried out.
+_FIRST = frozenset(b"(]})}cIJKMLNFGSTUVXP")
+_TRIAL_NBYTES = 1 << 20
+_MOST_STREAMS = 16
+
+
+def _claims(peek: Peek) -> str:
+    source, head, limits = peek.source, peek.head, peek.limits
+    if len(head) >= 2 and head[0] == 0x80 and head[1] <= 5:
+        return f"a pickle of protocol {head[1]}"
+    if not head or head[0] not in _FIRST:
+        return ""
+    trial = replace(
+        limits,
+        opcodes=min(limits.opcodes, 100_000),
+        pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
+        budget=None,  # What a trial makes is let go of at once.
+    )
+    outcome = unpickle(source, 0, source.size, trial).outcome
+    called = any(use.calls for use in outcome.uses.values())
+    # A few letters of text can be a whole pickle ("N."), so a stream without calls must fill the file.
+    fills = not outcome.broken and (source.size - outcome.end <= 1) and source.size > 2
+    return "a pickle of protocol 0 or 1" if called or fills or (outcome.over_limit and outcome.opcodes > 10_000) else ""
+
+
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
+    pickle = unpickle(source, 0, source.size, limits)
+    at = pickle.outcome.end
+    more: list[Outcome] = []
+    findings: list[Finding] = []
+    while not pickle.outcome.broken and at < source.size and len(more) < _MOST_STREAMS:
+        if source.read(at, 1) not in (b"\x80", b"c", b"(", b"]", b"}"):
+            break
+        following = unpickle(source, at, source.size, limits).outcome
+        if following.broken and not following.uses:
+            break
+        more.append(following)
+        at = following.end
+        if following.broken:
+            break
+    if more:
+        findings.append(
+            Finding(
+                id="several-pickles",
+                severity=Severity.WARNING,
+                says=f"{counted(len(more), 'further pickle')} follow the first; only the first is shown, "
+                "the globals of all are listed.",
+                evidence=(("pickles", len(more) + 1),),
+                remedy="A program that reads on would run those too.",
+            )
+        )
+    hidden = Hidden()
+    if not pickle.outcome.broken and at < source.size:
+        hidden = search_behind(source, at, source.size, limits, "behind the pickle")
+    archive, at_end = search_end(source, limits, after=pickle.outcome.end)
+    hidden.add(at_end)
+    findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
+    more += hidden.outcomes
+    if not pickle.outcome.broken and at < source.size:
+        findings.append(
+            Finding(
+                id="trailing-data",
+                severity=Severity.NOTICE,
+                says=f"{human_bytes(source.size - at)} lie behind the pickle.",
+                evidence=(("nbytes", source.size - at),),
+                remedy="pickle ignores them.",
+            )
+        )
+    storages = {
+        key: Storage(id=key, nbytes=ref.numel, present_nbytes=0, offset=None, device=ref.location or None)
+        for key, ref in pickle.storages.items()
+    }
+    findings += missing_storages(list(storages), "this file: it is the data.pkl out of an archive")
+    return checkpoint_from_pickle(
+        pickle,
+        source=source,
+        limits=limits,
+        format_id=READER.id,
+        format_says=READER.says,
+        storages=storages,
+        findings=findings,
+        also=more,
+    )
+
+
+READER = Reader(
+    id="pickle",
+    says="Python pickle",
+    suffixes=(".pkl", ".pickle", ".p"),
+    claims=_claims,
+    read=_read,
+)

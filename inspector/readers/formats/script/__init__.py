@@ -1,0 +1,1 @@
+"""TorchScript archives: weights, module tree, and the program as text."""

@@ -1,0 +1,79 @@
+"""torch.save's zip archive, the default since torch 1.6.
+
+`<stem>/data.pkl` holds the objects, `<stem>/data/<key>` one member per storage. Source: torch/serialization.py,
+caffe2/serialize/inline_container.cc.
+"""
+
+from __future__ import annotations
+
+from inspector.checkpoint.types import Checkpoint
+from inspector.errors import CorruptFile, RefusedContent
+from inspector.readers.archives.zip_directory import find_member, read_directory
+from inspector.readers.assemble import checkpoint_from_pickle
+from inspector.readers.entry import Peek, Reader
+from inspector.readers.foreign.naming import name_zip
+from inspector.readers.formats.cut_zip import read_cut_zip
+from inspector.readers.formats.torch_archive import (
+    archive_findings,
+    archive_storages,
+    byte_order,
+    other_pickles,
+    search_archive,
+    unpickle_member,
+)
+from inspector.readers.unpickle.hidden_pickles import Head, observe_hidden
+
+
+def _claims(peek: Peek) -> str:
+    if not peek.is_zip:
+        return ""
+    if peek.directory is None:
+        return "it begins as a zip archive, and has no directory"
+    prefix = peek.directory.members[0].name.partition("/")[0] if peek.directory.members else ""
+    return "a zip archive with data.pkl" if find_member(peek.directory, f"{prefix}/data.pkl") is not None else ""
+
+
+def _read(peek: Peek) -> Checkpoint:
+    source, limits = peek.source, peek.limits
+    try:
+        directory = peek.directory or read_directory(source, limits)
+    except CorruptFile as error:
+        return read_cut_zip(source, limits, error)
+    if not directory.members:
+        raise name_zip(source, directory)
+    prefix = directory.members[0].name.partition("/")[0]
+    main = find_member(directory, f"{prefix}/data.pkl")
+    if main is None:
+        raise name_zip(source, directory)
+    if main.encrypted:
+        raise RefusedContent(
+            f"{source.name} is an encrypted archive.",
+            hint="Unpack it with its password first, then open the checkpoint.",
+        )
+    pickle = unpickle_member(source, main, limits)
+    big_endian = byte_order(source, directory, prefix, limits) == b"big"
+    heads: list[Head] = []
+    storages, problems = archive_storages(source, directory, prefix, pickle, big_endian, heads=heads)
+    others = other_pickles(source, directory, main, limits)
+    hidden = search_archive(source, directory, main, pickle, heads, limits)
+    findings = [*archive_findings(source, directory, main, others), *problems, *observe_hidden(hidden)]
+    return checkpoint_from_pickle(
+        pickle,
+        source=source,
+        limits=limits,
+        format_id=READER.id,
+        format_says=READER.says,
+        storages=storages,
+        findings=findings,
+        skipped=hidden.left_out,
+        also=[*(outcome for _, outcome in others), *hidden.outcomes],
+    )
+
+
+READER = Reader(
+    id="torch-zip",
+    says="torch.save zip archive",
+    suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pth.tar", ".th", ".model"),
+    claims=_claims,
+    read=_read,
+)

@@ -1,0 +1,1 @@
+"""What readers notice about any checkpoint, as findings: one subject per file."""

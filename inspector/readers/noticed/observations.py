@@ -1,0 +1,168 @@
+"""What a reader notices about any checkpoint: shared memory, saved devices, waste, sizes that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.layout import span_of
+from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage, TensorInfo
+from inspector.findings import Finding, Severity
+from inspector.readers.noticed.torch_words import no_device, too_few_devices
+from inspector.units import counted, human_bytes
+
+_LISTED = 20
+_WASTE_NBYTES = 4096
+
+
+def observe_storages(tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], name: str) -> list[Finding]:
+    """Findings about storages and the views on them."""
+    views: dict[str, list[TensorInfo]] = {}
+    for tensor in tensors:
+        if tensor.storage_id is not None:
+            views.setdefault(tensor.storage_id, []).append(tensor)
+    found = [_shared(views), _devices(tensors, name), _waste(views, storages), _outside(views, storages)]
+    found += [_no_data(tensors)]
+    return [finding for finding in found if finding is not None]
+
+
+def _shared(views: Mapping[str, list[TensorInfo]]) -> Finding | None:
+    groups = [group for group in views.values() if len(group) > 1 and len({t.path for t in group}) > 1]
+    if not groups:
+        return None
+    first = groups[0]
+    names = " and ".join(".".join(t.path) for t in first[:2]) + (
+        f" and {len(first) - 2} more" if len(first) > 2 else ""
+    )
+    return Finding(
+        id="shared-storage",
+        severity=Severity.INFO,
+        says=f"{counted(sum(map(len, groups)), 'tensor')} share memory in {counted(len(groups), 'group')}, "
+        f"for example {names}.",
+        subjects=tuple(t.name for group in groups for t in group)[:_LISTED],
+        evidence=(("groups", len(groups)), ("tensors", sum(map(len, groups)))),
+        remedy="Tied weights are normal. safetensors cannot hold them: there one name of each group is kept.",
+    )
+
+
+def _devices(tensors: Iterable[TensorInfo], name: str) -> Finding | None:
+    counts: dict[str, int] = {}
+    for tensor in tensors:
+        if tensor.device not in (None, "cpu", "meta"):
+            counts[str(tensor.device)] = counts.get(str(tensor.device), 0) + 1
+    if not counts:
+        return None
+    says = ", ".join(f"{counted(n, 'tensor')} on {device}" for device, n in sorted(counts.items())[:8])
+    errors = {device: no_device(device) for device in sorted(counts)[:_LISTED]}
+    return Finding(
+        id="saved-device",
+        severity=Severity.NOTICE,
+        says=f"{name} was saved with {says}.",
+        subjects=tuple(sorted(counts)[:_LISTED]),
+        evidence=(
+            *sorted(counts.items())[:_LISTED],
+            *((f"error without {device}", error) for device, error in errors.items()),
+            *((f"error with one {d.partition(':')[0]}", too_few_devices(d, 1)) for d in errors if _is_further(d)),
+        ),
+        remedy='On a machine without that device, load it with map_location="cpu"; '
+        f"otherwise torch.load says: {next(iter(errors.values()))}",
+    )
+
+
+def _is_further(device: str) -> bool:
+    """cuda:1 and up: a machine with one such device has not that one."""
+    kind, _, number = device.partition(":")
+    return kind in ("cuda", "xpu", "mtia") and number.isdigit() and int(number[:9]) > 0
+
+
+def _waste(views: Mapping[str, list[TensorInfo]], storages: Mapping[str, Storage]) -> Finding | None:
+    total, subjects = 0, []
+    for key, group in views.items():
+        storage = storages.get(key)
+        if storage is None or any(t.layout != "strided" for t in group):
+            continue
+        unused = storage.nbytes - _covered(group)
+        if unused >= _WASTE_NBYTES and unused * 20 >= storage.nbytes:
+            total += unused
+            subjects.append((unused, group[0].name))
+    if not total:
+        return None
+    subjects.sort(reverse=True)
+    held = sum(s.nbytes for s in storages.values())
+    return Finding(
+        id="saved-slice",
+        severity=Severity.WARNING if total * 10 >= held else Severity.NOTICE,
+        says=f"{human_bytes(total)} of {human_bytes(held)} in the file are used by no tensor: "
+        f"{counted(len(subjects), 'tensor is a slice', 'tensors are slices')} of a larger one that was saved whole.",
+        subjects=tuple(name for _, name in subjects[:_LISTED]),
+        evidence=(("wasted_nbytes", total), ("storages", len(subjects))),
+        remedy="Save it again with every slice cloned (tensor.clone()); an export does that.",
+    )
+
+
+def _covered(group: Sequence[TensorInfo]) -> int:
+    """Bytes of a storage that at least one view reaches, counting the gaps inside a strided view as reached."""
+    spans = sorted(tuple(n * DTYPES[t.dtype].itemsize for n in span_of(t)) for t in group)
+    covered = at = 0
+    for first, end in spans:
+        covered += max(0, end - max(at, first))
+        at = max(at, end)
+    return covered
+
+
+def _outside(views: Mapping[str, list[TensorInfo]], storages: Mapping[str, Storage]) -> Finding | None:
+    bad = [
+        t
+        for key, group in views.items()
+        for t in group
+        if t.numel and (key not in storages or span_of(t)[1] * DTYPES[t.dtype].itemsize > storages[key].nbytes)
+    ]
+    if not bad:
+        return None
+    return Finding(
+        id="view-outside-storage",
+        severity=Severity.ERROR,
+        says=f"{counted(len(bad), 'tensor')} reach behind the end of their storage, first {bad[0].name}.",
+        subjects=tuple(t.name for t in bad[:_LISTED]),
+        evidence=(("tensors", len(bad)),),
+        remedy="The file was damaged or made by hand; torch.load refuses it. Get it again from its source.",
+    )
+
+
+def _no_data(tensors: Iterable[TensorInfo]) -> Finding | None:
+    empty = [t for t in tensors if t.storage_id is None and t.device == "meta"]
+    if not empty:
+        return None
+    return Finding(
+        id="no-data",
+        severity=Severity.WARNING,
+        says=f"The file gives {counted(len(empty), 'tensor')} only a shape and no numbers (meta tensors), "
+        f"first {empty[0].name}.",
+        subjects=tuple(t.name for t in empty[:_LISTED]),
+        evidence=(("tensors", len(empty)),),
+        remedy="They were saved before the weights were loaded; save the model again after that.",
+    )
+
+
+def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> list[Finding]:
+    """Findings about the names a pickle would import. exportable: whether there are tensors to take out instead."""
+    found: list[Finding] = []
+    for verdict, ident, severity, what in (
+        (GlobalVerdict.DANGEROUS, "dangerous-global", Severity.ERROR, "can run code or reach the system"),
+        (GlobalVerdict.UNKNOWN, "unknown-global", Severity.WARNING, "are not known here"),
+    ):
+        names = [u.name for u in uses if u.verdict is verdict]
+        if names:
+            found.append(
+                Finding(
+                    id=ident,
+                    severity=severity,
+                    says=f"Loading this file with pickle would import {counted(len(names), 'name')} that {what}: "
+                    f"{', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}. Nothing was run here.",
+                    subjects=tuple(n[:200] for n in names[:_LISTED]),
+                    evidence=(("names", len(names)),),
+                    remedy="Do not load it with torch.load(weights_only=False) unless you trust whoever made it"
+                    + ("; export the tensors as safetensors instead." if exportable else "."),
+                )
+            )
+    return found

@@ -1,0 +1,257 @@
+"""Pickles where no loader of the format looks: behind the main one, in members that nothing names, in front of numbers.
+
+A second program may read them, so their names count. A stretch of bytes is taken for a pickle only when it runs to its
+STOP, or calls a name before it breaks off; random numbers do not.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from inspector.checkpoint.joined_source import SliceSource
+from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.errors import CorruptFile, ReadError
+from inspector.findings import Finding, Severity
+from inspector.limits import Limits
+from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets, read_directory
+from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.unpickling import unpickle
+from inspector.units import counted
+
+_FIRST = frozenset(b"\x80c(]}")
+# What follows the first byte, for numbers: a protocol, a letter of a module, or an opcode that begins something.
+_LETTERS = b"_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SECOND = {0x80: bytes(range(6)), ord("c"): _LETTERS, **dict.fromkeys(b"(]}", b"c(]}lditSVXUIK")}
+_IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*")
+_ZIP = b"PK\x03\x04"
+_PADDING_NBYTES = 1 << 16
+_MOST_BEHIND = 8
+_MOST_MEMBERS = 256
+_TRIAL_OPCODES = 200_000
+# For all trials of one file together.
+_MOST_STEPS = 2_000_000
+_TRIAL_NBYTES = 4 << 20
+_LISTED = 20
+_ENDED = f"The search for hidden pickles ended after {_MOST_STEPS:,} steps."
+
+
+# Name, offset, bytes and first bytes of a storage.
+Head = tuple[str, int, int, bytes]
+
+
+@dataclass(slots=True)
+class Hidden:
+    """What was found: (where, outcome) each; and what was not looked at, in sentences."""
+
+    found: list[tuple[str, Outcome]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    steps: int = _MOST_STEPS
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """For the globals of the checkpoint."""
+        return [outcome for _, outcome in self.found]
+
+    def add(self, other: Hidden) -> None:
+        """Take over what another search found."""
+        self.found += other.found
+        self.left_out += other.left_out
+
+    def try_at(self, source: ByteSource, start: int, stop: int, limits: Limits, *, calls: bool) -> Outcome | None:
+        """The outcome of what stands there, None where it is no pickle.
+
+        calls: whether it must call a name and end, as bytes that are meant as numbers must.
+        """
+        if stop - start < 3 or source.read(start, 1)[0] not in _FIRST:
+            return None
+        if self.steps <= 0:
+            if _ENDED not in self.left_out:
+                self.left_out.append(_ENDED)
+            return None
+        head = source.read(start, 2)
+        if head[0] == 0x80 and head[1] > 5:
+            return None
+        # What a trial makes is let go of at once, so it takes nothing off the budget.
+        trial = replace(
+            limits,
+            opcodes=min(limits.opcodes, _TRIAL_OPCODES),
+            pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
+            budget=None,
+        )
+        outcome = unpickle(source, start, stop, trial).outcome
+        self.steps -= outcome.opcodes
+        called = any(u.calls for u in outcome.uses.values())
+        importable = called and all(_IMPORTABLE.fullmatch(f"{u.module}.{u.name}") for u in outcome.uses.values())
+        if outcome.broken and not outcome.over_limit:
+            return _light(outcome) if importable and not calls else None
+        if importable or (not calls and (outcome.uses or outcome.end == stop)):
+            return _light(outcome)
+        return None
+
+
+def _light(outcome: Outcome) -> Outcome:
+    """Without the values: only the names count."""
+    for use in outcome.uses.values():
+        use.holder = None
+    return replace(outcome, value=None, nbytes=0)
+
+
+def observe_hidden(hidden: Hidden) -> list[Finding]:
+    """One finding about all of them."""
+    if not hidden.found:
+        return []
+    names = [f"{use.module}.{use.name}" for _, outcome in hidden.found for use in outcome.uses.values()]
+    places = [where for where, _ in hidden.found]
+    called = f"; they would import {', '.join(n[:60] for n in dict.fromkeys(names[:3]))}" if names else ""
+    return [
+        Finding(
+            id="hidden-pickle",
+            severity=Severity.WARNING,
+            says=f"{counted(len(places), 'pickle lies', 'pickles lie')} where torch.load does not look, first "
+            f"{places[0]}{called}. Nothing was run here.",
+            subjects=tuple(places[:_LISTED]),
+            evidence=(
+                ("pickles", len(places)),
+                *((where[:200], ", ".join(names_of(o))[:500] or "no names") for where, o in hidden.found[:_LISTED]),
+            ),
+            remedy="A program that reads on, or that loads the member by itself, runs them. Do not pass the file on.",
+        )
+    ]
+
+
+def names_of(outcome: Outcome) -> list[str]:
+    """The globals of a pickle as text."""
+    return [f"{use.module}.{use.name}" for use in outcome.uses.values()]
+
+
+def search_behind(source: ByteSource, at: int, stop: int, limits: Limits, what: str) -> Hidden:
+    """Pickles and archives from `at` on, also behind padding of one repeated byte."""
+    hidden = Hidden()
+    for _ in range(_MOST_BEHIND):
+        if at >= stop:
+            break
+        at = _skip_padding(source, at, stop)
+        if source.read(at, min(4, stop - at)) == _ZIP:
+            _look_into_archive(SliceSource(source, at, stop - at), f"an archive {what} at byte {at:,}", limits, hidden)
+            break
+        outcome = hidden.try_at(source, at, stop, limits, calls=False)
+        if outcome is None:
+            break
+        hidden.found.append((f"{what} at byte {at:,}", outcome))
+        at = outcome.end
+    return hidden
+
+
+def _skip_padding(source: ByteSource, at: int, stop: int) -> int:
+    window = source.read(at, min(_PADDING_NBYTES, stop - at))
+    if not window or window[0] in _FIRST or window[:4] == _ZIP:
+        return at
+    left = len(window.lstrip(window[:1]))
+    return at + len(window) - left if left else at
+
+
+def search_members(source: ByteSource, members: Sequence[Member], read: frozenset[str], limits: Limits) -> Hidden:
+    """Pickles in members that no storage refers to. read: names of members that are something else, in lower case."""
+    hidden = Hidden()
+    wanted = [m for m in members if m.name.lower() not in read and m.nbytes > 2]
+    if len(wanted) > _MOST_MEMBERS:
+        hidden.left_out.append(f"{len(wanted) - _MOST_MEMBERS:,} further members were not searched for pickles.")
+    chosen = wanted[:_MOST_MEMBERS]
+    for member, offset in zip(chosen, payload_offsets(source, chosen), strict=True):
+        try:
+            if offset is not None:
+                _look_into(source, member, offset, limits, hidden)
+        except ReadError as error:
+            # One that cannot be read must not hide the rest.
+            hidden.left_out.append(f"{member.name[:80]} could not be searched: {error.says}")
+    return hidden
+
+
+def _look_into(source: ByteSource, member: Member, offset: int, limits: Limits, hidden: Hidden) -> None:
+    if member.method == 8:
+        raw = source.read(offset, min(member.packed_nbytes, _TRIAL_NBYTES, max(0, source.size - offset)))
+        try:
+            data = zlib.decompressobj(-15).decompress(raw, _TRIAL_NBYTES)
+        except zlib.error as error:
+            raise CorruptFile(f"it cannot be inflated ({error}).") from error
+        outcome = hidden.try_at(BufferSource(data), 0, len(data), limits, calls=False)
+        if outcome is not None:
+            hidden.found.append((member.name[:200], outcome))
+        return
+    if member.method != 0:
+        raise CorruptFile(f"it is compressed by method {member.method}.")
+    stop = min(offset + member.packed_nbytes, source.size)
+    if stop - offset > 4 and source.read(offset, 4) == _ZIP:
+        _look_into_archive(SliceSource(source, offset, stop - offset), member.name[:200], limits, hidden)
+        return
+    outcome = hidden.try_at(source, offset, stop, limits, calls=False) if stop > offset else None
+    if outcome is not None:
+        hidden.found.append((member.name[:200], outcome))
+
+
+def _look_into_archive(inner: ByteSource, where: str, limits: Limits, hidden: Hidden) -> None:
+    try:
+        directory = read_directory(inner, limits)
+    except ReadError as error:
+        hidden.left_out.append(f"{where} could not be searched: {error.says}")
+        return
+    members = [m for m in directory.members if m.name.lower().endswith(".pkl")][:_MOST_BEHIND]
+    for member, offset in zip(members, payload_offsets(inner, members), strict=True):
+        stop = min((offset or 0) + member.packed_nbytes, inner.size)
+        outcome = hidden.try_at(inner, offset, stop, limits, calls=False) if offset and offset < stop else None
+        if outcome is not None:
+            hidden.found.append((f"{member.name[:80]} of {where}", outcome))
+
+
+def search_numbers(source: ByteSource, heads: Iterable[Head], limits: Limits) -> Hidden:
+    """Whole pickles with calls at the head of storages. heads: (name, offset, nbytes, first bytes) each."""
+    hidden = Hidden()
+    for name, offset, nbytes, head in heads:
+        if len(head) < 2 or head[1] not in _SECOND.get(head[0], b""):
+            continue
+        outcome = hidden.try_at(source, offset, min(offset + nbytes, source.size), limits, calls=True)
+        if outcome is not None:
+            hidden.found.append((f"the numbers of {name[:200]}", outcome))
+    return hidden
+
+
+def search_end(source: ByteSource, limits: Limits, after: int = 0) -> tuple[Directory | None, Hidden]:
+    """A zip archive that ends a file of another format: zipfile opens the file as that archive, torch does not.
+
+    after: where the file's own content ends, if an archive inside that is looked into elsewhere.
+    """
+    hidden = Hidden()
+    try:
+        directory = read_directory(source, limits)
+    except ReadError:
+        return None, hidden
+    if source.size - directory.trailing_nbytes <= after:
+        return None, hidden
+    for why, members in (("", directory.members), *directory.rivals):
+        for member in [m for m in members if m.name.lower().endswith(".pkl")][:_MOST_BEHIND]:
+            (offset,) = payload_offsets(source, [member])
+            stop = min((offset or 0) + member.packed_nbytes, source.size)
+            outcome = hidden.try_at(source, offset, stop, limits, calls=False) if offset and offset < stop else None
+            if outcome is not None:
+                hidden.found.append((f"{member.name[:80]} of the archive at its end{why and f', {why}'}", outcome))
+    return directory, hidden
+
+
+def observe_polyglot(directory: Directory | None, what: str) -> list[Finding]:
+    """The finding about a file that is also an archive."""
+    if directory is None or not directory.members:
+        return []
+    return [
+        Finding(
+            id="two-formats",
+            severity=Severity.WARNING,
+            says=f"The file is {what} and a zip archive of {counted(len(directory.members), 'member')} at once, "
+            f"first {directory.members[0].name[:80]}: tools that look at its end open the archive.",
+            subjects=tuple(m.name[:200] for m in directory.members[:_LISTED]),
+            evidence=(("members", len(directory.members)),),
+            remedy="No ordinary program writes such a file; do not trust another tool's scan of it.",
+        )
+    ]

@@ -1,0 +1,356 @@
+"""Pickles inside a pickle: a tensor's own torch.save file in a plain pickle, and what hides in bytes constants.
+
+`pickle.dump` of a tensor writes its storage as `torch.storage._load_from_bytes(<a whole torch.save file>)`. That file
+is parsed where it lies, by the same rules as any other, and the tensor reads its numbers from there. Other constants
+that are pickles themselves (arguments of `pickle.loads`, cloudpickle, base64 text) are followed for the names they
+would import. Every byte is looked at once per level, and levels are few.
+Source: torch/storage.py, TypedStorage.__reduce__ and _load_from_bytes.
+"""
+
+from __future__ import annotations
+
+import binascii
+import bz2
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from inspector.checkpoint.joined_source import SliceSource
+from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage
+from inspector.errors import LimitExceeded, ReadError
+from inspector.findings import Finding, Severity
+from inspector.limits import Limits
+from inspector.readers.archives.zip_directory import find_member, payload_offsets, read_directory
+from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, BytesAt, Mapping, StorageRef
+from inspector.units import counted
+
+LOADER = "torch.storage._load_from_bytes"
+MOST_LEVELS = 4
+_MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
+_MOST_FILES = 20_000
+_LEAST_NBYTES = 64
+_UNPACKED_NBYTES = 1 << 20
+_LZMA_NBYTES = 32 << 20
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{16,}={0,2}\s*")
+_LOADERS = frozenset(
+    {
+        "pickle",
+        "_pickle",
+        "dill",
+        "cloudpickle",
+        "joblib",
+        "base64",
+        "binascii",
+        "zlib",
+        "gzip",
+        "bz2",
+        "lzma",
+        "codecs",
+        "_codecs",
+        "marshal",
+    }
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Inside:
+    """What was found inside the constants of one pickle.
+
+    outcomes: (where, outcome) of every pickle that loading this one loads too. hidden: of every other one.
+    storages: of the torch.save files among them, by id. left_out: constants that were not looked into.
+    files: how many files were tried; followed: how many of them whole.
+    """
+
+    outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
+    hidden: list[tuple[str, Outcome]] = field(default_factory=list)
+    storages: dict[str, Storage] = field(default_factory=dict)
+    left_out: int = 0
+    files: int = 0
+    followed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Bytes to look into: start .. stop of a source. inline: they are in memory and not in the file."""
+
+    source: ByteSource
+    start: int
+    stop: int
+    inline: bytes | None = None
+
+    @property
+    def place(self) -> str:
+        """For people."""
+        return "a bytes constant" if self.inline is not None else f"the bytes constant at byte {self.start:,}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Followed:
+    """One pickle of a stretch. storages: by key as written; their refs carry the prefix."""
+
+    outcome: Outcome
+    storages: dict[str, StorageRef]
+
+
+# Follows one pickle of a stretch from a byte on; storages get the prefix.
+Follow = Callable[[Stretch, int, str], Followed]
+
+
+class Loader:
+    """What stands for torch.storage._load_from_bytes while one pickle is followed."""
+
+    def __init__(
+        self, source: ByteSource, limits: Limits, inside: Inside, follow: Follow, *, in_file: bool, prefix: str
+    ) -> None:
+        self.source = source
+        self.limits = limits
+        self.inside = inside
+        self.follow = follow
+        self.in_file = in_file
+        self.prefix = prefix
+        self.suspects: list[tuple[object, str]] = []
+        self.seen: set[object] = set()
+        self.kept: list[object] = []
+
+    def __call__(self, args: tuple[object, ...]) -> object:
+        """The object in the file, or NOT_UNDERSTOOD when it is no whole torch.save file."""
+        data = args[0] if len(args) == 1 else None
+        stretch = self.stretch(data)
+        if stretch is None or self.inside.files >= _MOST_FILES:
+            return NOT_UNDERSTOOD
+        self.inside.files += 1
+        prefix = f"{self.prefix}nested {self.inside.files}/"
+        try:
+            head = stretch.source.read(stretch.start, min(32, stretch.stop - stretch.start))
+            if head[:4] == b"PK\x03\x04":
+                found = self.archive(stretch, prefix)
+            elif head[:1] == b"\x80" and _MAGIC in head:
+                found = self.stack(stretch, prefix)
+            else:
+                return NOT_UNDERSTOOD
+        except ReadError:
+            return NOT_UNDERSTOOD
+        if found is None:
+            return NOT_UNDERSTOOD
+        self.inside.followed += 1
+        if self.suspects and self.suspects[-1][0] is data:
+            self.suspects.pop()
+        return found.outcome.value
+
+    def stretch(self, data: object) -> Stretch | None:
+        """Where a constant lies, None for what is none, too short, or was looked into before."""
+        if isinstance(data, BytesAt) and self.in_file:
+            key: object = (data.offset, data.nbytes)
+            made = Stretch(source=self.source, start=data.offset, stop=data.offset + data.nbytes)
+        elif isinstance(data, bytes):
+            key = id(data)
+            self.kept.append(data)  # An id is only good as long as its object lives.
+            made = Stretch(source=BufferSource(data), start=0, stop=len(data), inline=data)
+        else:
+            return None
+        if key in self.seen or made.stop - made.start < _LEAST_NBYTES:
+            return None
+        self.seen.add(key)
+        return made
+
+    def run(self, stretch: Stretch, at: int, prefix: str) -> Followed:
+        found = self.follow(stretch, at, prefix)
+        self.inside.outcomes.append((stretch.place, found.outcome))
+        return found
+
+    def stack(self, stretch: Stretch, prefix: str) -> Followed | None:
+        """The five pickles and the storages of torch.save before 1.6."""
+        at = stretch.start
+        runs: list[Followed] = []
+        for _ in range(5):
+            runs.append(self.run(stretch, at, prefix))
+            if runs[-1].outcome.broken:
+                return None
+            at = runs[-1].outcome.end
+        info, main, keys = runs[2].outcome.value, runs[3], runs[4].outcome.value
+        big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
+        if not isinstance(keys, list):
+            return None
+        placed: dict[str, Storage] = {}
+        for key in keys:
+            ref = main.storages.get(str(key)) if type(key) in (str, int) else None
+            if ref is None or at + 8 > stretch.stop:
+                return None
+            count = int.from_bytes(stretch.source.read(at, 8), "big" if big_endian else "little", signed=True)
+            if count != ref.numel or at + 8 + ref.nbytes > stretch.stop:
+                return None
+            placed[ref.key] = self.storage(stretch, ref, at + 8, big_endian)
+            at += 8 + ref.nbytes
+        return self.settled(main, placed)
+
+    def archive(self, stretch: Stretch, prefix: str, *, keep: bool = True) -> Followed | None:
+        """A torch.save zip, stored as torch stores it. keep: somebody has its tensors."""
+        file = SliceSource(stretch.source, stretch.start, stretch.stop - stretch.start)
+        directory = read_directory(file, self.limits)
+        stem = directory.members[0].name.partition("/")[0] if directory.members else ""
+        main = find_member(directory, f"{stem}/data.pkl")
+        if main is None or directory.doubts or main.method != 0 or main.encrypted:
+            return None
+        (offset,) = payload_offsets(file, [main])
+        if offset is None:
+            return None
+        found = self.run(stretch, stretch.start + offset, prefix)
+        order = find_member(directory, f"{stem}/byteorder")
+        (order_at,) = payload_offsets(file, [order]) if order is not None else (None,)
+        big_endian = order_at is not None and file.read(order_at, min(3, file.size - order_at)) == b"big"
+        if found.outcome.broken or not keep:
+            return None
+        placed: dict[str, Storage] = {}
+        for key, ref in found.storages.items():
+            member = find_member(directory, f"{stem}/data/{key}")
+            if member is None or member.method != 0 or member.nbytes != ref.nbytes:
+                return None
+            (at,) = payload_offsets(file, [member])
+            if at is None or at + ref.nbytes > file.size:
+                return None
+            placed[ref.key] = self.storage(stretch, ref, stretch.start + at, big_endian)
+        return self.settled(found, placed)
+
+    def settled(self, found: Followed, placed: dict[str, Storage]) -> Followed | None:
+        if any(ref.key not in placed for ref in found.storages.values()):
+            return None
+        self.inside.storages.update(placed)
+        return found
+
+    def storage(self, stretch: Stretch, ref: StorageRef, at: int, big_endian: bool) -> Storage:
+        inline = None
+        if stretch.inline is not None:
+            self.limits.charge(ref.nbytes, "A tensor inside a pickle")
+            inline = stretch.inline[at : at + ref.nbytes]
+        return Storage(
+            id=ref.key,
+            nbytes=ref.nbytes,
+            present_nbytes=ref.nbytes,
+            offset=at if inline is None else None,
+            device=ref.location or None,
+            big_endian=big_endian,
+            inline=inline,
+        )
+
+
+def look_into(loader: Loader, suspects: list[tuple[object, str]], inside: Inside) -> None:
+    """Follow every constant that is a pickle but was not loaded by a known call.
+
+    suspects: (constant, name of the function it was handed to, "" for none).
+    """
+    wanted: dict[int, tuple[object, bool]] = {}
+    for constant, callee in suspects:
+        known = wanted.get(id(constant), (constant, False))
+        wanted[id(constant)] = (constant, known[1] or callee.partition(".")[0] in _LOADERS or callee == LOADER)
+    for constant, eager in wanted.values():
+        for stretch in _candidates(loader, constant, eager):
+            try:
+                _follow_all(loader, stretch, eager)
+            except LimitExceeded:
+                inside.left_out += 1
+            except ReadError:
+                continue  # It began like an archive and is none.
+
+
+def _candidates(loader: Loader, constant: object, eager: bool) -> list[Stretch]:
+    """The stretches of bytes that a constant stands for: itself, decoded, unpacked."""
+    if isinstance(constant, str):
+        raw = _decoded(constant)
+        if raw is None and eager:
+            raw = constant.encode("latin-1", "replace")
+        return [Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw)] if raw else []
+    if isinstance(constant, bytes):
+        stretch = Stretch(source=BufferSource(constant), start=0, stop=len(constant), inline=constant)
+        raw = _unpacked(constant) if eager else None
+        if raw is None and eager and len(constant) < _UNPACKED_NBYTES:
+            raw = _decoded(constant.decode("latin-1"))
+        more = [Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw)] if raw else []
+        return [stretch, *more]
+    if isinstance(constant, BytesAt) and loader.in_file:
+        return [Stretch(source=loader.source, start=constant.offset, stop=constant.offset + constant.nbytes)]
+    return []
+
+
+def _decoded(text: str) -> bytes | None:
+    if not 16 <= len(text) <= 2 * _UNPACKED_NBYTES or not _BASE64.fullmatch(text):
+        return None
+    try:
+        raw = binascii.a2b_base64(text.replace("-", "+").replace("_", "/"))
+    except (binascii.Error, ValueError):
+        return None
+    return _unpacked(raw) or raw
+
+
+def _unpacked(raw: bytes) -> bytes | None:
+    """The beginning of what is compressed in raw, None when nothing is."""
+    packed = raw[:_UNPACKED_NBYTES]
+    try:
+        if raw[:1] == b"\x78" or raw[:2] == b"\x1f\x8b":
+            return zlib.decompressobj(47).decompress(packed, _UNPACKED_NBYTES)
+        if raw[:3] == b"BZh":
+            return bz2.BZ2Decompressor().decompress(packed, _UNPACKED_NBYTES)
+        if raw[:6] == b"\xfd7zXZ\x00":
+            return lzma.LZMADecompressor(memlimit=_LZMA_NBYTES).decompress(packed, _UNPACKED_NBYTES)
+    except (zlib.error, OSError, lzma.LZMAError):
+        return None
+    return None
+
+
+def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:
+    """The pickles of a stretch, one behind the other, as torch's old files and careless loaders have them."""
+    at, number = stretch.start, 0
+    head = stretch.source.read(at, min(4, stretch.stop - at))
+    if head == b"PK\x03\x04":
+        before = len(loader.inside.outcomes)
+        loader.archive(stretch, "hidden/", keep=False)
+        loader.inside.hidden += loader.inside.outcomes[before:]
+        del loader.inside.outcomes[before:]
+        return
+    while at < stretch.stop and number < 5:
+        head = stretch.source.read(at, min(2, stretch.stop - at))
+        if not (len(head) == 2 and head[0] == 0x80 and head[1] <= 5) and not (eager and number == 0):
+            return
+        found = loader.follow(stretch, at, "hidden/").outcome
+        # Numbers may begin like a pickle; what names nothing and leads nowhere is none.
+        if not found.uses and (found.broken or number == 0):
+            return
+        loader.inside.hidden.append((stretch.place, found))
+        if found.broken:
+            return
+        at, number = found.end, number + 1
+
+
+def observe_inside(inside: Inside, hidden: Sequence[GlobalUse]) -> list[Finding]:
+    """Pickles in constants that nothing known loads, and constants that were too many to look into."""
+    found: list[Finding] = []
+    if inside.hidden:
+        places = list(dict.fromkeys(where for where, _ in inside.hidden))
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        bad = [u for u in hidden if u.verdict is not GlobalVerdict.KNOWN]
+        worst = any(u.verdict is GlobalVerdict.DANGEROUS for u in bad)
+        named = f" It would import {', '.join(u.name[:80] for u in bad[:3])}." if bad else ""
+        found.append(
+            Finding(
+                id="pickle-in-constant",
+                severity=Severity.ERROR if worst else Severity.WARNING if bad else Severity.NOTICE,
+                says=f"There is another pickle inside {places[0]}{more}; whoever loads that runs it as well.{named}",
+                subjects=tuple(u.name[:200] for u in bad[:20]),
+                evidence=(("pickles", len(inside.hidden)),),
+                remedy="Nothing was run here. The names are listed with the others.",
+            )
+        )
+    if inside.left_out:
+        found.append(
+            Finding(
+                id="constants-left-out",
+                severity=Severity.WARNING,
+                says=f"{counted(inside.left_out, 'constant')} may be pickles too and were not looked into.",
+                evidence=(("constants", inside.left_out),),
+                remedy="No ordinary program writes so many, or nests them so deep: treat the file as made by hand.",
+            )
+        )
+    return found

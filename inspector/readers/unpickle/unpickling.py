@@ -1,0 +1,95 @@
+"""One pickle of a file followed to its end, with those inside its constants. Shared by every reader of pickles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.limits import Limits
+from inspector.readers.noticed.torch_versions import refused_operand
+from inspector.readers.unpickle.machine import Machine, Outcome, Persistent
+from inspector.readers.unpickle.meanings import MEANINGS, build
+from inspector.readers.unpickle.nested_pickles import LOADER, MOST_LEVELS, Followed, Inside, Loader, Stretch, look_into
+from inspector.readers.unpickle.opcodes import TABLE
+from inspector.readers.unpickle.persistent import torch_persistent
+from inspector.readers.unpickle.stand_ins import StorageRef
+
+
+@dataclass(slots=True, kw_only=True)
+class Unpickled:
+    """One pickle followed: its outcome, the storages it names, the module sources it carries, and what is inside its
+    constants."""
+
+    outcome: Outcome
+    storages: dict[str, StorageRef] = field(default_factory=dict)
+    sources: list[tuple[str, str]] = field(default_factory=list)
+    operand: int | None = None
+    inside: Inside = field(default_factory=Inside)
+
+
+# With these a file could call the loader where it is not seen.
+_WRAPPERS = frozenset({"functools.partial", "functools.reduce", "builtins.map", "builtins.getattr"})
+
+
+def unpickle(
+    source: ByteSource,
+    start: int,
+    stop: int,
+    limits: Limits,
+    *,
+    in_file: bool = True,
+    level: int = 0,
+    prefix: str = "",
+    persistent: Persistent | None = None,
+) -> Unpickled:
+    """Follow one pickle, and those inside its constants.
+
+    in_file: the source is the file itself, so long constants can stay in it. level: how many pickles it lies in.
+    prefix: goes before the keys of its storages. persistent: what stands for a persistent id, torch.save's if None.
+    """
+    storages: dict[str, StorageRef] = {}
+    sources: list[tuple[str, str]] = []
+    inside = Inside()
+
+    def follow(stretch: Stretch, at: int, inner_prefix: str) -> Followed:
+        on_file = in_file and stretch.inline is None
+        found = unpickle(
+            stretch.source, at, stretch.stop, limits, in_file=on_file, level=level + 1, prefix=inner_prefix
+        )
+        inside.outcomes += found.inside.outcomes
+        inside.hidden += found.inside.hidden
+        inside.left_out += found.inside.left_out
+        inside.storages.update(found.inside.storages)
+        return Followed(outcome=found.outcome, storages=found.storages)
+
+    loader = Loader(source, limits, inside, follow, in_file=in_file, prefix=prefix)
+    machine = Machine(
+        source,
+        start,
+        stop,
+        limits=limits,
+        meanings={**MEANINGS, LOADER: loader} if level < MOST_LEVELS else MEANINGS,
+        build=build,
+        persistent=persistent or torch_persistent(storages, sources, prefix),
+        # Where the source is no file, nobody could find a constant again that was left in it.
+        keep_below=4096 if in_file else limits.pickle_nbytes + 1,
+    )
+    loader.suspects = machine.suspects
+    outcome = machine.run(TABLE)
+    limits.spend(outcome.nbytes)  # Given back once its outline is made, in checkpoint_from_pickle.
+    if level < MOST_LEVELS:
+        look_into(loader, machine.suspects, inside)
+    else:
+        inside.left_out += len(machine.suspects)
+    inside.left_out += machine.more_suspects
+    use = next((u for u in outcome.uses.values() if f"{u.module}.{u.name}" == LOADER), None)
+    if use is not None:
+        wrapped = any(f"{u.module}.{u.name}" in _WRAPPERS for u in outcome.uses.values())
+        use.followed = 0 if wrapped else inside.followed
+    operand = refused_operand(source, start, outcome.end, outcome.protocol)
+    return Unpickled(outcome=outcome, storages=storages, sources=sources, operand=operand, inside=inside)
+
+
+def unpickle_bytes(data: bytes, limits: Limits) -> Unpickled:
+    """The same for a pickle that had to be inflated."""
+    return unpickle(BufferSource(data), 0, len(data), limits, in_file=False)
