@@ -64,9 +64,8 @@ _BY_FORMAT = {
 def producer_of(checkpoint: Checkpoint, clues: tuple[Clue, ...] = CLUES) -> str:
     """ "PyTorch Lightning 2.1.0", "timm", "torch.save"; "" when nothing tells."""
     metadata = {key.rpartition(": ")[2]: value for key, value in checkpoint.metadata}
-    stated = metadata.get("producer")  # What ONNX, GGUF and their like say themselves.
-    if stated:
-        return stated[:80]
+    if metadata.get("producer_name"):  # An ONNX model names its own.
+        return f"{metadata['producer_name']} {metadata.get('producer_version', '')}".strip()[:80]
     last = {key.rpartition(".")[2]: value for key, value in metadata.items()}
     keys = {label for label, _ in checkpoint.root.children[:200]} | set(metadata)
     keys |= {f"{key}={value}" for key, value in metadata.items() if key == "format"}

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from inspector.checkpoint.producer import producer_of
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, Severity, ranked
 from inspector.render.visible import one_line
@@ -81,6 +82,9 @@ def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
         ("Format", safe(checkpoint.format_says)),
         ("Holds", f"{counted(len(checkpoint.tensors), 'tensor')}, {human_bytes(nbytes)}"),
     ]
+    producer = producer_of(checkpoint)
+    if producer:
+        rows.insert(2, ("Written by", safe(producer)))
     if origin.sha256:
         rows.append(("sha256", origin.sha256))
     parts: list[RenderableType] = [pairs(rows)]
@@ -102,7 +106,7 @@ def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
     if checkpoint.metadata:
         parts += [
             "",
-            pairs([(safe(shorten_middle(k, 32)), safe(shorten_middle(v, 120))) for k, v in checkpoint.metadata]),
+            pairs([(safe(shorten_middle(k, 44)), safe(shorten_middle(v, 120))) for k, v in checkpoint.metadata]),
         ]
     if checkpoint.globals:
         known = [g for g in checkpoint.globals if g.verdict is GlobalVerdict.KNOWN]

@@ -169,6 +169,15 @@ def test_a_scan_in_processes_of_its_own_needs_no_torch(tree: Path) -> None:
     assert out.stdout.strip().endswith("False")
 
 
+def test_a_model_that_names_its_producer(tmp_path: Path) -> None:
+    import onnx
+    from onnx import helper
+
+    graph = helper.make_graph([], "g", [], [], [onnx.numpy_helper.from_array(torch.zeros(2).numpy(), "w")])
+    onnx.save(helper.make_model(graph, producer_name="pytorch", producer_version="2.9"), tmp_path / "a.onnx")
+    assert producer_of(open_checkpoint(tmp_path / "a.onnx")) == "pytorch 2.9"
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
