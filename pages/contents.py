@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inspector.checkpoint.types import GlobalVerdict
+from inspector.checkpoint.types import GlobalUse, GlobalVerdict
 from inspector.units import counted, human_bytes
 from inspector.web import reports
 from inspector.web.components import finding_cards, need_file, title
@@ -10,6 +10,28 @@ from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import badge, draw_tree, table, value_branch
 
 TONES = {GlobalVerdict.DANGEROUS: "error", GlobalVerdict.UNKNOWN: "notice", GlobalVerdict.KNOWN: "info"}
+
+FEW = 12
+
+
+def globals_table(uses: list[GlobalUse], key: str) -> None:
+    """A row per name: verdict and reason, where it sits, what it would be called with."""
+    table(
+        ("Global", "Verdict", "Place", "Arguments", "Times"),
+        [
+            (
+                mono(use.name, 48),
+                f"{badge(use.verdict.value, TONES[use.verdict])} {escaped(use.why)}",
+                mono(use.place, 40) if use.place[:1] not in {"", "("} else escaped(use.place.strip("()") or "the root"),
+                mono(use.arguments, 240) if use.arguments else "",
+                f"{use.count:,}",
+            )
+            for use in uses
+        ],
+        numeric=(4,),
+        key=key,
+    )
+
 
 title("Contents", "What lies around the tensors, and which code would an ordinary load run?")
 hand = need_file(
@@ -26,21 +48,14 @@ if checkpoint.globals:
         f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by an ordinary load. "
         "**Nothing was executed here**: they were read as text."
     )
-    table(
-        ("Global", "Verdict", "Place", "Arguments", "Times"),
-        [
-            (
-                mono(use.name, 48),
-                f"{badge(use.verdict.value, TONES[use.verdict])} {escaped(use.why)}",
-                mono(use.place, 40) if use.place[:1] not in {"", "("} else escaped(use.place.strip("()") or "the root"),
-                mono(use.arguments, 240) if use.arguments else "",
-                f"{use.count:,}",
-            )
-            for use in checkpoint.globals
-        ],
-        numeric=(4,),
-        key="globals",
-    )
+    others = [use for use in checkpoint.globals if use.verdict is not GlobalVerdict.KNOWN]
+    known = [use for use in checkpoint.globals if use.verdict is GlobalVerdict.KNOWN]
+    if others:
+        globals_table(others, "globals")
+    if known:
+        # Beside names that matter, or in great number, the known ones would only be in the way.
+        with st.expander(f"{counted(len(known), 'known name')}", expanded=not others and len(known) <= FEW):
+            globals_table(known, "known-globals")
 else:
     st.markdown("The file names no code: there is nothing in it that a load could run.")
 
@@ -57,7 +72,7 @@ if checkpoint.code:
     st.code(
         visible(piece.text), language="python", line_numbers=True, height=min(420, 60 + 22 * piece.text.count("\n"))
     )
-    if len(piece.text.encode("utf-8", "replace")) < piece.nbytes:
+    if not piece.whole:
         st.caption(f"The beginning; the whole has {human_bytes(piece.nbytes)}.")
 
 st.subheader("Values")

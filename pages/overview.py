@@ -38,9 +38,11 @@ if checkpoint.weights is not None:
         st.plotly_chart(treemap, key="treemap", height=380, config=PLAIN, alt="Treemap of bytes by module")
     with values:
         st.subheader("Fingerprint")
-        if measured is not None:
-            strip = measuring.small_fingerprint(measured)
+        strip = measuring.small_fingerprint(measured) if measured is not None else None
+        if strip is not None:
             st.plotly_chart(strip, key="strip", height=380, config=PLAIN, alt="Layers by values heat strip")
+        elif measured is not None:
+            st.caption("No measured tensor has two or more dimensions, so there are no layers to draw.")
         elif small:
             measuring.weights_report(hand, checkpoint, checkpoint.weights)
             st.skeleton(height=340)

@@ -47,6 +47,8 @@ if strip.names:
         config={"displayModeBar": False},
         alt="Layers by values heat strip",
     )
+else:
+    st.caption("None of the measured tensors has two or more dimensions, so there are no layers to draw.")
 
 st.subheader("Per tensor")
 frame = measuring.statistics_frame(report)
@@ -55,7 +57,7 @@ st.dataframe(
     frame,
     hide_index=True,
     key="statistics",
-    height=420,
+    height=min(420, 38 + 35 * max(1, len(frame))),
     column_config={
         name: st.column_config.NumberColumn(format="%.4g")
         for name in ("Minimum", "Mean", "Maximum", "Deviation", "RMS")

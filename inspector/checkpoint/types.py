@@ -223,6 +223,11 @@ class SourceText:
     text: str
     nbytes: int
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is in `text`; a line end at the very end does not count."""
+        return len(self.text.encode("utf-8", "replace")) + 1 >= self.nbytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:

@@ -18,7 +18,7 @@ class RoleSource(StrEnum):
 
     PICKLED_MODULE = "the pickled module"
     ARCHITECTURE = "the recognised architecture"
-    NAME = "its name"
+    NAME = "their names"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,8 +137,8 @@ def code_text(checkpoint: Checkpoint) -> RenderableType:
         return Text("The file holds no program text.", style="dim")
     pieces: list[RenderableType] = []
     for piece in checkpoint.code:
-        cut = len(piece.text.encode("utf-8", "replace")) < piece.nbytes
-        pieces.append(f"[bold]{safe(piece.name)}[/bold]  {human_bytes(piece.nbytes)}{', its beginning' if cut else ''}")
+        extent = "" if piece.whole else ", its beginning"
+        pieces.append(f"[bold]{safe(piece.name)}[/bold]  {human_bytes(piece.nbytes)}{extent}")
         pieces.append(Text("\n".join(one_line(line.expandtabs(4)) for line in piece.text.splitlines())))
         pieces.append("")
     return Group(*pieces)

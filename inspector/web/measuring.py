@@ -75,9 +75,12 @@ def histogram_figure(found: TensorStatistics, *, logarithmic: bool) -> Any:
     return plots.histogram_figure(histogram(found, bins=BINS), logarithmic=logarithmic)
 
 
-def small_fingerprint(report: WeightsReport) -> Any:
-    """The heat strip without names: what a file looks like at a glance."""
-    figure = plots.fingerprint_figure(fingerprint(report))
+def small_fingerprint(report: WeightsReport) -> Any | None:
+    """The heat strip without names: what a file looks like at a glance. None when no tensor makes a row of it."""
+    strip = fingerprint(report)
+    if not strip.names:
+        return None
+    figure = plots.fingerprint_figure(strip)
     figure.update_yaxes(showticklabels=False)
     return figure
 

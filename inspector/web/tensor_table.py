@@ -43,7 +43,7 @@ def filtered(tensors: Sequence[TensorInfo], words: str, module: str) -> tuple[Te
 
 def frame(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
     """One row per tensor."""
-    return pd.DataFrame(
+    made = pd.DataFrame(
         {
             "Tensor": [visible(t.name) for t in tensors],
             "Shape": [human_shape(t.shape) for t in tensors],
@@ -52,3 +52,6 @@ def frame(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
             "Bytes": [t.nbytes for t in tensors],
         }
     )
+    if any(t.note for t in tensors):
+        made["Stored as"] = [visible(t.note) for t in tensors]
+    return made
