@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
 from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
+from inspector.readers.collecting import without_collecting
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.evidence import add_evidence
 from inspector.readers.folder import DirectoryFolder
@@ -34,6 +35,7 @@ from inspector.readers.formats.numpy import archive as numpy_archive
 from inspector.readers.formats.numpy import array as numpy_array
 from inspector.readers.formats.onnx import file as onnx
 from inspector.readers.formats.script import torchscript
+from inspector.readers.other_loaders import look_otherwise
 from inspector.readers.single_file import open_single
 from inspector.readers.surroundings import look_around
 
@@ -75,7 +77,7 @@ def open_source(
     """
     if isinstance(where, bytes):
         return BufferSource(where, name or "these bytes")
-    if isinstance(where, str) and where.startswith(("http://", "https://")):
+    if is_address(where):
         # Imported here: urllib and ssl cost more than reading a header does.
         from inspector.checkpoint.http_source import HttpSource
 
@@ -90,6 +92,11 @@ def open_source(
             raise ReadError(f"{path.name} is no regular file (a device, socket or pipe).")
         return PathSource(path, name)
     return where
+
+
+def is_address(where: object) -> TypeGuard[str]:
+    """Whether it is the http(s) address of a file, not a path."""
+    return isinstance(where, str) and where.startswith(("http://", "https://"))
 
 
 def detect_format(
@@ -137,7 +144,8 @@ def open_checkpoint(
     path = Path(where) if isinstance(where, str | Path) else None
     shown = name
     try:
-        with _without_collecting():
+        # A server may take minutes to answer; other threads should not do without their collector for so long.
+        with nullcontext() if is_address(where) else without_collecting():
             if path is not None and path.is_dir():
                 folder = DirectoryFolder(path, limits, name)
                 shown = name or folder.name
@@ -155,19 +163,6 @@ def open_checkpoint(
     return replace(checkpoint, origin=replace(checkpoint.origin, name=shown))
 
 
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """No garbage collection meanwhile: an opening makes a million records, keeps nearly all of them, and the collector
-    would walk them again and again for a third of the time. `Limits.memory_nbytes` bounds what can pile up."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence[FolderReader]) -> Opening:
     def check_depth(opening: Opening, name: str) -> None:
         if opening.depth > _MOST_LEVELS:
@@ -178,7 +173,7 @@ def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence
         found = _detect(peek, readers)
         if found is None:
             raise name_foreign(peek.source, peek.source.name)
-        checkpoint = found[0].read(peek)
+        checkpoint = look_otherwise(found[0].read(peek), peek, found[0])
         return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
 
     def folder(peek: FolderPeek) -> Checkpoint:
