@@ -10,6 +10,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ReadError
 from inspector.limits import Limits
+from inspector.readers.archives.tar_directory import TarDirectory, is_tar, read_tar_directory
 from inspector.readers.archives.zip_directory import Directory, read_directory
 from inspector.readers.folder import Folder
 
@@ -72,6 +73,14 @@ class Peek:
             return read_directory(self.source, self.limits)
         except ReadError:
             return None
+
+    @cached_property
+    def tar(self) -> TarDirectory | None:
+        """Its members as a tar archive, read once for every reader that asks; None when it does not begin as one.
+
+        Raises LimitExceeded as `read_tar_directory` does.
+        """
+        return read_tar_directory(self.source, self.limits) if is_tar(self.head) else None
 
     def open_inner(self, source: ByteSource) -> Checkpoint:
         """The checkpoint in a file inside this one. Raises a ReadError when there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import gc
 import gzip
 import io
 import json
@@ -301,14 +302,13 @@ def test_cut_anywhere_is_an_error_or_a_checkpoint_that_says_so(pack: str) -> Non
 def test_nothing_is_written_and_nothing_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    gc.collect()  # What other tests left.
     before = len(list(Path("/proc/self/fd").iterdir()))
     data = zipped({"run/best.pth": KINDS["zip"]}, zipfile.ZIP_DEFLATED)
     checkpoint = open_checkpoint(data)
     same(checkpoint)
     assert list(tmp_path.iterdir()) == []
     del checkpoint
-    import gc
-
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 

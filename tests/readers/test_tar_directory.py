@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inspector.checkpoint.source import BufferSource
 from inspector.errors import CorruptFile, InspectorError, LimitExceeded
 from inspector.limits import DEFAULT_LIMITS, Limits
-from inspector.readers.archives.tar_directory import BLOCK, TarDirectory, is_tar, read_tar, read_tar_directory
+from inspector.readers.archives.tar_directory import BLOCK, TarDirectory, is_tar, read_tar_directory
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -168,8 +168,8 @@ def test_what_is_no_tar() -> None:
     for data in (b"", b"short", b"\0" * 1024, bytes(range(256)) * 4):
         assert not is_tar(data)
     with pytest.raises(CorruptFile, match="checksum of its first header"):
-        read_tar(BufferSource(bytes(range(256)) * 4), DEFAULT_LIMITS)
-    assert read_tar(BufferSource(b"\0" * 1024), DEFAULT_LIMITS) == ()
+        read_tar_directory(BufferSource(bytes(range(256)) * 4), DEFAULT_LIMITS)
+    assert read_tar_directory(BufferSource(b"\0" * 1024), DEFAULT_LIMITS).members == ()
 
 
 def test_old_tars_without_a_signature_are_known_by_their_checksum() -> None:
@@ -182,10 +182,10 @@ def test_old_tars_without_a_signature_are_known_by_their_checksum() -> None:
 def test_limits() -> None:
     data = packed({str(n): b"" for n in range(6)})
     with pytest.raises(LimitExceeded, match="more than 5 files"):
-        read_tar(BufferSource(data), Limits(members=5))
-    assert len(read_tar(BufferSource(data), Limits(members=6))) == 6
+        read_tar_directory(BufferSource(data), Limits(members=5))
+    assert len(read_tar_directory(BufferSource(data), Limits(members=6)).members) == 6
     with pytest.raises(LimitExceeded, match="file names"):
-        read_tar(BufferSource(packed({"x" * 90: b"", "y" * 90: b""})), Limits(header_nbytes=100))
+        read_tar_directory(BufferSource(packed({"x" * 90: b"", "y" * 90: b""})), Limits(header_nbytes=100))
 
 
 def test_cut_at_every_byte() -> None:

@@ -14,7 +14,7 @@ from inspector.checkpoint.packed_source import MOST_NBYTES, PackedSource, Packin
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.limits import Limits
-from inspector.readers.archives.tar_directory import TarMember, read_tar_directory
+from inspector.readers.archives.tar_directory import TarDirectory, TarMember
 from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets
 from inspector.readers.folder import leads_outside
 from inspector.units import counted, human_bytes
@@ -100,9 +100,8 @@ def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> Arch
     return folder
 
 
-def tar_folder(source: ByteSource, limits: Limits) -> ArchiveFolder:
-    """The files of a tar. Raises CorruptFile when it does not begin as one, LimitExceeded over `Limits.members`."""
-    directory = read_tar_directory(source, limits)
+def tar_folder(source: ByteSource, directory: TarDirectory) -> ArchiveFolder:
+    """The files of a tar."""
     folder = ArchiveFolder(
         name=source.name, kind="tar archive", open_member=_open_in_tar(source), doubts=list(directory.doubts)
     )

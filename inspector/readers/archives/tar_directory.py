@@ -16,6 +16,7 @@ BLOCK = 512
 _EXTENSION_NBYTES = 1 << 20  # One long name or pax header; real ones have a few hundred bytes.
 _NAME_NBYTES = 4096
 _LISTED = 20
+_MOST_LINKS = 1000
 _FILES = frozenset(b"0\x007")
 _WITHOUT_DATA = frozenset(b"123456")
 _KINDS = {0x31: "a hard link", 0x32: "a symbolic link", 0x33: "a device", 0x34: "a device", 0x36: "a pipe"}
@@ -39,12 +40,16 @@ class TarMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TarDirectory:
     """members: regular files in their order. left_out: (name, why) of links, devices and others, the first few;
-    left_out_count: of how many. doubts: what is wrong with the archive, in words."""
+    left_out_count: of how many. doubts: what is wrong with the archive, in words.
+
+    links: (name, what it points to, whether it is a hard one, how many members come before), the first thousand.
+    """
 
     members: tuple[TarMember, ...]
     left_out: tuple[tuple[str, str], ...] = ()
     left_out_count: int = 0
     doubts: tuple[str, ...] = ()
+    links: tuple[tuple[str, str, bool, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -61,19 +66,15 @@ def is_tar(head: bytes) -> bool:
     return len(head) >= BLOCK and any(head[:BLOCK]) and _checksum_fits(head[:BLOCK])
 
 
-def read_tar(source: ByteSource, limits: Limits) -> tuple[TarMember, ...]:
-    """The regular files of a tar archive, in their order; a name may occur twice.
-
-    Raises CorruptFile when it does not begin as a tar, LimitExceeded over `Limits.members`.
-    """
-    return read_tar_directory(source, limits).members
-
-
 def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
-    """The same with what was left out and what is doubtful."""
+    """The regular files of a tar archive, in their order, what was left out and what is doubtful.
+
+    A name may occur twice. Raises CorruptFile when it does not begin as a tar, LimitExceeded over `Limits.members`.
+    """
     members: list[TarMember] = []
     left_out: list[tuple[str, str]] = []
     doubts: list[str] = []
+    links: list[tuple[str, str, bool, int]] = []
     ahead = _Next()
     most = min(limits.members, _MOST_HEADERS)
     at = headers = left_count = names_nbytes = 0
@@ -120,6 +121,9 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
             left_count += 1
             if len(left_out) < _LISTED:
                 left_out.append((name, why))
+            if kind in b"12" and len(links) < _MOST_LINKS:
+                target = head[157:257].partition(b"\x00")[0].decode("utf-8", "backslashreplace")
+                links.append((name, target, kind == 0x31, len(members)))
         elif not is_folder:
             members.append(TarMember(name=name, offset=data, nbytes=nbytes))
             if data + nbytes > source.size:
@@ -130,7 +134,11 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
     if 0 < source.size - at < BLOCK and any(source.read(at, source.size - at)):
         doubts.append(f"it is cut short inside a header: {source.size - at} of {BLOCK} bytes are there")
     return TarDirectory(
-        members=tuple(members), left_out=tuple(left_out), left_out_count=left_count, doubts=tuple(doubts)
+        members=tuple(members),
+        left_out=tuple(left_out),
+        left_out_count=left_count,
+        doubts=tuple(doubts),
+        links=tuple(links),
     )
 
 
@@ -149,13 +157,17 @@ def _checksum_fits(head: bytes) -> bool:
 
 
 def _number(field: bytes) -> int | None:
-    """Octal text, or GNU's base 256 where the first bit is set; None when it is neither, or negative."""
+    """Octal text, or GNU's base 256 where the first bit is set; None when it is neither, or negative.
+
+    As lenient as tarfile, which takes "0o17" and "1_7" too: what is no tar here must be none for torch either.
+    """
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
-    text = field.partition(b"\x00")[0].strip(b" ")
-    if not text:
-        return 0
-    return int(text, 8) if not text.strip(b"01234567") else None
+    try:
+        told = int(field.partition(b"\x00")[0].decode("ascii").strip() or "0", 8)
+    except ValueError:
+        return None
+    return told if told >= 0 else None
 
 
 def _plain_name(head: bytes) -> bytes:

@@ -26,6 +26,7 @@ _END64 = b"PK\x06\x06"
 _LOCATOR64 = b"PK\x06\x07"
 _ENTRY = b"PK\x01\x02"
 _LOCAL = b"PK\x03\x04"
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +265,7 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
     doubts: list[str] = []
     seen: dict[str, str] = {}
     for member in members:
-        folded = member.name.lower()
+        folded = fold(member.name)
         if folded in seen and len(doubts) < 5:
             other = seen[folded]
             same = "twice" if other == member.name else f"also as {other[:80]}"
@@ -284,8 +285,13 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
 
 def find_member(directory: Directory, name: str) -> Member | None:
     """The first in the directory, letter case ignored, as torch ignores it."""
-    folded = name.lower()
-    return next((m for m in directory.members if m.name.lower() == folded), None)
+    folded = fold(name)
+    return next((m for m in directory.members if fold(m.name) == folded), None)
+
+
+def fold(name: str) -> str:
+    """Without letter case as miniz has it, in ASCII alone: the Kelvin sign is no k."""
+    return name.lower() if name.isascii() else name.translate(_LOWER)
 
 
 def payload_offsets(source: ByteSource, members: list[Member]) -> list[int | None]:

@@ -13,7 +13,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UnknownFormat
 from inspector.findings import Finding, Severity
 from inspector.readers.archives.archive_folder import ArchiveFolder, tar_folder, zip_folder
-from inspector.readers.archives.tar_directory import is_tar
+from inspector.readers.archives.tar_directory import TarDirectory, is_tar
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.foreign.naming import name_special_zip, name_zip
@@ -46,7 +46,7 @@ def _read(peek: Peek) -> Checkpoint:
         return _read_packed(peek, packing)
     directory = peek.directory
     if directory is None:
-        folder = tar_folder(peek.source, peek.limits)
+        folder = tar_folder(peek.source, peek.tar or TarDirectory(members=()))
         if not folder.members:
             raise _nothing(folder)
         return _with_notes(peek.open_folder(_root(folder)), folder)

@@ -7,6 +7,7 @@ Source: torch/serialization.py (2.15), legacy_load inside _legacy_load.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -16,11 +17,12 @@ from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.archives.tar_directory import TarMember, is_tar, read_tar
+from inspector.readers.archives.tar_directory import TarDirectory, TarMember
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.unpickle.arguments import sizes_of, storage_dtype, strided
 from inspector.readers.unpickle.class_sources import source_texts
+from inspector.readers.unpickle.hidden_pickles import Hidden, observe_hidden, search_behind
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import (
     GlobalRef,
@@ -32,23 +34,50 @@ from inspector.readers.unpickle.stand_ins import (
 )
 
 _MEMBERS = ("pickle", "storages", "tensors")
+_ASKED = (*_MEMBERS, "sys_info")
+_MOST_OTHERS = 64
+_MOST_LINKS = 8
 _MOST_COUNT = 1_000_000
 _MOST_NUMEL = 1 << 62
 _TENSOR_NBYTES = 1500
 
 
-def _names(peek: Peek) -> dict[str, TarMember] | None:
-    if not is_tar(peek.head):
-        return None
+def _members(directory: TarDirectory) -> dict[str, TarMember] | None:
+    """What torch finds under the names it asks for; None when one is lacking.
+
+    As tarfile has it: the last of a name counts, a link stands for what it points to. "./pickle", as `tar -C folder .`
+    writes it, is none of the names for torch, and is taken only where there is no other.
+    """
     found: dict[str, TarMember] = {}
-    for member in read_tar(peek.source, peek.limits):
-        # A later member of the same name replaces the earlier one, as tarfile has it.
-        found[member.name.removeprefix("./")] = member
+    for prefix in ("./", ""):
+        for member in directory.members:
+            if member.name.startswith(prefix) and member.name[len(prefix) :] in _ASKED:
+                found[member.name[len(prefix) :]] = member
+    places = {member.offset: number for number, member in enumerate(directory.members)}
+    for name, _, _, before in directory.links:
+        if name in _ASKED and (name not in found or places[found[name].offset] < before):
+            target = _behind_link(directory, name)
+            found.pop(name, None)
+            if target is not None:
+                found[name] = target
     return found if all(name in found for name in _MEMBERS) else None
 
 
+def _behind_link(directory: TarDirectory, name: str) -> TarMember | None:
+    """The file that the last link of that name leads to, over at most a few other links."""
+    by_name = {member.name.removeprefix("./"): member for member in directory.members}
+    links = {link: target for link, target, _, _ in directory.links}
+    for _ in range(_MOST_LINKS):
+        if name not in links:
+            return by_name.get(name)
+        name = links[name].removeprefix("./")
+        if name in by_name:
+            return by_name[name]
+    return None
+
+
 def _claims(peek: Peek) -> str:
-    return "a tar with pickle, storages and tensors" if _names(peek) is not None else ""
+    return "a tar with pickle, storages and tensors" if peek.tar is not None and _members(peek.tar) else ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,8 +94,9 @@ class _Read:
 
 def _read(peek: Peek) -> Checkpoint:
     source, limits = peek.source, peek.limits
-    members = _names(peek)
-    if members is None:
+    directory = peek.tar
+    members = _members(directory) if directory is not None else None
+    if directory is None or members is None:
         raise CorruptFile(f"{source.name} lacks a member of a torch 0.1 archive.")
     found = _Read()
     big_endian = _is_big_endian(source, members.get("sys_info"), limits, found)
@@ -81,6 +111,7 @@ def _read(peek: Peek) -> Checkpoint:
         persistent=_resolver(found),
     )
     code, left_out = source_texts(found.sources)
+    hidden = _search(source, directory, members, main.outcome, limits)
     made = checkpoint_from_pickle(
         main,
         source=source,
@@ -88,11 +119,50 @@ def _read(peek: Peek) -> Checkpoint:
         format_id=READER.id,
         format_says=READER.says,
         storages=found.storages,
-        findings=_findings(source, found),
-        skipped=left_out,
-        also=found.outcomes,
+        findings=[*_findings(source, found), *_doubts(source, directory), *observe_hidden(hidden)],
+        skipped=[*left_out, *hidden.left_out],
+        also=[*found.outcomes, *hidden.outcomes],
     )
     return replace(made, code=code)
+
+
+def _search(
+    source: ByteSource, directory: TarDirectory, members: dict[str, TarMember], main: Outcome, limits: Limits
+) -> Hidden:
+    """Pickles behind the main one and in members that torch does not ask for."""
+    hidden = Hidden()
+    stop = min(members["pickle"].offset + members["pickle"].nbytes, source.size)
+    if not main.broken:
+        hidden.add(search_behind(source, main.end, stop, limits, "behind the main pickle"))
+    asked = {member.offset for member in members.values()}
+    others = [member for member in directory.members if member.offset not in asked and member.nbytes > 2]
+    for member in others[:_MOST_OTHERS]:
+        stop = min(member.offset + member.nbytes, source.size)
+        outcome = hidden.try_at(source, member.offset, stop, limits, calls=False) if stop > member.offset else None
+        if outcome is not None:
+            hidden.found.append((member.name[:200], outcome))
+    if len(others) > _MOST_OTHERS:
+        hidden.left_out.append(f"{len(others) - _MOST_OTHERS:,} further members were not searched for pickles.")
+    return hidden
+
+
+def _doubts(source: ByteSource, directory: TarDirectory) -> list[Finding]:
+    """Members that occur twice or are links, and what else no program writes."""
+    counts = Counter(member.name for member in directory.members)
+    doubts = [f"{name} occurs {n} times; the last counts" for name, n in counts.items() if n > 1 and name in _ASKED]
+    doubts += [f"{name} is a link to {to[:80]}" for name, to, _, _ in directory.links if name in _ASKED][:20]
+    doubts += directory.doubts
+    if not doubts:
+        return []
+    return [
+        Finding(
+            id="ambiguous-archive",
+            severity=Severity.WARNING,
+            says=f"{source.name} is no tar archive as torch wrote it: {'; '.join(doubts[:4])}.",
+            evidence=(("doubts", len(doubts)),),
+            remedy="Other programs may read something else from it; do not trust another tool's scan of it.",
+        )
+    ]
 
 
 def _is_big_endian(source: ByteSource, member: TarMember | None, limits: Limits, found: _Read) -> bool:

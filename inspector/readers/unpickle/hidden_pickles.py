@@ -63,7 +63,7 @@ class Hidden:
     def try_at(self, source: ByteSource, start: int, stop: int, limits: Limits, *, calls: bool) -> Outcome | None:
         """The outcome of what stands there, None where it is no pickle.
 
-        calls: whether it must call a name and end, as bytes that are meant as numbers must.
+        calls: whether it must call a name, as bytes that are meant as numbers must.
         """
         if stop - start < 3 or source.read(start, 1)[0] not in _FIRST:
             return None
@@ -83,13 +83,15 @@ class Hidden:
         )
         outcome = unpickle(source, start, stop, trial).outcome
         self.steps -= outcome.opcodes
-        called = any(u.calls for u in outcome.uses.values())
-        importable = called and all(_IMPORTABLE.fullmatch(f"{u.module}.{u.name}") for u in outcome.uses.values())
-        if outcome.broken and not outcome.over_limit:
-            return _light(outcome) if importable and not calls else None
-        if importable or (not calls and (outcome.uses or outcome.end == stop)):
+        if calls_importable(outcome):
             return _light(outcome)
-        return None
+        ended = not outcome.broken or outcome.over_limit
+        return _light(outcome) if ended and not calls and (outcome.uses or outcome.end == stop) else None
+
+
+def calls_importable(outcome: Outcome) -> bool:
+    """Whether a pickle calls a name that Python could import. It runs even if nonsense follows, or no end."""
+    return any(u.calls and _IMPORTABLE.fullmatch(f"{u.module}.{u.name}") for u in outcome.uses.values())
 
 
 def _light(outcome: Outcome) -> Outcome:

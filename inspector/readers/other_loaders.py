@@ -1,0 +1,104 @@
+"""What other loaders make of a file that one reader has claimed: files that are two formats at once.
+
+torch.load looks for a zip, then for a tar, then for a pickle, whatever the file is called; zipfile looks at the end. A
+file can be made so that each of them reads another content, and then the names that any of them would import count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inspector.checkpoint.types import Checkpoint, GlobalUse
+from inspector.errors import ReadError
+from inspector.findings import Finding, Severity
+from inspector.limits import Limits
+from inspector.readers.archives.tar_directory import is_tar
+from inspector.readers.assemble import uses_of
+from inspector.readers.entry import Peek, Reader
+from inspector.readers.formats import torch_tar, torch_zip
+from inspector.readers.noticed.observations import observe_globals
+from inspector.readers.unpickle.hidden_pickles import calls_importable, observe_hidden, observe_polyglot, search_end
+from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.opcodes import OPCODES
+from inspector.readers.unpickle.unpickling import unpickle
+
+_PICKLES = ("torch-legacy", "pickle")
+# They look for an archive at the end themselves, or an archive at the end is what they are.
+_LOOKED_AT_END = ("safetensors", "torch-legacy", "pickle")
+_TRIAL_OPCODES = 100_000
+_TRIAL_NBYTES = 4 << 20
+
+
+def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkpoint:
+    """The checkpoint with a finding and the names for each other format that the same bytes are. Raises nothing."""
+    found: list[Finding] = []
+    uses: list[GlobalUse] = []
+    for other, why in ((torch_tar.READER, "torch.load opens"), (torch_zip.READER, "torch.load opens")):
+        made = _read_as(other, peek, reader)
+        if made is not None:
+            found.append(_two_formats(reader.says, other.says, f"{why} it as that"))
+            uses += [replace(use, place=f"(as {other.says}) {use.place}".strip()[:500]) for use in made.globals]
+    if not found and is_tar(peek.head) and reader.id not in ("torch-tar", "packed"):
+        found.append(_two_formats(reader.says, "tar archive", "programs that unpack archives find other files in it"))
+    if reader.id not in _PICKLES:
+        outcome = _as_pickle(peek)
+        if outcome is not None:
+            found.append(
+                _two_formats(reader.says, "pickle", "torch.load and pickle.load follow it from its first byte")
+            )
+            uses += uses_of([("the file read as a pickle", outcome)])
+    if reader.id not in _LOOKED_AT_END and not peek.is_zip:
+        # The last file in a tar may well be a zip; one behind the tar's own end is another thing.
+        after = max((m.offset + m.nbytes for m in peek.tar.members), default=0) if peek.tar is not None else 0
+        directory, hidden = search_end(peek.source, peek.limits, after)
+        found += [*observe_hidden(hidden), *observe_polyglot(directory, reader.says)]
+        uses += uses_of(hidden.found)
+    if not found:
+        return checkpoint
+    known = {use.name for use in checkpoint.globals}
+    new = {use.name: use for use in reversed(uses) if use.name not in known}
+    merged = sorted((*checkpoint.globals, *new.values()), key=lambda use: _RANKS.index(use.verdict.value))
+    findings = (*found, *observe_globals(list(new.values())), *checkpoint.findings)
+    return replace(checkpoint, globals=tuple(merged), findings=findings)
+
+
+_RANKS = ("dangerous", "unknown", "known")
+
+
+def _read_as(other: Reader, peek: Peek, reader: Reader) -> Checkpoint | None:
+    """The file as another reader has it, None when it is none of its own. Archives of torch are one kind."""
+    if other.id == reader.id or (other is torch_zip.READER and reader.id in ("torchscript", "torch-package")):
+        return None
+    try:
+        if (peek.is_zip and peek.directory is None) or not other.claims(peek):
+            return None
+        return other.read(peek)
+    except ReadError:
+        return None
+
+
+def _as_pickle(peek: Peek) -> Outcome | None:
+    """What a pickle at the head of the file calls, None when it calls nothing that can be imported."""
+    if not peek.head or peek.head[0] not in OPCODES:
+        return None
+    outcome = unpickle(peek.source, 0, peek.source.size, _trial(peek.limits)).outcome
+    return outcome if calls_importable(outcome) else None
+
+
+def _trial(limits: Limits) -> Limits:
+    return replace(
+        limits,
+        opcodes=min(limits.opcodes, _TRIAL_OPCODES),
+        pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
+        budget=None,  # What a trial makes is let go of at once.
+    )
+
+
+def _two_formats(one: str, other: str, why: str) -> Finding:
+    return Finding(
+        id="two-formats",
+        severity=Severity.WARNING,
+        says=f"The file is {one} and {other} at once: {why}. Shown is the first; the names of both are listed.",
+        evidence=(("shown", one), ("also", other)),
+        remedy="No ordinary program writes such a file; do not trust another tool's scan of it.",
+    )
