@@ -10,6 +10,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from finding_list import listed_findings
+
 from inspector.cam.methods import METHODS
 from inspector.exports.writers import WRITERS
 from inspector.keys.rules import RULES
@@ -30,6 +34,16 @@ def pages() -> dict[str, str]:
             (
                 *((r.id, r.says, " ".join(r.suffixes)) for r in READERS),
                 *((r.id, r.says, r.layout) for r in FOLDER_READERS),
+            ),
+        ),
+        "findings.md": _page(
+            "Findings",
+            "Every finding by its id, as `--json` and `scan` name it. The sentence is what the code says, with … for "
+            "what is measured; where several ids share their code, none is given.",
+            ("Id", "Severity", "Made by", "Says"),
+            (
+                (ident, ", ".join(sorted(f.severities)).lower(), ", ".join(sorted(f.makers)), f.says)
+                for ident, f in listed_findings().items()
             ),
         ),
         "rules.md": _page(
