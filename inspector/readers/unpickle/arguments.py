@@ -23,13 +23,14 @@ from inspector.readers.unpickle.stand_ins import (
 
 _MOST_NUMEL = 1 << 62
 _MOST_DIMENSIONS = 64
+_LISTS = (list, tuple)
 _BYTES_STORAGES = frozenset({"UntypedStorage", "_UntypedStorage"})
 
 
 def sizes_of(value: object) -> tuple[int, ...] | None:
     """Non-negative integers from a tuple, list or torch.Size; None for anything else."""
-    items = value.items if isinstance(value, Group) and value.kind == "torch.Size" else value
-    if not isinstance(items, tuple | list) or len(items) > _MOST_DIMENSIONS:
+    items = value.items if type(value) is Group and value.kind == "torch.Size" else value
+    if not isinstance(items, _LISTS) or len(items) > _MOST_DIMENSIONS:
         return None
     for item in items:
         if type(item) is not int or not 0 <= item < _MOST_NUMEL:
@@ -75,7 +76,9 @@ def plausible(shape: tuple[int, ...]) -> bool:
 
 def is_empty(value: object) -> bool:
     """Whether an optional argument (hooks, state) says nothing."""
-    return value is None or value == () or (isinstance(value, Mapping) and not value.pairs and not value.attributes)
+    if type(value) is Mapping:
+        return not value.pairs and not value.attributes
+    return value is None or value == ()
 
 
 def said(values: tuple[object, ...]) -> list[object]:
@@ -130,7 +133,7 @@ def strided(
         shape=shape,
         stride=strides,
         offset=offset,
-        requires_grad=requires_grad if isinstance(requires_grad, bool) else None,
+        requires_grad=requires_grad if type(requires_grad) is bool else None,
         device=storage.location or None,
         extra=said(extra),
     )

@@ -8,7 +8,6 @@ from sys import getsizeof
 from inspector.readers.unpickle.machine import (
     INNER_HEADS,
     MAPPING_NBYTES,
-    NUMBER_NBYTES,
     Handler,
     Machine,
     read_text,
@@ -16,6 +15,7 @@ from inspector.readers.unpickle.machine import (
     registrar,
 )
 from inspector.readers.unpickle.stand_ins import Group
+from inspector.readers.unpickle.steps import NUMBER_NBYTES
 from inspector.readers.unpickle.stream import Broken
 
 CONSTANTS: dict[int, Handler] = {}

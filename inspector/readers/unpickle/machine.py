@@ -27,6 +27,7 @@ from inspector.readers.unpickle.stand_ins import (
     Use,
     text_of,
 )
+from inspector.readers.unpickle.steps import MARK_NBYTES, follow
 from inspector.readers.unpickle.stream import Broken, OverLimit, Window
 from inspector.units import human_bytes
 
@@ -36,13 +37,10 @@ _MOST_SUSPECTS = 1000
 INNER_HEADS = frozenset([*(bytes((0x80, protocol)) for protocol in range(6)), b"PK"])
 # What records take on a 64-bit CPython, garbage collector's header included (bytes). Freed ones are not given back,
 # but for marks: a real file keeps nearly everything, and a hostile one that does not has no need to.
-MARK_NBYTES = 88
 LIST_NBYTES = 72
 MAPPING_NBYTES = 152
 PAIR_NBYTES = 82
-TUPLE_NBYTES = 56
 SLOT_NBYTES = 9
-NUMBER_NBYTES = 32
 PERSISTENT_NBYTES = 250
 _LARGE_NBYTES = 1 << 20
 CALL_NBYTES = 320
@@ -52,6 +50,10 @@ _SPARSE_NBYTES = 150
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "_pickle", "exceptions": "builtins"}
 # A pickle may name any attribute of `torch.tensor`; torch.load itself renames the module (torch/serialization.py).
 _RENAMED = {"torch.tensor": "torch._tensor"}
+
+# Written out in a test, `str | bytes` would be made anew every time.
+_TEXTS = (str, bytes)
+_LISTS = (list, tuple)
 
 Persistent = Callable[[object], object]
 Build = Callable[[object, object], bool]
@@ -110,6 +112,7 @@ class Machine(Window):
         self.refs: dict[tuple[str, str], GlobalRef] = {}
         self.unplaced: list[Use] = []
         self.protocol = 0
+        self.opcode = 0
         self.oddities = 0
         self.copied = 0
         self.made = 0
@@ -125,15 +128,9 @@ class Machine(Window):
         """
         broken, over, steps = "", False, 0
         budget = self.limits.opcodes
-        opcode = 0
         try:
             while True:
-                for _ in range(min(_BLOCK, budget - steps)):
-                    if self.pos >= len(self.data):
-                        self._more(1)
-                    opcode = self.data[self.pos]
-                    self.pos += 1
-                    table[opcode](self)
+                follow(self, table, min(_BLOCK, budget - steps))
                 steps += _BLOCK
                 if steps >= budget:
                     raise OverLimit(f"more than {budget:,} steps")
@@ -141,13 +138,15 @@ class Machine(Window):
         except Stop:
             value = self.stack[-1] if self.stack else None
         except IndexError:
-            broken = f"opcode 0x{opcode:02x} at byte {self.position - 1:,} needs a value that is not there"
+            broken = f"opcode 0x{self.opcode:02x} at byte {self.position - 1:,} needs a value that is not there"
         except OverLimit as problem:
             broken, over = str(problem), True
         except Broken as problem:
             broken = str(problem)
         except (ValueError, OverflowError) as problem:
-            broken = f"opcode 0x{opcode:02x} before byte {self.position:,} has an unreadable argument ({problem})"[:300]
+            broken = f"opcode 0x{self.opcode:02x} before byte {self.position:,} has an unreadable argument ({problem})"[
+                :300
+            ]
         if broken:
             bottom = self.below[0] if self.below else self.stack
             value = bottom[0] if bottom else None
@@ -266,15 +265,16 @@ class Machine(Window):
         """
         cost = 0
         for arg in args:
-            if isinstance(arg, str | bytes):
+            if isinstance(arg, _TEXTS):
                 cost += len(arg)
-            elif isinstance(arg, list | tuple):
+            elif isinstance(arg, _LISTS):
                 cost += len(arg)
-                self.spend(PAIR_NBYTES * len(arg) if len(arg) > 8 else 0)
-            elif isinstance(arg, Mapping):
+                if len(arg) > 8:
+                    self.spend(PAIR_NBYTES * len(arg))
+            elif type(arg) is Mapping:
                 cost += len(arg.pairs)
                 self.spend(PAIR_NBYTES * len(arg.pairs))
-            elif isinstance(arg, Group):
+            elif type(arg) is Group:
                 cost += len(arg.items)
                 self.spend(SLOT_NBYTES * len(arg.items))
         if cost < 64:

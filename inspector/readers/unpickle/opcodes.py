@@ -10,10 +10,8 @@ from inspector.readers.unpickle.machine import (
     CALL_NBYTES,
     LIST_NBYTES,
     MAPPING_NBYTES,
-    MARK_NBYTES,
     PERSISTENT_NBYTES,
     SLOT_NBYTES,
-    TUPLE_NBYTES,
     Handler,
     Machine,
     Stop,
@@ -32,6 +30,7 @@ from inspector.readers.unpickle.stand_ins import (
     TensorStub,
     text_of,
 )
+from inspector.readers.unpickle.steps import MARK_NBYTES, TUPLE_NBYTES
 from inspector.readers.unpickle.stream import Broken
 
 _HERE: dict[int, Handler] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.readers.unpickle.arguments import sizes_of, storage_dtype
 from inspector.readers.unpickle.stand_ins import GlobalRef, PersistentRef, StorageRef
 
@@ -48,13 +47,8 @@ def torch_persistent(
         if known is not None and same and known.view is None:
             return known
         made = StorageRef(prefix + key, found[0], found[1], where, numel, view)
-        width = _nbytes(made)
-        if known is None or (view is None and width > _nbytes(known)):
+        if known is None or (view is None and made.nbytes > known.nbytes):
             storages[key] = made
         return made
 
     return resolve
-
-
-def _nbytes(storage: StorageRef) -> int:
-    return storage.numel * (DTYPES[storage.dtype].itemsize if storage.dtype else 1)

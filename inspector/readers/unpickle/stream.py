@@ -62,6 +62,10 @@ class Window:
         self.base = at
         self.pos = 0
 
+    def refill(self) -> None:
+        """Make the next byte available, or raise Broken."""
+        self._more(1)
+
     def take(self, n: int) -> bytes:
         """The next n bytes."""
         end = self.pos + n
