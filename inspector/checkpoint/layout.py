@@ -43,14 +43,16 @@ def is_contiguous(tensor: TensorInfo) -> bool:
 
 def span_of(tensor: TensorInfo) -> tuple[int, int]:
     """First and one past the last element of the storage that the tensor touches; bytes for packed types."""
-    if tensor.numel == 0:
+    if 0 in tensor.shape:
         return tensor.offset, tensor.offset
     if tensor.dtype in PACKED and tensor.offset == 0 and is_contiguous(tensor):
         return 0, math.prod(packed_shape(tensor.shape, tensor.dtype))
     if tensor.stride is None:
         return tensor.offset, tensor.offset + tensor.numel
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True))
-    return tensor.offset, tensor.offset + last + 1
+    last = tensor.offset
+    for size, stride in zip(tensor.shape, tensor.stride, strict=True):
+        last += (size - 1) * stride
+    return tensor.offset, last + 1
 
 
 def why_unreadable(tensor: TensorInfo) -> str:

@@ -8,12 +8,14 @@ from inspector.checkpoint.types import ModuleNode, TensorInfo
 
 
 class _Branch:
+    """A module in the making. children: None as long as there are none; most modules have only tensors."""
+
     __slots__ = ("children", "path", "tensors")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.tensors: list[TensorInfo] = []
-        self.children: dict[str, _Branch] = {}
+        self.children: dict[str, _Branch] | None = None
 
 
 # Names with more segments than this are cut, so that a hostile name of a million dots makes no deep tree.
@@ -47,22 +49,35 @@ def module_tree(tensors: Sequence[TensorInfo], room: TreeRoom | None = None) -> 
     """
     room = room or TreeRoom(len(tensors))
     root = _Branch("")
+    segments: dict[str, str] = {}  # One text for all modules called "0" or "conv1".
+    last, branch = "", root
     for tensor in tensors:
-        branch = root
-        for segment in tensor.name.split(".", _MOST_SEGMENTS)[:-1]:
-            child = branch.children.get(segment)
-            if child is None:
-                path = f"{branch.path}.{segment}" if branch is not root else segment
-                if not room.take(path):
-                    break
-                child = _Branch(path)
-                branch.children[segment] = child
-            branch = child
+        prefix = tensor.name[: tensor.name.rfind(".") + 1]
+        if prefix != last:  # Else another tensor of the same module, which most are.
+            last, branch = prefix, _branch_of(root, tensor.name, room, segments)
         branch.tensors.append(tensor)
     return _frozen("", root)
 
 
+def _branch_of(root: _Branch, name: str, room: TreeRoom, segments: dict[str, str]) -> _Branch:
+    """The module that a tensor of that name belongs to, or the last one on the way for which there is room."""
+    branch = root
+    for segment in name.split(".", _MOST_SEGMENTS)[:-1]:
+        child = branch.children.get(segment) if branch.children is not None else None
+        if child is None:
+            path = f"{branch.path}.{segment}" if branch is not root else segment
+            if not room.take(path):
+                break
+            child = _Branch(path)
+            if branch.children is None:
+                branch.children = {}
+            branch.children[segments.setdefault(segment, segment)] = child
+        branch = child
+    return branch
+
+
 def _frozen(name: str, branch: _Branch) -> ModuleNode:
     # Recursion is bounded by _MOST_SEGMENTS.
-    children = tuple(_frozen(segment, child) for segment, child in branch.children.items())
-    return ModuleNode(name=name, path=branch.path, tensors=tuple(branch.tensors), children=children)
+    children = branch.children
+    below = tuple([_frozen(segment, child) for segment, child in children.items()]) if children is not None else ()
+    return ModuleNode(name=name, path=branch.path, tensors=tuple(branch.tensors), children=below)

@@ -41,6 +41,8 @@ def metadata_of(root: Value) -> tuple[tuple[str, str], ...]:
         return ()
     _simple(found, "", root)
     for label, child in root.children:
+        if not child.children:
+            continue
         if label.lower() in _SETTINGS:
             _simple(found, f"{label}.", child)
         groups = next((c for k, c in child.children if k == "param_groups"), None)
@@ -84,8 +86,8 @@ def _inner(value: Value) -> Value:
 
 def _is_short_list(value: Value) -> bool:
     """A list of texts, or of finite numbers, that is shown whole."""
-    items = [child for _, child in value.children]
-    if value.kind is not ValueKind.SEQUENCE or not 0 < len(items) <= _MOST_ITEMS or value.size != len(items):
+    if value.kind is not ValueKind.SEQUENCE or not 0 < value.size == len(value.children) <= _MOST_ITEMS:
         return False
+    items = [child for _, child in value.children]
     texts = all(c.kind is ValueKind.TEXT for c in items)
     return texts or all(c.kind is ValueKind.NUMBER and _NUMBER.fullmatch(c.says) for c in items)

@@ -125,8 +125,8 @@ def archive_storages(
     missing: list[str] = []
     made: dict[str, Storage] = {}
     for ref in pickle.storages.values():
-        places = (f"{prefix}/{where}/{ref.key}{suffix}".lower() for where in (folder, "tensors"))
-        found = next((by_name[place] for place in places if place in by_name), None)
+        found = by_name.get(f"{prefix}/{folder}/{ref.key}{suffix}".lower())
+        found = found or by_name.get(f"{prefix}/tensors/{ref.key}{suffix}".lower())
         if found is None:
             missing.append(ref.key)
             made[ref.key] = Storage(

@@ -21,8 +21,7 @@ def observe_storages(tensors: Sequence[TensorInfo], storages: Mapping[str, Stora
     for tensor in tensors:
         if tensor.storage_id is not None:
             views.setdefault(tensor.storage_id, []).append(tensor)
-    found = [_shared(views), _devices(tensors, name), _waste(views, storages), _outside(views, storages)]
-    found += [_no_data(tensors)]
+    found = [_shared(views), _devices(tensors, name), *_reach(views, storages), _no_data(tensors)]
     return [finding for finding in found if finding is not None]
 
 
@@ -75,48 +74,60 @@ def _is_further(device: str) -> bool:
     return kind in ("cuda", "xpu", "mtia") and number.isdigit() and int(number[:9]) > 0
 
 
-def _waste(views: Mapping[str, list[TensorInfo]], storages: Mapping[str, Storage]) -> Finding | None:
-    total, subjects = 0, []
+def _reach(
+    views: Mapping[str, list[TensorInfo]], storages: Mapping[str, Storage]
+) -> tuple[Finding | None, Finding | None]:
+    """What of the storages no view reaches, and the views that reach behind their storage's end."""
+    unused: list[tuple[int, str]] = []
+    outside: list[TensorInfo] = []
     for key, group in views.items():
         storage = storages.get(key)
+        held = storage.nbytes if storage is not None else -1
+        spans = [_span_nbytes(t) for t in group]
+        outside += [t for t, (_, end) in zip(group, spans, strict=True) if end > held and t.numel]
         if storage is None or any(t.layout != "strided" for t in group):
             continue
-        unused = storage.nbytes - _covered(group)
-        if unused >= _WASTE_NBYTES and unused * 20 >= storage.nbytes:
-            total += unused
-            subjects.append((unused, group[0].name))
-    if not total:
-        return None
-    subjects.sort(reverse=True)
-    held = sum(s.nbytes for s in storages.values())
-    return Finding(
-        id="saved-slice",
-        severity=Severity.WARNING if total * 10 >= held else Severity.NOTICE,
-        says=f"{human_bytes(total)} of {human_bytes(held)} in the file are used by no tensor: "
-        f"{counted(len(subjects), 'tensor is a slice', 'tensors are slices')} of a larger one that was saved whole.",
-        subjects=tuple(name for _, name in subjects[:_LISTED]),
-        evidence=(("wasted_nbytes", total), ("storages", len(subjects))),
-        remedy="Save it again with every slice cloned (tensor.clone()); an export does that.",
-    )
+        left = held - _covered(spans)
+        if left >= _WASTE_NBYTES and left * 20 >= held:
+            unused.append((left, group[0].name))
+    return _waste(unused, storages), _outside(outside)
 
 
-def _covered(group: Sequence[TensorInfo]) -> int:
+def _span_nbytes(tensor: TensorInfo) -> tuple[int, int]:
+    """Where in its storage the tensor begins and ends, in bytes."""
+    first, end = span_of(tensor)
+    itemsize = DTYPES[tensor.dtype].itemsize
+    return first * itemsize, end * itemsize
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
     """Bytes of a storage that at least one view reaches, counting the gaps inside a strided view as reached."""
-    spans = sorted(tuple(n * DTYPES[t.dtype].itemsize for n in span_of(t)) for t in group)
     covered = at = 0
-    for first, end in spans:
+    for first, end in sorted(spans):
         covered += max(0, end - max(at, first))
         at = max(at, end)
     return covered
 
 
-def _outside(views: Mapping[str, list[TensorInfo]], storages: Mapping[str, Storage]) -> Finding | None:
-    bad = [
-        t
-        for key, group in views.items()
-        for t in group
-        if t.numel and (key not in storages or span_of(t)[1] * DTYPES[t.dtype].itemsize > storages[key].nbytes)
-    ]
+def _waste(unused: list[tuple[int, str]], storages: Mapping[str, Storage]) -> Finding | None:
+    """unused: (bytes, name of a tensor) of each storage that was saved for a slice of it."""
+    if not unused:
+        return None
+    total = sum(nbytes for nbytes, _ in unused)
+    unused.sort(reverse=True)
+    held = sum(s.nbytes for s in storages.values())
+    return Finding(
+        id="saved-slice",
+        severity=Severity.WARNING if total * 10 >= held else Severity.NOTICE,
+        says=f"{human_bytes(total)} of {human_bytes(held)} in the file are used by no tensor: "
+        f"{counted(len(unused), 'tensor is a slice', 'tensors are slices')} of a larger one that was saved whole.",
+        subjects=tuple(name for _, name in unused[:_LISTED]),
+        evidence=(("wasted_nbytes", total), ("storages", len(unused))),
+        remedy="Save it again with every slice cloned (tensor.clone()); an export does that.",
+    )
+
+
+def _outside(bad: list[TensorInfo]) -> Finding | None:
     if not bad:
         return None
     return Finding(
@@ -152,6 +163,7 @@ def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> li
         (GlobalVerdict.UNKNOWN, "unknown-global", Severity.WARNING, "are not known here"),
     ):
         names = [u.name for u in uses if u.verdict is verdict]
+        what = what.replace("are", "is") if len(names) == 1 else what
         if names:
             found.append(
                 Finding(

@@ -19,6 +19,7 @@ _ADDED_BY = {
     "_checkpoint_wrapped_module": "activation checkpointing",
     "_forward_module": "Lightning Fabric and DeepSpeed",
 }
+_SEGMENTS = frozenset(_ADDED_BY)
 # "module" is also a name that people choose, so it counts only where every name begins with it, but for the counter
 # that torch's AveragedModel puts beside its wrapped module.
 _BESIDE = frozenset({"n_averaged"})
@@ -36,7 +37,11 @@ def _wrapped(state: StateDict) -> Finding | None:
     if not names:
         return None
     leading = _leading(names)
-    counts = {segment: sum(segment in name[:-1] for name in names) for segment in _ADDED_BY}
+    counts = dict.fromkeys(_ADDED_BY, 0)
+    for name in names:
+        if not _SEGMENTS.isdisjoint(name):
+            for segment in _SEGMENTS.intersection(name[:-1]):
+                counts[segment] += 1
     kept = {s: n for s, n in counts.items() if n and (s != "module" or s in leading)}
     if not kept:
         return None
