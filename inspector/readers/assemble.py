@@ -134,6 +134,8 @@ def _place(use: Use, shown: Outline) -> str:
     path = shown.places.get(id(use)) if path is None else path
     if path is not None:
         return ".".join(path)[:500]
+    if not use.calls:
+        return ""  # Named as the argument of a call that was understood.
     known = use.followed > 0 or judge(use.module, use.name)[0] is GlobalVerdict.KNOWN
     return "" if known else "(not in the tree: its result is thrown away)"
 
@@ -141,7 +143,9 @@ def _place(use: Use, shown: Outline) -> str:
 def _global(use: Use, place: str) -> GlobalUse:
     verdict, why = judge(use.module, use.name)
     if use.followed and use.followed == use.calls:
-        verdict, why = GlobalVerdict.KNOWN, "loads a torch.save file inside this one, which was followed here"
+        verdict = GlobalVerdict.KNOWN
+        why = "loads a torch.save file inside this one, which was followed here"
+        why = "takes a static method of a scheduler of torch" if use.name == "getattr" else why
     return GlobalUse(
         name=f"{use.module}.{use.name}",
         verdict=verdict,
@@ -224,11 +228,13 @@ def _shape_findings(shown: Outline) -> list[Finding]:
 def _skipped(shown: Outline) -> list[str]:
     left_out: list[str] = []
     if shown.hidden:
-        left_out.append(f"{counted(shown.hidden, 'value')} are not shown in the tree, which has its limit.")
+        left_out.append(
+            f"{counted(shown.hidden, 'value is', 'values are')} not shown in the tree, which has its limit."
+        )
     if shown.cut_deep:
         left_out.append(
-            f"{counted(shown.cut_deep, 'container')} are nested too deep, or in a circle, and were not entered."
+            f"{counted(shown.cut_deep, 'container is', 'containers are')} nested too deep, or in a circle: not entered."
         )
     if shown.cut_tensors:
-        left_out.append(f"{counted(shown.cut_tensors, 'tensor')} over the limit are not listed.")
+        left_out.append(f"{counted(shown.cut_tensors, 'tensor')} over the limit: not listed.")
     return left_out

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
 from inspector.limits import Limits
+from inspector.readers.unpickle.plain_meanings import takes_static_method
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
     BytesAt,
@@ -225,6 +226,8 @@ class Machine(Window):
             use.calls += 1
             if not use.arguments:
                 use.arguments = text_of(args, 200)
+            if use.name == "getattr" and takes_static_method(use.module, args):
+                use.followed += 1
             if callee.meaning is not None and type(args) is tuple and kwargs is None and self.affordable(args):
                 result = callee.meaning(args)
         if isinstance(result, NotUnderstood):

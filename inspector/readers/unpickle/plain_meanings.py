@@ -11,6 +11,16 @@ import datetime
 from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, GlobalRef, Mapping, Meaning, Named, text_of
 
 _MOST_TEXT = 4096
+# What torch.save before 2.4 wrote for a method that a state dict of OneCycleLR held: getattr(class, name).
+_STATIC_METHODS = {"torch.optim.lr_scheduler.OneCycleLR": ("_annealing_cos", "_annealing_linear")}
+
+
+def takes_static_method(module: str, args: object) -> bool:
+    """Whether a call of getattr only fetches a static method of torch that computes with numbers."""
+    if module != "builtins" or type(args) is not tuple or len(args) != 2:
+        return False
+    owner, name = args
+    return isinstance(owner, GlobalRef) and type(name) is str and name in _STATIC_METHODS.get(owner.full, ())
 
 
 def _raw(value: object, n: int) -> bytes | None:

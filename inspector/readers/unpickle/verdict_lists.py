@@ -105,7 +105,8 @@ SYSTEM = _names(
     """
 )
 BUILTINS_DATA = _names(
-    "set frozenset list tuple dict bytes bytearray complex slice range int float str bool object NoneType"
+    "set frozenset list tuple dict bytes bytearray complex slice range xrange int long float str unicode bool object "
+    "NoneType"
 )
 # Modules whose classes are known as modules and optimizers, and nothing but a class is meant: the name has a capital.
 KNOWN_CLASS_MODULES = re.compile(
@@ -122,8 +123,49 @@ KNOWN_CLASSES = _names(
     torch.nn.utils.parametrize.ParametrizationList torch.nn.utils.parametrizations._WeightNorm
     torch.nn.utils.parametrizations._SpectralNorm torch.nn.utils.parametrizations._Orthogonal
     torch.nn.parallel.data_parallel.DataParallel torch.nn.parallel.distributed.DistributedDataParallel
-    torchvision.transforms._presets.ImageClassification
+    torchvision.transforms._presets.ImageClassification torch.ScriptObject torch._C.ScriptObject
+    torch.nn.utils.weight_norm.WeightNorm torch.nn.utils.spectral_norm.SpectralNorm
+    torch.nn.utils.spectral_norm.SpectralNormStateDictHook torch.nn.utils.spectral_norm.SpectralNormLoadStateDictPreHook
+    torch.nn.utils.prune.L1Unstructured torch.nn.utils.prune.RandomUnstructured torch.nn.utils.prune.LnStructured
+    torch.nn.utils.prune.RandomStructured torch.nn.utils.prune.CustomFromMask torch.nn.utils.prune.Identity
+    torch.nn.utils.prune.PruningContainer
+    torch.distributed.tensor.DTensor torch.distributed.tensor._api.DTensor torch.distributed._tensor.api.DTensor
+    torch.distributed.tensor._dtensor_spec.DTensorSpec torch.distributed.tensor._dtensor_spec.TensorMeta
+    torch.distributed.tensor._dtensor_spec.ShardOrderEntry torch.distributed.tensor.placement_types.Shard
+    torch.distributed.tensor.placement_types.Replicate torch.distributed.tensor.placement_types.Partial
+    torch.distributed._tensor.placement_types.DTensorSpec torch.distributed._tensor.placement_types.TensorMeta
+    torch.distributed._tensor.placement_types.Shard torch.distributed._tensor.placement_types.Replicate
+    torch.distributed._tensor.placement_types._Partial torch.distributed.device_mesh.DeviceMesh
+    torch.distributed._tensor.device_mesh.DeviceMesh torch.distributed._device_mesh.DeviceMesh
+    torch.distributed._mesh_layout._MeshLayout torch.distributed._mesh_layout._FlatLayout
+    bitsandbytes.nn.modules.Linear4bit bitsandbytes.nn.modules.Linear8bitLt bitsandbytes.nn.modules.Params4bit
+    bitsandbytes.nn.modules.Int8Params bitsandbytes.nn.modules.LinearNF4 bitsandbytes.nn.modules.LinearFP4
+    bitsandbytes.functional.QuantState bitsandbytes.autograd._functions.MatmulLtState
+    optimum.quanto.nn.qlinear.QLinear optimum.quanto.nn.qconv2d.QConv2d optimum.quanto.nn.qlayernorm.QLayerNorm
+    optimum.quanto.tensor.weights.qbytes.WeightQBytesTensor optimum.quanto.tensor.weights.qbits.WeightQBitsTensor
+    optimum.quanto.tensor.qtype.qtype optimum.quanto.tensor.optimizers.absmax_optimizer.AbsmaxOptimizer
+    transformers.pytorch_utils.Conv1D transformers.modeling_utils.Conv1D
     """
+)
+# Classes of other projects that are modules or their settings, by the module and the end of their names: a module of
+# theirs also has helpers in it, some of which fetch files. Names as the projects' own releases write them.
+KNOWN_LOOKS = tuple(
+    (re.compile(module), re.compile(name))
+    for module, name in (
+        # timm 0.4 to 1.0: what builds, finds or fetches models is left out.
+        (
+            r"timm\.(models(\.(?!_?(hub|helpers|features|builder|manipulate|registry|factory|prune|pretrained)(\.|$))\w+)+"
+            r"|layers(\.\w+)+)",
+            r"(?!_?GELU$|SEWithNorm$|Path$|TemporaryDirectory$|HfApi$|EfficientNetBuilder$)[A-Z]\w*",
+        ),
+        (
+            r"transformers\.models\.(?!auto\.)\w+\.(modeling|configuration)_\w+",
+            r"[A-Z]\w*(Config|Model|Layer|Attention|MLP|Norm|Embeddings?|Encoder|Decoder|Block|Head|LMHead|Pooler|Output"
+            r"|Intermediate|Transform|Stage|Stem|Pooling|Experts|Router|Gate|For[A-Z]\w+)",
+        ),
+        (r"transformers\.activations", r"[A-Z]\w*(Activation|GELU|Function|Swish|ReLU\w*|GELUActivation)"),
+        (r"ultralytics\.(nn\.modules(\.\w+)?|nn\.tasks)", r"(?!Safe|Path$)[A-Z]\w*"),
+    )
 )
 KNOWN_NAMES = _names(
     """
@@ -154,6 +196,25 @@ KNOWN_NAMES = _names(
     yacs.config.CfgNode easydict.EasyDict addict.addict.Dict
     pytorch_lightning.utilities.parsing.AttributeDict lightning.fabric.utilities.data.AttributeDict
     lightning_fabric.utilities.data.AttributeDict pytorch_lightning.utilities.data.AttributeDict
+    contextlib.nullcontext diffusers.configuration_utils.FrozenDict
+    deepspeed.runtime.zero.config.ZeroStageEnum deepspeed.utils.tensor_fragment.fragment_address
+    deepspeed.runtime.fp16.loss_scaler.LossScaler deepspeed.runtime.fp16.loss_scaler.DynamicLossScaler
+    transformers.training_args.TrainingArguments transformers.training_args.OptimizerNames
+    transformers.training_args.ParallelMode transformers.training_args_seq2seq.Seq2SeqTrainingArguments
+    transformers.trainer_utils.SchedulerType transformers.trainer_utils.IntervalStrategy
+    transformers.trainer_utils.SaveStrategy transformers.trainer_utils.HubStrategy
+    transformers.trainer_utils.EvaluationStrategy transformers.trainer_utils.FSDPOption
+    transformers.trainer_pt_utils.AcceleratorConfig accelerate.state.PartialState
+    accelerate.utils.dataclasses.DistributedType accelerate.state.DistributedType
+    ultralytics.utils.IterableSimpleNamespace ultralytics.yolo.utils.IterableSimpleNamespace
+    torchao.quantization.Int8Tensor torchao.quantization.Float8Tensor torchao.quantization.Int4Tensor
+    torchao.quantization.quantize_.common.kernel_preference.KernelPreference
+    torchao.quantization.quantize_.workflows.int8.int8_tensor.QuantizeTensorToInt8Kwargs
+    torchao.quantization.quantize_.workflows.float8.float8_tensor.QuantizeTensorToFloat8Kwargs
+    torchao.quantization.granularity.PerRow torchao.quantization.granularity.PerTensor
+    torchao.quantization.granularity.PerGroup torchao.quantization.granularity.PerAxis
+    torchao.quantization.granularity.PerToken torchao.quantization.granularity.PerBlock
+    torchao.quantization.quant_primitives.MappingType torchao.quantization.quant_primitives.ZeroPointDomain
     """
 )
 # torch.FloatTensor, torch.cuda.sparse.HalfTensor: the classes that torch before 0.4 had for each element type.

@@ -19,6 +19,7 @@ from inspector.readers.unpickle.verdict_lists import (
     KNOWN_CLASS_MODULES,
     KNOWN_CLASS_NAME,
     KNOWN_CLASSES,
+    KNOWN_LOOKS,
     KNOWN_NAMES,
     OTHER_DTYPES,
     SYSTEM,
@@ -51,6 +52,7 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     if reached:
         return GlobalVerdict.DANGEROUS, reached
     by_look = KNOWN_CLASS_MODULES.fullmatch(module) and KNOWN_CLASS_NAME.fullmatch(name)
+    by_look = by_look or any(where.fullmatch(module) and what.fullmatch(name) for where, what in KNOWN_LOOKS)
     if full in KNOWN_CLASSES or by_look:
         return GlobalVerdict.KNOWN, "a class of modules or optimizers; loading it imports its code"
     return GlobalVerdict.UNKNOWN, "not known here; a load imports it and may run it"

@@ -37,7 +37,7 @@ COMPUTING = frozenset(
     }
 )  # fmt: skip
 # Namespaces of the classes that torch itself registers for quantised and prepacked weights.
-_OWN_CLASSES = frozenset({"quantized", "rnn", "sparse", "mkldnn", "xnnpack", "vulkan", "metal", "cuda", "profiling"})
+OWN_CLASSES = frozenset({"quantized", "rnn", "sparse", "mkldnn", "xnnpack", "vulkan", "metal", "cuda", "profiling"})
 _LISTED = 20
 
 
@@ -94,7 +94,7 @@ def _custom(facts: Sequence[CodeFacts]) -> Finding | None:
         f"class {s.name}": s
         for f in facts
         for s in f.classes.values()
-        if s.name.partition(".")[0] not in _OWN_CLASSES and not s.name.startswith("dist_")
+        if s.name.partition(".")[0] not in OWN_CLASSES and not s.name.startswith("dist_")
     }
     if not spots:
         return None

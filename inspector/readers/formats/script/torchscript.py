@@ -27,7 +27,13 @@ from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign.naming import name_zip
 from inspector.readers.formats.script.code import ScriptClass, module_name, plain_class
-from inspector.readers.formats.script.findings import observe_code, script_finding, unreadable_finding, unused_finding
+from inspector.readers.formats.script.findings import (
+    OWN_CLASSES,
+    observe_code,
+    script_finding,
+    unreadable_finding,
+    unused_finding,
+)
 from inspector.readers.formats.script.members import CODE_NBYTES, Pickles, Program, read_program
 from inspector.readers.formats.script.model_json import read_model_json
 from inspector.readers.formats.torch_archive import (
@@ -51,6 +57,7 @@ _MOST_EXTRAS = 64
 _NOT_SAID = frozenset({"weights-only-refuses", "unnamed-tensors", "dangerous-global", "unknown-global"})
 
 
+_CLASSES = "__torch__.torch.classes."
 _ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
 
 
@@ -120,8 +127,10 @@ def _judged(uses: Sequence[GlobalUse], program: Program) -> tuple[GlobalUse, ...
     for use in uses:
         if use.name.startswith("__torch__."):
             own = use.name in program.classes
-            verdict = GlobalVerdict.KNOWN if own else GlobalVerdict.UNKNOWN
+            torchs = use.name.startswith(_CLASSES) and use.name.removeprefix(_CLASSES).partition(".")[0] in OWN_CLASSES
+            verdict = GlobalVerdict.KNOWN if own or torchs else GlobalVerdict.UNKNOWN
             why = "a class of the code in this file" if own else "a class that the code in this file does not define"
+            why = "a class that torch itself registers, for packed weights" if torchs and not own else why
             use = replace(use, verdict=verdict, why=why)
         judged.append(use)
     return tuple(sorted(judged, key=lambda u: _ORDER[u.verdict]))
