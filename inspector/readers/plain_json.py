@@ -5,22 +5,31 @@ from __future__ import annotations
 import json
 
 from inspector.errors import CorruptFile, LimitExceeded
+from inspector.limits import DEFAULT_LIMITS, Limits
 
 _LISTED = 20
 _DIGITS = 40
+# Measured: an entry of a large object costs up to 250 bytes while it is made, and 100 afterwards.
+_MADE_NBYTES, _KEPT_NBYTES = 250, 100
 
 
-def parse_json(raw: bytes, name: str, *, most_values: int) -> tuple[object, tuple[str, ...]]:
+def parse_json(
+    raw: bytes, name: str, *, most_values: int, limits: Limits = DEFAULT_LIMITS
+) -> tuple[object, tuple[str, ...]]:
     """(the value, keys that occur twice in one object; the last counts, as for json.loads).
 
     NaN and Infinity are kept as text, and so are whole numbers of more than 40 digits. raw: UTF-8, a byte order mark is
-    allowed. Raises LimitExceeded for more than most_values values, before any of them is made; CorruptFile for what is
-    no JSON or nested too deep.
+    allowed. Raises LimitExceeded for more than most_values values or more memory than is left, before any of them is
+    made; CorruptFile for what is no JSON or nested too deep.
     """
     # Each comma, bracket or brace can make one object of about 90 bytes.
     values = raw.count(b",") + raw.count(b"[") + raw.count(b"{")
     if values > most_values:
         raise LimitExceeded(f"{name} holds about {values:,} JSON values; the limit is {most_values:,}.")
+    # Python keeps a text in as many bytes a character as its widest one needs.
+    widest = max(raw, default=0)
+    kept = len(raw) * (4 if widest >= 0xF0 else 2 if widest >= 0xC4 else 1)
+    limits.charge(values * _MADE_NBYTES + 2 * kept, name)
     twice: list[str] = []
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -43,6 +52,7 @@ def parse_json(raw: bytes, name: str, *, most_values: int) -> tuple[object, tupl
         raise CorruptFile(
             f"{name} is no valid JSON ({str(error)[:120]}).", hint="Get it again from its source."
         ) from error
+    limits.spend(-(values * (_MADE_NBYTES - _KEPT_NBYTES) + kept))
     return value, tuple(twice[:_LISTED])
 
 

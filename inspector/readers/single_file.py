@@ -21,6 +21,8 @@ from inspector.units import counted
 
 _MOST_LOOKS = 64
 _LISTED = 12
+_NAME_NBYTES = 150  # An entry of a dict with a short text.
+_CHARGED_NBYTES = 1 << 20
 # What trainers write beside the weights: pickles all of them, but not the model.
 _ASIDE = re.compile(
     r"(optimizer|scheduler|lr_scheduler|scaler|grad_scaler|sampler|rng_state|random_states|training_args|"
@@ -144,26 +146,40 @@ def _layouts(peek: FolderPeek) -> list[str]:
         if len(folders) > _MOST_LOOKS:
             break
     looked = sorted(folders, key=lambda p: (p.count("/"), p))[:_MOST_LOOKS]
-    inside = _sorted_in(peek.folder.files(), looked)
+    inside, taken = _sorted_in(peek, looked)
     for path in looked:
         if any(path.startswith(f"{other}/") for other in found):
             continue
         folder = SubFolder(peek.folder, path, files=inside[path])
         if peek.opening.detect_folder(FolderPeek(folder, peek.opening.deeper())):
             found.append(path)
+    peek.limits.spend(-taken)
     return found
 
 
-def _sorted_in(files: Mapping[str, int], folders: Sequence[str]) -> dict[str, dict[str, int]]:
-    """The files of each folder, in one walk: an archive may have hundreds of thousands."""
+def _sorted_in(peek: FolderPeek, folders: Sequence[str]) -> tuple[dict[str, dict[str, int]], int]:
+    """The files of each folder, in one walk: an archive may have hundreds of thousands; and what they take (bytes).
+
+    Raises LimitExceeded where folders within folders would make too much of long names.
+    """
     made: dict[str, dict[str, int]] = {folder: {} for folder in folders}
-    for path, nbytes in files.items():
-        above = path.rpartition("/")[0]
-        while above:
-            if above in made:
-                made[above][path[len(above) + 1 :]] = nbytes
-            above = above.rpartition("/")[0]
-    return made
+    deepest = max((folder.count("/") for folder in folders), default=-1) + 1
+    what = f"The list of files of {peek.folder.name}"
+    sum_nbytes = charged = 0
+    for path, nbytes in peek.folder.files().items():
+        at = -1
+        for _ in range(deepest):
+            at = path.find("/", at + 1)
+            if at < 0:
+                break
+            inside = made.get(path[:at])
+            if inside is not None:
+                inside[path[at + 1 :]] = nbytes
+                sum_nbytes += _NAME_NBYTES + len(path)
+        if sum_nbytes - charged > _CHARGED_NBYTES:
+            peek.limits.charge(sum_nbytes - charged, what)
+            charged = sum_nbytes
+    return made, charged
 
 
 def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:

@@ -23,6 +23,8 @@ from hostile import call, torch_zip
 from safetensors.torch import load, save
 
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
+from inspector.errors import LimitExceeded
+from inspector.limits import Limits
 from inspector.readers import open_checkpoint
 
 LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
@@ -227,3 +229,35 @@ def test_files_of_one_format_are_not_said_to_be_two(data: bytes) -> None:
     checkpoint = open_checkpoint(data)
     assert not {"two-formats", "hidden-pickle", "ambiguous-archive"} & {f.id for f in checkpoint.findings}
     assert not bad_names(checkpoint)
+
+
+# -- memory: what a list of names becomes ---------------------------------------------------------------------------
+
+
+def test_the_directory_of_an_archive_counts_against_the_memory(tmp_path: Path) -> None:
+    data = zipped({f"a/{'😀' * 20}{n}": b"" for n in range(3000)} | {"a/data.pkl": BENIGN, **VERSION})
+    assert open_checkpoint(data).format == "torch-zip"
+    with pytest.raises(LimitExceeded, match="The directory of these bytes would take"):
+        open_checkpoint(data, limits=Limits(memory_nbytes=1_000_000))
+
+
+def test_an_index_counts_against_the_memory_by_its_widest_character(tmp_path: Path) -> None:
+    for filler, fits in (("aaaa", True), ("\U0001f600", False)):
+        index = {"weight_map": {f"{n}{filler * 20}": "model.safetensors" for n in range(1000)}}
+        folder = tmp_path / str(fits)
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(WEIGHTS)
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
+        limits = Limits(memory_nbytes=800_000)
+        if fits:
+            assert open_checkpoint(folder, limits=limits).format == "sharded"
+        else:
+            with pytest.raises(LimitExceeded, match="would take"):
+                open_checkpoint(folder, limits=limits)
+
+
+def test_folders_within_folders_take_no_more_than_the_memory() -> None:
+    deep = "/".join(f"{n:03}" for n in range(60))
+    data = tar(*((f"{deep}/{n}", b"") for n in range(2000)))
+    with pytest.raises(LimitExceeded, match="The list of files of these bytes"):
+        open_checkpoint(data, limits=Limits(memory_nbytes=10_000_000))

@@ -25,6 +25,7 @@ _SPARSE = "is a sparse file"
 _MOST_HEADERS = 100_000
 _ASCII = bytes(range(128))
 _END = bytes(BLOCK)
+_MEMBER_NBYTES = 350
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,10 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
         raw = _plain_name(head) if ahead.name is None else ahead.name
         name = raw[:_NAME_NBYTES].decode("utf-8", "backslashreplace")
         names_nbytes += len(name)
+        # Listed here, by their folders' names, and sorted.
+        limits.charge(
+            _MEMBER_NBYTES + 2 * len(name) * (1 if name.isascii() else 4), f"The list of files of {source.name}"
+        )
         if names_nbytes > limits.header_nbytes:
             raise LimitExceeded(f"{source.name} holds more than {limits.header_nbytes:,} bytes of file names.")
         why = "has a name that is too long" if len(raw) > _NAME_NBYTES else ""

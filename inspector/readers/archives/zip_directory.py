@@ -21,12 +21,17 @@ _MOST_PLACES = 64
 # Other directories are read for what they name, not for their size.
 _RIVAL_NBYTES = 1 << 21
 _MOST_RIVALS = 4
+# What a member takes beside its name: the record, four numbers, the head of a text.
+_MEMBER_NBYTES = 300
+_CHARGED_AT_ONCE = 1024
 _END = b"PK\x05\x06"
 _END64 = b"PK\x06\x06"
 _LOCATOR64 = b"PK\x06\x07"
 _ENTRY = b"PK\x01\x02"
 _LOCAL = b"PK\x03\x04"
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+# Of an entry: flags, method, checksum, packed and plain size, lengths of name, extra and comment, offset.
+_FIELDS = struct.Struct("<8xHH4xIIIHHH8xI")
+_FULL = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +118,7 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
             hint="Download or copy it again.",
         )
     raw = source.read(offset, nbytes)
-    members, rest = _members(source, raw, count)
+    members, rest = _members(source, raw, count, limits)
     ends = _other_ends(members, tail, start, at)
     doubts = _doubts(members, offset + nbytes, directory_end, len(ends))
     if shift:
@@ -155,7 +160,7 @@ class Rivals:
         if count < 0:
             count = min(raw.count(_ENTRY), limits.members)
         try:
-            members, _ = _members(self.source, raw, count, shift)
+            members, _ = _members(self.source, raw, count, limits, shift)
         except CorruptFile:
             return ()
         return members
@@ -215,25 +220,32 @@ def _end64(source: ByteSource, end_at: int) -> tuple[int, int, int, int] | None:
     return count, nbytes, offset, at
 
 
-def _members(source: ByteSource, raw: bytes, count: int, shift: int = 0) -> tuple[tuple[Member, ...], int]:
+def _members(
+    source: ByteSource, raw: bytes, count: int, limits: Limits, shift: int = 0
+) -> tuple[tuple[Member, ...], int]:
     """The members, and where in the directory the last of them ends. shift: what every offset is moved by."""
     members: list[Member] = []
-    at = 0
-    for _ in range(count):
+    at = charged = 0
+    taken = len(raw)
+    for number in range(count):
+        if not number % _CHARGED_AT_ONCE:
+            limits.charge(taken - charged, f"The directory of {source.name}")
+            charged = taken
         if raw[at : at + 4] != _ENTRY or at + 46 > len(raw):
+            limits.spend(-charged)
             raise CorruptFile(
                 f"The directory of {source.name} breaks off after {len(members):,} of {count:,} members.",
                 hint="Download or copy it again.",
             )
-        flags, method = struct.unpack("<HH", raw[at + 8 : at + 12])
-        crc, packed, nbytes, name_n, extra_n, comment_n = struct.unpack("<IIIHHH", raw[at + 16 : at + 34])
-        (offset,) = struct.unpack("<I", raw[at + 42 : at + 46])
-        name = raw[at + 46 : at + 46 + name_n]
-        extra = raw[at + 46 + name_n : at + 46 + name_n + extra_n]
-        nbytes, packed, offset = _wide(extra, nbytes, packed, offset)
+        flags, method, crc, packed, nbytes, name_n, extra_n, comment_n, offset = _FIELDS.unpack_from(raw, at)
+        name = raw[at + 46 : at + 46 + name_n].decode("utf-8", "backslashreplace")
+        taken += _MEMBER_NBYTES + len(name) * (1 if name.isascii() else 4)
+        if nbytes == _FULL or packed == _FULL or offset == _FULL:
+            extra = raw[at + 46 + name_n : at + 46 + name_n + extra_n]
+            nbytes, packed, offset = _wide(extra, nbytes, packed, offset)
         members.append(
             Member(
-                name=name.decode("utf-8", "backslashreplace"),
+                name=name,
                 flags=flags,
                 method=method,
                 packed_nbytes=packed,
@@ -243,19 +255,19 @@ def _members(source: ByteSource, raw: bytes, count: int, shift: int = 0) -> tupl
             )
         )
         at += 46 + name_n + extra_n + comment_n
+    limits.charge(taken - charged, f"The directory of {source.name}")
+    limits.spend(-len(raw))
     return tuple(members), at
 
 
 def _wide(extra: bytes, nbytes: int, packed: int, offset: int) -> tuple[int, int, int]:
     """The 64-bit sizes of extra field 1, in the order of the fields that are saturated (APPNOTE 4.5.3)."""
-    if 0xFFFFFFFF not in (nbytes, packed, offset):
-        return nbytes, packed, offset
     at = 0
     while at + 4 <= len(extra):
         kind, n = struct.unpack("<HH", extra[at : at + 4])
         if kind == 1:
             numbers = [v for (v,) in struct.iter_unpack("<Q", extra[at + 4 : at + 4 + n // 8 * 8])]
-            wide = [numbers.pop(0) if v == 0xFFFFFFFF and numbers else v for v in (nbytes, packed, offset)]
+            wide = [numbers.pop(0) if v == _FULL and numbers else v for v in (nbytes, packed, offset)]
             return wide[0], wide[1], wide[2]
         at += 4 + n
     return nbytes, packed, offset
@@ -270,7 +282,7 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
             other = seen[folded]
             same = "twice" if other == member.name else f"also as {other[:80]}"
             doubts.append(f"the member {member.name[:80]} occurs {same}")
-        seen.setdefault(folded, member.name)
+        seen.setdefault(member.name if folded == member.name else folded, member.name)
     prefixes = {m.name.partition("/")[0] for m in members}
     if len(prefixes) > 1 and members:
         doubts.append(f"members lie under {len(prefixes)} different top folders")
@@ -285,13 +297,13 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
 
 def find_member(directory: Directory, name: str) -> Member | None:
     """The first in the directory, letter case ignored, as torch ignores it."""
-    folded = fold(name)
-    return next((m for m in directory.members if fold(m.name) == folded), None)
+    folded, n = fold(name), len(name)
+    return next((m for m in directory.members if len(m.name) == n and fold(m.name) == folded), None)
 
 
 def fold(name: str) -> str:
     """Without letter case as miniz has it, in ASCII alone: the Kelvin sign is no k."""
-    return name.lower() if name.isascii() else name.translate(_LOWER)
+    return name.lower() if name.isascii() else name.encode().lower().decode()
 
 
 def payload_offsets(source: ByteSource, members: list[Member]) -> list[int | None]:

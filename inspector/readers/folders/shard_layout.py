@@ -72,7 +72,7 @@ def read_index(source: ByteSource, name: str, limits: Limits) -> ShardIndex:
     """Raises CorruptFile for what is no index, LimitExceeded for one that is too large."""
     if source.size > min(limits.header_nbytes, _INDEX_NBYTES):
         raise LimitExceeded(f"{name} has {source.size:,} bytes; an index is read up to {_INDEX_NBYTES:,}.")
-    value, twice = parse_json(source.read(0, source.size), name, most_values=limits.tensors)
+    value, twice = parse_json(source.read(0, source.size), name, most_values=limits.tensors, limits=limits)
     found = value.get("weight_map") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(found, dict) or not found:
         raise CorruptFile(f"{name} is JSON, but has no weight_map.", hint="Get it again from its source.")
