@@ -1,4 +1,4 @@
-"""Files as common libraries write them: their own classes raise no alarm, and their neighbours in the same module do."""
+"""Files as common libraries write them: their own classes raise no alarm, and other names beside them do."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -224,3 +225,10 @@ def test_big_endian_numbers_are_silently_wrong_before_2_1() -> None:
 def test_what_every_torch_of_these_years_loads_has_no_finding(zipped: bool) -> None:
     values = {"a": torch.ones(2), "b": torch.zeros(3, dtype=torch.bfloat16), "c": torch.ones(2, dtype=torch.int64)}
     assert open_checkpoint(saved(values, _use_new_zipfile_serialization=zipped)).findings == ()
+
+
+def test_the_random_state_of_numpy_asks_for_no_release_of_torch() -> None:
+    data = saved({"w": torch.ones(2), "numpy": np.random.RandomState(0).get_state()})
+    assert any(t.dtype == "uint32" for t in open_checkpoint(data).tensors)
+    assert finding(data, "loads-with") is None
+    assert finding(saved({"w": torch.ones(2).to(torch.uint32)}), "loads-with") is not None

@@ -1,7 +1,9 @@
 """Which torch can load a file, how, and what it says where it cannot.
 
 A file that any torch since 1.6 loads as it stands, on any machine, gets no finding. Sources: torch/serialization.py,
-torch/_weights_only_unpickler.py, and the pull requests that brought an element type or rebuild function.
+torch/_weights_only_unpickler.py, and the pull requests that brought an element type or rebuild function. Each release
+below was looked up in the wheels themselves: the first whose torch/_C/__init__.pyi, torch/_utils.py, torch/_tensor.py or
+torch/storage.py has the name, with the release before it, which has not.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from inspector.readers.unpickle.verdicts import weights_only_allows
 from inspector.units import counted
 
 _LISTED = 20
-# Release that first had the type, by its own documentation of dtypes.
+# Release that first had the type and could save it.
 _DTYPES = {
     "complex32": "2.3",  # Saved at all since pytorch/pytorch#120388.
     "quint4x2": "1.8",
-    "quint2x4": "1.12",
+    "quint2x4": "1.11",
     "uint16": "2.3",
     "uint32": "2.3",
     "uint64": "2.3",
@@ -37,11 +39,11 @@ _DTYPES = {
 }
 _NAMES = {
     "torch._utils._rebuild_tensor_v3": "2.2",  # pytorch/pytorch#114662
-    "torch._tensor._rebuild_from_type_v2": "1.12",
+    "torch._tensor._rebuild_from_type_v2": "1.10",
     "torch._utils._rebuild_parameter_with_state": "2.0",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "2.6",
     "torch.storage.UntypedStorage": "2.0",
-    "torch.storage._UntypedStorage": "1.11",
+    "torch.storage._UntypedStorage": "1.12",
 }
 # What torch.load says to a whole format, and what loads it instead.
 _FORMATS = {
@@ -98,7 +100,8 @@ def _oldest(loaded: Loaded) -> Finding | None:
     """The release that has every type and rebuild function of the file, where that is younger than archives are."""
     reasons: dict[str, str] = {}
     for tensor in loaded.tensors:
-        if tensor.dtype in _DTYPES:
+        # An array of numpy, such as the state of its random numbers, needs no type of torch.
+        if tensor.dtype in _DTYPES and "numpy array" not in tensor.note:
             reasons.setdefault(f"{tensor.dtype} tensors", _DTYPES[tensor.dtype])
     for use in loaded.uses:
         full = f"{use.module}.{use.name}"

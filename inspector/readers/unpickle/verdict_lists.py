@@ -137,6 +137,8 @@ KNOWN_CLASSES = _names(
     torch.distributed._tensor.placement_types.Shard torch.distributed._tensor.placement_types.Replicate
     torch.distributed._tensor.placement_types._Partial torch.distributed.device_mesh.DeviceMesh
     torch.distributed._tensor.device_mesh.DeviceMesh torch.distributed._device_mesh.DeviceMesh
+    torch.distributed._shard.sharded_tensor.metadata.TensorProperties torch.fx.passes.shape_prop.TensorMetadata
+    torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING
     torch.distributed._mesh_layout._MeshLayout torch.distributed._mesh_layout._FlatLayout
     bitsandbytes.nn.modules.Linear4bit bitsandbytes.nn.modules.Linear8bitLt bitsandbytes.nn.modules.Params4bit
     bitsandbytes.nn.modules.Int8Params bitsandbytes.nn.modules.LinearNF4 bitsandbytes.nn.modules.LinearFP4

@@ -51,9 +51,8 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     reached = _reaches(module, name)
     if reached:
         return GlobalVerdict.DANGEROUS, reached
-    by_look = KNOWN_CLASS_MODULES.fullmatch(module) and KNOWN_CLASS_NAME.fullmatch(name)
-    by_look = by_look or any(where.fullmatch(module) and what.fullmatch(name) for where, what in KNOWN_LOOKS)
-    if full in KNOWN_CLASSES or by_look:
+    looks = ((KNOWN_CLASS_MODULES, KNOWN_CLASS_NAME), *KNOWN_LOOKS)
+    if full in KNOWN_CLASSES or any(where.fullmatch(module) and what.fullmatch(name) for where, what in looks):
         return GlobalVerdict.KNOWN, "a class of modules or optimizers; loading it imports its code"
     return GlobalVerdict.UNKNOWN, "not known here; a load imports it and may run it"
 
