@@ -208,3 +208,25 @@ def test_a_merged_model_with_an_adapters_config_is_the_model(tmp_path: Path) -> 
     checkpoint = open_checkpoint(tmp_path)
     assert checkpoint.format == "safetensors"
     assert dict(checkpoint.metadata)["adapter_config.json: r"] == "8"
+
+
+def test_embeddings_that_save_pretrained_writes_whole_are_no_warning(tmp_path: Path) -> None:
+    """PEFT 0.21 saves the base layer of an adapted embedding, and whole embeddings after a resize, by itself."""
+    embedding = f"{PREFIX.removesuffix('.layers')}.embed_tokens"
+    state = {
+        f"{embedding}.lora_embedding_A": torch.ones(8, 50),
+        f"{embedding}.lora_embedding_B": torch.ones(16, 8),
+        f"{embedding}.base_layer.weight": torch.ones(50, 16),
+    }
+    checkpoint = open_checkpoint(adapter(tmp_path, {**lora(), **state}, target_modules=["embed_tokens", "q_proj"]))
+    assert [(f.id, f.severity) for f in checkpoint.findings] == [("adapter-base-layers", Severity.INFO)]
+    other = {f"{PREFIX}.0.self_attn.q_proj.base_layer.weight": torch.ones(16, 16)}
+    assert "adapter-names" in idents(open_checkpoint(adapter(tmp_path, {**lora(), **other})))
+
+
+def test_every_kind_of_tuner_is_an_adapter(tmp_path: Path) -> None:
+    for number, part in enumerate(["ln_tuning_layers.weight", "hira_A", "delora_A.weight", "waveft_spectrum"]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        state = {f"base_model.model.model.layers.0.x.{part}": torch.ones(4)}
+        assert open_checkpoint(adapter(folder, state, peft_type="OTHER")).findings == ()

@@ -21,10 +21,15 @@ _LORA = re.compile(
     r"(?P<layer>.*)\.lora_(?P<embedding>embedding_)?(?P<side>[AB])(?:\.(?P<adapter>[\w-]+))??(?:\.weight)?"
 )
 _ADAPTER = re.compile(
-    r"(^|\.)(lora_|hada_|lokr_|ia3_|oft_|boft_|hra_|vera_|randlora_|fourierft_|vblora_|prompt_embeddings|"
-    r"prompt_encoder|adaption_|lora_magnitude_vector|modules_to_save|trainable_tokens|ranknum|vector_bank|"
-    r"shira_|miss_|bone_|road_|c3a_)"
+    # The `prefix` of each tuner of PEFT 0.21, and what prompts and earlier releases wrote.
+    r"(^|\.)(adamss_|beft_|boft_|bone_|c3a_|deft_|delora_|fourierft_|frod_|glora_|gralora_|hada_|hira_|hra_|ia3_|lily_|"
+    r"ln_tuning_|lokr_|lora_|miss_|oft_|osf_|peanut_|poly_|psoft_|pvera_|randlora_|road_|shadow_|shira_|supertuning_|"
+    r"tinylora_|trainable_tokens|unilora_|vblora_|vector_bank|vera_|waveft_|prompt_embeddings|prompt_encoder|adaption_|"
+    r"modules_to_save|ranknum)"
 )
+# Layers that save_pretrained writes whole, as "embed_tokens.base_layer.weight", when the adapter changes them.
+# Source: peft/utils/constants.py, EMBEDDING_LAYER_NAMES; get_peft_model_state_dict, save_embedding_layers.
+_EMBEDDINGS = re.compile(r".*\.(embed_tokens|lm_head)\.(base_layer\.)?(weight|bias)")
 _SIDES = ("A", "B")
 
 
@@ -168,9 +173,10 @@ def _base_layers(tensors: Sequence[TensorInfo], config: Mapping[str, object]) ->
         return None
     nbytes = sum(t.nbytes for t in base)
     every = len(base) == len(tensors)
+    embeddings = all(_EMBEDDINGS.fullmatch(t.name) for t in base)
     return Finding(
         id="adapter-base-layers",
-        severity=Severity.WARNING,
+        severity=Severity.INFO if embeddings and not every else Severity.WARNING,
         says=f"{counted(len(base), 'tensor')} of {len(tensors):,} ({nbytes:,} bytes) "
         f"{'is' if len(base) == 1 else 'are'} no part of an adapter: {base[0].name[:120]}. "
         + (
@@ -189,6 +195,7 @@ def _base_layers(tensors: Sequence[TensorInfo], config: Mapping[str, object]) ->
 def _names(tensors: Sequence[TensorInfo]) -> Finding | None:
     """Names as model.state_dict() has them, with the adapter's own name in them; PEFT puts that in when it loads."""
     named = [t for t in tensors if re.search(r"\.lora_(embedding_)?[AB]\.[\w-]+\.weight$|\.base_layer\.", t.name)]
+    named = [t for t in named if not _EMBEDDINGS.fullmatch(t.name)]
     bare = [t for t in tensors if _ADAPTER.search(t.name) and not t.name.startswith(_PREFIX)]
     bare = [t for t in bare if re.search(r"(^|\.)lora_", t.name)]
     if not named and not bare:

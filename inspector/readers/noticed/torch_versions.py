@@ -2,8 +2,8 @@
 
 A file that any torch since 1.6 loads as it stands, on any machine, gets no finding. Sources: torch/serialization.py,
 torch/_weights_only_unpickler.py, and the pull requests that brought an element type or rebuild function. Each release
-below was looked up in the wheels themselves: the first whose torch/_C/__init__.pyi, torch/_utils.py, torch/_tensor.py or
-torch/storage.py has the name, with the release before it, which has not.
+below was looked up in the wheels themselves: the first whose torch/_C/__init__.pyi, _utils.py, _tensor.py or
+storage.py has the name, and the release before it, which has not.
 """
 
 from __future__ import annotations
