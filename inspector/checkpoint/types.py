@@ -205,11 +205,13 @@ class Part:
     """One of several files that a checkpoint is made of, or one beside it that was read as evidence.
 
     name: relative to the folder. says: what it is ("safetensors file, 112 tensors", "read as evidence", "missing").
+    opened: whether its whole content is in this report, so that it needs none of its own.
     """
 
     name: str
     nbytes: int
     says: str
+    opened: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

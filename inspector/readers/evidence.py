@@ -106,11 +106,13 @@ def add_evidence(
             continue
         found, says = _read(folder, name, nbytes, how)
         metadata += [(f"{prefix}{name}: {key}", text) for key, text in found]
-        parts.append(Part(name=prefix + name, nbytes=nbytes, says=says))
+        parts.append(Part(name=prefix + name, nbytes=nbytes, says=says, opened=says.startswith(READ)))
     for name in PICKLES:
         nbytes = folder.size_of(name)
         if nbytes is not None and prefix + name not in known:
-            parts.append(Part(name=prefix + name, nbytes=nbytes, says="a pickle, not read; open it by itself"))
+            parts.append(
+                Part(name=prefix + name, nbytes=nbytes, says="a pickle, not read; open it by itself", opened=False)
+            )
     if not parts:
         return checkpoint
     return replace(checkpoint, metadata=(*checkpoint.metadata, *metadata), parts=(*checkpoint.parts, *parts))

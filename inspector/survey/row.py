@@ -23,7 +23,7 @@ CHECKPOINT_SUFFIXES = (
 
 
 def survey_path(root: Path, path: str, limits: Limits, *, digest: bool = False) -> tuple[SurveyRow, tuple[str, ...]]:
-    """The row of one file or folder under root, and the files it is made of (relative to it).
+    """The row of one file or folder under root, and the files whose content is in it (relative to it).
 
     Raises nothing for what the file contains.
     """
@@ -32,7 +32,7 @@ def survey_path(root: Path, path: str, limits: Limits, *, digest: bool = False) 
     try:
         checkpoint = open_checkpoint(place, limits=limits)
         try:
-            return _row(path, checkpoint, digest), tuple(p.name for p in checkpoint.parts)
+            return _row(path, checkpoint, digest), tuple(p.name for p in checkpoint.parts if p.opened)
         finally:
             checkpoint.source.close()
     except UnknownFormat as error:

@@ -20,6 +20,7 @@ from inspector.errors import ReadError
 from inspector.findings import Severity
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers import open_checkpoint
+from inspector.render.survey import row_line
 from inspector.survey import row as rows
 from inspector.survey.report import RowKind, SurveyRow
 from inspector.survey.survey import survey_folder
@@ -192,3 +193,37 @@ def test_a_model_that_names_its_producer(tmp_path: Path) -> None:
 def test_producers(tmp_path: Path, value: object, expected: str) -> None:
     torch.save(value, tmp_path / "a.pt")
     assert producer_of(open_checkpoint(tmp_path / "a.pt", limits=DEFAULT_LIMITS)) == expected
+
+
+def test_a_pickle_beside_the_shards_of_a_model_has_a_row_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "tree" / "model"
+    folder.mkdir(parents=True)
+    save_file({"w": torch.zeros(5)}, folder / "model-00001-of-00001.safetensors")
+    index = {"weight_map": {"w": "model-00001-of-00001.safetensors", "v": "model-00002-of-00002.bin"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "training_args.bin").write_bytes(pickle.dumps({"x": Payload(tmp_path / "marker")}))
+    (folder / "model-00002-of-00002.bin").write_bytes(b"\x80\x02cos\nsystem\n(X\x01\0\0\0xtR\xff")
+    found = _by_path(survey_folder(tmp_path / "tree").rows)
+    assert found["model"].format == "sharded"
+    assert found["model/training_args.bin"].dangerous == 1
+    assert found["model/training_args.bin"].worst is Severity.ERROR
+    assert "model/model-00001-of-00001.safetensors" not in found
+    assert found["model"].dangerous == 1
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_tree_made_to_hurt_gives_rows_and_ends(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    deep = root.joinpath(*(f"n{n}" for n in range(80)))
+    deep.mkdir(parents=True)
+    torch.save({}, root / "a.pt")
+    (deep / "b.pt").write_bytes((root / "a.pt").read_bytes())
+    for name in ("pipe.pt", "model.safetensors.index.json", "config.json", ".metadata"):
+        os.mkfifo(root / name)
+    (root / "zero.pt").symlink_to("/dev/zero")
+    (root / os.fsdecode(b"esc\x1b[31m\xff\n.pt")).write_bytes((root / "a.pt").read_bytes())
+    survey = survey_folder(root)
+    assert [row.format for row in survey.rows] == ["torch-zip", "torch-zip"]
+    assert "levels deep" in survey.skipped[0] and "link" in survey.skipped[1]
+    lines = [row_line(row) for row in survey.rows]
+    assert all(line.isprintable() for line in lines) and "\\x1b[31m\\udcff\\n" in lines[1]

@@ -325,6 +325,8 @@ class _Assembly:
                 name=(self.inside + name)[:300],
                 nbytes=file.source.size if file.source is not None else 0,
                 says=f"data file, {counted(file.slices, 'item')}" if file.source is not None else "missing",
+                # Under another name it may be a whole file of its own, of which only slices were looked at.
+                opened=file.source is not None and name.endswith(".distcp"),
             )
             for name, file in sorted(self.files.items())
         ]

@@ -61,7 +61,7 @@ def _read(peek: FolderPeek) -> Checkpoint:
     rank = dict(facts).get("adapter rank", "")
     parts = [
         Part(name=there[0], nbytes=folder.size_of(there[0]) or 0, says=f"the adapter, {checkpoint.format_says}"),
-        *(Part(name=name, nbytes=folder.size_of(name) or 0, says="not opened") for name in there[1:]),
+        *(Part(name=name, nbytes=folder.size_of(name) or 0, says="not opened", opened=False) for name in there[1:]),
     ]
     return replace(
         checkpoint,

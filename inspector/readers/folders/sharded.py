@@ -92,10 +92,11 @@ def read_sharded(peek: FolderPeek, index: ShardIndex) -> Checkpoint:
     kinds = {checkpoint.format for _, checkpoint in shards.opened}
     kind = "safetensors" if kinds == {"safetensors"} else "torch.save" if "safetensors" not in kinds else "mixed"
     parts = [
-        Part(name=path, nbytes=0, says=f"missing, {counted(n, 'tensor')} lost") for path, n in shards.missing.items()
+        Part(name=path, nbytes=0, says=f"missing, {counted(n, 'tensor')} lost", opened=False)
+        for path, n in shards.missing.items()
     ]
     parts += [
-        Part(name=path, nbytes=peek.folder.size_of(path) or 0, says=f"cannot be read: {why[:200]}")
+        Part(name=path, nbytes=peek.folder.size_of(path) or 0, says=f"cannot be read: {why[:200]}", opened=False)
         for path, why in shards.unreadable.items()
     ]
     if index.name:
