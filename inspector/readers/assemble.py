@@ -40,13 +40,17 @@ def checkpoint_from_pickle(
     also: Sequence[Outcome] = (),
     cut: Cut | None = None,
 ) -> Checkpoint:
-    """Put everything together. also: further pickles of the file, whose globals count too. cut: where it ends early."""
+    """Put everything together, and let go of what the pickle holds.
+
+    also: further pickles of the file, whose globals count too. cut: where it ends early.
+    """
     outcome = pickle.outcome
     shown = outline(outcome.value, outcome.uses, limits)
     arrays = {key: _array_storage(key, array) for key, array in shown.array_storages.items()}
     everything = {**storages, **pickle.inside.storages, **arrays}
     tensors = tuple(shown.tensors)
     uses, hidden = _globals(outcome, shown, also, pickle.inside)
+    _let_go([outcome, *also, *(other for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])])
     aside = {use.name for use in hidden}
     imported = [use for use in uses if use.name not in aside]
     noticed = [observe_cut(cut, tensors, everything, source.name)] if cut else []
@@ -86,6 +90,14 @@ def checkpoint_from_pickle(
         skipped=tuple(left_out),
         source=source,
     )
+
+
+def _let_go(outcomes: Iterable[Outcome]) -> None:
+    """Drop the records of pickles that have been walked: they are as large as all that is made of them."""
+    for outcome in outcomes:
+        outcome.value = None
+        for use in outcome.uses.values():
+            use.holder = None
 
 
 def _array_storage(key: str, array: ArrayBytes) -> Storage:

@@ -102,6 +102,8 @@ def _span_nbytes(tensor: TensorInfo) -> tuple[int, int]:
 
 def _covered(spans: list[tuple[int, int]]) -> int:
     """Bytes of a storage that at least one view reaches, counting the gaps inside a strided view as reached."""
+    if len(spans) == 1:
+        return spans[0][1] - spans[0][0]
     covered = at = 0
     for first, end in sorted(spans):
         covered += max(0, end - max(at, first))

@@ -6,7 +6,7 @@ Whether they have to go depends on the target, which is for the repair to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.types import StateDict, StateRole
 from inspector.findings import Finding, Severity
@@ -33,15 +33,15 @@ def observe_wrappers(states: Iterable[StateDict]) -> list[Finding]:
 
 
 def _wrapped(state: StateDict) -> Finding | None:
-    names = [t.name.split(".") for t in state.tensors if t.name not in _BESIDE and len(t.name) <= _LONGEST]
-    if not names:
-        return None
-    leading = _leading(names)
     counts = dict.fromkeys(_ADDED_BY, 0)
-    for name in names:
+    for name in _names(state):
         if not _SEGMENTS.isdisjoint(name):
             for segment in _SEGMENTS.intersection(name[:-1]):
                 counts[segment] += 1
+    if not any(counts.values()):
+        return None
+    names = list(_names(state))
+    leading = _leading(names)
     kept = {s: n for s, n in counts.items() if n and (s != "module" or s in leading)}
     if not kept:
         return None
@@ -61,6 +61,11 @@ def _wrapped(state: StateDict) -> Finding | None:
         evidence=tuple(kept.items()),
         remedy="A model that is not wrapped the same way does not load them: repair takes the segments out.",
     )
+
+
+def _names(state: StateDict) -> Iterator[list[str]]:
+    """The segments of each name; lists of all of them at once take as much memory as all the tensors."""
+    return (t.name.split(".") for t in state.tensors if t.name not in _BESIDE and len(t.name) <= _LONGEST)
 
 
 def _leading(names: list[list[str]]) -> list[str]:

@@ -6,16 +6,15 @@ records cost. A container that is met again is a "seen above" leaf.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from sys import getsizeof
 
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.types import Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
+from inspector.readers.unpickle.frames import Frame, Path
 from inspector.readers.unpickle.leaves import (
     TEXT_WIDTH,
     call_children,
@@ -27,6 +26,7 @@ from inspector.readers.unpickle.leaves import (
     type_name_of,
     versions_of,
 )
+from inspector.readers.unpickle.looks import Looks
 from inspector.readers.unpickle.misfits import Misfits
 from inspector.readers.unpickle.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.room import Room
@@ -44,9 +44,8 @@ from inspector.readers.unpickle.stand_ins import (
     Use,
     text_of,
 )
-from inspector.units import counted, human_shape
+from inspector.units import counted
 
-Path = tuple[str, ...]
 _OTHERS = 200
 # What a walked graph takes in memory, with all that is made of it later (bytes).
 _TENSOR_NBYTES = 900
@@ -81,34 +80,6 @@ class Outline:
     misfits: Misfits
 
 
-@dataclass(slots=True, kw_only=True)
-class _Frame:
-    """A container being walked. unnamed: labels that are no text keys. elsewhere: tensors listed by `gather`.
-
-    lent: bytes that its list of children takes until it is closed.
-    """
-
-    record: object
-    label: str
-    path: Path
-    kind: ValueKind
-    type_name: str
-    left: Iterator[tuple[str, object]]
-    size: int
-    says: str
-    named: bool = False
-    unnamed: frozenset[str] = frozenset()
-    elsewhere: frozenset[str] = frozenset()
-    transient: frozenset[str] = frozenset()
-    inert: bool = False
-    name: str = ""
-    versions: tuple[tuple[str, int], ...] = ()
-    lent: int = 0
-    children: list[tuple[str, Value]] = field(default_factory=list)
-    tensors: list[TensorInfo] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-
-
 def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> Outline:
     """Walk the graph below root once. Raises nothing for what it contains."""
     walk = _Walk(limits, uses)
@@ -137,6 +108,7 @@ class _Walk:
         self.arrays: dict[str, ArrayBytes] = {}
         self.array_ids: dict[int, str] = {}
         self.encodings: dict[int, Encoding] = {}
+        self.looks = Looks()
         self.room = Room(limits.room)
         self.gathered = Visited(self.room)
         self.versions: dict[int, tuple[tuple[str, int], ...] | None] = {}
@@ -174,7 +146,7 @@ class _Walk:
                 self.show(top, label, Value(kind=ValueKind.CUT, type_name="", says=says))
                 continue
             made = self.enter(label, record, (*top.path, label), top)
-            if isinstance(made, _Frame):
+            if isinstance(made, Frame):
                 stack.append(made)
             else:
                 self.show(top, label, made)
@@ -188,7 +160,7 @@ class _Walk:
         """Whether the tree has as many values as may be shown."""
         return self.nodes >= self.limits.nodes
 
-    def show(self, parent: _Frame, label: str, value: Value) -> None:
+    def show(self, parent: Frame, label: str, value: Value) -> None:
         cost = _VALUE_NBYTES + getsizeof(label) + getsizeof(value.says)
         if not self.full and self.room.take(cost):
             self.nodes += 1
@@ -196,7 +168,7 @@ class _Walk:
         else:
             self.hidden += 1
 
-    def close(self, frame: _Frame) -> Value:
+    def close(self, frame: Frame) -> Value:
         self.room.give_back(frame.lent)
         if frame.tensors and self.room.take(_GROUP_NBYTES):
             self.groups.append(
@@ -218,7 +190,7 @@ class _Walk:
             inert=frame.inert,
         )
 
-    def enter(self, label: str, record: object, path: Path, parent: _Frame | None) -> Value | _Frame:
+    def enter(self, label: str, record: object, path: Path, parent: Frame | None) -> Value | Frame:
         """A leaf's value, or the frame of a container to walk."""
         if id(record) in self.wanted:
             self.places.setdefault(id(record), path)
@@ -252,13 +224,15 @@ class _Walk:
         self.cut_deep += 1
         return Value(kind=ValueKind.CUT, type_name=type_name_of(record), says="more than there is memory or time for")
 
-    def tensor(self, label: str, stub: TensorStub, path: Path, parent: _Frame | None) -> Value | _Frame:
+    def tensor(self, label: str, stub: TensorStub, path: Path, parent: Frame | None) -> Value | Frame:
         # Under a key of a megabyte every dotted name takes a megabyte.
         if not self.room.take(sum(map(len, path)) + 9 * len(path)):
             self.cut_tensors += 1
             return Value(kind=ValueKind.CUT, type_name="", says="a tensor for which there is not enough memory left")
         dotted = ".".join(path)
-        says = f"{human_shape(stub.shape)[:100]} {stub.dtype}" + (f", {stub.note}" if stub.note else "")
+        says = self.looks.of(stub)[2]
+        if stub.note:
+            says = f"{says}, {stub.note}"
         if parent is None or label not in parent.elsewhere:
             named = parent is not None and parent.named and label not in parent.unnamed
             info = self.info(stub, label if named else dotted, path)
@@ -271,24 +245,22 @@ class _Walk:
             return Value(kind=ValueKind.TENSOR, type_name=stub.kind[:TEXT_WIDTH], says=says[:TEXT_WIDTH], name=dotted)
         self.seen.add(id(stub))
         parts = iter([labelled(i, item) for i, item in enumerate(stub.extra)])
-        return _Frame(
+        return Frame(
             record=stub, label=label, path=path, kind=ValueKind.TENSOR, type_name=stub.kind, left=parts,
             size=len(stub.extra), says=says, name=dotted,
         )  # fmt: skip
 
     def info(self, stub: TensorStub, name: str, path: Path, is_parameter: bool | None = None) -> TensorInfo:
-        nbytes = stub.nbytes
-        if nbytes is None:
-            nbytes = math.prod(stub.shape) * DTYPES[stub.dtype].itemsize
+        shape, stride, _, nbytes = self.looks.of(stub)
         return TensorInfo(
             name=name,
             path=path,
-            shape=stub.shape,
+            shape=shape,
             dtype=stub.dtype,
-            nbytes=nbytes,
+            nbytes=nbytes if stub.nbytes is None else stub.nbytes,
             storage_id=self.storage_id(stub.storage),
             offset=stub.offset,
-            stride=stub.stride,
+            stride=stride,
             device=stub.device,
             requires_grad=stub.requires_grad,
             layout=stub.layout,
@@ -323,7 +295,7 @@ class _Walk:
         self.tensors.append(info)
         return True
 
-    def container(self, label: str, record: object, path: Path) -> _Frame:
+    def container(self, label: str, record: object, path: Path) -> Frame:
         if isinstance(record, Mapping):
             return self.mapping(label, record, path)
         if isinstance(record, Call):
@@ -341,11 +313,11 @@ class _Walk:
         elif isinstance(record, ArrayStub):
             kind, type_name, says, items = ValueKind.ARRAY, record.kind, record.note or "no elements", record.extra
         left = ((str(i), item) for i, item in enumerate(items))
-        return _Frame(
+        return Frame(
             record=record, label=label, path=path, kind=kind, type_name=type_name, left=left, size=len(items), says=says
         )
 
-    def mapping(self, label: str, record: Mapping, path: Path) -> _Frame:
+    def mapping(self, label: str, record: Mapping, path: Path) -> Frame:
         lent = _CHILD_NBYTES * listed_size(record)
         self.room.take(lent)
         children, unnamed = mapping_children(record)
@@ -359,7 +331,7 @@ class _Walk:
         if record.extra is not None:
             children.append(("(default)", record.extra))
             unnamed.add("(default)")
-        return _Frame(
+        return Frame(
             record=record, label=label, path=path, kind=ValueKind.MAPPING, type_name=record.kind, left=iter(children),
             size=len(children), says=counted(len(children), "entry", "entries"), named=True,
             unnamed=frozenset(unnamed), versions=versions or (), lent=lent,
@@ -371,7 +343,7 @@ class _Walk:
             self.versions[id(attributes)] = versions_of(attributes)
         return self.versions[id(attributes)]
 
-    def call(self, label: str, record: Call, path: Path) -> _Frame:
+    def call(self, label: str, record: Call, path: Path) -> Frame:
         kind = class_of(record)
         self.misfits.add(path, kind, record.why)
         parts = parts_of(record)
@@ -383,7 +355,7 @@ class _Walk:
                 record.how, "the result of a call that was not made"
             )
             says = says if self.full else f"{says}: {text_of(record, 120)}"
-            return _Frame(
+            return Frame(
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
                 size=len(children), says=says, inert=True, lent=lent,
             )  # fmt: skip
@@ -392,7 +364,7 @@ class _Walk:
         own = [*parts.parameters, *parts.buffers]
         children = [*own, *parts.modules, *parts.attributes]
         says = f"{counted(len(own), 'tensor')}, {counted(len(parts.modules), 'submodule')}"
-        return _Frame(
+        return Frame(
             record=record, label=label, path=path, kind=ValueKind.MODULE, type_name=kind, left=iter(children),
             size=len(children), says=says, inert=True, transient=parts.transient, lent=lent,
             elsewhere=frozenset(k for k, v in own if isinstance(v, TensorStub)) - parts.transient,
