@@ -8,10 +8,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+# JSON itself spells out what is below the space; the line breaks are those between its values.
+_FOREIGN = re.compile(r"[^\n -~]+")
 #: Fields that are no data, or too much of it: open files, arrays with file formats of their own, packed value tables.
 LEFT_OUT = frozenset({"source", "heat", "raw", "table"})
 
@@ -40,5 +43,10 @@ def as_plain(report: object) -> Any:
 
 
 def as_json(report: object, *, indent: int | None = 2) -> str:
-    """The same as text."""
-    return json.dumps(as_plain(report), indent=indent, ensure_ascii=False, allow_nan=False)
+    """The same as text. What a terminal would obey, or nobody could see, is spelled as JSON spells it: \\u202e."""
+    made = json.dumps(as_plain(report), indent=indent, ensure_ascii=False, allow_nan=False)
+    return _FOREIGN.sub(lambda found: found[0] if found[0].isprintable() else _spelled(found[0]), made)
+
+
+def _spelled(text: str) -> str:
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)

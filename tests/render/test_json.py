@@ -55,3 +55,12 @@ def test_enum_inside_mapping() -> None:
         RED = "red"
 
     assert as_plain({"c": [Colour.RED], "n": None, "b": True}) == {"c": ["red"], "n": None, "b": True}
+
+
+def test_no_name_of_a_file_gives_orders_to_the_terminal() -> None:
+    """C1 controls come as two harmless bytes in UTF-8, and xterm obeys them; JSON readers get the same text back."""
+    name = "é\x9b31m\u202e\u2028\ud800\U000e0041 ☃"
+    made = as_json({"name": name})
+    assert all(char.isprintable() for char in made.replace("\n", ""))
+    assert "\\u009b31m\\u202e" in made and "é" in made and "☃" in made
+    assert json.loads(made) == {"name": name}
