@@ -222,3 +222,45 @@ def test_any_flipped_byte_is_a_checkpoint_or_an_error(draw: st.DataObject) -> No
             read_bytes(checkpoint, info)
     except InspectorError:
         return
+
+
+def _with_info(whole: bytes, info: bytes) -> bytes:
+    """A legacy file with another third pickle, the system information."""
+    stream = io.BytesIO(whole)
+    for _ in range(2):
+        pickle.load(stream)
+    before = stream.tell()
+    pickle.load(stream)
+    return whole[:before] + info + whole[stream.tell() :]
+
+
+def test_a_file_that_begins_otherwise_is_followed_from_its_beginning(tmp_path: Path) -> None:
+    """The first three pickles are followed once where they are the same bytes, and every time where they are not."""
+    marker = tmp_path / "marker"
+    ordinary = [saved(torch.full((40,), float(i)), _use_new_zipfile_serialization=False) for i in range(4)]
+    big = torch.arange(30, dtype=torch.int64)
+    turned = saved(big, _use_new_zipfile_serialization=False)
+    at = len(turned) - 8 * 30 - 8
+    body = np.frombuffer(turned[at:], "<i8").astype(">i8").tobytes()
+    turned = _with_info(turned[:at] + body, pickle.dumps({"little_endian": False}, 2))
+    armed = _with_info(ordinary[3], pickle.dumps(Payload(marker), 2))
+    files = [ordinary[0], ordinary[1], turned, ordinary[2], armed]
+    checkpoint = open_checkpoint(pickle.dumps([Calls(torch.storage._load_from_bytes, file) for file in files], 4))
+    values = [read_array(checkpoint, t).tolist() for t in checkpoint.tensors]
+    assert values == [[0.0] * 40, [1.0] * 40, big.tolist(), [2.0] * 40, [3.0] * 40]
+    assert verdicts(checkpoint)["posix.system"] == "dangerous"
+    armed_first = open_checkpoint(pickle.dumps([Calls(torch.storage._load_from_bytes, f) for f in (armed, armed)], 4))
+    assert next(g for g in armed_first.globals if g.name == "posix.system").verdict is GlobalVerdict.DANGEROUS
+    assert not marker.exists()
+
+
+def test_the_beginning_that_all_files_share_is_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.readers.unpickle.machine import Machine
+
+    runs: list[int] = []
+    run = Machine.run
+    monkeypatch.setattr(Machine, "run", lambda machine, table: runs.append(1) or run(machine, table))
+    state = {f"w{i}": torch.full((3,), float(i)) for i in range(10)}
+    checkpoint = open_checkpoint(pickle.dumps(state, 4))
+    assert len(runs) <= 1 + 3 + 2 * 10
+    assert [read_array(checkpoint, t).tolist() for t in checkpoint.tensors] == [[float(i)] * 3 for i in range(10)]

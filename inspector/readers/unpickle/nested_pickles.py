@@ -33,6 +33,7 @@ MOST_LEVELS = 4
 _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 _MOST_FILES = 20_000
 _LEAST_NBYTES = 64
+_PRELUDE_NBYTES = 4096  # torch writes 160.
 _UNPACKED_NBYTES = 1 << 20
 _LZMA_NBYTES = 32 << 20
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{16,}={0,2}\s*")
@@ -115,6 +116,7 @@ class Loader:
         self.suspects: list[tuple[object, str]] = []
         self.seen: set[object] = set()
         self.kept: list[object] = []
+        self.known = b"", False
 
     def __call__(self, args: tuple[object, ...]) -> object:
         """The object in the file, or NOT_UNDERSTOOD when it is no whole torch.save file."""
@@ -164,15 +166,17 @@ class Loader:
 
     def stack(self, stretch: Stretch, prefix: str) -> Followed | None:
         """The five pickles and the storages of torch.save before 1.6."""
-        at = stretch.start
+        found = self.prelude(stretch, prefix)
+        if found is None:
+            return None
+        at, big_endian = found
         runs: list[Followed] = []
-        for _ in range(5):
+        for _ in range(2):
             runs.append(self.run(stretch, at, prefix))
             if runs[-1].outcome.broken:
                 return None
             at = runs[-1].outcome.end
-        info, main, keys = runs[2].outcome.value, runs[3], runs[4].outcome.value
-        big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
+        main, keys = runs[0], runs[1].outcome.value
         if not isinstance(keys, list):
             return None
         placed: dict[str, Storage] = {}
@@ -186,6 +190,27 @@ class Loader:
             placed[ref.key] = self.storage(stretch, ref, at + 8, big_endian)
             at += 8 + ref.nbytes
         return self.settled(main, placed)
+
+    def prelude(self, stretch: Stretch, prefix: str) -> tuple[int, bool] | None:
+        """Where the first three pickles end, and whether they announce a big-endian file; None where they break off.
+
+        A plain pickle has one such file for every tensor, and in all of them these three are the same bytes, naming
+        nothing: they are followed once.
+        """
+        raw, big_endian = self.known
+        if raw and stretch.source.read(stretch.start, min(len(raw), stretch.stop - stretch.start)) == raw:
+            return stretch.start + len(raw), big_endian
+        at, outcomes = stretch.start, []
+        for _ in range(3):
+            outcomes.append(self.run(stretch, at, prefix).outcome)
+            if outcomes[-1].broken:
+                return None
+            at = outcomes[-1].end
+        info = outcomes[2].value
+        big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
+        if at - stretch.start <= _PRELUDE_NBYTES and not any(outcome.uses for outcome in outcomes):
+            self.known = stretch.source.read(stretch.start, at - stretch.start), big_endian
+        return at, big_endian
 
     def archive(self, stretch: Stretch, prefix: str, *, keep: bool = True) -> Followed | None:
         """A torch.save zip, stored as torch stores it. keep: somebody has its tensors."""
