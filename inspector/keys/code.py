@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from inspector.keys.loading import exported_lines, loading_lines
 from inspector.keys.report import RepairPlan, RuleUse, Step, StepKind
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Phrase, Rule
@@ -21,31 +22,22 @@ _MOST_COMBINATIONS = 2000
 def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RULES) -> str:
     """Lines that load `file_name`, do what the plan does, and load `model` strictly.
 
-    The file is opened with weights_only=True, so a file that would run code raises there instead.
+    The file is opened with weights_only=True, so a file that would run code raises there instead. Where no plain loader
+    reads what was opened (an archive of files, GGUF, a DeepSpeed folder), they say to export it first.
     """
+    if not plan.format:
+        return "\n".join(["import torch", "", *exported_lines(file_name)]) + "\n"
     lines = _renaming(plan, rules)
-    body = [*_opening(plan, file_name), "", *lines, *_changes(plan), *_ending(plan)]
-    imports = ["import torch"]
-    if plan.format == "safetensors":
-        imports.append("from safetensors.torch import load_file")
+    more, opening = loading_lines(plan, file_name)
+    body = [*opening, "", *lines, *_changes(plan), *_ending(plan)]
+    imports = [*(m for m in more if m == "import numpy"), "import torch", *(m for m in more if m != "import numpy")]
     if any("re.sub" in line for line in body):
         imports.insert(0, "import re\n")
-    if plan.is_module:
+    if plan.is_module and plan.format != "torchscript":
         body.insert(
             0, "# The file is a pickled module: loading it runs the code it names. The exported file needs none."
         )
     return "\n".join([*imports, "", *body]) + "\n"
-
-
-def _opening(plan: RepairPlan, file_name: str) -> list[str]:
-    if plan.format == "safetensors":
-        return [f"state = load_file({file_name!r})"]
-    trust = "False" if plan.is_module else "True"
-    lines = [f'state = torch.load({file_name!r}, map_location="cpu", weights_only={trust})']
-    lines += [f"state = state[{key!r}]" for key in plan.access]
-    if plan.is_module:
-        lines.append("state = state.state_dict()")
-    return lines
 
 
 def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:

@@ -14,6 +14,7 @@ from inspector.checkpoint.values import ValueKind
 from inspector.errors import UsageError
 from inspector.keys import sentences
 from inspector.keys.keytree import Leaf
+from inspector.keys.loading import loader_of
 from inspector.keys.plan import Draft, draft, group
 from inspector.keys.refusals import refuse
 from inspector.keys.report import Cost, KeyReport, RepairPlan
@@ -148,6 +149,7 @@ def _plan(
     sources = [step.source for step in made.steps if step.source is not None]
     covers = covers and len(set(sources)) == len(sources) == len(state.tensors)
     complete = covers and not missing and not made.held and not questions.open and not needs_accept
+    kind, files = loader_of(checkpoint, state)
     return RepairPlan(
         target=target.label,
         state_dict=state.path,
@@ -157,7 +159,8 @@ def _plan(
         needs_accept=needs_accept,
         missing=missing,
         complete=complete,
-        format=checkpoint.format,
+        format=kind,
+        files=files,
         access=_access(checkpoint, state),
         is_module=state.is_module,
         versions=state.versions,

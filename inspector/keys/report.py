@@ -92,8 +92,9 @@ class RepairPlan:
     state_dict: which one, by path. steps: one per tensor of the file and one per filled target tensor.
     rules: the same, grouped. ambiguities: open questions; needs_accept: ids of lossy rules not accepted yet.
     missing: target names that nothing fills. complete: applying it gives a strict load.
-    format: reader that the file needs ("safetensors", else a torch format), for the exported code. access: mapping keys
-    and list indices from what that loader returns to the state dict. is_module: the state dict is a pickled module's.
+    format: reader that the file needs, for the exported code, "" when it has to be exported first; files: what that
+    reader is given, () for the file itself (`loading.py`). access: mapping keys and list indices from what that loader
+    returns to the state dict. is_module: the state dict is a pickled module's.
     versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
     others: keys of the state dict whose values are no tensors; they are left out.
     """
@@ -106,7 +107,8 @@ class RepairPlan:
     needs_accept: tuple[str, ...]
     missing: tuple[str, ...]
     complete: bool
-    format: str = ""
+    format: str = "torch-zip"
+    files: tuple[str, ...] = ()
     access: tuple[str | int, ...] = ()
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,98 @@
+"""How the user's own script gets at the file: which library loads it, and which files that is given.
+
+A folder or an archive is not given to torch.load under its name. Where no plain loader reads what was opened, the lines
+say to export it first: the exported file has the target's names already.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from inspector.checkpoint.joined_source import JoinedSource, paths_of
+from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.keys.report import RepairPlan
+
+EXPORTED = "exported.pth"
+_TORCH = ("torch-zip", "torch-legacy")
+_PLAIN = (*_TORCH, "safetensors", "sharded", "peft", "npz", "dcp", "torchscript")
+
+
+def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str, ...]]:
+    """(format as the loading lines need it, files to load, relative to where the opened thing lies).
+
+    No files: the opened thing is the one file. The format is "" where it has to be exported first.
+    """
+    kind = checkpoint.format
+    nested = bool(state.path) and kind not in (*_TORCH, "dcp")
+    if kind not in _PLAIN or nested or not _is_bare(checkpoint.source):
+        return "", ()
+    if kind == "dcp":
+        return kind, ()
+    paths = [PurePath(path).as_posix() for path in paths_of(checkpoint.source)]
+    names = [part.name for part in checkpoint.parts]
+    # An index lies beside its shards; a folder has them in it.
+    folder = "" if checkpoint.origin.name in names else f"{checkpoint.origin.name}/"
+    files = tuple(folder + name for name in names if any(path.endswith(f"/{name}") for path in paths))
+    if not files and kind in ("sharded", "peft"):
+        return "", ()
+    return kind, files
+
+
+def _is_bare(source: ByteSource) -> bool:
+    """Whether the bytes are those of files as they lie on a disk, not of members of an archive."""
+    if isinstance(source, JoinedSource):
+        return any(_is_bare(part) for part in source.parts)
+    return getattr(source, "inner", None) is None
+
+
+def loading_lines(plan: RepairPlan, file_name: str) -> tuple[list[str], list[str]]:
+    """(imports, lines that put the state dict into `state`) for a plan that need not be exported first."""
+    files = plan.files or (file_name,)
+    ending = files[0].rpartition(".")[2].lower()
+    if plan.format == "safetensors" or (plan.format in ("sharded", "peft") and ending == "safetensors"):
+        return ["from safetensors.torch import load_file"], _each(files, "load_file({})")
+    if plan.format == "npz":
+        reading = f"{{key: torch.from_numpy(array) for key, array in numpy.load({files[0]!r}).items()}}"
+        return ["import numpy"], [f"state = {reading}"]
+    if plan.format == "torchscript":
+        return [], [
+            "# A TorchScript program: loading it brings its code along. The exported file has none.",
+            f'state = torch.jit.load({files[0]!r}, map_location="cpu").state_dict()',
+        ]
+    if plan.format == "dcp":
+        return ["from torch.distributed.checkpoint.format_utils import dcp_to_torch_save"], [
+            "# This unpickles the folder's .metadata, which runs the code it names. The exported file needs none.",
+            f'dcp_to_torch_save({file_name!r}, "{EXPORTED}")',
+            f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
+            *_inside(plan),
+        ]
+    trust = "False" if plan.is_module else "True"
+    lines = _each(files, f'torch.load({{}}, map_location="cpu", weights_only={trust})') + _inside(plan)
+    if plan.is_module:
+        lines.append("state = state.state_dict()")
+    return [], lines
+
+
+def _inside(plan: RepairPlan) -> list[str]:
+    return [f"state = state[{key!r}]" for key in plan.access]
+
+
+def _each(files: tuple[str, ...], call: str) -> list[str]:
+    if len(files) == 1:
+        return [f"state = {call.format(repr(files[0]))}"]
+    names = [f"    {name!r}," for name in files]
+    return ["state = {}", "for name in (", *names, "):", f"    state.update({call.format('name')})"]
+
+
+def exported_lines(file_name: str) -> list[str]:
+    """What to do about a file that no line of plain torch loads."""
+    return [
+        f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:",
+        f"#   python -m inspector repair {file_name[:200]!r} --output {EXPORTED}",
+        "# The exported file has the names of the target already.",
+        f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
+        "",
+        "# `model` is yours: build it before this line.",
+        "model.load_state_dict(state, strict=True)",
+    ]
