@@ -12,6 +12,8 @@ from inspector.web.trees import badge, draw_tree, table, value_branch
 TONES = {GlobalVerdict.DANGEROUS: "error", GlobalVerdict.UNKNOWN: "notice", GlobalVerdict.KNOWN: "info"}
 
 FEW = 12
+# Characters of one piece of code: a browser colours a few megabytes for a minute.
+MOST_CODE = 200_000
 
 
 def globals_table(uses: list[GlobalUse], key: str) -> None:
@@ -69,10 +71,9 @@ if checkpoint.code:
         "Piece", numbers, format_func=lambda i: visible(checkpoint.code[i].name), label_visibility="collapsed"
     )
     piece = checkpoint.code[chosen]
-    st.code(
-        visible(piece.text), language="python", line_numbers=True, height=min(420, 60 + 22 * piece.text.count("\n"))
-    )
-    if not piece.whole:
+    text = visible(piece.text[:MOST_CODE])
+    st.code(text, language="python", line_numbers=True, height=min(420, 60 + 22 * text.count("\n")))
+    if not piece.whole or len(piece.text) > MOST_CODE:
         st.caption(f"The beginning; the whole has {human_bytes(piece.nbytes)}.")
 
 st.subheader("Values")
