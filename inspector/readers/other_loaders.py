@@ -79,7 +79,8 @@ def _read_as(other: Reader, peek: Peek, reader: Reader) -> Checkpoint | None:
 
 def _as_pickle(peek: Peek) -> Outcome | None:
     """What a pickle at the head of the file calls, None when it calls nothing that can be imported."""
-    if not peek.head or peek.head[0] not in OPCODES:
+    if not peek.head or peek.head[0] not in OPCODES or peek.head[:1] == b"P":
+        # "PK" would be a persistent id: pickle.load ends there, and so does torch.load's first look at a legacy file.
         return None
     outcome = unpickle(peek.source, 0, peek.source.size, _trial(peek.limits)).outcome
     return outcome if calls_importable(outcome) else None

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import datetime
 
-from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, GlobalRef, Mapping, Meaning, Named, text_of
+from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, Call, GlobalRef, Mapping, Meaning, Named, text_of
 
 _MOST_TEXT = 4096
-# What torch.save before 2.4 wrote for a method that a state dict of OneCycleLR held: getattr(class, name).
+# What torch before 2.4 wrote for the method in a state dict of OneCycleLR: getattr(class or scheduler, name).
 _STATIC_METHODS = {"torch.optim.lr_scheduler.OneCycleLR": ("_annealing_cos", "_annealing_linear")}
 
 
 def takes_static_method(module: str, args: object) -> bool:
-    """Whether a call of getattr only fetches a static method of torch that computes with numbers."""
+    """Whether a call of getattr only fetches a method of torch that computes with numbers."""
     if module != "builtins" or type(args) is not tuple or len(args) != 2:
         return False
     owner, name = args
+    if isinstance(owner, Call) and owner.args == ():  # The scheduler itself, which torch before 1.13 wrote.
+        owner = owner.callee
     return isinstance(owner, GlobalRef) and type(name) is str and name in _STATIC_METHODS.get(owner.full, ())
 
 

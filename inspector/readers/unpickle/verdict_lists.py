@@ -158,7 +158,7 @@ KNOWN_LOOKS = tuple(
         (
             r"timm\.(models(\.(?!_?(hub|helpers|features|builder|manipulate|registry|factory|prune|pretrained)(\.|$))\w+)+"
             r"|layers(\.\w+)+)",
-            r"(?!_?GELU$|SEWithNorm$|Path$|TemporaryDirectory$|HfApi$|EfficientNetBuilder$)[A-Z]\w*",
+            r"(?!SEWithNorm$|Path$|TemporaryDirectory$|HfApi$|EfficientNetBuilder$)[A-Z]\w*",
         ),
         (
             r"transformers\.models\.(?!auto\.)\w+\.(modeling|configuration)_\w+",
@@ -198,7 +198,8 @@ KNOWN_NAMES = _names(
     yacs.config.CfgNode easydict.EasyDict addict.addict.Dict
     pytorch_lightning.utilities.parsing.AttributeDict lightning.fabric.utilities.data.AttributeDict
     lightning_fabric.utilities.data.AttributeDict pytorch_lightning.utilities.data.AttributeDict
-    contextlib.nullcontext diffusers.configuration_utils.FrozenDict
+    contextlib.nullcontext bitsandbytes.nn.modules.maybe_rearrange_weight
+    diffusers.configuration_utils.FrozenDict
     deepspeed.runtime.zero.config.ZeroStageEnum deepspeed.utils.tensor_fragment.fragment_address
     deepspeed.runtime.fp16.loss_scaler.LossScaler deepspeed.runtime.fp16.loss_scaler.DynamicLossScaler
     transformers.training_args.TrainingArguments transformers.training_args.OptimizerNames
