@@ -26,6 +26,8 @@ from inspector.checkpoint.types import Checkpoint, GlobalVerdict
 from inspector.errors import LimitExceeded
 from inspector.limits import Limits
 from inspector.readers import open_checkpoint
+from inspector.readers.formats.export.program import _WORD
+from inspector.readers.unpickle.nested_pickles import _BASE64
 
 LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 VERSION = {"a/version": b"3\n"}
@@ -261,3 +263,19 @@ def test_folders_within_folders_take_no_more_than_the_memory() -> None:
     data = tar(*((f"{deep}/{n}", b"") for n in range(2000)))
     with pytest.raises(LimitExceeded, match="The list of files of these bytes"):
         open_checkpoint(data, limits=Limits(memory_nbytes=10_000_000))
+
+
+# -- time: what a pattern makes of a long text ----------------------------------------------------------------------
+
+
+def test_a_text_of_spaces_is_tried_once_as_base64() -> None:
+    """Quadratic it took ten seconds for these, and hours for the two megabytes that are looked into."""
+    spaces = "a" * 16 + " " * 1_000_000 + "!"
+    checkpoint = open_checkpoint(b"\x80\x02" + call("foo", "bar", spaces) + b".")
+    assert bad_names(checkpoint) == ["foo.bar"]
+    assert _BASE64.fullmatch("QUJD" * 8 + "=\n ") and not _BASE64.fullmatch("QUJD" * 8 + "!")
+
+
+def test_a_guard_of_one_long_word_is_looked_at_once() -> None:
+    assert _WORD.findall("a" * 1_000_000) == []
+    assert _WORD.findall("max (a, b.c) + x__y - lambda: f(1)(2)") == ["max", ".c", "x__y", "lambda", "f", ")"]

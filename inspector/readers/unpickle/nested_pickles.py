@@ -36,7 +36,8 @@ _LEAST_NBYTES = 64
 _PRELUDE_NBYTES = 4096  # torch writes 160.
 _UNPACKED_NBYTES = 1 << 20
 _LZMA_NBYTES = 32 << 20
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{16,}={0,2}\s*")
+# Possessive: spaces could belong to either end, and a text of them would be tried at every one.
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{16,}+={0,2}\s*+")
 _LOADERS = frozenset(
     {
         "pickle",

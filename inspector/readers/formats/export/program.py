@@ -25,7 +25,8 @@ _EXPRESSION = re.compile(r"[A-Za-z0-9_+\-*/%(),.<>=!&|~ ]*")
 _QUOTED_NAME = re.compile(r"'([A-Za-z_]\w{0,80})'")
 _SYMBOL = re.compile(r"Symbol\('(\w+)'[^()]*\)|(?:Integer|Float)\((-?[\w.]+)\)")
 # Calls, dunder names, attributes, calls of what is in parentheses.
-_WORD = re.compile(r"[A-Za-z_]\w*(?=\s*\()|\w*__\w*|\.\s*[A-Za-z_]|\)(?=\s*\()|\blambda\b")
+# Whole words and possessive, so that a long one is looked at once and not from each of its letters.
+_WORD = re.compile(r"(?<!\w)\w++(?=\s*+\()|(?<!\w)(?=\w*?__)\w++|\.\s*+[A-Za-z_]|\)(?=\s*+\()|\blambda\b")
 _FUNCTIONS = frozenset(
     {
         "FloorDiv", "ModularIndexing", "Where", "PythonMod", "Mod", "CleanDiv", "CeilToInt", "FloorToInt",
