@@ -56,7 +56,8 @@ def leads_outside(path: str) -> bool:
         or "\\" in path
         or "\x00" in path
         or ":" in parts[0]
-        or any(part in ("", ".", "..") for part in parts)
+        # Windows takes ".. " and "..." for "..".
+        or any(not part.rstrip(". ") for part in parts)
     )
 
 

@@ -26,6 +26,7 @@ from inspector.checkpoint.types import Checkpoint, GlobalVerdict
 from inspector.errors import LimitExceeded
 from inspector.limits import Limits
 from inspector.readers import open_checkpoint
+from inspector.readers.folder import leads_outside
 from inspector.readers.formats.export.program import _WORD
 from inspector.readers.unpickle.nested_pickles import _BASE64
 
@@ -279,3 +280,21 @@ def test_a_text_of_spaces_is_tried_once_as_base64() -> None:
 def test_a_guard_of_one_long_word_is_looked_at_once() -> None:
     assert _WORD.findall("a" * 1_000_000) == []
     assert _WORD.findall("max (a, b.c) + x__y - lambda: f(1)(2)") == ["max", ".c", "x__y", "lambda", "f", ")"]
+
+
+def test_a_program_inside_a_pickle_is_not_followed_as_a_save() -> None:
+    """torch.storage._load_from_bytes gives a TorchScript archive to torch.jit.load, and that runs __setstate__."""
+    for extra, verdict in ({}, "known"), ({"archive/constants.pkl": pickle.dumps((), 2)}, "dangerous"):
+        inner = torch_zip(BENIGN, extra)
+        constant = b"B" + struct.pack("<I", len(inner)) + inner
+        checkpoint = open_checkpoint(b"\x80\x03ctorch.storage\n_load_from_bytes\n" + constant + b"\x85R.")
+        assert {u.name: u.verdict.value for u in checkpoint.globals}["torch.storage._load_from_bytes"] == verdict
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "a/../../x", "/x", "", "a//b", "./x", ".. /x", "... /x", "a/. ./x/..", "..\\x", "C:x", "a\0b", ".../x"],
+)
+def test_names_that_lead_outside_on_any_system(name: str) -> None:
+    assert leads_outside(name)
+    assert not leads_outside(".hidden/..data/x.pt") and not leads_outside("a/b .c/d..e")

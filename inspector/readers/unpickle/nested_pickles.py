@@ -221,6 +221,8 @@ class Loader:
         main = find_member(directory, f"{stem}/data.pkl")
         if main is None or directory.doubts or main.method != 0 or main.encrypted:
             return None
+        if find_member(directory, f"{stem}/constants.pkl") is not None:
+            return None  # TorchScript: torch.load hands it to torch.jit.load, which runs its code.
         (offset,) = payload_offsets(file, [main])
         if offset is None:
             return None
