@@ -94,9 +94,10 @@ def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> T
 def show(report: object, renderable: Callable[[], RenderableType], *, as_json: bool) -> None:
     """The report on standard output, as JSON or as text."""
     if as_json:
-        from inspector.render.json import as_json as to_json
+        from inspector.render.json import write_json
 
-        print(to_json(report))
+        write_json(report, sys.stdout.write)
+        print()
         return
     from rich.console import Console
 

@@ -6,11 +6,13 @@ markup is not interpreted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan", Severity.INFO: "dim"}
 _SHOWN = 12
 _PARTS = 40
+_ROWS = 2_000  # Of a table with folded cells.
 
 
 def safe(text: str) -> str:
@@ -171,9 +174,36 @@ def tree_text(root: Value, *, depth: int = 3) -> RenderableType:
     return top
 
 
+class _Lines:
+    """A long table in columns of one width: rich lays out every cell by itself, half a millisecond a row."""
+
+    def __init__(self, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int]) -> None:
+        self.rows = [heads, *rows]
+        self.right = frozenset(right)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        for number, row in enumerate(self.rows):
+            cells = [
+                cell.rjust(width) if at in self.right else cell.ljust(width)
+                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            yield Segment(" ".join(cells).rstrip() + "\n", None if number else Style(bold=True))
+
+
 def tensors_text(state: StateDict) -> RenderableType:
     """Every tensor of a state dict."""
-    made = table("Tensor", "Shape", "Type", "Elements", "Bytes", right=(3, 4))
+    heads = ("Tensor", "Shape", "Type", "Elements", "Bytes")
+    if len(state.tensors) > _ROWS:
+        return _Lines(
+            heads,
+            [
+                (one_line(t.name), human_shape(t.shape), t.dtype, f"{t.numel:,}", human_bytes(t.nbytes))
+                for t in state.tensors
+            ],
+            right=(3, 4),
+        )
+    made = table(*heads, right=(3, 4))
     for tensor in state.tensors:
         made.add_row(
             safe(tensor.name), human_shape(tensor.shape), tensor.dtype, f"{tensor.numel:,}", human_bytes(tensor.nbytes)

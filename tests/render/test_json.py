@@ -7,13 +7,15 @@ import math
 from enum import StrEnum
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint, Origin, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
 from inspector.keys.report import Proof, Verification
-from inspector.render.json import as_json, as_plain
+from inspector.render.json import as_json, as_plain, write_json
 
 
 def test_field_names_are_the_keys_and_enums_their_values() -> None:
@@ -64,3 +66,28 @@ def test_no_name_of_a_file_gives_orders_to_the_terminal() -> None:
     assert all(char.isprintable() for char in made.replace("\n", ""))
     assert "\\u009b31m\\u202e" in made and "é" in made and "☃" in made
     assert json.loads(made) == {"name": name}
+
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.recursive(
+        _LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+    ),
+    st.sampled_from([None, 0, 1, 2]),
+)
+def test_the_text_is_the_one_that_json_makes_of_the_plain_data(value: object, indent: int | None) -> None:
+    expected = json.dumps(as_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    spelled = "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in expected)
+    assert as_json(value, indent=indent) == spelled
+
+
+def test_the_pieces_of_a_long_report_are_small() -> None:
+    pieces: list[str] = []
+    report = {"rows": [{"name": f"layer.{i}", "shape": (3, i), "none": (), "more": {}} for i in range(20_000)]}
+    write_json(report, pieces.append)
+    assert max(map(len, pieces)) < 100_000
+    assert len(pieces) > 10
+    assert "".join(pieces) == json.dumps(as_plain(report), indent=2)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from rich.console import Console, RenderableType
 
 from inspector.checkpoint.source import BufferSource
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin
+from inspector.checkpoint.types import (
+    Checkpoint,
+    GlobalUse,
+    GlobalVerdict,
+    ModuleNode,
+    Origin,
+    StateDict,
+    StateRole,
+    TensorInfo,
+)
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
-from inspector.render.text import checkpoint_text, findings_text, safe, tree_text
+from inspector.render.text import checkpoint_text, findings_text, safe, tensors_text, tree_text
 from inspector.render.visible import one_line
 
 
@@ -89,3 +98,18 @@ def test_the_tree_says_how_much_it_hides() -> None:
     assert "k59" in text
     assert "k60" not in text
     assert "and 10 more" in text
+
+
+def test_a_long_list_of_tensors_is_whole_and_in_columns() -> None:
+    tensors = tuple(
+        TensorInfo(name=f"layer.{i}\x1b[31m.w", path=(), shape=(2, i), dtype="float32", nbytes=8 * i, storage_id=None)
+        for i in range(3000)
+    )
+    state = StateDict(
+        path=(), role=StateRole.WEIGHTS, why="", kind="dict", tensors=tensors, modules=ModuleNode(name="", path="")
+    )
+    lines = printed(tensors_text(state)).splitlines()
+    assert len(lines) == 3001
+    assert lines[0].split() == ["Tensor", "Shape", "Type", "Elements", "Bytes"]
+    assert lines[1500].split() == [r"layer.1499\x1b[31m.w", "2x1499", "float32", "2,998", "12.0", "kB"]
+    assert lines[1500].index("float32") == lines[3000].index("float32") == lines[0].index("Type")
