@@ -298,3 +298,12 @@ def test_a_program_inside_a_pickle_is_not_followed_as_a_save() -> None:
 def test_names_that_lead_outside_on_any_system(name: str) -> None:
     assert leads_outside(name)
     assert not leads_outside(".hidden/..data/x.pt") and not leads_outside("a/b .c/d..e")
+
+
+def test_the_pickles_of_a_package_share_one_limit_of_values() -> None:
+    files = {f"a/{n}.pkl": pickle.dumps([[] for _ in range(50)], 2) for n in range(6)}
+    data = zipped({"a/.data/extern_modules": b"", **files})
+    assert len(open_checkpoint(data).root.children) == 6
+    checkpoint = open_checkpoint(data, limits=Limits(nodes=120))
+    assert len(checkpoint.root.children) == 3
+    assert sum("was not followed" in said for said in checkpoint.skipped) == 3

@@ -61,8 +61,12 @@ def _read(peek: Peek) -> Checkpoint:
     skipped: list[str] = []
     made: list[tuple[str, Checkpoint]] = []
     pickles = [m for m in directory.members if m.name.lower().endswith(".pkl") and m.name.startswith(f"{prefix}/")]
+    nodes = limits.nodes  # For the trees of all pickles together.
     for member in pickles[:_MOST_PICKLES]:
         name = member.name[len(prefix) + 1 :]
+        if nodes <= 0:
+            skipped.append(f"{name[:120]} was not followed: the pickles before it hold {limits.nodes:,} values.")
+            continue
         try:
             pickle = unpickle_member(source, member, limits)
             storages, findings = archive_storages(
@@ -71,7 +75,7 @@ def _read(peek: Peek) -> Checkpoint:
             opened = checkpoint_from_pickle(
                 pickle,
                 source=source,
-                limits=limits,
+                limits=replace(limits, nodes=nodes),
                 format_id=READER.id,
                 format_says=READER.says,
                 storages=storages,
@@ -81,9 +85,19 @@ def _read(peek: Peek) -> Checkpoint:
             skipped.append(f"{name[:120]} could not be followed: {error.says[:300]}")
             continue
         made.append((name, opened))
+        nodes -= _count(opened.root)
     if len(pickles) > _MOST_PICKLES:
         skipped.append(f"{counted(len(pickles) - _MOST_PICKLES, 'pickle')} over the limit were not followed.")
     return _assemble(peek, directory, prefix, made, skipped)
+
+
+def _count(value: Value) -> int:
+    """How many values a tree has."""
+    left, found = [value], 0
+    while left:
+        found += 1
+        left.extend(child for _, child in left.pop().children)
+    return found
 
 
 def _assemble(
