@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
+from inspector.checkpoint.joined_source import JoinedSource
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.progress import Progress, silent
@@ -19,6 +20,16 @@ def sha256_of(source: ByteSource, progress: Progress = silent) -> str:
         progress(at, source.size, "sha256")
         digest.update(source.read(at, min(_CHUNK_NBYTES, source.size - at)))
     return digest.hexdigest()
+
+
+def digested(checkpoint: Checkpoint) -> str:
+    """What the digest is one of, where it is not simply the file's: "" for a file as it lies on the disk."""
+    source = checkpoint.source
+    if isinstance(source, JoinedSource):
+        return "of what it is made of, one behind the other in the order of its parts; of no single file"
+    if getattr(source, "inner", None) is not None:
+        return "of the checkpoint inside, unpacked; not of the archive"
+    return f"of {source.name}" if source.name != checkpoint.origin.name else ""
 
 
 def with_digest(checkpoint: Checkpoint, progress: Progress = silent) -> Checkpoint:

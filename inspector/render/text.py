@@ -16,6 +16,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from inspector.checkpoint.digest import digested
 from inspector.checkpoint.producer import producer_of
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, Severity, ranked
@@ -89,7 +90,8 @@ def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
     if producer:
         rows.insert(2, ("Written by", safe(producer)))
     if origin.sha256:
-        rows.append(("sha256", origin.sha256))
+        what = digested(checkpoint)
+        rows.append(("sha256", f"{origin.sha256} ({safe(what)})" if what else origin.sha256))
     parts: list[RenderableType] = [pairs(rows)]
     if checkpoint.state_dicts:
         made = table("State dict", "Role", "Tensors", "Elements", "Why", right=(2, 3))
