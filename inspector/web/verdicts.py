@@ -62,6 +62,10 @@ def _loading(hand: Hand) -> Verdict:
     mended = report.plan is not None and report.plan.complete
     severity = Severity.INFO if report.loads else Severity.WARNING if mended else Severity.ERROR
     says = report.says if report.loads or not mended else f"Fails as it is. {report.says}"
+    if report.plan is not None and not report.plan.format:
+        # The names fit, but torch.load and its like do not read what was opened: a GGUF file, an archive of files.
+        says += " No plain loader reads this container: export it first."
+        severity = Severity.NOTICE if severity is Severity.INFO else severity
     return Verdict(word="Loading", says=says, severity=severity, page="pages/repair.py", link="Repair")
 
 
