@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "inspector"
 
 FLOOR = ("errors", "findings", "progress", "units", "limits")
-SLICES = ("params", "flops", "weights", "keys", "cam", "exports")
+SLICES = ("params", "flops", "weights", "keys", "cam", "exports", "pasted")
 
 # A part may import its own files, the floor, and what is named here.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -33,6 +33,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 # A slice may see another slice's result types, and export needs what it exports.
 EXTRA: dict[str, tuple[str, ...]] = {
     "exports": ("keys", "readers"),
+    # An error is explained with the rules of the repair and the verdicts on globals.
+    "pasted": ("keys", "readers"),
     "params": (),
 }
 
@@ -99,7 +101,7 @@ def test_streamlit_only_in_web(path: Path) -> None:
         assert not any(name.split(".")[0] == "streamlit" for name in _imports(path))
 
 
-NO_TORCH = ("checkpoint", "readers", "params", "weights", "render", "inspection", "cli", "__init__", *FLOOR)
+NO_TORCH = ("checkpoint", "readers", "params", "weights", "pasted", "render", "inspection", "cli", "__init__", *FLOOR)
 TORCH_BY_NAME = {"torch_bridge.py"}
 
 

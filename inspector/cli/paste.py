@@ -1,0 +1,76 @@
+"""explain-error: what a loading error means, with or without the file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.cli.options import Json, open_file, show
+from inspector.errors import ReadError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# Bytes; of them a million characters are read.
+_MOST_NBYTES = 16 * 1024 * 1024
+
+
+def explain_error(
+    error: Annotated[
+        str, typer.Argument(metavar="[ERROR.txt]", help='A text file with the message; "-" for standard input.')
+    ] = "",
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="The checkpoint it is about, to have both explained together.")
+    ] = "",
+    text: Annotated[str, typer.Option("--text", help="The message itself; FILE is then the first argument.")] = "",
+    json: Json = False,
+) -> int:
+    """Say what a loading error means and what mends it. Exits with 1 when nothing in it is known."""
+    from inspector.pasted.explain import explain_error as ask
+
+    if text:
+        if file:
+            raise UsageError("With --text there is one file at most.", hint='explain-error FILE --text "..."')
+        file = error
+    elif not error:
+        raise UsageError(
+            "Where is the message?", hint='explain-error error.txt, explain-error - (standard input) or --text "...".'
+        )
+    else:
+        text = _read(error)
+    checkpoint, unreadable = None, ""
+    if file:
+        try:
+            checkpoint = open_file(file)
+        except ReadError as problem:
+            # A file that cannot be opened is likely what the error is about.
+            unreadable = str(problem)
+    report = ask(text, checkpoint=checkpoint, unreadable=unreadable)
+
+    def shown() -> RenderableType:
+        from inspector.render.pasted import pasted_text
+
+        return pasted_text(report)
+
+    show(report, shown, as_json=json)
+    return 0 if report.errors else 1
+
+
+def _read(where: str) -> str:
+    """The text of a file or of standard input; what is no UTF-8 in it becomes a replacement character."""
+    try:
+        if where == "-":
+            return sys.stdin.buffer.read(_MOST_NBYTES).decode("utf-8", "replace")
+        with Path(where).open("rb") as opened:
+            data = opened.read(_MOST_NBYTES)
+    except (OSError, ValueError) as problem:
+        raise ReadError(f"{where} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from problem
+    if b"\x00" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError(
+            f"{where} is no text.",
+            hint="Give the message first and the checkpoint second: explain-error error.txt FILE.",
+        )
+    return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8", "replace")

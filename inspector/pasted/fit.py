@@ -1,0 +1,315 @@
+"""From the lists of a `load_state_dict` error to its cause and the lines that mend it.
+
+The likeliest causes are asked first; what a cause does not explain is said. No lines are given where names alone do not
+decide: a strict load with a tensor in the wrong place would be worse than the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.architectures.index import is_bookkeeping
+from inspector.pasted.blocks import find_depths, find_renumbered
+from inspector.pasted.patches import heads_out, into_part, leave_out, only_known, renamed, take_out
+from inspector.pasted.renamings import Renamed, find_renamings, one_prefix
+from inspector.pasted.report import KeyEvidence, KeyLists, PastedError, Renaming
+from inspector.pasted.shapes import explain_shapes
+from inspector.pasted.suspects import suspect
+from inspector.units import counted, shorten_middle
+
+# What training scripts put beside the weights; the first that is there holds them.
+CONTAINERS = ("state_dict", "model_state_dict", "model_state", "model", "net", "network", "weights", "params", "module")
+_BESIDE = frozenset(
+    {
+        *("epoch", "optimizer", "optimizer_state_dict", "optimizer_states", "lr_scheduler", "scheduler", "args"),
+        *("global_step", "pytorch-lightning_version", "hyper_parameters", "loss", "best_acc1", "arch", "config"),
+        *("callbacks", "loops", "lr_schedulers", "ema", "amp", "scaler", "step", "iteration", "best_fitness", "meta"),
+    }
+)
+_SAVED_BY = {
+    "module": "a DataParallel or DistributedDataParallel wrapper",
+    "_orig_mod": "a model under torch.compile",
+    "_forward_module": "Lightning Fabric",
+    "_fsdp_wrapped_module": "FSDP",
+    "_checkpoint_wrapped_module": "activation checkpointing",
+    "model": "an object that keeps the network as .model, such as a LightningModule",
+}
+_COMES_NEXT = "torch compares shapes only where names agree, so an error about shapes may follow."
+
+
+def explain_lists(lists: KeyLists, quote: str) -> PastedError:
+    """The cause of one error of load_state_dict."""
+    container = _container(lists)
+    if container:
+        return _whole_checkpoint(lists, quote, container)
+    found = find_renamings(lists)
+    model_is, file_is = suspect(lists)
+    placed, filled = {a for a, _ in found.pairs}, {b for _, b in found.pairs}
+    keys = KeyEvidence(
+        lists=lists,
+        renamings=found.renamings,
+        explained=len(found.pairs),
+        left_missing=tuple(n for n in lists.missing if n not in filled and not is_bookkeeping(n)),
+        left_unexpected=tuple(n for n in lists.unexpected if n not in placed and not is_bookkeeping(n)),
+        model_is=model_is,
+        file_is=file_is,
+    )
+    if model_is and file_is and not set(model_is) & set(file_is):
+        return _other_architecture(keys, quote, found)
+    if found.renamings and keys.explained:
+        return _renamed(keys, quote, found)
+    if found.question:
+        return _two_sets(keys, quote, found)
+    if renumbered := find_renumbered(lists.missing, lists.unexpected):
+        return _renumbered(keys, quote, renumbered)
+    if lists.reshaped:
+        return _reshaped(keys, quote)
+    depths = find_depths(lists.missing, lists.unexpected) if not lists.cut else ()
+    if depths and not (keys.left_missing and keys.left_unexpected):
+        return _deeper(keys, quote)
+    return _left_over(keys, quote)
+
+
+def _error(
+    keys: KeyEvidence, quote: str, kind: str, says: str, why: str, steps: Sequence[str], patch: str = ""
+) -> PastedError:
+    more = []
+    if keys.lists.cut:
+        more.append(
+            f"The list of {' and of '.join(keys.lists.cut)} breaks off, so this rests on what is "
+            f"there: paste the whole message."
+        )
+    return PastedError(kind=kind, quote=quote, says=says, why=why, steps=(*steps, *more), patch=patch, keys=keys)
+
+
+def _container(lists: KeyLists) -> str:
+    """The key under which the weights lie, when the unexpected names are those of a training checkpoint."""
+    names = set(lists.unexpected)
+    plain = [name for name in names if "." not in name]
+    if not names or len(plain) < len(names) or not lists.missing or lists.reshaped:
+        return ""
+    inside = next((name for name in CONTAINERS if name in names), "")
+    return inside if inside and (names & _BESIDE or inside in CONTAINERS[:3] or len(names) == 1) else ""
+
+
+def _whole_checkpoint(lists: KeyLists, quote: str, container: str) -> PastedError:
+    others = [name for name in lists.unexpected if name != container]
+    beside = f" beside {_some(others)}" if others else ""
+    return PastedError(
+        kind="whole-checkpoint",
+        quote=quote,
+        says=f'The file is a training checkpoint: the weights lie under "{container}"{beside}, and '
+        f"the whole was loaded.",
+        why="torch.load returns the dictionary that was saved; load_state_dict wants the weights alone.",
+        steps=(
+            f'Load checkpoint["{container}"] instead of the whole.',
+            "Should names still differ, paste that error too.",
+        ),
+        patch=take_out(container),
+        keys=KeyEvidence(
+            lists=lists, renamings=(), explained=0, left_missing=lists.missing, left_unexpected=lists.unexpected
+        ),
+    )
+
+
+def _other_architecture(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
+    says = f"By its names the model is {_or(keys.model_is)}, and the file is {_or(keys.file_is)}."
+    both = f"{counted(len(keys.lists.missing), 'missing key')}, {len(keys.lists.unexpected):,} unexpected"
+    steps = [f"Build {_or(keys.file_is)}, or load a file of {_or(keys.model_is)}."]
+    if found.renamings:
+        steps.append(f"Then also {_and([r.says for r in found.renamings])}.")
+    steps.append("Do not pass strict=False: what loads is a part of another network.")
+    why = (
+        f"{both} and {counted(len(keys.lists.reshaped), 'size mismatch', 'size mismatches')} agree "
+        f"with these two by name and shape."
+    )
+    return _error(keys, quote, "other-architecture", says, why, steps)
+
+
+def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
+    lists = keys.lists
+    how = _and([r.says for r in found.renamings])
+    missing = [n for n in lists.missing if not is_bookkeeping(n)]
+    whole = not keys.left_missing and not keys.left_unexpected
+    which = "All" if keys.explained == len(missing) else f"{keys.explained:,} of"
+    rest = [(len(keys.left_missing), "missing"), (len(keys.left_unexpected), "unexpected")]
+    left = " and ".join(f"{n:,} {what}" for n, what in rest if n)
+    says = f"{which} {counted(len(missing), 'missing key')} are in the file under another name: {how}."
+    if left:
+        says += f" That leaves {left} ({_some([*keys.left_missing, *keys.left_unexpected])})."
+    why = _why_renamed(found.renamings)
+    steps: list[str] = []
+    patch = ""
+    prefix = one_prefix(dict(found.pairs))
+    if not found.certain:
+        steps.append(
+            "Names alone do not prove this: check it on the file, which has the shapes, before you load it so."
+        )
+    elif whole and prefix is not None and not prefix[0]:
+        path = prefix[1].rstrip(".")
+        patch = into_part(path)
+        steps.append(f"Load into model.{path}, or before the model is wrapped.")
+    elif whole and found.lines:
+        patch = renamed(found.lines)
+        steps.append("Rename the keys before load_state_dict; names that fit already stay as they are.")
+    elif found.lines:
+        patch = renamed(found.lines)
+        steps.append(f"Rename the keys first; the load will then name the {left} that are left.")
+    if lists.reshaped:
+        steps += [f"{cause.says} {cause.step}" for cause in explain_shapes(lists.reshaped)]
+    else:
+        steps.append(_COMES_NEXT)
+    return _error(keys, quote, "keys-renamed", says, why, steps, patch)
+
+
+def _why_renamed(renamings: Sequence[Renaming]) -> str:
+    for renaming in renamings:
+        parts = renaming.says.split('"')
+        segment = parts[1] if renaming.rule == "wrapper-segment" and len(parts) > 1 else ""
+        if segment in _SAVED_BY:
+            if renaming.says.startswith("add"):
+                return f"The model is inside {_SAVED_BY[segment]}, and the file was saved without it."
+            return f"The file was saved from {_SAVED_BY[segment]}, and the model is without it."
+    return "The file and the model name the same modules differently."
+
+
+def _two_sets(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
+    return _error(
+        keys,
+        quote,
+        "several-networks",
+        f"The file holds more than one set of weights that fits: {found.question}",
+        "GANs, averaged weights and teachers are saved beside the network itself.",
+        ("Say which one you want and take the keys with its prefix alone.",),
+    )
+
+
+def _renumbered(keys: KeyEvidence, quote: str, stems: Sequence[str]) -> PastedError:
+    where = ", ".join(f"{stem}.N" if stem else "N" for stem in stems[:4])
+    return _error(
+        keys,
+        quote,
+        "renumbered",
+        f"The numbering differs ({where}): the same names are missing under some numbers and unexpected under others.",
+        "A module was inserted, removed or moved. Names in between agree, but they may be other layers by now.",
+        (
+            "Do not pass strict=False: it could put every layer one place off and report nothing.",
+            "Bring the file: with its shapes and order it can be told whether the numbering is shifted.",
+        ),
+    )
+
+
+def _reshaped(keys: KeyEvidence, quote: str) -> PastedError:
+    lists = keys.lists
+    causes = explain_shapes(lists.reshaped)
+    kinds = [cause.kind for cause in causes]
+    rest = [*keys.left_missing, *keys.left_unexpected]
+    steps = [cause.step for cause in causes]
+    if rest:
+        steps.append(f"Names differ as well ({_some(rest)}), which another size alone does not explain.")
+    patch = ""
+    if kinds == ["head-size"] and not rest and not lists.cut:
+        patch = heads_out(causes[0].names)
+    why = {
+        "head-size": "The file was trained on another number of classes.",
+        "input-channels": "The file was trained on inputs of another kind, such as grey pictures.",
+        "transposed": "Frameworks disagree about whether a linear layer's matrix is (out, in) or (in, out).",
+        "other-size": "Depth, width or variant of the model are not those of the file.",
+    }.get(kinds[0], "The two models were built with different arguments.")
+    if keys.model_is or keys.file_is:
+        named = [
+            f"the {side} {_or(names)}"
+            for side, names in (("model may be", keys.model_is), ("file", keys.file_is))
+            if names
+        ]
+        steps.append(f"By name and shape {' and '.join(named)}.")
+    return _error(keys, quote, kinds[0], " ".join(c.says for c in causes), why, steps, patch)
+
+
+def _deeper(keys: KeyEvidence, quote: str) -> PastedError:
+    depths = find_depths(keys.lists.missing, keys.lists.unexpected)
+    first = depths[0]
+    stem = f"{first.stem}." if first.stem else ""
+    blocks = counted(first.last - first.first + 1, "block")
+    who, other = ("model", "file") if first.in_model else ("file", "model")
+    says = f"The {who} has {blocks} more than the {other}: {stem}{first.first} to {stem}{first.last}."
+    more = f" So it is at {len(depths) - 1:,} more places." if len(depths) > 1 else ""
+    names = keys.model_is if first.in_model else keys.file_is
+    steps = (
+        [f"Build the model with the depth of the file ({stem}{first.first - 1} is its last block)."]
+        if first.in_model
+        else [f"Build the model with at least {first.last + 1} blocks under {first.stem or 'its root'}."]
+    )
+    if names:
+        steps.append(f"By its names the {who} may be {_or(names)}.")
+    return _error(keys, quote, "other-depth", says + more, "It is a variant of another depth.", steps)
+
+
+def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
+    lists = keys.lists
+    missing, unexpected = keys.left_missing, keys.left_unexpected
+    if not missing and not unexpected:
+        names = [*lists.missing, *lists.unexpected]
+        return _error(
+            keys,
+            quote,
+            "bookkeeping-only",
+            f"Only counters differ: {_some(names)}. No weight is missing and none is left over.",
+            "Profilers leave total_ops and total_params behind; old files lack num_batches_tracked.",
+            ("Leave the counters out, and let those that are missing stay at zero.",),
+            leave_out() if not lists.cut else "",
+        )
+    steps: list[str] = []
+    for side, known in (("model", keys.model_is), ("file", keys.file_is)):
+        if known:
+            steps.append(f"By its names the {side} may be {_or(known)}.")
+    if missing and unexpected:
+        says = (
+            f"The file and the model name {len(missing):,} and {len(unexpected):,} keys "
+            f"differently, and no rule turns one list into the other."
+        )
+        why = f"Missing begins with {_short(missing[0])}, unexpected with {_short(unexpected[0])}."
+        steps.append("Bring the file: order, shapes and structure may place what names do not.")
+        return _error(keys, quote, "keys-unexplained", says, why, steps)
+    if missing:
+        says = (
+            f"{counted(len(missing), 'tensor')} of the model are not in the file "
+            f"({_some(missing)}); everything in the file has a place."
+        )
+        steps.append("Find out why they are absent: a new layer, a tied head, or a file that holds the backbone alone.")
+        steps.append("If they may start untrained, load the rest and check that exactly these are left.")
+        return _error(
+            keys,
+            quote,
+            "partial-file",
+            says,
+            "The file holds a part of the model.",
+            steps,
+            only_known(missing) if not lists.cut else "",
+        )
+    says = (
+        f"The file holds {counted(len(unexpected), 'tensor')} that the model has not "
+        f"({_some(unexpected)}); nothing of the model is missing."
+    )
+    steps.append(
+        "Make sure the model is the one that was trained: an extra head or loss may be left out, a layer may not."
+    )
+    return _error(keys, quote, "extra-tensors", says, "The file was saved from a larger model.", steps)
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(_short(name) for name in names[:3])
+    return shown + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+def _short(name: str) -> str:
+    return shorten_middle(name, 60)
+
+
+def _or(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _and(parts: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(parts))
+    return ", ".join(unique[:-1]) + (" and " if len(unique) > 1 else "") + unique[-1]

@@ -1,0 +1,154 @@
+"""Which rule turns the unexpected names into the missing ones? By names alone, with the rules of the repair.
+
+Shapes are not in these lists, so only rules that are about names are asked. A shifted numbering is not: with names
+alone it cannot be told from another depth, and following it could put every tensor one layer off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from inspector.architectures.index import is_bookkeeping
+from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.checkpoint.source import BufferSource
+from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.values import Value, ValueKind
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import RepairPlan
+from inspector.keys.rules import RULES
+from inspector.pasted.report import KeyLists, Renaming
+
+_BY_NAME = ("joined-segments", "mlp-names", "wrapper-segment", "norm-aliases")
+# Written by torch's own wrappers; nothing else is meant by them.
+_WRAPPERS = frozenset(
+    {"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module"}
+)
+_MOST_COMBINATIONS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """renamings: the rules. pairs: unexpected name -> missing name. lines: the body of `rename(key)` that does it.
+
+    lines: () when no short way was found. certain: only wrapper segments of torch were dropped or added, or one prefix
+    on all names. question: two names of the file fit one place, "" otherwise.
+    """
+
+    renamings: tuple[Renaming, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
+    certain: bool = False
+    question: str = ""
+
+
+def find_renamings(lists: KeyLists) -> Renamed:
+    """The rules that explain both lists, and the Python for them."""
+    if not lists.missing or not lists.unexpected:
+        return Renamed()
+    unexpected = tuple(n for n in lists.unexpected if not is_bookkeeping(n))
+    missing = tuple(n for n in lists.missing if not is_bookkeeping(n))
+    if not unexpected or not missing:
+        return Renamed()
+    rules = tuple(rule for rule in RULES if rule.id in _BY_NAME)
+    report = diagnose(_file_of(unexpected), _model_of(missing), rules=rules)
+    plan = report.plan
+    if plan is None:
+        return Renamed()
+    if plan.ambiguities:
+        return Renamed(question=plan.ambiguities[0].question)
+    pairs = tuple(
+        (step.source, step.target) for step in plan.steps if step.source is not None and step.target is not None
+    )
+    uses = [use for use in plan.rules if use.id in _BY_NAME and use.count]
+    if not pairs or not uses:
+        return Renamed()
+    return Renamed(
+        renamings=tuple(Renaming(rule=u.id, says=u.says, count=u.count, examples=u.examples) for u in uses),
+        pairs=pairs,
+        lines=_lines(plan, dict(pairs)),
+        certain=_is_certain(plan, pairs, unexpected, missing),
+    )
+
+
+def _is_certain(
+    plan: RepairPlan, pairs: Sequence[tuple[str, str]], unexpected: Sequence[str], missing: Sequence[str]
+) -> bool:
+    """Whether names alone carry this: wrappers of torch's own, or one prefix that all names of both sides agree on."""
+    kinds = {name for use in plan.rules for name, _ in use.parameters if name in ("drop", "add")}
+    segments = {value for use in plan.rules for name, value in use.parameters if name in ("drop", "add")}
+    if any(use.id != "wrapper-segment" for use in plan.rules):
+        return False
+    if segments <= _WRAPPERS:
+        return True
+    # Taking one name off and putting another on is exchanging an encoder for a decoder.
+    return len(kinds) == 1 and len(pairs) == len(unexpected) == len(missing)
+
+
+def _lines(plan: RepairPlan, pairs: dict[str, str]) -> tuple[str, ...]:
+    """The shortest lines that rename exactly these pairs; () when there are none."""
+    prefix = one_prefix(pairs)
+    if prefix is not None:
+        dropped, text = prefix
+        return (f"key = key.removeprefix({text!r})" if dropped else f"key = {text!r} + key",)
+    by_id = {rule.id: rule for rule in RULES}
+    uses = sorted(
+        (use for use in plan.rules if use.id in _BY_NAME and by_id[use.id].phrases is not None),
+        key=lambda use: (use.id != "wrapper-segment", "add" in dict(use.parameters)),
+    )
+    options = []
+    for use in uses:
+        writer = by_id[use.id].phrases
+        if writer is not None and use.parameters:
+            options.append(writer(use))
+    for combination in islice(product(*options), _MOST_COMBINATIONS):
+        for old, new in pairs.items():
+            key = old
+            for phrase in combination:
+                key = phrase.apply(key)
+            if key != new:
+                break
+        else:
+            return tuple(phrase.line for phrase in combination)
+    return ()
+
+
+def one_prefix(pairs: Mapping[str, str]) -> tuple[bool, str] | None:
+    """(dropped or else added, the prefix) when that alone renames every pair, None otherwise."""
+    old, new = next(iter(pairs.items()))
+    for dropped, longer, shorter in ((True, old, new), (False, new, old)):
+        text = longer.removesuffix(shorter)
+        if text != longer and text and all((text + b == a) if dropped else (text + a == b) for a, b in pairs.items()):
+            return dropped, text
+    return None
+
+
+def _file_of(names: Sequence[str]) -> Checkpoint:
+    """A checkpoint that has these names and nothing else."""
+    tensors = tuple(TensorInfo(name=n, path=(n,), shape=(), dtype="float32", nbytes=0, storage_id=None) for n in names)
+    state = StateDict(
+        path=(),
+        role=StateRole.WEIGHTS,
+        why="the names in the error",
+        kind="dict",
+        tensors=tensors,
+        modules=ModuleNode(name="", path=""),
+    )
+    return Checkpoint(
+        origin=Origin(name="the file in the error", nbytes=0),
+        format="",
+        format_says="",
+        root=Value(kind=ValueKind.MAPPING, type_name="dict", says=""),
+        tensors=tensors,
+        state_dicts=(state,),
+        source=BufferSource(b""),
+    )
+
+
+def _model_of(names: Sequence[str]) -> Target:
+    return Target(
+        label="the model in the error",
+        kind=TargetKind.KEYS,
+        tensors=tuple(TargetTensor(name=name, shape=None) for name in names),
+    )

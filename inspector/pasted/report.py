@@ -1,0 +1,85 @@
+"""What a pasted error message was understood as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLists:
+    """What one `load_state_dict` error lists; names as the message spells them.
+
+    model: the class that was loaded into ("ResNet"), "" when the text does not say. missing: the model has them, the
+    state dict has not. unexpected: the other way round. reshaped: (name, shape in the file, shape in the model).
+    cut: which of the lists break off ("missing", "unexpected", "mismatches"): by dots, the end of the text, our limits.
+    """
+
+    model: str = ""
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    reshaped: tuple[tuple[str, Shape, Shape], ...] = ()
+    cut: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renaming:
+    """One rule that explains names of both lists. says: 'drop the segment "module"'; count: how many names."""
+
+    rule: str
+    says: str
+    count: int
+    examples: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyEvidence:
+    """What the lists show.
+
+    renamings: rules that turn unexpected names into missing ones, by names alone. explained: how many unexpected
+    names they place. left_missing, left_unexpected: what no rule places, batch counters left out.
+    model_is, file_is: torchvision builders whose names agree with the lists; () when none does or too many do.
+    """
+
+    lists: KeyLists
+    renamings: tuple[Renaming, ...]
+    explained: int
+    left_missing: tuple[str, ...]
+    left_unexpected: tuple[str, ...]
+    model_is: tuple[str, ...] = ()
+    file_is: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastedError:
+    """One error in the text.
+
+    kind: stable and kebab-case. quote: the words it was recognised by, shortened. says: what it means, one sentence.
+    why: how it comes about. steps: what to do, in order. patch: Python lines for the loading code, "" when none can
+    be said. keys: for lists of keys. ours: False for files and errors of another framework.
+    """
+
+    kind: str
+    quote: str
+    says: str
+    why: str
+    steps: tuple[str, ...]
+    patch: str = ""
+    keys: KeyEvidence | None = None
+    ours: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastedReport:
+    """Everything recognised in a text, in its order.
+
+    says: the answer in one sentence. file: what the file beside it adds. code: lines that load that file into the
+    model of the error, "" when they cannot be said. skipped: what was not read.
+    """
+
+    says: str
+    errors: tuple[PastedError, ...]
+    file: tuple[str, ...] = ()
+    code: str = ""
+    skipped: tuple[str, ...] = ()

@@ -1,0 +1,129 @@
+"""What the "size mismatch" lines of an error have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from inspector.pasted.report import Shape
+from inspector.units import counted, human_shape
+
+Mismatch = tuple[str, Shape, Shape]
+_MOST_HEADS = 3
+# Parts of names that transformers' and timm's models give these tensors.
+_POSITIONS = ("pos_embed", "position_embed", "positional_embedding", "relative_position", "wpe.")
+_TOKENS = ("embed_tokens", "word_embeddings", "wte.", "lm_head", "token_embedding", "tok_embeddings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeCause:
+    """One cause of mismatches. kind: kebab-case; names: those it explains; says and step: a sentence each."""
+
+    kind: str
+    names: tuple[str, ...]
+    says: str
+    step: str
+
+
+def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
+    """The causes, each mismatch under one of them; what fits nothing is another size."""
+    left = list(mismatches)
+    found: list[ShapeCause] = []
+
+    def take(names: Sequence[str], kind: str, says: str, step: str) -> None:
+        found.append(ShapeCause(kind=kind, names=tuple(names), says=says, step=step))
+        left[:] = [m for m in left if m[0] not in names]
+
+    old = [m for m in left if {m[1], m[2]} == {(), (1,)}]
+    if old:
+        take(
+            [m[0] for m in old],
+            "scalar-shape",
+            f"{counted(len(old), 'tensor')} hold one number, with shape [] on one side and [1] on the other.",
+            "Give it the other shape with .reshape(()) or .reshape(1).",
+        )
+    turned = [m for m in left if len(m[1]) == 2 and m[1] == m[2][::-1] and m[1] != m[2]]
+    if turned:
+        take(
+            [m[0] for m in turned],
+            "transposed",
+            f"{_first(turned)}: the file has it transposed, as another framework or Conv1D writes it.",
+            "Transpose these tensors, and the square ones beside them, whose shape does not show it.",
+        )
+    places = [m for m in left if any(part in m[0] for part in _POSITIONS)]
+    if places:
+        take(
+            [m[0] for m in places],
+            "position-embedding",
+            f"{_first(places)}: the position embeddings are for another picture size or sequence length.",
+            "Build the model for the file's size, or interpolate the embeddings, which changes the weights.",
+        )
+    tokens = [m for m in left if any(part in m[0] for part in _TOKENS) and _differ_at(m) == [0]]
+    if tokens:
+        take(
+            [m[0] for m in tokens],
+            "vocabulary",
+            f"{_first(tokens)}: the vocabulary has {tokens[0][1][0]:,} entries in the file and {tokens[0][2][0]:,} in "
+            "the model.",
+            "Build the model with the file's vocabulary size; with added tokens, resize the embedding before loading.",
+        )
+    heads = _heads(left)
+    if heads:
+        ours, theirs = heads[0][1][0], heads[0][2][0]
+        take(
+            [m[0] for m in heads],
+            "head-size",
+            f"{_first(heads)}: the last layer has {ours:,} outputs in the file and {theirs:,} in the model.",
+            f"Build the model with {ours:,} outputs to use the file's head, or leave the head out and train a new one.",
+        )
+    first = [m for m in left if len(m[1]) in (4, 5) and _differ_at(m) == [1]]
+    if len(first) == 1 and len(left) == 1:
+        ours, theirs = first[0][1][1], first[0][2][1]
+        take(
+            [first[0][0]],
+            "input-channels",
+            f"{_first(first)}: this convolution takes {counted(ours, 'channel')} in the file and {theirs:,} in the "
+            "model.",
+            f"Build the model for {counted(ours, 'input channel')}, or adapt this one tensor, which changes it.",
+        )
+    same = [m for m in left if prod(m[1]) == prod(m[2])]
+    if same and len(same) == len(left):
+        take(
+            [m[0] for m in same],
+            "layout",
+            f"{_first(same)}: as many numbers in another shape, so one side writes this layer differently.",
+            "A reshape is right for a 1x1 convolution against a linear layer, and wrong for a "
+            "permuted tensor: compare outputs.",
+        )
+    if left:
+        take(
+            [m[0] for m in left],
+            "other-size",
+            f"{_first(left)}: {counted(len(left), 'tensor')} of another size, so this is another size or another "
+            "network.",
+            "Build the model with the arguments that the file was trained with.",
+        )
+    return tuple(found)
+
+
+def _heads(left: Sequence[Mismatch]) -> list[Mismatch]:
+    """Few modules whose rows alone differ, all from the same old to the same new count, and nothing else left."""
+    rows = [m for m in left if m[1] and m[2] and _differ_at(m) == [0]]
+    counts = {(m[1][0], m[2][0]) for m in rows}
+    modules = {m[0].rpartition(".")[0] for m in rows}
+    matrices = any(len(m[1]) >= 2 for m in rows)
+    alone = len(left) - len(rows) <= 1
+    return rows if len(counts) == 1 and len(modules) <= _MOST_HEADS and matrices and alone else []
+
+
+def _differ_at(mismatch: Mismatch) -> list[int]:
+    _, ours, theirs = mismatch
+    if len(ours) != len(theirs):
+        return [-1]
+    return [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b]
+
+
+def _first(mismatches: Sequence[Mismatch]) -> str:
+    name, ours, theirs = mismatches[0]
+    return f"{name} is {human_shape(ours)} in the file and {human_shape(theirs)} in the model"

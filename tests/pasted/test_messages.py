@@ -1,0 +1,206 @@
+"""Every message is recognised in the words of the installed torch, safetensors and Python, provoked where possible."""
+
+from __future__ import annotations
+
+import collections
+import io
+import pickle
+import sys
+import types
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from inspector.pasted.explain import MESSAGES, explain_error
+from inspector.pasted.message import Message
+
+
+def _kinds(text: str) -> list[str]:
+    return [error.kind for error in explain_error(text).errors]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda m: m.kind)
+def test_the_example_is_recognised_as_itself_alone(message: Message) -> None:
+    report = explain_error(f"Traceback (most recent call last):\n{message.example}\n")
+    (error,) = report.errors
+    assert error.kind == message.kind
+    assert error.ours is message.ours
+    assert report.says == error.says
+    for text in (error.says, error.why, *error.steps):
+        assert text.endswith((".", "?", ":")) or "." in text
+        assert "{" not in text.replace("'{' JSON", "")
+    compile(error.patch, "patch", "exec")
+
+
+def test_kinds_are_told_apart() -> None:
+    kinds = [message.kind for message in MESSAGES]
+    assert len(set(kinds)) == len(kinds)
+    assert {hidden for m in MESSAGES for hidden in m.hides} <= set(kinds)
+
+
+def _said(call: Callable[[], Any]) -> str:
+    with pytest.raises(Exception) as error:
+        call()
+    return f"{type(error.value).__name__}: {error.value}"
+
+
+def _load(data: bytes, **options: Any) -> str:
+    return _said(lambda: torch.load(io.BytesIO(data), **options))
+
+
+def _saved(value: Any, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    torch.save(value, stream, **options)
+    return stream.getvalue()
+
+
+class Settings:
+    pass
+
+
+def _legacy_cuda(device: str) -> bytes:
+    plain = _saved({"w": torch.ones(2)}, _use_new_zipfile_serialization=False)
+    return plain.replace(b"X\x03\x00\x00\x00cpu", b"X" + len(device).to_bytes(4, "little") + device.encode())
+
+
+def _zip_of(*members: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as made:
+        for member in members:
+            made.writestr(member, b"3")
+    return stream.getvalue()
+
+
+PROVOKED: dict[str, Callable[[], str]] = {
+    "unsupported-global": lambda: _load(_saved({"a": Settings()})),
+    "not-a-pickle": lambda: _load(b"version https://git-lfs.github.com/spec/v1\noid", weights_only=False),
+    "bad-magic": lambda: _load(pickle.dumps({"a": 1}, protocol=2), weights_only=False),
+    "no-central-directory": lambda: _load(_saved({"w": torch.ones(99)})[:300]),
+    "missing-record": lambda: _load(_zip_of("x/version")),
+    "foreign-archive": lambda: _load(_zip_of("x/other")),
+    "cut-file": lambda: _load(_saved({"w": torch.ones(99)}, _use_new_zipfile_serialization=False)[:-40]),
+    "cut-pickle": lambda: _load(b"", weights_only=False),
+    "unknown-device": lambda: _load(_legacy_cuda("npu:0")),
+    "state-dict-as-model": lambda: _said(lambda: collections.OrderedDict().eval()),
+    "dict-as-model": lambda: _said(lambda: {}.state_dict()),
+    "dict-called": lambda: _said(lambda: collections.OrderedDict()(1)),
+    "not-dict-like": lambda: _said(lambda: nn.Linear(1, 1).load_state_dict("a.pth")),
+    "no-such-entry": lambda: _said(lambda: {}["state_dict"]),
+    "missing-module": lambda: _said(lambda: __import__("a_module_that_is_not_there")),
+    "dtype-differs": lambda: _said(lambda: nn.Linear(2, 2).half()(torch.ones(1, 2))),
+    "meta-copy": lambda: _said(lambda: nn.Linear(2, 2, device="meta").to("cpu")),
+}
+
+
+@pytest.mark.parametrize("kind", PROVOKED)
+def test_the_installed_words_are_recognised(kind: str) -> None:
+    assert kind in _kinds(PROVOKED[kind]())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without an accelerator")
+def test_a_missing_accelerator() -> None:
+    assert _kinds(_load(_legacy_cuda("cuda:0"))) == ["no-such-device"]
+
+
+def test_too_few_devices() -> None:
+    # torch says this only where there is one; the words are held against its source instead.
+    source = Path(torch.serialization.__file__).read_text(encoding="utf-8")
+    for words in (
+        "Attempting to deserialize object on ",
+        ".device_count() is ",
+        "(did you mean to use torch.jit.load()?)",
+    ):
+        assert words in source
+
+
+def test_parallel_words_are_torchs() -> None:
+    source = Path(sys.modules["torch.nn.parallel.data_parallel"].__file__ or "").read_text(encoding="utf-8")
+    for words in ("module must have its parameters and buffers ", "on device ", "(device_ids[0]) but found one of "):
+        assert words in source
+
+
+def test_a_wrapped_attribute() -> None:
+    said = _said(lambda: nn.DataParallel(nn.Linear(1, 1)).fc)
+    assert _kinds(said) == ["wrapped-attribute"]
+
+
+def test_an_operand_that_is_not_known() -> None:
+    said = _load(pickle.dumps({"a": 1}, protocol=4), weights_only=True)
+    assert _kinds(said) == ["unsupported-operand"]
+    assert "149" in explain_error(said).errors[0].says
+
+
+def test_a_blocked_global() -> None:
+    said = _load(pickle.dumps({"a": 1}, protocol=2).replace(b"}q\x00", b"cposix\nsystem\nq\x00"), weights_only=True)
+    assert _kinds(said) == ["blocked-global"]
+
+
+def test_a_class_that_is_gone() -> None:
+    module = types.ModuleType("gone_models")
+    made = type("Net", (), {"__module__": "gone_models"})
+    module.Net = made  # type: ignore[attr-defined]
+    sys.modules["gone_models"] = module
+    data = _saved(made())
+    del module.Net
+    try:
+        assert _kinds(_load(data, weights_only=False)) == ["missing-class"]
+    finally:
+        del sys.modules["gone_models"]
+    assert _kinds(_load(data, weights_only=False)) == ["missing-module"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("safetensors-header-too-large", b"\x80\x02}q\x00X\x01\x00\x00\x00aq\x01K\x01s." * 9),
+        ("safetensors-header", (8).to_bytes(8, "little") + b"{not it}" + b"\x00" * 8),
+    ],
+)
+def test_safetensors_that_are_none(kind: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.safetensors").write_bytes(data)
+    assert _kinds(_said(lambda: load_file(tmp_path / "a.safetensors"))) == [kind]
+
+
+def test_safetensors_cut_and_shared(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    save_file({"w": torch.ones(8)}, path)
+    path.write_bytes(path.read_bytes()[:-4])
+    assert _kinds(_said(lambda: load_file(path))) == ["safetensors-incomplete"]
+    tied = torch.ones(3)
+    assert _kinds(_said(lambda: save_file({"a": tied, "b": tied}, path))) == ["shared-memory"]
+
+
+def test_torchscript(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    torch.jit.save(torch.jit.trace(nn.Linear(1, 1), torch.ones(1, 1)), path)
+    assert _kinds(_said(lambda: torch.load(path))) == ["torchscript-weights-only"]
+
+
+def test_an_optimizer_of_other_parameters() -> None:
+    one, two = (torch.optim.SGD(nn.Linear(2, 2, bias=bias).parameters(), lr=1) for bias in (True, False))
+    assert _kinds(_said(lambda: two.load_state_dict(one.state_dict()))) == ["optimizer-groups"]
+
+
+@pytest.mark.parametrize(
+    "name", ["eval", "os.system", "builtins.exec", "subprocess.Popen", "posix.system", "pickle.loads"]
+)
+def test_no_lines_that_would_allow_a_dangerous_name(name: str) -> None:
+    text = f"WeightsUnpickler error: Unsupported global: GLOBAL {name} was not an allowed global by default."
+    (error,) = explain_error(text).errors
+    assert error.kind == "unsupported-global"
+    assert error.patch == ""
+
+
+def test_the_lines_that_allow_a_harmless_name_load_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    torch.save({"lr": collections.Counter(a=1), "when": types.SimpleNamespace(a=1)}, path)
+    (error,) = explain_error(_said(lambda: torch.load(path))).errors
+    scope: dict[str, Any] = {"torch": torch, "path": path}
+    exec(error.patch, scope)
+    assert scope["checkpoint"]["when"].a == 1
