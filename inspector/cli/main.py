@@ -36,6 +36,10 @@ app.command()(see.explain)
 app.command("app")(serve.app_)
 
 
+# typer has its own copy of click, which is not public; what it raises for a wrong command line is its base.
+_UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     sys.exit(run(arguments))
@@ -43,8 +47,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code. Errors become sentences on standard error."""
-    import click
-
     from inspector.errors import InspectorError
     from inspector.progress import Stopped
 
@@ -53,12 +55,12 @@ def run(arguments: list[str] | None = None) -> int:
     except InspectorError as error:
         _say(error.says, error.hint)
         return 2
-    except (Stopped, KeyboardInterrupt, click.exceptions.Abort):
+    except (Stopped, KeyboardInterrupt, typer.Abort):
         print("Stopped.", file=sys.stderr)
         return 130
-    except click.exceptions.Exit as exit_:
+    except typer.Exit as exit_:
         return exit_.exit_code
-    except click.exceptions.ClickException as error:
+    except _UsageProblem as error:
         error.show()
         return 2
     except BrokenPipeError:

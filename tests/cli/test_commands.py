@@ -197,3 +197,21 @@ def test_a_missing_file_and_a_typo_are_sentences(tmp_path: Path, capsys: pytest.
 def test_input_sizes_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["flops", "torchvision/resnet18", "--input-size", "224"]) == 2
     assert "3x224x224" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["explain", "x.pt"], "Missing argument"),
+        (["nope"], "No such command"),
+        (["open", "--nope", "x.pt"], "No such option"),
+        (["scan", ".", "--jobs", "many"], "Invalid value"),
+    ],
+)
+def test_a_wrong_command_line_is_a_sentence_and_no_traceback(arguments: list[str], says: str) -> None:
+    out = subprocess.run(
+        [sys.executable, "-m", "inspector", *arguments], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert out.returncode == 2
+    assert says in out.stderr
+    assert "Traceback" not in out.stderr
