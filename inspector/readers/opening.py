@@ -39,7 +39,8 @@ from inspector.readers.other_loaders import look_otherwise
 from inspector.readers.single_file import open_single
 from inspector.readers.surroundings import look_around
 
-# Order carries meaning: the signatures of the first three exclude each other; a plain pickle is what is left of 0x80.
+# Order carries meaning: of all zips, a torch.save archive is what the particular ones leave and `packed` the rest;
+# a plain pickle is what is left of everything.
 READERS: tuple[Reader, ...] = (
     numpy_array.READER,
     numpy_archive.READER,
