@@ -30,7 +30,11 @@ def choose_target(hand: Hand, own: Target | None) -> Target | None:
     if way == "named":
         best = reports.recognition_of(hand).best
         name = st.selectbox(
-            "Model", repairing.builder_names(), index=None, placeholder="a torchvision model", key="target-name"
+            "Model",
+            repairing.builder_names(),
+            index=None,
+            placeholder="type to search torchvision and timm",
+            key="target-name",
         )
         return repairing.named_target(name, best) if name else None
     if way == "file":
@@ -125,6 +129,8 @@ if plan is not None and plan.rules:
         numeric=(2,),
         key="rules",
     )
+if plan is not None and plan.certificate:
+    st.caption(plain(f"Why each tensor belongs there: {repairing.certificate(plan)}"))
 rest = repairing.left_over(report, plan)
 st.subheader("Left over")
 if rest:

@@ -71,6 +71,7 @@ def target_of_checkpoint(checkpoint: Checkpoint, label: str) -> Target:
             )
             for tensor in state.tensors
         ),
+        ordered=state.ordered,
     )
 
 

@@ -45,14 +45,18 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
     dropped = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
     phrases, exceptions = _phrases(plan.rules, placed, rules)
     lines = []
+    modules = _modules(exceptions, placed)
     if phrases or exceptions:
         lines += ["def rename(key):"]
-        if exceptions:
+        if modules:
+            lines += ['    module, _, leaf = key.rpartition(".")', "    if module in renamed:"]
+            lines += ['        return f"{renamed[module]}.{leaf}"']
+        elif exceptions:
             lines += ["    if key in renamed:", "        return renamed[key]"]
         lines += [f"    {phrase.line}" for phrase in phrases]
         lines += ["    return key", "", ""]
     if exceptions:
-        table = [f"    {old!r}: {new!r}," for old, new in exceptions.items()]
+        table = [f"    {old!r}: {new!r}," for old, new in (modules or exceptions).items()]
         lines = ["renamed = {", *table, "}", "", "", *lines]
     unwanted = _unwanted(dropped, list(placed))
     conditions = [unwanted] if unwanted else []
@@ -63,6 +67,20 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
     if name != "key" or condition:
         lines.append(f"state = {{{name}: tensor for key, tensor in state.items(){condition}}}")
     return lines
+
+
+def _modules(exceptions: dict[str, str], placed: dict[str, str]) -> dict[str, str]:
+    """The same renaming by whole modules, {} where it is not one: a leaf that changes, or a module that is split."""
+    made: dict[str, str] = {}
+    for old, new in exceptions.items():
+        (ours, _, leaf), (theirs, _, last) = old.rpartition("."), new.rpartition(".")
+        if leaf != last or not (ours and theirs) or made.setdefault(ours, theirs) != theirs:
+            return {}
+    for old, new in placed.items():
+        ours, _, leaf = old.rpartition(".")
+        if ours in made and f"{made[ours]}.{leaf}" != new:
+            return {}
+    return made
 
 
 def _phrases(

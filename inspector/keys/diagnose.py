@@ -36,14 +36,15 @@ def diagnose(
 ) -> KeyReport:
     """Compare one state dict of the file with the target, and plan the repair.
 
-    state: which state dict; None takes the file's weights and says so when there are others. accept: ids of lossy
-    rules that may be applied. choose: option by question id. Raises UsageError for ids that mean nothing.
+    state: which state dict; None takes the file's weights and says so when there are others. accept: ids of
+    rules that may be applied although they are lossy or no name confirms them. choose: option by question id. Raises
+    UsageError for ids that mean nothing.
     A file that cannot be repaired is an answer: `refusal` says why and `plan` is None.
     """
-    lossy = [rule.id for rule in rules if rule.cost is Cost.LOSSY and rule.steps is not None]
+    asked = [rule.id for rule in rules if rule.consent or (rule.cost is Cost.LOSSY and rule.steps is not None)]
     for rule_id in accept:
-        if rule_id not in lossy:
-            raise UsageError(f'"{rule_id}" is nothing to accept.', hint=f"These are: {', '.join(lossy)}.")
+        if rule_id not in asked:
+            raise UsageError(f'"{rule_id}" is nothing to accept.', hint=f"These are: {', '.join(asked)}.")
     candidates = [state] if state is not None else _candidates(checkpoint)
     if not candidates:
         return _nothing(checkpoint, target)
@@ -104,7 +105,7 @@ def _diagnose_one(
     rules: Sequence[Rule],
 ) -> KeyReport:
     leaves = [Leaf(t.name, t.shape) for t in state.tensors]
-    made = draft(leaves, target, rules=rules, questions=questions)
+    made = draft(leaves, target, rules=rules, questions=questions, ordered=state.ordered)
     refusal = refuse(made, target, len(leaves))
     plan = None if refusal else _plan(checkpoint, state, target, made, accept, questions, rules)
     ours = {leaf.name: leaf.shape for leaf in leaves}

@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from inspector.architectures.types import Target
-from inspector.keys.align import Alignment, align
-from inspector.keys.doubts import settle_doubts
 from inspector.keys.keytree import Leaf, Node, grow
-from inspector.keys.report import Ambiguity, Cost, RuleUse, Step, StepKind
+from inspector.keys.order import Sides, lost_order
+from inspector.keys.placing import place
+from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
 
 _EXAMPLES = 3
@@ -22,7 +22,10 @@ _MOST_PLACES = 8
 
 @dataclass(slots=True)
 class Draft:
-    """A plan in the making. reshaped and missing: what no rule settled; held: waits for the user's choice."""
+    """A plan in the making. reshaped and missing: what no rule settled; held: waits for the user's choice.
+
+    lost_order: why order places nothing either, where names place nothing.
+    """
 
     source: Node
     target: Node
@@ -32,26 +35,30 @@ class Draft:
     reshaped: list[Link] = field(default_factory=list)
     missing: list[Leaf] = field(default_factory=list)
     held: list[Leaf] = field(default_factory=list)
+    lost_order: str = ""
 
 
-def draft(leaves: Sequence[Leaf], target: Target, *, rules: Sequence[Rule], questions: Questions) -> Draft:
-    """Every tensor of the file and every place of the target, settled as far as the rules and answers go."""
+def draft(
+    leaves: Sequence[Leaf], target: Target, *, rules: Sequence[Rule], questions: Questions, ordered: bool = True
+) -> Draft:
+    """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
+
+    ordered: whether the file's container keeps the model's own order.
+    """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
     names_only = any(place.shape is None for place in places)
     source, goal = grow(leaves, names_only=names_only), grow(places, names_only=names_only)
-    found = align(source, goal, rules=rules, questions=questions)
     made = Draft(source=source, target=goal)
-    links = _one_each(found, questions)
+    sides = Sides(leaves, places, ordered, target.ordered)
+    links, dropped, made.held = place(sides, source, goal, rules, questions)
+    made.lost_order = lost_order(sides) if not links else ""
     linked = {link.source.name for link in links}
-    links, held = settle_doubts(links, [leaf for leaf in leaves if leaf.name not in linked], places, questions)
-    made.held = found.held = [*found.held, *held]
-    linked = {link.source.name for link in links}
-    away = linked | {leaf.name for leaf in found.held} | {leaf.name for leaf, _ in found.dropped}
+    away = linked | {leaf.name for leaf in made.held} | {leaf.name for leaf, _ in dropped}
     filled = {link.target.name for link in links}
     made.reshaped = [link for link in links if not _same_shape(link)]
     made.placed = [link for link in links if _same_shape(link)]
     made.steps += [_placing(link) for link in made.placed]
-    made.steps += [_leaving(leaf, move) for leaf, move in found.dropped]
+    made.steps += [_leaving(leaf, move) for leaf, move in dropped]
     made.missing = [place for place in places if place.name not in filled]
     extra = [leaf for leaf in leaves if leaf.name not in away]
     for rule in rules:
@@ -60,56 +67,17 @@ def draft(leaves: Sequence[Leaf], target: Target, *, rules: Sequence[Rule], ques
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
-    for link in [*made.placed, *made.reshaped]:
-        for move in link.moves:
-            made.moves.setdefault((move.rule, move.says), []).append(link)
+    at = {step.source: step.target for step in made.steps if step.source is not None}
+    for link in links:
+        # What a tensor rule left out after all (another head) is not counted as renamed.
+        if at.get(link.source.name, link.target.name) is not None:
+            for move in link.moves:
+                made.moves.setdefault((move.rule, move.says), []).append(link)
     return made
 
 
 def _same_shape(link: Link) -> bool:
     return link.target.shape is None or link.source.shape == link.target.shape
-
-
-def _one_each(found: Alignment, questions: Questions) -> list[Link]:
-    """One tensor per place. Where several landed on one, the user is asked which prefix is meant."""
-    by_place: dict[str, list[Link]] = {}
-    for link in found.links:
-        by_place.setdefault(link.target.name, []).append(link)
-    links = []
-    contests: dict[tuple[str, ...], list[list[Link]]] = {}
-    for contenders in by_place.values():
-        if len(contenders) == 1:
-            links.append(contenders[0])
-        else:
-            contests.setdefault(tuple(sorted(_prefixes(contenders))), []).append(contenders)
-    for prefixes, places in sorted(contests.items()):
-        rivals = " and ".join(x.source.name for x in places[0])
-        options = tuple((prefix or "no-prefix", f'the tensors under "{prefix}"') for prefix in prefixes)
-        chosen = questions.ask(
-            Ambiguity(
-                id="collision",
-                question=f"{rivals} both fit {places[0][0].target.name}. Which one?",
-                options=options,
-            ),
-            place=" or ".join(prefix or "no-prefix" for prefix in prefixes),
-        )
-        for contenders in places:
-            for prefix, link in zip(_prefixes(contenders), contenders, strict=True):
-                if chosen is None:
-                    found.held.append(link.source)
-                elif (prefix or "no-prefix") == chosen:
-                    links.append(link)
-                else:
-                    found.dropped.append((link.source, Move("twins", "leave out what was not chosen")))
-    return links
-
-
-def _prefixes(contenders: Sequence[Link]) -> list[str]:
-    names = [link.source.name.split(".") for link in contenders]
-    shared = 0
-    while all(len(n) > shared for n in names) and len({n[len(n) - 1 - shared] for n in names}) == 1:
-        shared += 1
-    return [".".join(n[: len(n) - shared]) for n in names]
 
 
 def _placing(link: Link) -> Step:
@@ -122,7 +90,7 @@ def _placing(link: Link) -> Step:
             rule="",
             reason="The name and the shape agree.",
             cost=Cost.LOSSLESS,
-            evidence="exact name",
+            evidence=Evidence.EXACT_NAME,
         )
     says = "; ".join(dict.fromkeys(move.says for move in link.moves))
     return Step(
@@ -133,7 +101,7 @@ def _placing(link: Link) -> Step:
         also=tuple(ids[1:]),
         reason=says[:1].upper() + says[1:] + ".",
         cost=Cost.LOSSLESS,
-        evidence="rule",
+        evidence=link.evidence or Evidence.RULE,
     )
 
 
@@ -145,7 +113,7 @@ def _leaving(leaf: Leaf, move: Move) -> Step:
         rule=move.rule,
         reason=move.says[:1].upper() + move.says[1:] + ".",
         cost=Cost.LOSSY,
-        evidence="chosen",
+        evidence=Evidence.CHOSEN,
     )
 
 
@@ -182,11 +150,11 @@ def group(made: Draft, rules: Sequence[Rule], accept: Collection[str]) -> tuple[
                         cost=Cost.LOSSLESS,
                         count=len({link.source.name for link in links}),
                         examples=tuple((x.source.name, x.target.name) for x in links[:_EXAMPLES]),
-                        accepted=True,
+                        accepted=not rule.consent or rule.id in accept,
                         parameters=_parameters(links, rule_id, says),
                     )
                 )
-        steps = [s for s in made.steps if s.rule == rule.id and s.evidence != "rule"]
+        steps = [s for s in made.steps if s.rule == rule.id and s.kind not in (StepKind.KEEP, StepKind.RENAME)]
         if steps:
             uses.append(
                 RuleUse(
@@ -196,7 +164,9 @@ def group(made: Draft, rules: Sequence[Rule], accept: Collection[str]) -> tuple[
                     count=len(steps),
                     examples=tuple(_example(step) for step in steps[:_EXAMPLES]),
                     # A choice among twins is itself the acceptance.
-                    accepted=rule.cost is Cost.LOSSLESS or rule.id in accept or rule.id == "twins",
+                    accepted=(rule.cost is Cost.LOSSLESS and not rule.consent)
+                    or rule.id in accept
+                    or rule.id == "twins",
                 )
             )
     return tuple(uses)

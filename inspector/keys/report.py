@@ -19,6 +19,23 @@ class Cost(StrEnum):
     LOSSY = "lossy"
 
 
+class Evidence(StrEnum):
+    """Why a tensor belongs where the plan puts it, the strongest first.
+
+    EXACT_NAME: name and shape agree. RULE: a rule's renaming or change of shape leads there. UNIQUE_TOKEN: no other
+    tensor of the file and no other place of the target has this shape and role. ORDER_ONLY: its position in the
+    sequence of tensors. SYMMETRIC: as ORDER_ONLY, but a neighbour could be in its place without any shape telling.
+    CHOSEN: the user's word.
+    """
+
+    EXACT_NAME = "exact name"
+    RULE = "rule"
+    UNIQUE_TOKEN = "unique token"
+    ORDER_ONLY = "order only"
+    SYMMETRIC = "symmetric"
+    CHOSEN = "chosen"
+
+
 class StepKind(StrEnum):
     """What a step does to one tensor."""
 
@@ -40,7 +57,7 @@ class Step:
     ("spread-channels": the sum over the file's input channels, divided by the target's, in each of them).
     rule: id of the rule that proposed it, "" when nothing needs doing; also: ids of further rules on the same tensor.
     reason: one sentence.
-    evidence: "exact name", "rule", ...: why this tensor belongs there.
+    evidence: why this tensor belongs there; for what is left out or filled in, by what right.
     """
 
     kind: StepKind
@@ -49,7 +66,7 @@ class Step:
     rule: str
     reason: str
     cost: Cost
-    evidence: str
+    evidence: Evidence
     shape: tuple[int, ...] | None = None
     value: str = ""
     also: tuple[str, ...] = ()
@@ -60,7 +77,7 @@ class RuleUse:
     """One rule of a plan with everything it explains, for the preview and the exported code.
 
     id: the rule. says: 'drop the segment "module."'. cost: of its worst step. count: how many tensors.
-    examples: at most three (from, to). accepted: lossy rules are applied only when the user said so.
+    examples: at most three (from, to). accepted: what is lossy or rests on order is applied only when the user said so.
     parameters: what the rule was instantiated with (("segment", "module"),).
     """
 
@@ -90,7 +107,7 @@ class RepairPlan:
     """How to turn one state dict of the file into the target's.
 
     state_dict: which one, by path. steps: one per tensor of the file and one per filled target tensor.
-    rules: the same, grouped. ambiguities: open questions; needs_accept: ids of lossy rules not accepted yet.
+    rules: the same, grouped. ambiguities: open questions; needs_accept: ids of rules not accepted yet.
     missing: target names that nothing fills. complete: applying it gives a strict load.
     format: reader that the file needs, for the exported code, "" when it has to be exported first; files: what that
     reader is given, () for the file itself (`loading.py`). access: mapping keys and list indices from what that loader
@@ -113,6 +130,12 @@ class RepairPlan:
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()
     others: tuple[str, ...] = ()
+
+    @property
+    def certificate(self) -> tuple[tuple[Evidence, int], ...]:
+        """How many placed tensors rest on which evidence, the strongest first; none that nothing rests on."""
+        placed = [step.evidence for step in self.steps if step.source is not None and step.target is not None]
+        return tuple((kind, placed.count(kind)) for kind in Evidence if kind in placed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,11 +37,17 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
     once = f" once {_and(doings)}" if doings else ""
     if plan.needs_accept:
         which = _and([f'"{rule}"' for rule in plan.needs_accept])
-        return f"{target.label} can be filled{once}. Lossy: {which} must be accepted first.{unchecked}"
+        what = "Lossy" if _costs(plan) else "No name confirms this"
+        return f"{target.label} can be filled{once}. {what}: {which} must be accepted first.{unchecked}"
     cost = "Lossy, as accepted." if any(use.cost is Cost.LOSSY for use in plan.rules) else "Lossless."
     filled = sum(1 for s in plan.steps if s.kind is StepKind.FILL)
     have = "All" if not filled else f"{total - filled:,} of"
     return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{unchecked}"
+
+
+def _costs(plan: RepairPlan) -> bool:
+    """Whether anything that waits to be accepted loses something."""
+    return any(use.cost is Cost.LOSSY for use in plan.rules if not use.accepted)
 
 
 def _doing(use: RuleUse, rules: Sequence[Rule]) -> str:

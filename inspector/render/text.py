@@ -327,6 +327,8 @@ def keys_text(report: KeyReport) -> RenderableType:
             made.add_row(safe(rule.says), rule.cost.value, f"{rule.count:,}", example)
         parts += ["", made]
         parts += [f"[yellow]Only with --accept {rule}[/]" for rule in plan.needs_accept]
+    if plan and plan.certificate:
+        parts += ["", f"Placed by {', '.join(f'{kind.value}: {count:,}' for kind, count in plan.certificate)}."]
     left = (("Missing", report.missing), ("Unexpected", report.unexpected))
     as_is = [f"{len(report.matched):,} fit", *(f"{len(names):,} {what.lower()}" for what, names in left)]
     parts += ["", f"As it is: {', '.join(as_is)}, {len(report.reshaped):,} of another shape."]

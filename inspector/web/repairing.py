@@ -27,17 +27,17 @@ _AT_ONCE = 20
 
 
 def builder_names() -> list[str]:
-    """Every architecture that can be named as a target."""
+    """Every architecture that can be named as a target: "torchvision/resnet18"."""
     from inspector.architectures.index import load_index
 
     return list(load_index().builders)
 
 
 def named_target(name: str, candidate: Candidate | None) -> Target:
-    """A torchvision model; classes and input channels follow the file."""
+    """A model of the index; classes and input channels follow the file."""
     from inspector.architectures.targets import parse_target
 
-    return parse_target(f"torchvision/{name}", candidate=candidate)
+    return parse_target(name, candidate=candidate)
 
 
 def file_target(other: Hand) -> Target:
@@ -100,8 +100,9 @@ def ask(plan: RepairPlan | None, answers: Answers) -> None:
     waiting = plan.needs_accept if plan else ()
     for use in plan.rules if plan else ():
         # What a choice above already settles needs no second yes.
-        if use.cost is Cost.LOSSY and (use.id in answers.accept or use.id in waiting):
-            label = plain(f"Accept: {use.says} (changes the weights)")
+        if use.id in answers.accept or use.id in waiting:
+            why = "changes the weights" if use.cost is Cost.LOSSY else "no name confirms it"
+            label = plain(f"Accept: {use.says} ({why})")
             if st.checkbox(label, value=use.id in answers.accept, key=f"accept-{use.id}"):
                 answers.accept.add(use.id)
             else:
@@ -115,6 +116,11 @@ def rule_row(use: RuleUse) -> tuple[str, ...]:
     examples = "<br>".join(arrow(source, target) if target else mono(source, 70) for source, target in use.examples)
     tone = badge("lossless", "info") if use.cost is Cost.LOSSLESS else badge("lossy", "warning")
     return escaped(use.says), tone, f"{use.count:,}", examples
+
+
+def certificate(plan: RepairPlan) -> str:
+    """How many placed tensors rest on what, in one line."""
+    return " · ".join(f"{kind.value}: {count:,}" for kind, count in plan.certificate)
 
 
 def left_over(report: KeyReport, plan: RepairPlan | None) -> list[tuple[str, str]]:

@@ -203,3 +203,20 @@ def test_values_that_are_no_tensors_are_left_out_by_the_code_too(tmp_path, archi
     assert not report.loads and report.unexpected == ("epoch", "name")
     assert "2 values that are no tensors (epoch, name) are left out" in report.says
     run(python_code(report.plan, file_name="a.pth"), torchvision.models.squeezenet1_1(), tmp_path, monkeypatch)
+
+
+def test_what_only_the_order_has_placed_is_written_as_a_table_of_modules(tmp_path, architecture, monkeypatch):
+    model = build("squeezenet1_1", num_classes=3)
+    names = {n: f"net.part{i // 2}.{n.rpartition('.')[2]}" for i, n in enumerate(model.state_dict())}
+    torch.save({names[n]: t for n, t in model.state_dict().items()}, tmp_path / "a.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    goal = architecture("squeezenet1_1", num_classes=3)
+    assert not diagnose(checkpoint, goal).plan.complete
+    plan = diagnose(checkpoint, goal, accept=["same-order"]).plan
+    code = python_code(plan, file_name="a.pth")
+    assert len(code.splitlines()) < 20 + len(names) // 2  # by module, not by tensor
+    fresh = torchvision.models.squeezenet1_1(num_classes=3)
+    state = run(code, fresh, tmp_path, monkeypatch)
+    made = apply_plan(checkpoint, plan)
+    assert list(state) == list(made) and all(torch.equal(state[key], made[key]) for key in made)
+    assert all(torch.equal(t, model.state_dict()[key]) for key, t in fresh.state_dict().items())

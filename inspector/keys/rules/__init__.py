@@ -2,7 +2,8 @@
 
 Name rules first: they claim places before equal names are looked at. Twins come before wrappers, since a twin is a
 wrapper too, and so do joined names, since norm.1 and norm.2 hold most of their block; shifted numbers come after, when
-the levels are right. Tensor rules take what is left: lossless before lossy, and dropping last.
+the levels are right. What no name places may be placed by order. Tensor rules take what is left: lossless before lossy,
+and dropping last.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from inspector.keys.rules import (
     joined_segments,
     mlp_names,
     norm_aliases,
+    same_order,
     scalar_shape,
     twins,
     wrapper_segment,
@@ -29,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     wrapper_segment.RULE,
     index_shift.RULE,
     norm_aliases.RULE,
+    same_order.RULE,
     scalar_shape.RULE,
     bookkeeping_buffers.RULE,
     head_mismatch.RULE,

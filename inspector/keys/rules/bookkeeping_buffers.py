@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.keys.keytree import BOOKKEEPING
-from inspector.keys.report import Cost, Step, StepKind
+from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 
 _WHY = {
@@ -37,7 +37,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
                 rule=RULE.id,
                 reason=f"The target has no {last} here: {_WHY[last]}.",
                 cost=Cost.LOSSLESS,
-                evidence="bookkeeping name, one element",
+                evidence=Evidence.RULE,
             )
     for leaf in left.missing:
         if last := _is_counter(leaf.name, leaf.shape):
@@ -48,7 +48,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
                 rule=RULE.id,
                 reason=f"The file has no {last} here: {_WHY[last]}. Starts at 0.",
                 cost=Cost.LOSSLESS,
-                evidence="bookkeeping name, one element",
+                evidence=Evidence.RULE,
                 shape=leaf.shape or (),
                 value="zero",
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from inspector.architectures.types import Target
 from inspector.keys.keytree import Leaf, Node
-from inspector.keys.report import Ambiguity, Cost, RuleUse, Step
+from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,15 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One tensor of the file on one place of the target, with the moves that brought it there."""
+    """One tensor of the file on one place of the target, with the moves that brought it there.
+
+    evidence: None for what the moves themselves are: an exact name without any, a rule with some.
+    """
 
     source: Leaf
     target: Leaf
     moves: tuple[Move, ...] = ()
+    evidence: Evidence | None = None
 
 
 @dataclass(slots=True)
@@ -98,6 +102,18 @@ class Questions:
         elif known.options != ambiguity.options:
             self.open.append(replace(ambiguity, id=here))
         return None
+
+    def again(self) -> Questions:
+        """The same answers, nothing asked yet: for a way that may be given up."""
+        return Questions(answers=self.answers)
+
+    def take(self, other: Questions, *, open_too: bool = True) -> None:
+        """What came up on another way; open_too False when that way was given up and needs no answer any more."""
+        self.asked |= other.asked
+        self.used |= other.used
+        if open_too:
+            self.open += other.open
+            self._places |= other._places
 
 
 def _also(asked: Ambiguity, places: Sequence[str]) -> str:
@@ -150,7 +166,8 @@ class Rule:
     """One entry of `RULES`.
 
     id: stable, what `--accept` names. title: a few words. says: what it does and when, one sentence (docs).
-    cost: lossy rules need the user's yes. done: what it did, as part of a sentence (see `sentences.py`).
+    cost: lossy rules need the user's yes; consent: so does this one, although it loses nothing.
+    done: what it did, as part of a sentence (see `sentences.py`).
     routes: for name rules; leaf_links: for rules on the tensors of one module; steps: for tensor rules.
     phrases: ways to write a use as Python, the plainest first.
     """
@@ -160,6 +177,7 @@ class Rule:
     says: str
     cost: Cost
     done: str
+    consent: bool = False
     routes: Callable[[Pair], Iterable[Route]] | None = None
     leaf_links: Callable[[Pair], Iterable[Link]] | None = None
     steps: Callable[[Leftovers], Iterable[Step]] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.report import Cost, Step, StepKind
+from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 from inspector.units import human_shape
 
@@ -18,7 +18,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             rule=RULE.id,
             reason=f"The target has no place for {leaf.name} ({human_shape(leaf.shape or ())}).",
             cost=Cost.LOSSY,
-            evidence="no place",
+            evidence=Evidence.CHOSEN,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.report import Cost, Step, StepKind
+from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule
 from inspector.units import counted
 
@@ -42,7 +42,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             rule=RULE.id,
             reason=f"{counted(ours, 'input channel')} in the file, {theirs} in the target: the filters are {way}.",
             cost=Cost.LOSSY,
-            evidence="same place, other number of input channels",
+            evidence=Evidence.CHOSEN,
             shape=link.target.shape,
             value="spread-channels",
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.report import Cost, Step, StepKind
+from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule
 from inspector.units import human_shape
 
@@ -49,7 +49,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             rule=RULE.id,
             reason=f"{human_shape(ours)} in the file, {human_shape(theirs)} in the target: another number of classes.",
             cost=Cost.LOSSY,
-            evidence="same place, other number of rows",
+            evidence=Evidence.CHOSEN,
         )
         yield Step(
             kind=StepKind.FILL,
@@ -58,7 +58,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             rule=RULE.id,
             reason=f"The file has a head for {_rows(ours):,} classes; this one stays untrained, at its initial value.",
             cost=Cost.LOSSY,
-            evidence="same place, other number of rows",
+            evidence=Evidence.CHOSEN,
             shape=theirs,
             value="initial",
         )

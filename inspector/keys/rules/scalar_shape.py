@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.report import Cost, Step, StepKind
+from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 
 
@@ -18,7 +18,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
                 rule=RULE.id,
                 reason="One number, as [] on one side and as [1] on the other.",
                 cost=Cost.LOSSLESS,
-                evidence="same place, one element",
+                evidence=Evidence.RULE,
                 shape=link.target.shape,
             )
 

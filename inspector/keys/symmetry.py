@@ -1,0 +1,115 @@
+"""Which tensors could change places without the sequence of shapes telling.
+
+Order places tensors only under the assumption that file and target list the parts of the network in one order. Another
+author may list the children of any module in another order (query and key; the shortcut and the last convolution). Such
+an order is told apart by the sequence of tokens, unless it reads the same; then the parts that moved are symmetric.
+
+So every order of the children of one module that reads the same is found. Parts of one name with numbers (conv1,
+conv2; 0, 1) are listed by number by everyone, and torch's layers list weight before bias. Modules inside each other
+that are all reordered, so that one change hides the other, are not looked for: a ResNet read as one with its norms
+before the convolutions is another network, and that the file is the target's network is what the user accepts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+# In this order in every layer of torch.
+_LAYER = frozenset({"weight", "bias", "running_mean", "running_var", "num_batches_tracked"})
+# A module whose children could come in more ways than this is not tried out: all alike in it count as symmetric.
+_MOST_STATES = 2000
+_STEM = re.compile(r"(.*?)[0-9]+")
+
+State = tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class _Part:
+    """A module or tensor of the target. start, length: its tensors in the sequence."""
+
+    start: int
+    length: int = 0
+    parts: dict[str, _Part] = field(default_factory=dict)
+
+
+def symmetric(names: Sequence[str], tokens: Sequence[Hashable]) -> set[int]:
+    """Positions of the tensors that could change places.
+
+    names: the target's, in order. tokens: equal where two tensors could be exchanged for all that is known; a tensor
+    that its name has placed has a token of its own.
+    """
+    root = _Part(0, len(names))
+    for i, name in enumerate(names):
+        node = root
+        for segment in name.split("."):
+            node = node.parts.setdefault(segment, _Part(i))
+            node.length += 1
+            if i >= node.start + node.length:
+                # The parts of a module do not stand together: there is no order of children to speak of.
+                return _alike(tokens, range(len(tokens)))
+    found: set[int] = set()
+    pending = [root]
+    while pending:
+        part = pending.pop()
+        pending.extend(child for child in part.parts.values() if child.parts)
+        for child, at in _elsewhere(part, tokens):
+            found.update(range(child.start, child.start + child.length), range(at, at + child.length))
+    return found
+
+
+def _elsewhere(part: _Part, tokens: Sequence[Hashable]) -> list[tuple[_Part, int]]:
+    """Children with a start that another order of this module's children gives them, where the sequence reads the same.
+
+    A child that stays where it is is not among them.
+    """
+    groups = _groups(part)
+    if len(groups) < 2:
+        return []
+    first: State = (0,) * len(groups)
+    last: State = tuple(len(group) for group in groups)
+    ways: dict[State, list[tuple[_Part, int, State]]] = {}
+    pending = [(first, part.start)]
+    while pending:
+        state, at = pending.pop()
+        if state in ways:
+            continue
+        if len(ways) == _MOST_STATES:
+            alike = _alike(tokens, range(part.start, part.start + part.length))
+            return [(_Part(i, 1), i) for i in alike]
+        ways[state] = []
+        for i, group in enumerate(groups):
+            if state[i] < len(group):
+                child = group[state[i]]
+                end = child.start + child.length
+                if tokens[child.start : end] == tokens[at : at + child.length]:
+                    then = (*state[:i], state[i] + 1, *state[i + 1 :])
+                    ways[state].append((child, at, then))
+                    pending.append((then, at + child.length))
+    # Only what lies on a way to the end is an order that reads the same; more children are placed from state to state.
+    good, found = {last}, []
+    for state in sorted(ways, key=sum, reverse=True):
+        for child, at, then in ways[state]:
+            if then in good:
+                good.add(state)
+                if at != child.start:
+                    found.append((child, at))
+    return found
+
+
+def _groups(part: _Part) -> list[list[_Part]]:
+    """Children whose order among each other nobody changes, group by group."""
+    groups: dict[str, list[_Part]] = {}
+    for name, child in part.parts.items():
+        stem = _STEM.fullmatch(name)
+        # No segment has a dot in it, so these keys are no names.
+        key = "layer." if name in _LAYER else f"{stem[1]}.#" if stem is not None else name
+        groups.setdefault(key, []).append(child)
+    return list(groups.values())
+
+
+def _alike(tokens: Sequence[Hashable], among: range) -> set[int]:
+    count = Counter(tokens)
+    return {i for i in among if count[tokens[i]] > 1}
