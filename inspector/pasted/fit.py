@@ -34,6 +34,7 @@ _SAVED_BY = {
     "_checkpoint_wrapped_module": "activation checkpointing",
     "model": "an object that keeps the network as .model, such as a LightningModule",
 }
+_NAMED = 4
 _COMES_NEXT = "torch compares shapes only where names agree, so an error about shapes may follow."
 
 
@@ -115,7 +116,7 @@ def _whole_checkpoint(lists: KeyLists, quote: str, container: str) -> PastedErro
 def _other_architecture(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
     says = f"By its names the model is {_or(keys.model_is)}, and the file is {_or(keys.file_is)}."
     both = f"{counted(len(keys.lists.missing), 'missing key')}, {len(keys.lists.unexpected):,} unexpected"
-    steps = [f"Build {_or(keys.file_is)}, or load a file of {_or(keys.model_is)}."]
+    steps = ["Build the architecture of the file, or load a file of the model's architecture."]
     if found.renamings:
         steps.append(f"Then also {_and([r.says for r in found.renamings])}.")
     steps.append("Do not pass strict=False: what loads is a part of another network.")
@@ -307,6 +308,9 @@ def _short(name: str) -> str:
 
 
 def _or(names: Sequence[str]) -> str:
+    """One of these; of many, three."""
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} or {len(names) - _NAMED:,} more of these names"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from inspector.architectures.index import is_bookkeeping, load_index
 from inspector.pasted.report import KeyLists, Shape
 
-# More builders than this say nothing.
-MOST_NAMED = 4
+# More kinds of network than this say nothing.
+MOST_NAMED = 40
 # Fewer names than this are no evidence: every network has an "fc.weight".
 LEAST_NAMES = 6
 _DEEPEST_PREFIX = 3
@@ -50,7 +50,7 @@ def _known() -> tuple[_Known, ...]:
         ]
         made.append(
             _Known(
-                name=f"torchvision/{entry.name}",
+                name=f"{getattr(entry, 'library', 'torchvision')}/{entry.name}",
                 shapes={t.name: t.shape or () for t in entry.tensors if not is_bookkeeping(t.name)},
                 free=frozenset((entry.tensors[i].name, dim) for i, dim in free),
             )
@@ -103,6 +103,8 @@ def _agrees(known: _Known, has: set[str], shapes: Mapping[str, Shape], lacks: se
 
 def _rest_agrees(model: _Known, file: _Known, lists: KeyLists) -> bool:
     different = {name for name, *_ in lists.reshaped}
+    if len(model.shapes) - len(_weighty(lists.missing)) != len(file.shapes) - len(_weighty(lists.unexpected)):
+        return False
     ours = model.shapes.keys() - set(lists.missing) - different
     theirs = file.shapes.keys() - set(lists.unexpected) - different
     return ours == theirs and all(model.allows(n, file.shapes[n]) or file.allows(n, model.shapes[n]) for n in ours)
@@ -115,12 +117,21 @@ def _prefixes(names: Sequence[str]) -> list[str]:
     return [prefix for prefix in prefixes if all(name.startswith(prefix) for name in names)]
 
 
+def _plainest(known: _Known) -> tuple[bool, bool, int]:
+    """Plain before quantised, torchvision's before others', the shorter name first."""
+    return "/quantized_" in known.name, not known.name.startswith("torchvision/"), len(known.name)
+
+
 def _weighty(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if not is_bookkeeping(name))
 
 
 def _names(found: Iterable[_Known]) -> tuple[str, ...]:
-    names = dict.fromkeys(known.name for known in found)
-    # A quantised builder that was not quantised is the plain one.
-    plain = [n for n in names if n.replace("/quantized_", "/") == n or n.replace("/quantized_", "/") not in names]
-    return tuple(plain) if len(plain) <= MOST_NAMED else ()
+    """One name for each kind of network, the first of those with the same names and shapes: a quantised builder that
+    was not quantised is the plain one, and so are twins that differ in what they compute alone.
+    """
+    kinds: dict[frozenset[tuple[str, Shape]], str] = {}
+    for known in sorted(found, key=_plainest):
+        kinds.setdefault(frozenset(known.shapes.items()), known.name)
+    names = dict.fromkeys(kinds.values())
+    return tuple(names) if len(names) <= MOST_NAMED else ()
