@@ -5,6 +5,7 @@ Nothing is decided here. Every tensor of the result is a step of the plan.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import replace
 
@@ -103,6 +104,27 @@ def spread_channels(weight: Tensor, channels: int) -> Tensor:
     return total.expand(-1, channels, *[-1] * (weight.dim() - 2)).to(weight.dtype).contiguous()
 
 
+def resize_grid(embedding: Tensor, shape: tuple[int, ...], tokens: int) -> Tensor:
+    """Position embeddings (1, tokens + n * n, width) for another square grid, in their own dtype.
+
+    The first `tokens` stay; the grid is resized bicubically (align_corners False), computed in float32.
+    """
+    before, grid = embedding[:, :tokens], embedding[:, tokens:]
+    old, new = math.isqrt(grid.shape[1]), math.isqrt(shape[1] - tokens)
+    picture = grid.float().reshape(1, old, old, -1).permute(0, 3, 1, 2)
+    picture = torch.nn.functional.interpolate(picture, size=(new, new), mode="bicubic", align_corners=False)
+    grid = picture.permute(0, 2, 3, 1).reshape(1, new * new, -1).to(embedding.dtype)
+    return torch.cat([before, grid], dim=1)
+
+
+def undone(step: Step, tensor: Tensor) -> Tensor:
+    """What the file must hold for a lossless step to have made this tensor: its inverse, up to the shape."""
+    if step.kind is StepKind.PERMUTE:
+        inverse = sorted(range(len(step.axes)), key=step.axes.__getitem__)
+        return tensor.permute(inverse).contiguous()
+    return tensor
+
+
 def _make(step: Step, source: dict[str, Tensor], initial: dict[str, Tensor]) -> Tensor:
     if step.kind is StepKind.FILL:
         if step.value == "initial":
@@ -113,6 +135,10 @@ def _make(step: Step, source: dict[str, Tensor], initial: dict[str, Tensor]) -> 
     tensor = source[step.source or ""]
     if step.kind is StepKind.RESHAPE:
         return tensor.reshape(step.shape or ())
+    if step.kind is StepKind.PERMUTE:
+        return tensor.permute(step.axes).contiguous()
+    if step.value.startswith("resize-grid:"):
+        return resize_grid(tensor, step.shape or (), int(step.value.partition(":")[2]))
     if step.kind is StepKind.ADAPT:
         return spread_channels(tensor, (step.shape or (0, 0))[1])
     return tensor

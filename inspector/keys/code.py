@@ -6,6 +6,7 @@ trying it on the plan's own names; names that no rule explains are listed one by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -142,6 +143,10 @@ def _changes(plan: RepairPlan) -> list[str]:
     for step in plan.steps:
         if step.kind is StepKind.RESHAPE:
             lines.append(f"state[{step.target!r}] = state[{step.target!r}].reshape({step.shape!r})")
+        elif step.kind is StepKind.PERMUTE:
+            lines.append(f"state[{step.target!r}] = state[{step.target!r}].permute({step.axes!r}).contiguous()")
+        elif step.value.startswith("resize-grid:"):
+            lines.append(_resizing(step))
         elif step.kind is StepKind.ADAPT:
             lines.append(_adapting(step))
     zeros = [s for s in plan.steps if s.kind is StepKind.FILL and s.value == "zero"]
@@ -158,6 +163,20 @@ def _changes(plan: RepairPlan) -> list[str]:
 
 def _all_of(zeros: Sequence[Step], plan: RepairPlan) -> bool:
     return all("." in (s.target or "") for s in zeros)
+
+
+def _resizing(step: Step) -> str:
+    tokens = int(step.value.partition(":")[2])
+    length = (step.shape or (0, 0))[1]
+    new = math.isqrt(length - tokens)
+    return (
+        f"old = state[{step.target!r}]\n"
+        f"side = int((old.shape[1] - {tokens}) ** 0.5)\n"
+        f"grid = old[:, {tokens}:].float().reshape(1, side, side, -1).permute(0, 3, 1, 2)\n"
+        f'grid = torch.nn.functional.interpolate(grid, size=({new}, {new}), mode="bicubic", align_corners=False)\n'
+        f"grid = grid.permute(0, 2, 3, 1).reshape(1, {new * new}, -1).to(old.dtype)\n"
+        f"state[{step.target!r}] = torch.cat([old[:, :{tokens}], grid], dim=1)"
+    )
 
 
 def _adapting(step: Step) -> str:

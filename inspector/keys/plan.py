@@ -63,7 +63,7 @@ def draft(
     extra = [leaf for leaf in leaves if leaf.name not in away]
     for rule in rules:
         if rule.steps is not None:
-            extra = _settle(made, rule, extra, target)
+            extra = _settle(made, rule, extra, target, questions)
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
@@ -117,7 +117,7 @@ def _leaving(leaf: Leaf, move: Move) -> Step:
     )
 
 
-def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target) -> list[Leaf]:
+def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, questions: Questions) -> list[Leaf]:
     if rule.steps is None:
         return extra
     left = Leftovers(
@@ -126,11 +126,12 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target) -> list[
         reshaped=tuple(made.reshaped),
         extra=tuple(extra),
         missing=tuple(made.missing),
+        questions=questions,
     )
     steps = list(rule.steps(left))
-    made.steps += steps
     sources = {step.source for step in steps if step.source is not None}
     targets = {step.target for step in steps if step.target is not None}
+    made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
     made.missing = [place for place in made.missing if place.name not in targets]
     return [leaf for leaf in extra if leaf.name not in sources]
@@ -189,6 +190,7 @@ def _say_steps(steps: Sequence[Step]) -> str:
         StepKind.DROP: "leave out {}",
         StepKind.FILL: "fill in {}",
         StepKind.RESHAPE: "reshape {}",
+        StepKind.PERMUTE: "transpose {}",
         StepKind.ADAPT: "adapt {}",
     }
     parts = []

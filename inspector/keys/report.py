@@ -43,6 +43,7 @@ class StepKind(StrEnum):
     RENAME = "rename"
     DROP = "drop"
     RESHAPE = "reshape"
+    PERMUTE = "permute"
     ADAPT = "adapt"
     FILL = "fill"
 
@@ -54,7 +55,9 @@ class Step:
     source: its key in the file, None for FILL. target: its key in the target, None for DROP.
     shape: the target shape (RESHAPE: same elements in another shape; ADAPT and FILL: what is made).
     value: what FILL writes ("zero", "one", "initial": left at the model's own initial value), or how ADAPT computes
-    ("spread-channels": the sum over the file's input channels, divided by the target's, in each of them).
+    ("spread-channels": the sum over the file's input channels, divided by the target's, in each of them;
+    "resize-grid:K": position embeddings after K tokens resized to another square grid).
+    axes: the file's axes in the target's order (PERMUTE).
     rule: id of the rule that proposed it, "" when nothing needs doing; also: ids of further rules on the same tensor.
     reason: one sentence.
     evidence: why this tensor belongs there; for what is left out or filled in, by what right.
@@ -70,6 +73,7 @@ class Step:
     shape: tuple[int, ...] | None = None
     value: str = ""
     also: tuple[str, ...] = ()
+    axes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from inspector.checkpoint.data import read_bytes
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
-from inspector.keys.apply import apply_plan, state_of
+from inspector.keys.apply import apply_plan, state_of, undone
 from inspector.keys.report import Proof, RepairPlan, StepKind, Verification
 from inspector.units import counted, human_shape, human_share
 
@@ -106,7 +106,7 @@ def prove_bytes(checkpoint: Checkpoint, plan: RepairPlan, held: Mapping[str, Ten
     for step in plan.steps:
         if step.source is None or step.target is None or step.kind is StepKind.ADAPT:
             continue
-        info, tensor = infos[step.source], held[step.target].detach()
+        info, tensor = infos[step.source], undone(step, held[step.target].detach())
         raw = read_bytes(checkpoint, info)
         dtype = getattr(torch, info.dtype)
         if tensor.dtype is not dtype:

@@ -17,9 +17,13 @@ from inspector.keys.rules import (
     joined_segments,
     mlp_names,
     norm_aliases,
+    parametrizations,
+    position_grid,
     same_order,
     scalar_shape,
+    transposed,
     twins,
+    unit_dimensions,
     wrapper_segment,
 )
 from inspector.keys.rules.entry import Rule
@@ -31,10 +35,14 @@ RULES: tuple[Rule, ...] = (
     wrapper_segment.RULE,
     index_shift.RULE,
     norm_aliases.RULE,
+    parametrizations.RULE,
     same_order.RULE,
     scalar_shape.RULE,
+    unit_dimensions.RULE,
+    transposed.RULE,
     bookkeeping_buffers.RULE,
     head_mismatch.RULE,
     first_convolution.RULE,
+    position_grid.RULE,
     extra_tensors.RULE,
 )

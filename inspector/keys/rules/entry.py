@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from inspector.architectures.types import Target
 from inspector.keys.keytree import Leaf, Node
-from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step
+from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step, StepKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,8 @@ class Leftovers:
     """What names alone did not settle.
 
     links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
-    missing: places without a tensor. settled: every other pair, for context.
+    missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
+    questions: where a rule asks what shapes do not tell.
     """
 
     target: Target
@@ -146,6 +147,34 @@ class Leftovers:
     reshaped: Sequence[Link]
     extra: Sequence[Leaf]
     missing: Sequence[Leaf]
+    questions: Questions
+
+
+def settle(
+    link: Link,
+    *,
+    rule: str,
+    kind: StepKind,
+    reason: str,
+    cost: Cost = Cost.LOSSLESS,
+    shape: tuple[int, ...] | None = None,
+    axes: tuple[int, ...] = (),
+    value: str = "",
+) -> Step:
+    """A step that changes the tensor of a link, and keeps what brought it there and by what evidence."""
+    return Step(
+        kind=kind,
+        source=link.source.name,
+        target=link.target.name,
+        rule=rule,
+        reason=reason,
+        cost=cost,
+        evidence=link.evidence or (Evidence.CHOSEN if cost is Cost.LOSSY else Evidence.RULE),
+        shape=shape,
+        axes=axes,
+        value=value,
+        also=tuple(dict.fromkeys(move.rule for move in link.moves)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+"""Matrices the other way round: shown by their shapes, inherited by square ones, asked where nothing tells."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.code import python_code
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import StepKind
+from inspector.keys.verify import verify_plan
+from inspector.readers import open_checkpoint
+
+
+def block(n=0, width=4):
+    sizes = {"attn.qkv": (3 * width, width), "attn.proj": (width, width), "mlp.fc1": (9, width), "mlp.fc2": (width, 9)}
+    return {
+        f"blocks.{n}.{k}.{leaf}": s for k, full in sizes.items() for leaf, s in (("weight", full), ("bias", full[:1]))
+    }
+
+
+def turned(net):
+    return {n: s[::-1] if len(s) == 2 else s for n, s in net.items()}
+
+
+def permuted(plan):
+    return {s.target for s in plan.steps if s.kind is StepKind.PERMUTE}
+
+
+def test_square_matrices_go_as_the_others_of_their_block(file_of, target_of):
+    net = block(0) | block(1)
+    plan = diagnose(file_of(turned(net)), target_of(net)).plan
+    assert plan.complete and permuted(plan) == {n for n in net if n.endswith("weight")}
+    mixed = diagnose(file_of(turned(block(0)) | block(1)), target_of(net)).plan
+    assert mixed.complete and permuted(mixed) == {n for n in block(0) if n.endswith("weight")}
+
+
+def test_a_square_matrix_without_such_a_neighbour_is_asked_about(file_of, target_of):
+    net = block(0) | {"pooler.dense.weight": (4, 4), "pooler.dense.bias": (4,)}
+    plan = diagnose(file_of(turned(net)), target_of(net)).plan
+    (question,) = plan.ambiguities
+    assert question.id == "transposed" and "pooler.dense.weight" in question.question and not plan.complete
+    yes = diagnose(file_of(turned(net)), target_of(net), choose={"transposed": "transposed"}).plan
+    assert yes.complete and "pooler.dense.weight" in permuted(yes)
+    no = diagnose(file_of(turned(net)), target_of(net), choose={"transposed": "as-it-is"}).plan
+    assert no.complete and "pooler.dense.weight" not in permuted(no)
+
+
+def test_neighbours_of_two_minds_decide_nothing(file_of, target_of):
+    net = block()
+    ours = {n: s[::-1] if "fc1" in n and len(s) == 2 else s for n, s in net.items()}
+    plan = diagnose(file_of(ours), target_of(net)).plan
+    # proj stands beside qkv alone, which is not turned.
+    assert plan.complete and permuted(plan) == {"blocks.0.mlp.fc1.weight"}
+    flat = {"fc1.weight": (9, 4), "fc1.bias": (9,), "fc2.weight": (4, 4), "fc3.weight": (2, 4)}
+    plan = diagnose(file_of(flat | {"fc1.weight": (4, 9)}), target_of(flat)).plan
+    assert [q.id for q in plan.ambiguities] == ["transposed"]
+
+
+def test_without_a_bias_nothing_says_which_size_is_the_output(file_of, target_of):
+    plan = diagnose(file_of({"enc.weight": (4, 9)}), target_of({"enc.weight": (9, 4)})).plan
+    assert [q.id for q in plan.ambiguities] == ["transposed"] and not plan.complete
+
+
+def test_another_network_is_not_transposed_into_this_one(file_of, target_of):
+    # The encoder of one auto-encoder against the decoder of another: the biases contradict.
+    report = diagnose(
+        file_of({"fc.weight": (4, 9), "fc.bias": (4,)}), target_of({"fc.weight": (9, 4), "fc.bias": (9,)})
+    )
+    assert report.plan is None or not report.plan.complete
+
+
+def test_healthy_and_square_files_are_untouched(file_of, target_of):
+    net = block() | {"pooler.weight": (4, 4)}
+    assert diagnose(file_of(net), target_of(net)).plan.rules == ()
+
+
+def test_file_code_and_proof_agree_bit_for_bit(tmp_path, target_of, monkeypatch):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 6), nn.Linear(6, 3))
+    goal = target_of({n: tuple(t.shape) for n, t in model.state_dict().items()})
+    torch.save(
+        {n: t.t().contiguous() if t.dim() == 2 else t for n, t in model.state_dict().items()}, tmp_path / "a.pth"
+    )
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    plan = diagnose(checkpoint, goal).plan
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[n], t) for n, t in model.state_dict().items())
+    assert verify_plan(checkpoint, plan, goal).holds
+    fresh = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 6), nn.Linear(6, 3))
+    monkeypatch.chdir(tmp_path)
+    exec(python_code(plan, file_name="a.pth"), {"model": fresh})
+    assert all(torch.equal(fresh.state_dict()[n], t) for n, t in model.state_dict().items())
