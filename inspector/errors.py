@@ -10,6 +10,7 @@
     ├── ModelError            no model can be made of this
     │   ├── UnknownArchitecture
     │   ├── KeysDoNotFit      the state dict does not fit the target
+    │   ├── MissingLibrary    the library that builds this model is not installed
     │   └── BrokenInstall     torch and torchvision do not fit each other, or one is absent
     ├── ExplainError          no heat map can be made
     │   ├── NoSuchLayer
@@ -82,6 +83,10 @@ class UnknownArchitecture(ModelError):
 
 class KeysDoNotFit(ModelError):
     """The state dict does not fit the target."""
+
+
+class MissingLibrary(ModelError):
+    """The model can be named, but the optional library that builds it is not installed."""
 
 
 class BrokenInstall(ModelError):

@@ -1,11 +1,12 @@
-"""Write the index of torchvision's architectures that `inspector.architectures` ships.
+"""Write the index of torchvision's and timm's architectures that `inspector.architectures` ships.
 
     python -m scripts.build_index [--output FOLDER]
 
 Every builder is built on the meta device (quantised ones on the CPU), with two more class counts and another picture
-size where it takes them, so that the index knows which tensors follow which setting. Of the published weights only
-the facts in torchvision's enums are taken: nothing is downloaded. The output is the same, byte for byte, for the same
-torchvision.
+size where it takes them, so that the index knows which tensors follow which setting; `index_timm` does the same for
+timm (`pip install -e .[timm]`, about a quarter of an hour). Of the published weights only the facts in torchvision's
+enums and timm's default_cfg are taken: nothing is downloaded. The output is the same, byte for byte, for the same
+libraries.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import struct
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +30,13 @@ from torchvision.models._api import WeightsEnum
 from torchvision.ops import FrozenBatchNorm2d
 
 from inspector.architectures.build import _MetaParameters, build_model, builder_names, first_convolutions, takes
+from inspector.architectures.index import INDEX_FILE, SQUARE, is_bookkeeping
+from inspector.architectures.store import ARRAYS, FORMAT
 from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import UsageError
 
 FOLDER = Path(__file__).resolve().parent.parent / "inspector" / "architectures" / "data"
+LICENCES = {"torchvision": "BSD-3-Clause", "timm": "Apache-2.0"}
 OTHER_CLASSES = (7, 12)
 OTHER_IMAGE_SIZE = 448  # a multiple of every patch size in use: 14, 16, 32
 
@@ -45,15 +51,18 @@ def main() -> None:
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
     names = builder_names()
-    write(folder / "torchvision-index.json.gz", index_of(names))
-    write(folder / "torchvision-weights.json.gz", weights_of(names))
+    from scripts import index_timm
+
+    entries = chain(entries_of(names), index_timm.entries_of(index_timm.names()))
+    write(folder / INDEX_FILE, packed(entries, {"torchvision": version(), "timm": index_timm.version()}))
+    text = json.dumps(weights_of(names), separators=(",", ":"), ensure_ascii=False)
+    write(folder / "torchvision-weights.json.gz", text.encode())
 
 
-def write(path: Path, content: object) -> None:
-    """Compact JSON, compressed without a time stamp."""
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
-    path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
-    print(f"{path.name}: {path.stat().st_size:,} bytes from {len(text):,}")
+def write(path: Path, content: bytes) -> None:
+    """Compressed without a time stamp."""
+    path.write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
+    print(f"{path.name}: {path.stat().st_size:,} bytes from {len(content):,}")
 
 
 def version() -> str:
@@ -73,29 +82,71 @@ class Table:
     def values(self) -> list[Any]:
         return list(self._numbers)
 
+    def __len__(self) -> int:
+        return len(self._numbers)
 
-def index_of(names: tuple[str, ...]) -> dict[str, Any]:
-    """Everything `inspector.architectures.index` reads; see there for the fields."""
-    keys, shapes, tensors, layouts = Table(), Table(), Table(), Table()
-    entries = []
+
+def entries_of(names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """torchvision's entries, with their rows."""
     for name in names:
         for options in variants(name):
-            facts = entry_of(name, options)
-            rows: list[Row] = facts.pop("rows")
-            layout = tuple(
-                tensors.number((keys.number(key), shapes.number(shape), dtype, int(is_buffer)))
-                for key, shape, dtype, is_buffer in rows
-            )
-            entries.append({"name": name, "options": dict(options), "layout": layouts.number(layout), **facts})
-    return {
-        "format": 1,
-        "torchvision": version(),
-        "keys": keys.values(),
+            yield {"library": "torchvision", "name": name, "options": dict(options), **entry_of(name, options)}
+
+
+def packed(entries: Iterable[dict[str, Any]], versions: dict[str, str]) -> bytes:
+    """Everything `inspector.architectures.store` reads; see there for the format."""
+    keys, shapes, kinds, tensors, layouts, kin, facts = (Table() for _ in range(7))
+    found = []
+    for entry in entries:
+        rows: list[Row] = entry.pop("rows")
+        layout = tuple(
+            tensors.number((keys.number(key), shapes.number(tuple(shape)), kinds.number((dtype, int(is_buffer)))))
+            for key, shape, dtype, is_buffer in rows
+        )
+        following = {i for laws in ("heads", "channels", "positions") for i, *_ in entry.get(laws, ())}
+        same = frozenset((key, None if i in following else tuple(shape)) for i, (key, shape, *_) in enumerate(rows))
+        if "facts" in entry:
+            entry["facts"] = facts.number(json.dumps(entry["facts"]))
+        found.append({**plain(entry), "layout": layouts.number(layout), "kin": kin.number(same)})
+    names: list[str] = keys.values()
+    parts = tensors.values()
+    first: dict[tuple[int, int], int] = {}
+    again = []
+    for number, (key, shape, _) in enumerate(parts):
+        if first.setdefault((key, shape), number) != number:
+            again.append((number, first[key, shape]))
+    header = {
+        "format": FORMAT,
+        "source": "Names and shapes of the models that these libraries build, and the facts they publish about them: "
+        + ", ".join(f"{library} {release} ({LICENCES[library]})" for library, release in versions.items()),
+        "versions": versions,
+        "entries": found,
+        "facts": [json.loads(text) for text in facts.values()],
         "shapes": shapes.values(),
-        "tensors": tensors.values(),
-        "layouts": layouts.values(),
-        "entries": entries,
+        "kinds": kinds.values(),
+        "segments": sorted({segment for name in names for segment in name.split(".")}),
+        "sizes": [sum(not is_bookkeeping(names[parts[t][0]]) for t in layout) for layout in layouts.values()],
+        "counters": [number for number, (key, *_) in enumerate(parts) if is_bookkeeping(names[key])],
+        "again": again,
     }
+    members = [t for layout in layouts.values() for t in layout]
+    arrays = {
+        "tokens": [key * len(shapes) + shape for key, shape, _ in parts],
+        "kind_of": [kind for *_, kind in parts],
+        "lengths": [len(layout) for layout in layouts.values()],
+        "members": [now - before for before, now in zip([0, *members], members, strict=False)],
+    }
+    text = "\n".join(names).encode()
+    header |= {"names_nbytes": len(text), "arrays": {name: len(values) for name, values in arrays.items()}}
+    line = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    body = b"".join(struct.pack(f"<{len(arrays[name])}i", *arrays[name]) for name in ARRAYS)
+    return line + b"\n" + text + body
+
+
+def plain(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry without what is as usual."""
+    usual: dict[str, Any] = {"library": "timm", "task": "classification"}
+    return {key: value for key, value in entry.items() if value not in ([], {}, None) and usual.get(key) != value}
 
 
 def variants(name: str) -> tuple[Options, ...]:
@@ -121,7 +172,9 @@ def entry_of(name: str, options: Options) -> dict[str, Any]:
     rows = rows_of(model)
     position = {row[0]: i for i, row in enumerate(rows)}
     facts: dict[str, Any] = {"rows": rows, "task": task_of(name)}
-    facts["first"] = [position[f"{path}.weight"] for path in first_convolutions(model) if f"{path}.weight" in position]
+    facts["channels"] = [
+        (position[f"{path}.weight"], 1, 1, 0) for path in first_convolutions(model) if f"{path}.weight" in position
+    ]
     try:
         others = [
             rows_of(
@@ -163,14 +216,14 @@ def class_facts(name: str, rows: list[Row], low: list[Row], high: list[Row]) -> 
 
 
 def size_facts(spec: ArchitectureSpec, model: nn.Module, rows: list[Row]) -> dict[str, Any]:
-    """Position embeddings as (position, dimension, patch, extra): size = (picture / patch)^2 + extra."""
+    """Position embeddings as (position, dimension, patch, extra, kind): size = (picture / patch)^2 + extra."""
     other = ArchitectureSpec(library=spec.library, name=spec.name, options=(("image_size", OTHER_IMAGE_SIZE),))
     patch = model.get_submodule("conv_proj").get_parameter("weight").shape[-1]
     positions = []
     for i, (row, changed) in enumerate(zip(rows, rows_of(build(other, False)), strict=True)):
         for dim, (_, size) in enumerate(zip(row[1], changed[1], strict=True)):
             if row[1][dim] != size:
-                positions.append((i, dim, patch, size - (OTHER_IMAGE_SIZE // patch) ** 2))
+                positions.append((i, dim, patch, size - (OTHER_IMAGE_SIZE // patch) ** 2, SQUARE))
     return {"image_size": int(model.image_size), "positions": positions}  # type: ignore[arg-type]
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from inspector.architectures.build_timm import arguments_of, find_builder
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import BrokenInstall, UnknownArchitecture, UsageError
@@ -68,13 +69,16 @@ def builder_names() -> tuple[str, ...]:
 def build_model(spec: ArchitectureSpec, *, device: str = "cpu") -> nn.Module:
     """The model in eval mode, on "meta" (shapes only) or "cpu" (every parameter zero: load all of them).
 
-    Raises UnknownArchitecture for a builder that the installed torchvision lacks, UsageError for settings it refuses,
-    BrokenInstall when torchvision does not work at all.
+    Raises UnknownArchitecture for a builder that the installed library lacks, UsageError for settings it refuses,
+    MissingLibrary for timm's models without timm, BrokenInstall when torchvision does not work at all.
     """
     if device not in ("cpu", "meta"):
         raise UsageError(f'A model is built on "cpu" or "meta", not on "{device}".')
     check_install()
-    model = _construct(spec, device)
+    if spec.library == "timm":
+        return _construct(spec, find_builder(spec), arguments_of(spec), device).eval()
+    builder = _find_builder(spec)
+    model = _construct(spec, builder, _arguments(spec, builder), device)
     options = dict(spec.options)
     if options.get("frozen_norm"):
         _freeze_norms(model, float(options.get("frozen_epsilon", 1e-5)))
@@ -108,9 +112,7 @@ def first_convolutions(model: nn.Module) -> tuple[str, ...]:
     )
 
 
-def _construct(spec: ArchitectureSpec, device: str) -> nn.Module:
-    builder = _find_builder(spec)
-    arguments = _arguments(spec, builder)
+def _construct(spec: ArchitectureSpec, builder: Callable[..., nn.Module], arguments: Mapping, device: str) -> nn.Module:
     with warnings.catch_warnings():
         # Builders announce changes of their random initial weights, which are not used here.
         warnings.simplefilter("ignore")
@@ -129,15 +131,17 @@ def _construct(spec: ArchitectureSpec, device: str) -> nn.Module:
                 # parameters go there then.
                 with _MetaParameters():
                     return builder(**arguments).to("meta")
-        except (TypeError, ValueError, AssertionError) as error:
-            raise UsageError(f"{spec.label} cannot be built: {error}.") from error
+        except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and spec.library != "timm":
+                raise
+            raise UsageError(f"{spec.label} cannot be built: {str(error).rstrip('.')}.") from error
 
 
 def _find_builder(spec: ArchitectureSpec) -> Callable[..., nn.Module]:
     if spec.library != "torchvision":
         raise UnknownArchitecture(
             f'Models of "{spec.library}" cannot be built here.',
-            hint="Write torchvision/NAME, for example torchvision/resnet18.",
+            hint="Write torchvision/NAME or timm/NAME, for example torchvision/resnet18.",
         )
     from torchvision.models import get_model_builder
 

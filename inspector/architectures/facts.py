@@ -1,14 +1,14 @@
 """What is published about an architecture besides its names and shapes: input size, preprocessing, class names.
 
-From torchvision's weights enums, shipped as data, without importing torch. For a spec that is no official file these
-are assumptions, which callers have to say: a checkpoint does not hold them.
+From torchvision's weights enums and timm's default_cfg, shipped as data, without importing torch or either of them.
+For a spec that is no official file these are assumptions, which callers have to say: a checkpoint does not hold them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector.architectures.index import load_index
+from inspector.architectures.index import Entry, load_index
 from inspector.architectures.official import Published, published_files
 from inspector.architectures.types import ArchitectureSpec, OfficialFile
 
@@ -31,7 +31,8 @@ class TransformFacts:
     resize: the shorter side, or (height, width), in pixels; None where nothing is resized. crop: (height, width) of
     the centre crop, None where nothing is cropped. mean, std: per channel after scaling to 0..1; () where the model
     normalises by itself. interpolation: "bilinear", "bicubic", "" where nothing is resized.
-    kind: torchvision's preset ("ImageClassification"). source: the enum ("ResNet18_Weights.IMAGENET1K_V1").
+    kind: torchvision's preset ("ImageClassification"), whose steps timm's are too. source: the enum
+    ("ResNet18_Weights.IMAGENET1K_V1"), or "timm's default_cfg of resnet18 (a1_in1k)".
     """
 
     kind: str
@@ -54,6 +55,9 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
     size = dict(spec.options).get("image_size", entry.image_size if entry else None)
     if size is not None:
         return channels, int(size), int(size)
+    if entry is not None and "input_size" in entry.facts:
+        _, height, width = entry.facts["input_size"]
+        return channels, int(height), int(width)
     task = entry.task if entry else ""
     if task == "detection":
         side = _DETECTOR_SIDE.get(spec.name, _DETECTOR_DEFAULT)
@@ -73,6 +77,10 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
 
 def smallest_input(spec: ArchitectureSpec) -> tuple[int, int] | None:
     """(height, width) below which the architecture does not run, as published; None where nobody says."""
+    entry = load_index().of(spec)
+    if entry is not None and entry.library == "timm":
+        smallest = entry.facts.get("min_input_size") or (entry.facts["input_size"] if _is_fixed(entry) else None)
+        return (int(smallest[1]), int(smallest[2])) if smallest else None
     published = _published_for(spec)
     return published.min_size if published else None
 
@@ -91,6 +99,8 @@ def transforms(of: ArchitectureSpec | OfficialFile) -> TransformFacts | None:
 
     For a spec it is that of the published weights that need the same settings, the builder's default first.
     """
+    if isinstance(of, ArchitectureSpec) and of.library == "timm":
+        return _timm_transforms(of)
     published = _published(of)
     if published is None:
         return None
@@ -106,6 +116,42 @@ def transforms(of: ArchitectureSpec | OfficialFile) -> TransformFacts | None:
         interpolation=facts.get("interpolation", ""),
         source=published.name,
     )
+
+
+def _timm_transforms(spec: ArchitectureSpec) -> TransformFacts | None:
+    """timm's evaluation transform by its default_cfg: the shorter side to size / crop_pct, then the centre of size.
+
+    None for crop modes that pad, which are other steps.
+    """
+    entry = load_index().of(spec)
+    if entry is None or "mean" not in entry.facts:
+        return None
+    facts = entry.facts
+    _, height, width = default_input(spec)
+    share = float(facts.get("crop_pct") or 0.875)  # timm's own default
+    mode = facts.get("crop_mode") or "center"
+    interpolation = facts.get("interpolation", "")
+    if mode not in ("center", "squash") or interpolation not in ("bilinear", "bicubic") or not 0 < share <= 1:
+        return None
+    resize: int | tuple[int, int] = (int(height / share), int(width / share))
+    if mode == "center" and height == width:
+        resize = int(height / share)
+    elif mode == "center":
+        return None  # an oblong picture is scaled by whichever side needs it more
+    tag = f" ({facts['tag']})" if facts.get("tag") else ""
+    return TransformFacts(
+        kind="ImageClassification",
+        resize=resize,
+        crop=(height, width),
+        mean=tuple(facts["mean"]),
+        std=tuple(facts["std"]),
+        interpolation=interpolation,
+        source=f"timm's default_cfg of {spec.name}{tag}",
+    )
+
+
+def _is_fixed(entry: Entry) -> bool:
+    return bool(entry.facts.get("fixed_input_size")) and not entry.positions
 
 
 def categories(of: ArchitectureSpec | OfficialFile) -> tuple[str, ...]:

@@ -1,25 +1,36 @@
-"""The shipped index: names and shapes of every torchvision architecture, without importing torch.
+"""The shipped index: names and shapes of every torchvision and timm architecture, without importing either or torch.
 
-Written by `scripts/build_index.py`. One entry per builder and variant (auxiliary heads, frozen norms, quantised); an
-entry says which tensors follow the class count, the input channels and the picture size, and how.
+Written by `scripts/build_index.py`; `store` says how it is packed. One entry per builder and variant (auxiliary heads,
+frozen norms, quantised, a head where the default has none); an entry says which tensors follow the class count, the
+input channels and the picture size, and how. Names and shapes become objects only when an entry is looked at.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
+from inspector.architectures.store import Packed, read_data, unpack
 from inspector.architectures.types import ArchitectureSpec, TargetTensor
 
+__all__ = ["BOOKKEEPING", "Entry", "Index", "Shape", "is_bookkeeping", "load_index", "read_data"]
+
 Shape = tuple[int, ...]
+Law = tuple[int, int, int, int]
+SizeLaw = tuple[int, int, int, int, int]
+
+INDEX_FILE = "architectures.index.gz"
+LIBRARIES = ("torchvision", "timm")  # the first is meant where the same name is in both
 
 # Counters and profilers' leftovers: they come and go without changing what a network computes in eval mode.
 BOOKKEEPING = frozenset({"num_batches_tracked", "total_ops", "total_params", "n_averaged"})
+
+# How a dimension follows n = picture size // patch; every one plus an offset. Relative positions run from 1-n to n-1.
+SQUARE, TABLE, LINE, SIDE = range(4)
 
 
 def is_bookkeeping(name: str) -> bool:
@@ -27,127 +38,239 @@ def is_bookkeeping(name: str) -> bool:
     return name.rpartition(".")[2] in BOOKKEEPING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def sized(kind: int, patches: int) -> int:
+    """The size of a dimension of this kind for that many patches along one side."""
+    return {SQUARE: patches**2, TABLE: (2 * patches - 1) ** 2, LINE: 2 * patches - 1, SIDE: patches}[kind]
+
+
+class Layout:
+    """The tensors of one or several entries, at the builder's defaults, in the order of its state dict.
+
+    number: its place among the index's layouts. Everything else is looked up when it is first asked for.
+    """
+
+    def __init__(self, number: int, packed: Packed) -> None:
+        self.number = number
+        self._packed = packed
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        keys, count = self._packed.keys, len(self._packed.shapes)
+        return tuple([keys[self._packed.tokens[t] // count] for t in self._packed.layout(self.number)])
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        shapes, count = self._packed.shapes, len(self._packed.shapes)
+        return tuple([shapes[self._packed.tokens[t] % count] for t in self._packed.layout(self.number)])
+
+    @cached_property
+    def tensors(self) -> tuple[TargetTensor, ...]:
+        kinds = [self._packed.kinds[k] for k in map(self._packed.kind_of.__getitem__, self._packed.layout(self.number))]
+        return tuple(
+            TargetTensor(name=name, shape=shape, dtype=dtype, is_buffer=is_buffer)
+            for name, shape, (dtype, is_buffer) in zip(self.names, self.shapes, kinds, strict=True)
+        )
+
+    @cached_property
+    def weighty(self) -> frozenset[str]:
+        """The names that are not bookkeeping."""
+        return frozenset(name for name in self.names if not is_bookkeeping(name))
+
+    @cached_property
+    def counters(self) -> frozenset[str]:
+        """The names that are bookkeeping."""
+        return frozenset(self.names) - self.weighty
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
     """One builder in one variant, at its default class count, three input channels and default picture size.
 
-    task: "classification", "detection", "segmentation", "video", "quantization", "optical_flow".
-    tensors: in the order of the model's own state dict.
-    num_classes: the default, None where the builder takes none. image_size: the default, None where no tensor
-    follows it.
-    heads: (position in tensors, dimension, factor, offset): size = factor x classes + offset.
-    first: positions of the weights whose dimension 1 is the number of input channels.
-    positions: (position, dimension, patch, extra): size = (image_size // patch)^2 + extra.
+    library: "torchvision" or "timm". task: "classification", "detection", "segmentation", "video", "quantization",
+    "optical_flow". kin: entries of the same number have the same tensors but for those that follow a setting.
+    num_classes: the default, None where the builder takes none. needs_classes: the variant with a head of a builder
+    whose default has none; its spec always says how many. image_size: the default, None where no tensor follows it.
+    heads, channels: (position in tensors, dimension, factor, offset): size = factor x setting + offset.
+    positions: (position, dimension, patch, offset, kind): size = `sized(kind, image_size // patch)` + offset.
+    facts: what timm's default_cfg publishes (input size, mean, crop); empty for torchvision, see `official`.
     """
 
+    library: str
     name: str
     task: str
     options: tuple[tuple[str, bool | int | float], ...]
-    tensors: tuple[TargetTensor, ...]
+    layout: Layout
+    kin: int
     num_classes: int | None
+    needs_classes: bool
     image_size: int | None
-    heads: tuple[tuple[int, int, int, int], ...]
-    first: tuple[int, ...]
-    positions: tuple[tuple[int, int, int, int], ...]
+    heads: tuple[Law, ...]
+    channels: tuple[Law, ...]
+    positions: tuple[SizeLaw, ...]
+    facts: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """ "timm/resnet18"."""
+        return f"{self.library}/{self.name}"
+
+    @property
+    def tensors(self) -> tuple[TargetTensor, ...]:
+        """In the order of the model's own state dict."""
+        return self.layout.tensors
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """Positions of the weights whose dimension 1 is the number of input channels."""
+        return tuple(i for i, dim, factor, offset in self.channels if (dim, factor, offset) == (1, 1, 0))
+
+    @cached_property
+    def laws(self) -> tuple[object, ...]:
+        """Entries of one layout with equal laws fit a file equally well."""
+        return self.num_classes, self.needs_classes, self.image_size, self.heads, self.channels, self.positions
+
+    @cached_property
+    def following(self) -> tuple[int, ...]:
+        """Positions of the tensors that follow some setting."""
+        return tuple(sorted({i for i, *_ in (*self.heads, *self.channels, *self.positions)}))
+
+    def changed(self, *, num_classes: int | None, in_channels: int | None, image_size: int | None) -> dict[int, Shape]:
+        """position -> shape under these settings (None for the default), of the tensors that follow one of them."""
+        found: dict[int, list[int]] = {}
+
+        def put(i: int, dim: int, size: int) -> None:
+            found.setdefault(i, list(self.layout.shapes[i]))[dim] = size
+
+        if num_classes is not None:
+            for i, dim, factor, offset in self.heads:
+                put(i, dim, factor * num_classes + offset)
+        if in_channels is not None:
+            for i, dim, factor, offset in self.channels:
+                put(i, dim, factor * in_channels + offset)
+        if image_size is not None:
+            for i, dim, patch, offset, kind in self.positions:
+                put(i, dim, sized(kind, image_size // patch) + offset)
+        return {i: tuple(shape) for i, shape in found.items()}
 
     def at(self, *, num_classes: int | None, in_channels: int | None, image_size: int | None) -> tuple[Shape, ...]:
         """The shapes under these settings, None for the default; parallel to `tensors`."""
-        shapes = [list(t.shape or ()) for t in self.tensors]
-        if num_classes is not None:
-            for i, dim, factor, offset in self.heads:
-                shapes[i][dim] = factor * num_classes + offset
-        if in_channels is not None:
-            for i in self.first:
-                shapes[i][1] = in_channels
-        if image_size is not None:
-            for i, dim, patch, extra in self.positions:
-                shapes[i][dim] = (image_size // patch) ** 2 + extra
-        return tuple(tuple(shape) for shape in shapes)
+        changed = self.changed(num_classes=num_classes, in_channels=in_channels, image_size=image_size)
+        if not changed:
+            return self.layout.shapes
+        return tuple([changed.get(i, shape) for i, shape in enumerate(self.layout.shapes)])
 
 
-@dataclass(frozen=True)
 class Index:
-    """All entries. version: the torchvision they were built with."""
+    """All entries. versions: library -> the release they were built with."""
 
-    version: str
-    entries: tuple[Entry, ...]
-
-    @cached_property
-    def postings(self) -> dict[tuple[str, Shape], tuple[int, ...]]:
-        """(name, shape) -> numbers of the entries that hold it; bookkeeping left out."""
-        found: dict[tuple[str, Shape], list[int]] = {}
-        for number, entry in enumerate(self.entries):
-            for tensor in entry.tensors:
-                if not is_bookkeeping(tensor.name):
-                    found.setdefault((tensor.name, tensor.shape or ()), []).append(number)
-        return {key: tuple(numbers) for key, numbers in found.items()}
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+        self.versions: Mapping[str, str] = MappingProxyType(packed.versions)
+        layouts = [Layout(number, packed) for number in range(packed.layouts)]
+        self.entries: tuple[Entry, ...] = tuple(_entry(row, layouts, packed) for row in packed.entries)
 
     @cached_property
+    def of_layout(self) -> tuple[tuple[Entry, ...], ...]:
+        """The entries of each layout."""
+        found: list[list[Entry]] = [[] for _ in range(self._packed.layouts)]
+        for entry in self.entries:
+            found[entry.layout.number].append(entry)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[Entry]]:
+        found: dict[tuple[str, str], list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault((entry.library, entry.name), []).append(entry)
+        return found
+
+    @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of tensors per entry, bookkeeping left out."""
-        return tuple(sum(not is_bookkeeping(tensor.name) for tensor in entry.tensors) for entry in self.entries)
+        """Number of tensors per layout, bookkeeping left out."""
+        return self._packed.sizes
 
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Every tensor name of every entry."""
-        return frozenset(tensor.name for entry in self.entries for tensor in entry.tensors)
-
-    @cached_property
+    @property
     def segments(self) -> frozenset[str]:
-        """Every segment of every name: what is not here is never part of a torchvision name."""
-        return frozenset(segment for name in self.names for segment in name.split("."))
+        """Every segment of every name: what is not here is never part of a known name."""
+        return self._packed.segments
 
     @cached_property
     def builders(self) -> tuple[str, ...]:
-        """Names of the builders, in torchvision's order."""
+        """Labels of the builders, "torchvision/resnet18", in their libraries' order."""
+        return tuple(dict.fromkeys(entry.label for entry in self.entries))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the builders without their library, each once."""
         return tuple(dict.fromkeys(entry.name for entry in self.entries))
 
-    def find(self, name: str, options: Iterable[tuple[str, bool | int | float]] = ()) -> Entry | None:
-        """The entry of a builder in the variant that these options select; other options do not matter.
+    def warm(self) -> None:
+        """Look up now what recognising needs, instead of at the first file."""
+        _ = self._packed.postings, self._packed.key_numbers, self._packed.shape_numbers, self.of_layout, self.segments
+
+    def __contains__(self, pair: object) -> bool:
+        """Whether some architecture has a tensor of this (name, shape), bookkeeping left out."""
+        return isinstance(pair, tuple) and bool(self._packed.holders(*pair))
+
+    def shared(self, shapes: Mapping[str, Shape]) -> Counter[int]:
+        """Layout -> how many of these (name, shape) it has at its defaults, bookkeeping left out."""
+        found: Counter[int] = Counter()
+        holders = self._packed.holders
+        for name, shape in shapes.items():
+            found.update(holders(name, shape))
+        return found
+
+    def library_of(self, name: str) -> str:
+        """The library that a bare name means: torchvision where it has it, else timm; "" for an unknown name."""
+        return next((library for library in LIBRARIES if (library, name) in self._by_name), "")
+
+    def find(
+        self,
+        name: str,
+        options: Iterable[tuple[str, bool | int | float]] = (),
+        *,
+        library: str = "torchvision",
+        num_classes: int | None = None,
+    ) -> Entry | None:
+        """The entry of a builder in the variant that these settings select; other options do not matter.
 
         Falls back to the builder's plain entry; None for an unknown builder.
         """
         wanted = set(options)
-        fitting = [e for e in self.entries if e.name == name and wanted.issuperset(e.options)]
-        return max(fitting, key=lambda e: len(e.options), default=None)
+        fitting = [e for e in self._by_name.get((library, name), ()) if wanted.issuperset(e.options)]
+        return max(fitting, key=lambda e: (e.needs_classes == (num_classes is not None), len(e.options)), default=None)
 
     def of(self, spec: ArchitectureSpec) -> Entry | None:
         """The entry of a spec, None when the index has no such builder."""
-        return self.find(spec.name, spec.options) if spec.library == "torchvision" else None
+        entry = self.find(spec.name, spec.options, library=spec.library, num_classes=spec.num_classes)
+        if entry is not None and entry.needs_classes and spec.num_classes is None:
+            plain = [e for e in self._by_name[spec.library, spec.name] if not e.needs_classes]
+            return plain[0] if plain else entry
+        return entry
+
+
+def _entry(row: Mapping[str, Any], layouts: list[Layout], packed: Packed) -> Entry:
+    def laws(name: str) -> tuple[Any, ...]:
+        return tuple([tuple(law) for law in row.get(name, ())])
+
+    return Entry(
+        library=row.get("library", "timm"),
+        name=row["name"],
+        task=row.get("task", "classification"),
+        options=tuple(sorted(row.get("options", {}).items())),
+        layout=layouts[row["layout"]],
+        kin=row["kin"],
+        num_classes=row.get("num_classes"),
+        needs_classes=bool(row.get("needs_classes", False)),
+        image_size=row.get("image_size"),
+        heads=laws("heads"),
+        channels=laws("channels"),
+        positions=laws("positions"),
+        facts=packed.facts[row["facts"]] if "facts" in row else {},
+    )
 
 
 @lru_cache(maxsize=1)
 def load_index() -> Index:
     """The shipped index, read once per process (about 0.1 s)."""
-    data = read_data("torchvision-index.json.gz")
-    keys: list[str] = data["keys"]
-    shapes = [tuple(shape) for shape in data["shapes"]]
-    tensors = [
-        TargetTensor(name=keys[key], shape=shapes[shape], dtype=dtype, is_buffer=bool(is_buffer))
-        for key, shape, dtype, is_buffer in data["tensors"]
-    ]
-    layouts = [tuple(tensors[number] for number in layout) for layout in data["layouts"]]
-    return Index(
-        version=data["torchvision"],
-        entries=tuple(
-            Entry(
-                name=entry["name"],
-                task=entry["task"],
-                options=tuple(sorted(entry["options"].items())),
-                tensors=layouts[entry["layout"]],
-                num_classes=entry.get("num_classes"),
-                image_size=entry.get("image_size"),
-                heads=tuple(tuple(head) for head in entry.get("heads", ())),
-                first=tuple(entry["first"]),
-                positions=tuple(tuple(position) for position in entry.get("positions", ())),
-            )
-            for entry in data["entries"]
-        ),
-    )
-
-
-def read_data(name: str) -> dict[str, Any]:
-    """One of the shipped data files, decoded."""
-    packed = (files("inspector.architectures") / "data" / name).read_bytes()
-    content: dict[str, Any] = json.loads(gzip.decompress(packed))
-    return content
+    return Index(unpack(INDEX_FILE))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isqrt
 
-from inspector.architectures.index import Entry, Shape, is_bookkeeping
+from inspector.architectures.index import LINE, SIDE, SQUARE, TABLE, Entry, Shape, is_bookkeeping, sized
 from inspector.architectures.types import ArchitectureSpec, Candidate
 from inspector.architectures.wrappers import View
 from inspector.units import counted, human_share
@@ -17,6 +17,30 @@ LEAST_MATCHED = 5
 LEAST_COVERAGE = 0.5
 LEAST_PRECISION = 0.9
 LEAST_COVERAGE_OF_PART = 0.05
+MOST_TWINS_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a comparison says before names are listed.
+
+    score: as in `Candidate`. counters_off: bookkeeping that is missing or left over.
+    """
+
+    entry: Entry
+    view: View
+    spec: ArchitectureSpec
+    score: float
+    counters_off: int
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Equal for builders whose names and shapes are the same under the settings that the file shows."""
+        entry = self.entry
+        shapes = entry.layout.shapes
+        changed = settings_changed(entry, self.spec)
+        names = entry.layout.names
+        return entry.kin, frozenset((names[i], changed.get(i, shapes[i])) for i in entry.following)
 
 
 def infer_spec(entry: Entry, shapes: Mapping[str, Shape]) -> ArchitectureSpec:
@@ -24,16 +48,16 @@ def infer_spec(entry: Entry, shapes: Mapping[str, Shape]) -> ArchitectureSpec:
 
     A setting equal to the builder's default stays None. Where heads disagree, the majority counts.
     """
-    classes = _most_common(_classes_shown(entry, shapes), entry.num_classes)
-    channels = _most_common(_channels_shown(entry, shapes), 3 if entry.first else None)
+    classes = _most_common(_setting_shown(entry, entry.heads, shapes), entry.num_classes)
+    channels = _most_common(_setting_shown(entry, entry.channels, shapes), 3 if entry.channels else None)
     size = _most_common(_sizes_shown(entry, shapes), entry.image_size)
     options = dict(entry.options)
     if size is not None and size != entry.image_size:
         options["image_size"] = size
     return ArchitectureSpec(
-        library="torchvision",
+        library=entry.library,
         name=entry.name,
-        num_classes=None if classes == entry.num_classes else classes,
+        num_classes=None if classes == entry.num_classes and not entry.needs_classes else classes,
         in_channels=None if channels == 3 else channels,
         options=tuple(sorted(options.items())),
     )
@@ -47,27 +71,42 @@ def shapes_for(entry: Entry, spec: ArchitectureSpec) -> tuple[Shape, ...]:
     )
 
 
-def similarity(entry: Entry, view: View) -> float:
-    """The score that `compare` would give, without listing names: time grows with the entry, not with the file."""
-    expected = zip(entry.tensors, shapes_for(entry, infer_spec(entry, view.shapes)), strict=True)
-    own = [(view.shapes.get(tensor.name), shape) for tensor, shape in expected if not is_bookkeeping(tensor.name)]
-    present = sum(mine is not None for mine, _ in own)
-    return sum(mine == shape for mine, shape in own) / max(1, len(own) + view.weighty - present)
+def settings_changed(entry: Entry, spec: ArchitectureSpec) -> dict[int, Shape]:
+    """position -> shape, of the tensors that follow what the spec sets."""
+    size = dict(spec.options).get("image_size")
+    return entry.changed(
+        num_classes=spec.num_classes, in_channels=spec.in_channels, image_size=None if size is None else int(size)
+    )
+
+
+def fit(entry: Entry, view: View, shared: int) -> Fit:
+    """The score that `compare` would give, without listing names.
+
+    shared: how many of the view's (name, shape) the entry has at its defaults, bookkeeping left out.
+    """
+    spec = infer_spec(entry, view.shapes)
+    layout = entry.layout
+    for i, shape in settings_changed(entry, spec).items():
+        own = view.shapes.get(layout.names[i])
+        shared += (own == shape) - (own == layout.shapes[i])
+    present = len(layout.weighty & view.shapes.keys())
+    score = shared / max(1, len(layout.weighty) + view.weighty - present)
+    return Fit(entry, view, spec, score, len(layout.counters ^ view.counters))
 
 
 def compare(entry: Entry, view: View) -> Candidate:
     """The evidence for and against one architecture; `twins` is left empty."""
     spec = infer_spec(entry, view.shapes)
     matched, missing, reshaped = [], [], []
-    for tensor, shape in zip(entry.tensors, shapes_for(entry, spec), strict=True):
-        own = view.shapes.get(tensor.name)
+    for name, shape in zip(entry.layout.names, shapes_for(entry, spec), strict=True):
+        own = view.shapes.get(name)
         if own is None:
-            missing.append(tensor.name)
+            missing.append(name)
         elif own == shape:
-            matched.append(tensor.name)
+            matched.append(name)
         else:
-            reshaped.append((tensor.name, own, shape))
-    expected = {tensor.name for tensor in entry.tensors}
+            reshaped.append((name, own, shape))
+    expected = set(entry.layout.names)
     extra = (*(name for name in view.shapes if name not in expected), *view.outside)
     fitting, of_target, left_over = (_weighty(matched), _weighty(expected), _weighty(extra))
     candidate = Candidate(
@@ -106,9 +145,17 @@ def bookkeeping_off(candidate: Candidate) -> int:
 
 
 def computing_twins(candidate: Candidate) -> tuple[str, ...]:
-    """Names of the twins that compute something else. A quantised builder that was not quantised yet does not."""
-    names = (label.partition("/")[2] for label in candidate.twins)
-    return tuple(name for name in names if name.removeprefix("quantized_") != candidate.spec.name)
+    """Twins that compute something else, or may, as people call them: by name, with the library where it is another.
+
+    A quantised builder that was not quantised yet computes the same.
+    """
+    found = []
+    for library, _, name in (label.partition("/") for label in candidate.twins):
+        if library != candidate.spec.library:
+            found.append(f"{library}/{name}")
+        elif name.removeprefix("quantized_") != candidate.spec.name:
+            found.append(name)
+    return tuple(found)
 
 
 def is_worth_naming(candidate: Candidate) -> bool:
@@ -136,9 +183,17 @@ def with_sentence(candidate: Candidate, entry: Entry) -> Candidate:
 def holds_trunk(candidate: Candidate, entry: Entry) -> bool:
     """Whether the architecture is there whole but for its last layers, as when a model uses it as its backbone."""
     missing = set(candidate.missing)
-    absent = [tensor.name in missing for tensor in entry.tensors if not is_bookkeeping(tensor.name)]
+    absent = [name in missing for name in entry.layout.names if not is_bookkeeping(name)]
     first_gap = absent.index(True) if True in absent else len(absent)
     return not candidate.reshaped and first_gap * 2 >= len(absent) and all(absent[first_gap:])
+
+
+def either(names: Sequence[str]) -> str:
+    """'a, b or c'; of many, the first few and how many more."""
+    shown = list(names[:MOST_TWINS_NAMED])
+    if len(names) > len(shown):
+        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
 def describe(spec: ArchitectureSpec) -> str:
@@ -192,7 +247,7 @@ def _sentence(candidate: Candidate, entry: Entry) -> str:
         start = f"This is near {what} ({human_share(candidate.score)} alike)"
     text = f"{start}{where}: {fits}."
     if twins := computing_twins(candidate):
-        text += f" The file cannot tell it from {' or '.join(twins)}: the names and shapes are the same."
+        text += f" The file cannot tell it from {either(twins)}: the names and shapes are the same."
     return text
 
 
@@ -207,36 +262,39 @@ def _most_common(shown: Iterable[int], default: int | None) -> int | None:
     return max(votes, key=lambda value: (votes[value], value == default), default=default)
 
 
-def _only_differs_at(own: Shape, expected: Shape, dim: int) -> bool:
+def _only_differs_at(own: Shape, expected: Shape, *dims: int) -> bool:
     return len(own) == len(expected) and all(
-        i == dim or a == b for i, (a, b) in enumerate(zip(own, expected, strict=True))
+        i in dims or a == b for i, (a, b) in enumerate(zip(own, expected, strict=True))
     )
 
 
-def _classes_shown(entry: Entry, shapes: Mapping[str, Shape]) -> Iterable[int]:
-    for i, dim, factor, offset in entry.heads:
-        tensor = entry.tensors[i]
-        own = shapes.get(tensor.name)
-        if own is not None and _only_differs_at(own, tensor.shape or (), dim):
-            classes, odd = divmod(own[dim] - offset, factor)
-            if classes > 0 and not odd:
-                yield classes
-
-
-def _channels_shown(entry: Entry, shapes: Mapping[str, Shape]) -> Iterable[int]:
-    for i in entry.first:
-        tensor = entry.tensors[i]
-        own = shapes.get(tensor.name)
-        if own is not None and _only_differs_at(own, tensor.shape or (), 1) and own[1] > 0:
-            yield own[1]
+def _setting_shown(
+    entry: Entry, laws: Iterable[tuple[int, int, int, int]], shapes: Mapping[str, Shape]
+) -> Iterable[int]:
+    """What the tensors that follow a setting say about it: size = factor x setting + offset."""
+    for i, dim, factor, offset in laws:
+        own = shapes.get(entry.layout.names[i])
+        if own is not None and _only_differs_at(own, entry.layout.shapes[i], dim):
+            setting, odd = divmod(own[dim] - offset, factor)
+            if setting > 0 and not odd:
+                yield setting
 
 
 def _sizes_shown(entry: Entry, shapes: Mapping[str, Shape]) -> Iterable[int]:
-    for i, dim, patch, extra in entry.positions:
-        tensor = entry.tensors[i]
-        own = shapes.get(tensor.name)
-        if own is not None and _only_differs_at(own, tensor.shape or (), dim):
-            patches = own[dim] - extra
-            side = isqrt(max(0, patches))
-            if side > 0 and side * side == patches:
-                yield side * patch
+    for i, dim, patch, offset, kind in entry.positions:
+        own = shapes.get(entry.layout.names[i])
+        # Tables of relative positions follow the size in two dimensions.
+        followed = [law[1] for law in entry.positions if law[0] == i]
+        if own is not None and _only_differs_at(own, entry.layout.shapes[i], *followed):
+            side = patches_of(kind, own[dim] - offset)
+            if side:
+                # 384 pixels have 27 patches of 14, as 378 have.
+                usual = entry.image_size or 0
+                yield usual if usual // patch == side else side * patch
+
+
+def patches_of(kind: int, size: int) -> int:
+    """The patches along one side that give a dimension this size, 0 where none do. The inverse of `index.sized`."""
+    root = isqrt(max(0, size))
+    guess = {SQUARE: root, TABLE: (root + 1) // 2, LINE: (size + 1) // 2, SIDE: size}[kind]
+    return guess if guess > 0 and sized(kind, guess) == size else 0

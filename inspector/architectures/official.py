@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from inspector.architectures.index import read_data
+from inspector.architectures.store import read_data
 from inspector.architectures.types import ArchitectureSpec, OfficialFile
 from inspector.checkpoint.types import Origin
 from inspector.findings import Finding, Severity

@@ -1,43 +1,44 @@
-"""What is this state dict? torchvision's architectures by names and shapes, with the evidence.
+"""What is this state dict? torchvision's and timm's architectures by names and shapes, with the evidence.
 
-An inverted index over (name, shape) finds the nearest entries; each is then compared in full, with the class count,
+An inverted index over (name, shape) finds the nearest layouts; each is then compared in full, with the class count,
 input channels and picture size that the file shows. Under wrappers, several hypotheses about what to take off
 compete by score. The score is the Jaccard similarity of the name sets, counting only names whose shapes fit.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from inspector.architectures.index import Entry, Index, Shape, is_bookkeeping, load_index
+from inspector.architectures.claims import stated_architectures
+from inspector.architectures.index import LIBRARIES, Index, Shape, load_index
 from inspector.architectures.match import (
-    bookkeeping_off,
+    Fit,
     compare,
     computing_twins,
     describe,
+    either,
+    fit,
     is_near,
     is_worth_naming,
-    shapes_for,
-    similarity,
     with_sentence,
 )
 from inspector.architectures.official import check_name, find_official
-from inspector.architectures.types import Candidate, OfficialFile, Recognition
+from inspector.architectures.types import ArchitectureSpec, Candidate, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.findings import Finding, Severity
 
 MOST_CANDIDATES = 5
 LONGEST_NAME = 512  # characters
-COMPARED = 16  # entries per hypothesis that are compared in full; twins and variants take several places
+COMPARED = 24  # layouts per hypothesis whose score is computed
+MOST_COMPARED = 6  # classes of twins that are compared in full
 
 
 def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: Index | None = None) -> Recognition:
     """What a state dict of the file is; the one meant as the weights when none is named.
 
-    Never raises for strange content: "none of torchvision's architectures" is an answer.
+    Never raises for strange content: "none of the known architectures" is an answer.
     """
     state = state or checkpoint.weights
     if state is None or not state.tensors:
@@ -50,7 +51,8 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         )
     shapes = {tensor.name: tensor.shape for tensor in state.tensors}
     index = index or load_index()
-    ranked = rank(shapes, index)
+    stated = stated_architectures(checkpoint, index)
+    ranked = [_with_claim(candidate, stated) for candidate in rank(shapes, index, stated)]
     official = find_official(checkpoint.origin, [name for c in ranked for name in _builders(c)])
     if official is not None:
         ranked = _official_first(ranked, official, index)
@@ -59,65 +61,79 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         state_dict=state.path,
         candidates=named,
         official=official,
-        findings=(*check_name(checkpoint.origin), *_twin_findings(named, official)),
+        findings=(*check_name(checkpoint.origin), *_twin_findings(named, official, stated)),
         says=_answer(named, ranked, official),
     )
 
 
-def rank(shapes: dict[str, Shape], index: Index) -> list[Candidate]:
-    """Every architecture with something in common, best first; twins and variants of one builder joined."""
+def rank(shapes: dict[str, Shape], index: Index, stated: Collection[str] = ()) -> list[Candidate]:
+    """The nearest architectures, best first; twins and variants of one builder joined.
+
+    stated: labels that something beside the names and shapes says; they win among equals.
+    """
     # Names of hostile length would cost quadratic time; no module path is that long.
     short = {name: shape for name, shape in shapes.items() if len(name) <= LONGEST_NAME}
     long = tuple(name for name in shapes if name not in short)
-    nearest = [
-        (similarity(index.entries[number], view), number, view)
-        for view in views(short, long, index.postings, index.segments)
-        for number in _retrieve(view, index)
+    fits = [
+        (fit(entry, view, count), place)
+        for view in views(short, long, index, index.segments)
+        for number, count in _retrieve(view, index)
+        for place, entry in enumerate(index.of_layout[number])
     ]
+    fits.sort(key=lambda item: (_order(item[0], stated), item[1]))
+    groups: dict[tuple[object, ...], list[Fit]] = {}
+    seen = set()
+    for one, _ in fits:
+        if one.entry.label in seen:
+            continue  # another variant or another prefix of the same builder
+        seen.add(one.entry.label)
+        key = one.group
+        if key in groups or len(groups) < MOST_COMPARED:
+            groups.setdefault(key, []).append(one)
     # Listing names costs time with the length of the file, so only what can be shown is compared in full.
-    nearest.sort(key=lambda item: (-item[0], item[1]))
-    bar = nearest[: 2 * MOST_CANDIDATES][-1][0] if nearest else 0.0
-    found = [(number, compare(index.entries[number], view)) for score, number, view in nearest if score >= bar]
-    found.sort(key=lambda item: _order(item[1], index.entries[item[0]].options, item[0]))
-    by_builder: dict[str, tuple[int, Candidate]] = {}
-    for number, candidate in found:
-        by_builder.setdefault(candidate.spec.name, (number, candidate))
-    groups: dict[frozenset[tuple[str, Shape]], list[tuple[Entry, Candidate]]] = {}
-    for number, candidate in by_builder.values():
-        entry = index.entries[number]
-        expected = zip(entry.tensors, shapes_for(entry, candidate.spec), strict=True)
-        groups.setdefault(frozenset((t.name, shape) for t, shape in expected), []).append((entry, candidate))
     return [
-        with_sentence(replace(best, twins=tuple(f"{t.spec.library}/{t.spec.name}" for _, t in twins)), entry)
-        for (entry, best), *twins in groups.values()
+        with_sentence(replace(compare(best.entry, best.view), twins=_labels(best, twins)), best.entry)
+        for best, *twins in groups.values()
     ]
 
 
-def _retrieve(view: View, index: Index) -> list[int]:
-    """Numbers of the entries with the most (name, shape) pairs in common, by Jaccard similarity."""
-    shared: Counter[int] = Counter()
-    weighty = 0
-    for name, shape in view.shapes.items():
-        if not is_bookkeeping(name):
-            weighty += 1
-            shared.update(index.postings.get((name, shape), ()))
+def _labels(best: Fit, twins: Sequence[Fit]) -> tuple[str, ...]:
+    """The twins' labels. The same network under the name of another picture size is none where the size is usual."""
+    usual = not _is_resized(best)
+    return tuple(twin.entry.label for twin in twins if not (usual and _is_resized(twin)))
+
+
+def _is_resized(one: Fit) -> bool:
+    return "image_size" in dict(one.spec.options)
+
+
+def _retrieve(view: View, index: Index) -> list[tuple[int, int]]:
+    """(layout, pairs in common) of the layouts with the most (name, shape) in common, by Jaccard similarity."""
+    shared = index.shared(view.shapes)
+    sizes, weighty = index.sizes, len(view.shapes) - len(view.counters)
 
     def rough(number: int) -> float:
-        return shared[number] / (index.sizes[number] + weighty - shared[number])
+        return shared[number] / (sizes[number] + weighty - shared[number])
 
-    return sorted(shared, key=lambda number: (-rough(number), number))[:COMPARED]
+    return [(number, shared[number]) for number in sorted(shared, key=lambda n: (-rough(n), n))[:COMPARED]]
 
 
-def _order(candidate: Candidate, options: Sequence[object], number: int) -> tuple[float, int, int, int, int, int, int]:
-    """Best first: score, then bookkeeping, the plainer builder, the plainer variant, the shorter wrapper and name."""
+def _order(one: Fit, stated: Collection[str]) -> tuple[object, ...]:
+    """Best first: score, counters, what is stated, torchvision, the plainer builder and variant, shorter wrapper."""
+    entry = one.entry
     return (
-        -candidate.score,
-        bookkeeping_off(candidate),
-        int(candidate.spec.name.startswith("quantized_")),
-        len(options),
-        len(candidate.wrapper),
-        len(candidate.spec.name),
-        number,
+        -one.score,
+        one.counters_off,
+        entry.label not in stated,
+        entry.name.startswith("quantized_"),
+        LIBRARIES.index(entry.library),
+        entry.needs_classes,
+        _is_resized(one),
+        one.spec.num_classes is not None,
+        len(entry.options),
+        len(one.view.wrapper),
+        len(entry.name),
+        entry.layout.number,
     )
 
 
@@ -126,7 +142,7 @@ def _worth_showing(ranked: Sequence[Candidate]) -> tuple[Candidate, ...]:
     if not named:
         return ()
     # Beside an exact match only what is nearly the same is of interest.
-    bar = 0.8 if named[0].exact else 0.6 * named[0].score
+    bar = 0.9 if named[0].exact else 0.6 * named[0].score
     return tuple([named[0], *(c for c in named[1:] if c.score >= bar)][:MOST_CANDIDATES])
 
 
@@ -145,15 +161,33 @@ def _official_first(ranked: list[Candidate], official: OfficialFile, index: Inde
     return result
 
 
+def _bare(spec: ArchitectureSpec) -> ArchitectureSpec:
+    """The architecture without what the file shows of its settings."""
+    return ArchitectureSpec(library=spec.library, name=spec.name)
+
+
 def _builders(candidate: Candidate) -> tuple[str, ...]:
-    """The candidate's builder and those of its twins."""
-    return (candidate.spec.name, *(twin.partition("/")[2] for twin in candidate.twins))
+    """torchvision's names among the candidate's builder and its twins."""
+    labels = (f"{candidate.spec.library}/{candidate.spec.name}", *candidate.twins)
+    return tuple(label.partition("/")[2] for label in labels if label.startswith("torchvision/"))
 
 
-def _twin_findings(named: Sequence[Candidate], official: OfficialFile | None) -> tuple[Finding, ...]:
+def _with_claim(candidate: Candidate, stated: Mapping[str, str]) -> Candidate:
+    """Where twins fit equally and something names one of them, that is said."""
+    where = stated.get(f"{candidate.spec.library}/{candidate.spec.name}")
+    if where is None or not computing_twins(candidate):
+        return candidate
+    return replace(candidate, says=f"{candidate.says} It is named in {where}.")
+
+
+def _twin_findings(
+    named: Sequence[Candidate], official: OfficialFile | None, stated: Mapping[str, str]
+) -> tuple[Finding, ...]:
     if not named or official is not None:
         return ()
     best = named[0]
+    if f"{best.spec.library}/{best.spec.name}" in stated:
+        return ()
     names = computing_twins(best)
     if not names:
         return ()
@@ -162,8 +196,8 @@ def _twin_findings(named: Sequence[Candidate], official: OfficialFile | None) ->
             id="architecture-twins",
             severity=Severity.INFO,
             subjects=(best.spec.name, *names),
-            says=f"{best.spec.name} and {', '.join(names)} have the same names and shapes, so the file cannot tell "
-            "which of them it was.",
+            says=f"{best.spec.name} has the same names and shapes as {either(names)}, so the file cannot tell which of "
+            "them it was. They may differ in what no weights file holds: strides, padding, pooling, activations.",
             evidence=(("twins", len(names)),),
         ),
     )
@@ -175,8 +209,8 @@ def _answer(named: Sequence[Candidate], ranked: Sequence[Candidate], official: O
     if named:
         return named[0].says
     near = next((candidate for candidate in ranked if is_near(candidate)), None)
-    text = "This is not one of torchvision's architectures"
+    text = "This is not one of torchvision's or timm's architectures"
     if near is None:
         return f"{text}."
     total = len(near.matched) + len(near.missing) + len(near.reshaped)
-    return f"{text}; the nearest is {near.spec.name}, of whose {total:,} tensors {len(near.matched):,} fit."
+    return f"{text}; the nearest is {describe(_bare(near.spec))}, of whose {total:,} tensors {len(near.matched):,} fit."

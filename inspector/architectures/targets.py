@@ -2,8 +2,10 @@
 
 torchvision/resnet18                     classes and input channels follow the file
 torchvision/resnet18?num_classes=1000    fixed
+timm/resnetaa50                          likewise; needs no timm, but for building it
 file:other.safetensors                   the names and shapes of another file
 keys:list.txt                            one name per line, no shapes
+code:model.py:build?num_classes=4        what your own factory builds; running it is the caller's to allow
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from inspector.architectures.index import Entry, load_index
+from inspector.architectures.index import LIBRARIES, Entry, load_index
 from inspector.architectures.match import shapes_for
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec, Candidate, Target, TargetKind, TargetTensor
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ReadError, UnknownArchitecture, UsageError
 
-FORMS = "Write torchvision/NAME, file:PATH or keys:PATH."
+FORMS = "Write torchvision/NAME, timm/NAME, file:PATH, keys:PATH or code:FILE.py:FACTORY."
 KEYS_NBYTES = 64 * 1024 * 1024
 # As in `build.OPTIONS`, which cannot be imported here because it needs torch; a test holds them equal.
 FLAGS = ("aux_logits", "aux_loss", "frozen_norm", "quantize", "transform_input")
@@ -76,18 +78,23 @@ def target_of_checkpoint(checkpoint: Checkpoint, label: str) -> Target:
 
 
 def is_architecture(text: str) -> bool:
-    """Whether this is meant as an architecture and not as a file: "torchvision/..." or a bare builder's name."""
+    """Whether this is meant as an architecture and not as a file: "timm/..." or a bare builder's name."""
     path = text.strip().partition("?")[0]
-    return path.startswith("torchvision/") or path in load_index().builders
+    return path.startswith(tuple(f"{library}/" for library in LIBRARIES)) or bool(load_index().library_of(path))
 
 
 def parse_target(
-    text: str, *, candidate: Candidate | None = None, open_file: Callable[[str], Checkpoint] | None = None
+    text: str,
+    *,
+    candidate: Candidate | None = None,
+    open_file: Callable[[str], Checkpoint] | None = None,
+    run_code: Callable[[str], Target] | None = None,
 ) -> Target:
     """A target as a person writes it.
 
     candidate: what the file was recognised as; its class count, input channels and variant are taken over when it is
     the same builder (or a twin) and the text does not fix them. open_file: how `file:` targets are opened.
+    run_code: how `code:` targets are run; None where nobody agreed to that.
     Raises UsageError for text that means nothing, UnknownArchitecture for an unknown builder.
     """
     text = text.strip()
@@ -95,20 +102,25 @@ def parse_target(
         if open_file is None:
             raise UsageError("A file cannot be used as the target here.")
         return target_of_checkpoint(open_file(text.removeprefix("file:")), text)
+    if text.startswith("code:"):
+        if run_code is None:
+            raise UsageError("Code is not run here.", hint="Name it on the command line: --target code:model.py:build.")
+        return run_code(text)
     if text.startswith("keys:"):
         return target_of_keys(read_keys(text.removeprefix("keys:")), text)
     return target_of(follow(parse_spec(text), candidate))
 
 
 def parse_spec(text: str) -> ArchitectureSpec:
-    """'torchvision/resnet18?num_classes=10' as a spec; the library may be left out."""
+    """'torchvision/resnet18?num_classes=10' as a spec; without a library, torchvision's where it has that name."""
     path, _, query = text.partition("?")
     library, slash, name = path.rpartition("/")
-    library = library if slash else "torchvision"
     if not name:
         raise UsageError(f'"{text}" names no target.', hint=FORMS)
-    if library != "torchvision":
-        raise UnknownArchitecture(f'No architectures of "{library}" are known, only torchvision\'s.', hint=FORMS)
+    library = library if slash else load_index().library_of(name) or LIBRARIES[0]
+    if library not in LIBRARIES:
+        known = " and ".join(f"{known}'s" for known in LIBRARIES)
+        raise UnknownArchitecture(f'No architectures of "{library}" are known, only {known}.', hint=FORMS)
     spec = ArchitectureSpec(library=library, name=name)
     find_entry(spec)
     options: dict[str, bool | int | float] = {}
@@ -125,9 +137,9 @@ def parse_spec(text: str) -> ArchitectureSpec:
         elif key in FRACTIONS:
             options[key] = _fraction(key, value)
         else:
-            known = ("num_classes", "in_channels", *NUMBERS, *FLAGS, *FRACTIONS)
+            settings = ("num_classes", "in_channels", *NUMBERS, *FLAGS, *FRACTIONS)
             raise UsageError(
-                f'A target has no setting "{key}".', hint=suggest(key, known) or f"Known: {', '.join(known)}."
+                f'A target has no setting "{key}".', hint=suggest(key, settings) or f"Known: {', '.join(settings)}."
             )
     return replace(spec, options=tuple(sorted(options.items())))
 
@@ -136,11 +148,12 @@ def follow(spec: ArchitectureSpec, candidate: Candidate | None) -> ArchitectureS
     """The spec with what it leaves open taken from the file's own candidate, when that is the same architecture."""
     if candidate is None:
         return spec
-    same = (candidate.spec.name, *(twin.partition("/")[2] for twin in candidate.twins))
-    if spec.name not in same:
-        return spec
     seen = candidate.spec
-    options = {**dict(seen.options), **dict(spec.options)} if spec.name == seen.name else dict(spec.options)
+    own, label = f"{seen.library}/{seen.name}", f"{spec.library}/{spec.name}"
+    if label not in (own, *candidate.twins):
+        return spec
+    shared = {key: value for key, value in seen.options if label == own or key == "image_size"}
+    options = {**shared, **dict(spec.options)}
     return replace(
         spec,
         num_classes=seen.num_classes if spec.num_classes is None else spec.num_classes,
@@ -154,10 +167,12 @@ def find_entry(spec: ArchitectureSpec) -> Entry:
     index = load_index()
     entry = index.of(spec)
     if entry is None:
-        hint = suggest(spec.name, index.builders)
+        elsewhere = index.library_of(spec.name)
+        own = [label.partition("/")[2] for label in index.builders if label.startswith(f"{spec.library}/")]
+        hint = f"{elsewhere} has one: {elsewhere}/{spec.name}." if elsewhere else suggest(spec.name, own)
         if not hint and "." in spec.name:
             hint = f"A file as the target is written file:{spec.name}."
-        raise UnknownArchitecture(f'torchvision has no architecture "{spec.name}".', hint=hint)
+        raise UnknownArchitecture(f'{spec.library} has no architecture "{spec.name}".', hint=hint)
     return entry
 
 

@@ -26,7 +26,7 @@ class TargetTensor:
 class ArchitectureSpec:
     """A model that can be built: a library's builder and the arguments that the file determines.
 
-    library: "torchvision". name: the builder ("resnet18").
+    library: "torchvision" or "timm". name: the builder ("resnet18").
     num_classes, in_channels: None for the builder's own default.
     options: the builder's other settings that change its names, shapes or arithmetic, sorted by name
     (("aux_loss", True), ("image_size", 384)); see `build.OPTIONS`.
@@ -52,6 +52,7 @@ class TargetKind(StrEnum):
     ARCHITECTURE = "architecture"
     FILE = "file"
     KEYS = "keys"
+    CODE = "code"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

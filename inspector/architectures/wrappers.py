@@ -9,8 +9,9 @@ occurs in no known architecture; and a prefix after which many names are known w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from inspector.architectures.index import Shape, is_bookkeeping
 
@@ -30,7 +31,7 @@ MOST_PREFIXES = 4
 DEEPEST_PREFIX = 12  # segments, after wrappers are off
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """A state dict under one hypothesis about its wrappers.
 
@@ -44,11 +45,16 @@ class View:
     wrapper: str
     weighty: int
 
+    @cached_property
+    def counters(self) -> frozenset[str]:
+        """The names under the prefix that are bookkeeping."""
+        return frozenset(name for name in self.shapes if is_bookkeeping(name))
+
 
 def views(
     shapes: Mapping[str, Shape],
     aside: tuple[str, ...],
-    known: Collection[tuple[str, Shape]],
+    known: Container[tuple[str, Shape]],
     segments: Collection[str],
 ) -> list[View]:
     """The hypotheses worth comparing, the least intervention first.
@@ -56,20 +62,26 @@ def views(
     shapes: name -> shape as the file has them. aside: names that are outside in every view. known: every (name,
     shape) of the index. segments: every segment of its names, which are never dropped from the middle.
     """
-    inner = contract(shapes, segments)
     weighty = sum(not is_bookkeeping(name) for name in shapes) + len(aside)
-    found = []
-    for prefix in _prefixes(shapes, inner, known):
-        inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
-        taken = Counter(_taken_off(name, short) for short, name in inside.items())
-        found.append(
-            View(
-                shapes={short: shapes[name] for short, name in inside.items()},
-                outside=(*(name for name, own in inner.items() if not own.startswith(prefix)), *aside),
-                wrapper=max(taken, key=lambda text: (taken[text], text), default=""),
-                weighty=weighty,
+    found: list[View] = []
+    # "module" is also part of a few architectures' own names, so both readings compete where it occurs.
+    inners = [contract(shapes, segments)]
+    if not WRAPPER_SEGMENTS.isdisjoint(segment for name in shapes for segment in name.split(".")):
+        inners.append(contract(shapes, frozenset(segments) - WRAPPER_SEGMENTS))
+    for inner in inners:
+        for prefix in _prefixes(shapes, inner, known):
+            inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
+            if any(inside.keys() == view.shapes.keys() for view in found):
+                continue
+            taken = Counter(_taken_off(name, short) for short, name in inside.items())
+            found.append(
+                View(
+                    shapes={short: shapes[name] for short, name in inside.items()},
+                    outside=(*(name for name, own in inner.items() if not own.startswith(prefix)), *aside),
+                    wrapper=max(taken, key=lambda text: (taken[text], text), default=""),
+                    weighty=weighty,
+                )
             )
-        )
     return found
 
 
@@ -109,7 +121,7 @@ def _without_only_children(name: str, children: Mapping[str, set[str]], segments
 
 
 def _prefixes(
-    shapes: Mapping[str, Shape], inner: Mapping[str, str], known: Collection[tuple[str, Shape]]
+    shapes: Mapping[str, Shape], inner: Mapping[str, str], known: Container[tuple[str, Shape]]
 ) -> tuple[str, ...]:
     """ "" and the prefixes after which the most names are known with their shapes, most votes first."""
     votes: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Whose names are these? torchvision's builders that agree with both lists of an error.
+"""Whose names are these? The known builders that agree with both lists of an error.
 
 The lists are hard evidence: every missing name is the model's and not the file's, every unexpected one the other way
 round, and what is in neither list both have. With whole lists, a model and a file are a pair only if what remains of
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from inspector.architectures.index import is_bookkeeping, load_index
+from inspector.architectures.index import Layout, is_bookkeeping, load_index
 from inspector.pasted.report import KeyLists, Shape
 
 # More kinds of network than this say nothing.
@@ -50,12 +50,19 @@ def _known() -> tuple[_Known, ...]:
         ]
         made.append(
             _Known(
-                name=f"{getattr(entry, 'library', 'torchvision')}/{entry.name}",
-                shapes={t.name: t.shape or () for t in entry.tensors if not is_bookkeeping(t.name)},
-                free=frozenset((entry.tensors[i].name, dim) for i, dim in free),
+                name=entry.label,
+                shapes=_weighty_shapes(entry.layout),
+                free=frozenset((entry.layout.names[i], dim) for i, dim in free),
             )
         )
     return tuple(made)
+
+
+@cache
+def _weighty_shapes(layout: Layout) -> Mapping[str, Shape]:
+    """name -> shape without bookkeeping; builders with the same tensors share it."""
+    pairs = zip(layout.names, layout.shapes, strict=True)
+    return {name: shape for name, shape in pairs if not is_bookkeeping(name)}
 
 
 def suspect(lists: KeyLists) -> tuple[tuple[str, ...], tuple[str, ...]]:

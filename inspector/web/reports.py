@@ -145,7 +145,7 @@ def _model(sha256: str, name: str, path: _Path) -> nn.Module:
     if best is None:
         raise UnknownArchitecture(
             f"{name} was not recognised, so there is no model to run.",
-            hint="A heat map needs a model that can be built: one of torchvision's architectures.",
+            hint="A heat map needs a model that can be built: one of torchvision's or timm's architectures.",
         )
     plan = plan_to_run(checkpoint, _own_target(best.spec), _state(checkpoint, path))
     with torch_lock:

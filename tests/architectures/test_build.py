@@ -156,8 +156,8 @@ def test_first_convolutions_are_found_where_the_picture_arrives() -> None:
 def test_unknown_names_and_settings_are_said() -> None:
     with pytest.raises(UnknownArchitecture, match=r'no architecture "resnet-18".*Did you mean.*resnet18'):
         build_model(targets.ArchitectureSpec(library="torchvision", name="resnet-18"))
-    with pytest.raises(UnknownArchitecture, match='Models of "timm" cannot be built'):
-        build_model(targets.ArchitectureSpec(library="timm", name="resnet18"))
+    with pytest.raises(UnknownArchitecture, match='Models of "keras" cannot be built'):
+        build_model(targets.ArchitectureSpec(library="keras", name="resnet18"))
     with pytest.raises(UsageError, match='resnet18 has no setting "aux_loss"'):
         build_model(parse_spec("resnet18?aux_loss=true"))
     with pytest.raises(UsageError, match="cannot be built"):

@@ -106,7 +106,9 @@ def test_bad_lists_of_keys_are_said(tmp_path: Path) -> None:
         ("torchvision/resnet17", UnknownArchitecture, r'no architecture "resnet17".*Did you mean .*resnet18'),
         ("ResNet-18", UnknownArchitecture, "Did you mean resnet18"),
         ("torchvision/other.pth", UnknownArchitecture, "A file as the target is written file:other.pth"),
-        ("timm/resnet18", UnknownArchitecture, 'No architectures of "timm"'),
+        ("keras/resnet18", UnknownArchitecture, 'No architectures of "keras" are known, only torchvision\'s and timm'),
+        ("timm/resnet17", UnknownArchitecture, r'timm has no architecture "resnet17".*Did you mean'),
+        ("torchvision/resnetaa50", UnknownArchitecture, "timm has one: timm/resnetaa50"),
         ("", UsageError, "names no target"),
         ("torchvision/", UsageError, "names no target"),
         ("resnet18?num_classes=ten", UsageError, 'num_classes must be a positive whole number, not "ten"'),
@@ -128,6 +130,7 @@ def test_labels_are_read_back() -> None:
         "torchvision/resnet18",
         "torchvision/vit_b_16?num_classes=4&in_channels=1&image_size=384",
         "torchvision/fasterrcnn_resnet50_fpn?frozen_epsilon=0.0&frozen_norm=True",
+        "timm/vit_base_patch16_224?num_classes=4&image_size=384",
     ):
         assert parse_spec(text).label == text
         assert target_of(parse_spec(text)).label == text
@@ -136,6 +139,7 @@ def test_labels_are_read_back() -> None:
 def test_architectures_are_told_from_files() -> None:
     assert is_architecture("torchvision/resnet18?num_classes=3") and is_architecture("vgg16")
     assert is_architecture("torchvision/resnet17")
+    assert is_architecture("timm/resnet18") and is_architecture("resnetaa50")
     assert not is_architecture("resnet18.pth") and not is_architecture("models/vgg16")
 
 
