@@ -36,7 +36,7 @@ TargetOption = Annotated[
     typer.Option(
         "--target",
         metavar="T",
-        help="torchvision/resnet18, torchvision/resnet18?num_classes=1000, file:other.safetensors or keys:list.txt.",
+        help="torchvision/resnet18, torchvision/resnet18?num_classes=1000, file:other.safetensors keys:list.txt or code:model.py:build (runs it).",
     ),
 ]
 
@@ -74,21 +74,22 @@ def recognised(checkpoint: Checkpoint, state: StateDict | None) -> Recognition:
 def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> Target:
     """The target as written, or the best candidate for ""."""
     from inspector.architectures.targets import parse_target, target_of_candidate
+    from inspector.architectures.user_code import target_of_code
     from inspector.errors import UnknownArchitecture
 
     best: Candidate | None = None
-    if not text or not text.startswith(("file:", "keys:")):
+    if not text or not text.startswith(("file:", "keys:", "code:")):
         recognition = recognised(checkpoint, state)
         best = recognition.best
         if not text and best is None:
             raise UnknownArchitecture(
                 f"{checkpoint.origin.name} was not recognised, so there is nothing to compare it with.",
-                hint="Name a target: --target torchvision/resnet18, file:other.pth or keys:list.txt.",
+                hint="Name a target: --target torchvision/resnet18, file:other.pth, keys:list.txt or code:model.py:build.",
             )
     if not text:
         assert best is not None
         return target_of_candidate(best)
-    return parse_target(text, candidate=best, open_file=open_file)
+    return parse_target(text, candidate=best, open_file=open_file, run_code=target_of_code)
 
 
 def show(report: object, renderable: Callable[[], RenderableType], *, as_json: bool) -> None:

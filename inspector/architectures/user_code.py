@@ -1,0 +1,200 @@
+"""The names and shapes of a model that a person's own code builds: code:model.py:build, code:package.module:factory.
+
+This runs that code, so whoever calls has asked the person first. It runs in another process with this Python, in the
+person's folder, and for a limited time. That contains accidents, not malice: it can do whatever the person can.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote
+
+from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.errors import ModelError, UsageError
+
+PREFIX = "code:"
+FORM = "Write code:model.py:build or code:package.module:factory, with arguments as ?num_classes=4&depth=18."
+SECONDS = 120.0
+_MOST_ANSWER = 64 * 1024 * 1024  # bytes
+_MOST_TENSORS = 300_000
+_MOST_DIMENSIONS = 64
+_SHOWN = 2_000  # characters of what the code printed
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+Literal = str | int | float | bool | None | list[object] | dict[object, object] | tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factory:
+    """What to run. where: a path that ends in .py, or a module's dotted name. name: in it. arguments: by keyword."""
+
+    text: str
+    where: str
+    name: str
+    is_file: bool
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+def is_code(text: str) -> bool:
+    """Whether a target is written as code to run."""
+    return text.strip().startswith(PREFIX)
+
+
+def parse_factory(text: str) -> Factory:
+    """'code:model.py:build?num_classes=4' taken apart; nothing is run. Raises UsageError."""
+    whole = text.strip()
+    path, _, query = whole.removeprefix(PREFIX).partition("?")
+    where, _, name = path.rpartition(":")
+    if not where or not _DOTTED.fullmatch(name):
+        raise UsageError(f'"{whole}" names no factory.', hint=FORM)
+    is_file = where.endswith(".py")
+    if not is_file and not _DOTTED.fullmatch(where):
+        raise UsageError(f'"{where}" is neither a Python file nor a module.', hint=FORM)
+    arguments: dict[str, object] = {}
+    for pair in filter(None, query.split("&")):
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier() or key in arguments:
+            raise UsageError(f'"{pair}" is no argument.', hint=FORM)
+        arguments[key] = _literal(unquote(value))
+    return Factory(text=whole, where=where, name=name, is_file=is_file, arguments=arguments)
+
+
+def _literal(text: str) -> object:
+    """A Python literal; a plain word is a string, so that ?variant=small needs no quotes."""
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        if re.fullmatch(r"[A-Za-z_][\w.-]*", text):
+            return {"true": True, "false": False}.get(text, text)
+        raise UsageError(
+            f'"{text}" is no literal.', hint="Arguments are numbers, strings, True, False, None, or lists of these."
+        ) from error
+    return value
+
+
+def target_of_code(
+    text: str, *, folder: Path | None = None, seconds: float = SECONDS, memory_nbytes: int | None = None
+) -> Target:
+    """Run the factory and describe what it returns. Runs the person's code.
+
+    folder: where it runs, the current one if None. memory_nbytes: address space it may have, unlimited if None.
+    Raises UsageError for text that names no factory or a file that is not there, ModelError with what the code
+    printed when it raises, hangs or returns no model.
+    """
+    factory = parse_factory(text)
+    here = folder or Path.cwd()
+    if factory.is_file and not (here / factory.where).is_file():
+        raise UsageError(f"There is no file {factory.where} in {here}.", hint=FORM)
+    answer = _run(factory, here, seconds, memory_nbytes)
+    return Target(label=factory.text, kind=TargetKind.CODE, tensors=_tensors(answer, factory))
+
+
+def _run(factory: Factory, folder: Path, seconds: float, memory_nbytes: int | None) -> Mapping[str, object]:
+    """The runner's answer, as JSON read it."""
+    runner = (files("inspector.architectures") / "code_runner.py").read_text(encoding="utf-8")
+    request = json.dumps(
+        {
+            "where": factory.where,
+            "factory": factory.name,
+            "is_file": factory.is_file,
+            "arguments": factory.arguments,
+            "memory_nbytes": memory_nbytes,
+        }
+    )
+    with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
+        answer, printed = Path(private) / "answer.json", Path(private) / "printed"
+        with printed.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-c", runner, request, str(answer)],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Whatever it starts ends with it.
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(timeout=seconds)
+            except subprocess.TimeoutExpired as error:
+                raise ModelError(
+                    f"{factory.text} was still running after {seconds:g} seconds and was stopped.{_said(printed)}",
+                    hint="A factory builds the model and returns it; training belongs elsewhere.",
+                ) from error
+            finally:
+                _end(process)
+        if code != 0 or not answer.exists():
+            raise ModelError(
+                f"{factory.text} ended with exit code {code} and no model.{_said(printed)}",
+                hint="Run the factory by itself in the same folder and Python to see it fail.",
+            )
+        if answer.stat().st_size > _MOST_ANSWER:
+            raise ModelError(f"{factory.text} describes a model of {answer.stat().st_size:,} bytes of names.")
+        try:
+            found = json.loads(answer.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{factory.text} left an answer that cannot be read.{_said(printed)}") from error
+        if not isinstance(found, dict):
+            raise ModelError(f"{factory.text} left an answer that is no description.")
+        if "error" in found:
+            names = found.get("names")
+            known = f"Callable in it: {', '.join(map(str, names))}." if isinstance(names, list) and names else FORM
+            raise ModelError(f"{factory.text}: {found['error']}.{_said(printed)}", hint=known)
+        return found
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The process and all it started; silent when they ended already."""
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except (ProcessLookupError, PermissionError):
+        pass
+    process.wait()
+
+
+def _said(printed: Path) -> str:
+    """The end of what the code printed, as part of a message; "" when it printed nothing."""
+    with printed.open("rb") as file:
+        file.seek(max(0, printed.stat().st_size - 4 * _SHOWN))
+        text = file.read(4 * _SHOWN).decode("utf-8", "replace").strip()
+    return f" It printed: {text[-_SHOWN:]}" if text else ""
+
+
+def _tensors(answer: Mapping[str, object], factory: Factory) -> tuple[TargetTensor, ...]:
+    """The description, checked: the code could have written anything."""
+    listed = answer.get("tensors")
+    if not isinstance(listed, list) or len(listed) > _MOST_TENSORS:
+        raise ModelError(f"{factory.text} left an answer that is no description.")
+    made = []
+    for item in listed:
+        name, shape, dtype, buffer = item if isinstance(item, list) and len(item) == 4 else (None, None, None, None)
+        right = (
+            isinstance(name, str)
+            and isinstance(shape, list)
+            and len(shape) <= _MOST_DIMENSIONS
+            and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 62 for n in shape)
+            and isinstance(dtype, str)
+            and (buffer is None or isinstance(buffer, bool))
+        )
+        if not right:
+            raise ModelError(f"{factory.text} left an answer that is no description.")
+        made.append(TargetTensor(name=str(name), shape=tuple(shape or ()), dtype=str(dtype), is_buffer=buffer))
+    if not made:
+        raise ModelError(f"{factory.text} returned a model without a single tensor.")
+    if len({tensor.name for tensor in made}) < len(made):
+        raise ModelError(f"{factory.text} left an answer that is no description.")
+    return tuple(made)
