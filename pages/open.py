@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from inspector.units import human_bytes
-from inspector.web import samples, session
+from inspector.web import pasting, samples, session
 from inspector.web.components import title
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
@@ -55,6 +55,9 @@ if server_root() is not None:
     if go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch") and choice:
         with said(), st.spinner("Computing its sha256 …"):
             show(session.take(store_path(choice)))
+
+with st.expander("Or paste a loading error", icon=":material/content_paste:"):
+    pasting.paste_box("open")
 
 recent = session.recent()
 if recent:

@@ -5,7 +5,7 @@ import streamlit as st
 from inspector.architectures.types import Target
 from inspector.keys.report import RepairPlan
 from inspector.units import human_bytes
-from inspector.web import repairing, reports, session
+from inspector.web import pasting, repairing, reports, session
 from inspector.web.components import finding_cards, need_file, quiet, title
 from inspector.web.guard import said
 from inspector.web.session import Hand
@@ -105,6 +105,8 @@ if state is None:
 target: Target | None = None
 with said():
     target = choose_target(hand, reports.own_target(hand, state))
+with st.expander("Paste the error that loading it gave", icon=":material/content_paste:"):
+    pasting.paste_box("repair", checkpoint)
 if target is None:
     st.stop()
 

@@ -36,7 +36,8 @@ TargetOption = Annotated[
     typer.Option(
         "--target",
         metavar="T",
-        help="torchvision/resnet18, torchvision/resnet18?num_classes=1000, file:other.safetensors keys:list.txt or code:model.py:build (runs it).",
+        help="torchvision/resnet18, torchvision/resnet18?num_classes=1000, timm/resnetaa50, file:other.safetensors, "
+        "keys:list.txt or code:model.py:build (runs it).",
     ),
 ]
 
@@ -84,7 +85,7 @@ def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> T
         if not text and best is None:
             raise UnknownArchitecture(
                 f"{checkpoint.origin.name} was not recognised, so there is nothing to compare it with.",
-                hint="Name a target: --target torchvision/resnet18, file:other.pth, keys:list.txt or code:model.py:build.",
+                hint="Name a target: --target torchvision/resnet18, file:other.pth, keys:list.txt or code:net.py:build.",
             )
     if not text:
         assert best is not None
