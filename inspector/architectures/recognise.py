@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from inspector.architectures.by_shapes import alike
 from inspector.architectures.claims import stated_architectures
 from inspector.architectures.index import LIBRARIES, Index, Shape, load_index
 from inspector.architectures.match import (
@@ -24,10 +25,11 @@ from inspector.architectures.match import (
     with_sentence,
 )
 from inspector.architectures.official import check_name, find_official
-from inspector.architectures.types import ArchitectureSpec, Candidate, OfficialFile, Recognition
+from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.findings import Finding, Severity
+from inspector.units import counted, human_share
 
 MOST_CANDIDATES = 5
 LONGEST_NAME = 512  # characters
@@ -57,12 +59,14 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
     if official is not None:
         ranked = _official_first(ranked, official, index)
     named = _worth_showing(ranked)
+    likely = () if named or official is not None else alike(shapes, index)
     return Recognition(
         state_dict=state.path,
         candidates=named,
         official=official,
         findings=(*check_name(checkpoint.origin), *_twin_findings(named, official, stated)),
-        says=_answer(named, ranked, official),
+        says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
+        alike=likely,
     )
 
 
@@ -159,6 +163,16 @@ def _official_first(ranked: list[Candidate], official: OfficialFile, index: Inde
         else:
             result.append(candidate)
     return result
+
+
+def _by_shapes(likely: Sequence[Likeness]) -> str:
+    """The answer where names say nothing and shapes do."""
+    first = likely[0]
+    text = "By its names this is not one of torchvision's or timm's architectures. By shapes alone it could be "
+    text += either([first.label, *first.twins])
+    order = "in the same order" if first.order == 1 else f"the order {human_share(first.order)} alike"
+    text += f": {first.fitting:,} of its {counted(first.tensors, 'tensor')} have a counterpart of that shape, {order}."
+    return f"{text} Name it as the target to compare."
 
 
 def _bare(spec: ArchitectureSpec) -> ArchitectureSpec:

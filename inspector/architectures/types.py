@@ -103,6 +103,24 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """An architecture whose tensors have these shapes, whatever they are called. Claims nothing about names.
+
+    label: "torchvision/resnet50". twins: builders with the same shapes in the same order. tensors: how many the
+    architecture has, scalars left out; fitting: how many of them have a counterpart of their shape in the file.
+    share: Jaccard similarity of the shapes as multisets; order: of pairs and triples of neighbours, 1.0 for the same
+    order.
+    """
+
+    label: str
+    twins: tuple[str, ...]
+    share: float
+    order: float
+    tensors: int
+    fitting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OfficialFile:
     """A published weights file that this file is, byte for byte, by its sha256.
 
@@ -121,7 +139,7 @@ class Recognition:
 
     state_dict: its path in the file. candidates: best first, at most five, only those worth showing.
     official: the published file it is, by digest. findings: what is odd about name, digest or match.
-    says: the answer in one sentence, also when there is none.
+    says: the answer in one sentence, also when there is none. alike: asked only where no name says anything.
     """
 
     state_dict: tuple[str, ...]
@@ -129,6 +147,7 @@ class Recognition:
     official: OfficialFile | None
     findings: tuple[Finding, ...]
     says: str
+    alike: tuple[Likeness, ...] = ()
 
     @property
     def best(self) -> Candidate | None:
