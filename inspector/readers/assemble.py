@@ -50,7 +50,8 @@ def checkpoint_from_pickle(
     everything = {**storages, **pickle.inside.storages, **arrays}
     tensors = tuple(shown.tensors)
     uses, hidden = _globals(outcome, shown, also, pickle.inside)
-    _let_go([outcome, *also, *(other for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])])
+    # Those in `also` are the caller's, who may have more to ask of them.
+    _let_go([outcome, *(other for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])])
     aside = {use.name for use in hidden}
     imported = [use for use in uses if use.name not in aside]
     noticed = [observe_cut(cut, tensors, everything, source.name)] if cut else []

@@ -14,57 +14,49 @@ from inspector.errors import LimitExceeded, ReadError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.collecting import without_collecting
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
-from inspector.readers.evidence import add_evidence
 from inspector.readers.folder import DirectoryFolder
-from inspector.readers.folders import dcp, dcp_safetensors, deepspeed, peft, sharded
-from inspector.readers.foreign.naming import name_foreign
-from inspector.readers.formats import (
-    dcp_file,
-    packed,
-    plain_pickle,
-    safetensors,
-    shard_index,
-    torch_legacy,
-    torch_package,
-    torch_tar,
-    torch_zip,
+from inspector.readers.second_look import deserves_second_look
+from inspector.readers.shelf import (
+    Shelf,
+    Slot,
+    beside_metadata,
+    contains,
+    either,
+    has,
+    is_archive,
+    starts,
+    zip_of,
+    zip_with,
 )
-from inspector.readers.formats.export import torch_export
-from inspector.readers.formats.gguf import file as gguf
-from inspector.readers.formats.numpy import archive as numpy_archive
-from inspector.readers.formats.numpy import array as numpy_array
-from inspector.readers.formats.onnx import file as onnx
-from inspector.readers.formats.script import torchscript
-from inspector.readers.other_loaders import look_otherwise
-from inspector.readers.single_file import open_single
 from inspector.readers.surroundings import look_around
 
 # Order carries meaning: of all zips, a torch.save archive is what the particular ones leave and `packed` the rest;
 # a plain pickle is what is left of everything.
-READERS: tuple[Reader, ...] = (
-    numpy_array.READER,
-    numpy_archive.READER,
-    dcp_file.READER,
-    torchscript.READER,
-    torch_export.READER,
-    torch_package.READER,
-    torch_zip.READER,
-    safetensors.READER,
-    torch_legacy.READER,
-    torch_tar.READER,
-    gguf.READER,
-    onnx.READER,
-    shard_index.READER,
-    packed.READER,
-    plain_pickle.READER,
+READERS: Sequence[Reader] = Shelf(
+    Slot("formats.numpy.array", starts(b"\x93NUMPY")),
+    Slot("formats.numpy.archive", zip_of(".npy")),
+    # A data file is known by its folder or name, a metadata file by a mark behind a pickle's first bytes.
+    Slot("formats.dcp_file", either(beside_metadata, contains(b"torch.distributed.checkpoint"))),
+    Slot("formats.script.torchscript", zip_with("constants.pkl", "model.json")),
+    Slot("formats.export.torch_export", zip_with("archive_format", "serialized_exported_program.json")),
+    Slot("formats.torch_package", zip_with(".data/extern_modules")),
+    Slot("formats.torch_zip", lambda peek: peek.is_zip),
+    Slot("formats.safetensors", has(8, b"{")),
+    Slot("formats.torch_legacy", starts(b"\x80", b"L")),
+    Slot("formats.torch_tar", is_archive),
+    Slot("formats.gguf.file", starts(b"GGUF", b"FUGG")),
+    Slot("formats.onnx.file", starts(b"\x08")),
+    Slot("formats.shard_index", contains(b'"weight_map"')),
+    Slot("formats.packed", either(is_archive, starts(b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"))),
+    Slot("formats.plain_pickle"),
 )
 # From the most particular layout to the least.
-FOLDER_READERS: tuple[FolderReader, ...] = (
-    deepspeed.READER,
-    dcp.READER,
-    dcp_safetensors.READER,
-    sharded.READER,
-    peft.READER,
+FOLDER_READERS: Sequence[FolderReader] = Shelf(
+    Slot("folders.deepspeed"),
+    Slot("folders.dcp"),
+    Slot("folders.dcp_safetensors"),
+    Slot("folders.sharded"),
+    Slot("folders.peft"),
 )
 _MOST_LEVELS = 6
 
@@ -119,7 +111,7 @@ def claims_folder(
 
 
 def _detect(peek: Peek, readers: Sequence[Reader]) -> tuple[Reader, str] | None:
-    for reader in readers:
+    for reader in readers.for_file(peek) if isinstance(readers, Shelf) else readers:
         evidence = reader.claims(peek)
         if evidence:
             return reader, evidence
@@ -173,11 +165,20 @@ def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence
         check_depth(peek.opening, peek.source.name)
         found = _detect(peek, readers)
         if found is None:
+            from inspector.readers.foreign.naming import name_foreign
+
             raise name_foreign(peek.source, peek.source.name)
-        checkpoint = look_otherwise(found[0].read(peek), peek, found[0])
+        checkpoint = found[0].read(peek)
+        if deserves_second_look(peek, found[0]):
+            from inspector.readers.other_loaders import look_otherwise
+
+            checkpoint = look_otherwise(checkpoint, peek, found[0])
         return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
 
     def folder(peek: FolderPeek) -> Checkpoint:
+        from inspector.readers.evidence import add_evidence
+        from inspector.readers.single_file import open_single
+
         check_depth(peek.opening, peek.folder.name)
         reader = next((reader for reader in folder_readers if reader.claims(peek)), None)
         checkpoint = reader.read(peek) if reader is not None else open_single(peek)

@@ -6,6 +6,7 @@ file can be made so that each of them reads another content, and then the names 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, GlobalUse
@@ -15,7 +16,6 @@ from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.formats import torch_tar, torch_zip
 from inspector.readers.noticed.observations import observe_globals
 from inspector.readers.unpickle.hidden_pickles import calls_importable, observe_hidden, observe_polyglot, search_end
 from inspector.readers.unpickle.machine import Outcome
@@ -23,8 +23,8 @@ from inspector.readers.unpickle.opcodes import OPCODES
 from inspector.readers.unpickle.unpickling import unpickle
 
 _PICKLES = ("torch-legacy", "pickle")
-# They look for an archive at the end themselves, or an archive at the end is what they are.
-_LOOKED_AT_END = ("safetensors", "torch-legacy", "pickle")
+# They look for an archive at the end themselves.
+_LOOKED_AT_END = ("torch-legacy", "pickle")
 _TRIAL_OPCODES = 100_000
 _TRIAL_NBYTES = 4 << 20
 
@@ -33,10 +33,10 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
     """The checkpoint with a finding and the names for each other format that the same bytes are. Raises nothing."""
     found: list[Finding] = []
     uses: list[GlobalUse] = []
-    for other, why in ((torch_tar.READER, "torch.load opens"), (torch_zip.READER, "torch.load opens")):
+    for other in _torch_readers(peek):
         made = _read_as(other, peek, reader)
         if made is not None:
-            found.append(_two_formats(reader.says, other.says, f"{why} it as that"))
+            found.append(_two_formats(reader.says, other.says, "torch.load opens it as that"))
             uses += [replace(use, place=f"(as {other.says}) {use.place}".strip()[:500]) for use in made.globals]
     if not found and is_tar(peek.head) and reader.id not in ("torch-tar", "packed"):
         found.append(_two_formats(reader.says, "tar archive", "programs that unpack archives find other files in it"))
@@ -62,12 +62,24 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
     return replace(checkpoint, globals=tuple(merged), findings=findings)
 
 
+def _torch_readers(peek: Peek) -> Iterator[Reader]:
+    """The readers of torch.save's archives, as far as the first bytes allow them."""
+    if is_tar(peek.head):
+        from inspector.readers.formats import torch_tar
+
+        yield torch_tar.READER
+    if peek.is_zip:
+        from inspector.readers.formats import torch_zip
+
+        yield torch_zip.READER
+
+
 _RANKS = ("dangerous", "unknown", "known")
 
 
 def _read_as(other: Reader, peek: Peek, reader: Reader) -> Checkpoint | None:
     """The file as another reader has it, None when it is none of its own. Archives of torch are one kind."""
-    if other.id == reader.id or (other is torch_zip.READER and reader.id in ("torchscript", "torch-package")):
+    if other.id == reader.id or (other.id == "torch-zip" and reader.id in ("torchscript", "torch-package")):
         return None
     try:
         if (peek.is_zip and peek.directory is None) or not other.claims(peek):

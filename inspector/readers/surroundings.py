@@ -11,8 +11,6 @@ from inspector.errors import ReadError
 from inspector.findings import Finding, Severity
 from inspector.readers.entry import Peek
 from inspector.readers.evidence import add_evidence
-from inspector.readers.folders.peft import CONFIG, FILES, adapter_beside
-from inspector.readers.folders.shard_layout import shard_name
 from inspector.units import counted
 
 
@@ -23,13 +21,20 @@ def look_around(checkpoint: Checkpoint, peek: Peek) -> Checkpoint:
     checkpoint = _say_shard(checkpoint, peek, own)
     if peek.folder is None:
         return checkpoint
-    if own in FILES and peek.folder.size_of(CONFIG) is not None:
-        checkpoint = adapter_beside(checkpoint, peek.folder)
+    if own.startswith("adapter_model."):
+        from inspector.readers.folders.peft import CONFIG, FILES, adapter_beside
+
+        if own in FILES and peek.folder.size_of(CONFIG) is not None:
+            checkpoint = adapter_beside(checkpoint, peek.folder)
     return add_evidence(checkpoint, peek.folder, peek.limits, own=own)
 
 
 def _say_shard(checkpoint: Checkpoint, peek: Peek, own: str) -> Checkpoint:
     """The finding that a file is one of several, by its name."""
+    if "-of-" not in own:
+        return checkpoint
+    from inspector.readers.folders.shard_layout import shard_name
+
     name = shard_name(own)
     if name is None or name.count < 2:
         return checkpoint

@@ -75,14 +75,14 @@ def test_nothing_is_looked_at_where_the_file_came_alone(tmp_path: Path) -> None:
 
 
 def test_every_name_is_read_and_a_pickle_is_not(tmp_path: Path) -> None:
-    for name, _ in FILES:
+    for name in FILES:
         (tmp_path / name).write_text('{"lr": 0.5}' if name.endswith(".json") else "lr: 0.5\n")
     marker = tmp_path / "marker"
     (tmp_path / "training_args.bin").write_bytes(b"cos\nsystem\n(S'touch " + os.fsencode(marker) + b"'\ntR.")
     (tmp_path / "unrelated.json").write_text('{"lr": 9}')
     checkpoint = opened(tmp_path)
-    assert checkpoint.metadata == tuple((f"{name}: lr", "0.5") for name, _ in FILES)
-    assert [p.name for p in checkpoint.parts] == [*(name for name, _ in FILES), "training_args.bin"]
+    assert checkpoint.metadata == tuple((f"{name}: lr", "0.5") for name in FILES)
+    assert [p.name for p in checkpoint.parts] == [*(name for name in FILES), "training_args.bin"]
     assert checkpoint.parts[-1].says == "a pickle, not read; open it by itself"
     assert not marker.exists()
 
@@ -250,7 +250,7 @@ def test_plain_text_arguments(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from([name for name, _ in FILES]), st.binary(max_size=200))
+@given(st.sampled_from([name for name in FILES]), st.binary(max_size=200))
 def test_any_bytes_are_harmless(name: str, content: bytes) -> None:
     class One:
         name, kind = "folder", "folder"

@@ -234,7 +234,8 @@ def test_the_data_are_not_read() -> None:
     source = Counting(written(*tensors))
     checkpoint = open_checkpoint(source)
     assert len(checkpoint.tensors) == 5 and source.size > 20_000_000
-    assert source.total < 30_000
+    # 64 kB of it are the end of the file, where an archive's end record would be.
+    assert source.total < 80_000
 
 
 @pytest.mark.parametrize(

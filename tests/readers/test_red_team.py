@@ -307,3 +307,10 @@ def test_the_pickles_of_a_package_share_one_limit_of_values() -> None:
     checkpoint = open_checkpoint(data, limits=Limits(nodes=120))
     assert len(checkpoint.root.children) == 3
     assert sum("was not followed" in said for said in checkpoint.skipped) == 3
+
+
+def test_the_first_bytes_that_deserve_a_second_look_are_those_of_pickle() -> None:
+    from inspector.readers import second_look
+    from inspector.readers.unpickle.opcodes import OPCODES
+
+    assert set(OPCODES) - {ord("P")} == second_look._FIRST

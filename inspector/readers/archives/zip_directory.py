@@ -295,6 +295,12 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
     return doubts
 
 
+def ends_as_archive(source: ByteSource) -> bool:
+    """Whether the last 64 kB hold what could be an archive's end record."""
+    start = max(0, source.size - _TAIL_NBYTES)
+    return _END in source.read(start, source.size - start)
+
+
 def find_member(directory: Directory, name: str) -> Member | None:
     """The first in the directory, letter case ignored, as torch ignores it."""
     folded, n = fold(name), len(name)

@@ -14,14 +14,12 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.formats.safetensors_header import read_entries
-from inspector.readers.noticed.observations import observe_globals, observe_storages
+from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.noticed.torch_words import NOT_COVERED
 from inspector.readers.noticed.truncation import Cut, observe_cut
 from inspector.readers.noticed.wrapper_names import observe_wrappers
-from inspector.readers.unpickle.hidden_pickles import observe_hidden, observe_polyglot, search_end
 from inspector.units import counted, human_bytes, human_shape
 
 # What a tensor takes in memory, with its place in the tree and its storage (bytes, by estimate).
@@ -83,10 +81,6 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
     findings += _layout_findings(source, tensors, storages, start, room, unusable)
     findings += observe_storages(tuple(tensors), storages, source.name)
-    archive, hidden = search_end(source, limits)
-    findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
-    uses = uses_of(hidden.found)
-    findings += observe_globals(uses)
     group = NamedTensors(path=(), kind="safetensors", tensors=tuple(tensors), ordered=False)
     states = find_state_dicts([group])
     findings += observe_wrappers(states)
@@ -100,7 +94,6 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
         storages=storages,
         state_dicts=states,
         metadata=text,
-        globals=uses,
         findings=tuple(findings),
         skipped=tuple(unusable[:20]),
         source=source,

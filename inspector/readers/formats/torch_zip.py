@@ -6,13 +6,12 @@ caffe2/serialize/inline_container.cc.
 
 from __future__ import annotations
 
+from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import CorruptFile, RefusedContent
-from inspector.readers.archives.zip_directory import find_member, read_directory
+from inspector.errors import CorruptFile, InspectorError, RefusedContent
+from inspector.readers.archives.zip_directory import Directory, find_member, read_directory
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.foreign.naming import name_zip
-from inspector.readers.formats.cut_zip import read_cut_zip
 from inspector.readers.formats.torch_archive import (
     archive_findings,
     archive_storages,
@@ -33,18 +32,26 @@ def _claims(peek: Peek) -> str:
     return "a zip archive with data.pkl" if find_member(peek.directory, f"{prefix}/data.pkl") is not None else ""
 
 
+def _named(source: ByteSource, directory: Directory) -> InspectorError:
+    from inspector.readers.foreign.naming import name_zip
+
+    return name_zip(source, directory)
+
+
 def _read(peek: Peek) -> Checkpoint:
     source, limits = peek.source, peek.limits
     try:
         directory = peek.directory or read_directory(source, limits)
     except CorruptFile as error:
+        from inspector.readers.formats.cut_zip import read_cut_zip
+
         return read_cut_zip(source, limits, error)
     if not directory.members:
-        raise name_zip(source, directory)
+        raise _named(source, directory)
     prefix = directory.members[0].name.partition("/")[0]
     main = find_member(directory, f"{prefix}/data.pkl")
     if main is None:
-        raise name_zip(source, directory)
+        raise _named(source, directory)
     if main.encrypted:
         raise RefusedContent(
             f"{source.name} is an encrypted archive.",
