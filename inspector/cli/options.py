@@ -85,7 +85,7 @@ def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> T
         if not text and best is None:
             raise UnknownArchitecture(
                 f"{checkpoint.origin.name} was not recognised, so there is nothing to compare it with.",
-                hint="Name a target: --target torchvision/resnet18, file:other.pth, keys:list.txt or code:net.py:build.",
+                hint="Name a target: --target torchvision/resnet18, file:other.pth, keys:list.txt or code:net.py:make.",
             )
     if not text:
         assert best is not None
