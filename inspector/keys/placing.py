@@ -24,7 +24,7 @@ from inspector.keys.order import (
 )
 from inspector.keys.report import Ambiguity
 from inspector.keys.roles import is_counter
-from inspector.keys.rules import same_order
+from inspector.keys.rules import index_shift, same_order
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
 # Fewer equal names than one in so many are chance.
@@ -46,6 +46,8 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     pairs = whole_order(sides) if same_order.RULE in rules and _lacks(sides, links) and not why_no_order(sides) else ()
     if pairs:
         same = same_names(sides)
+        if asked.open:
+            explained = max(explained, _worth_asking(pairs, source, goal, rules, questions))
         if 2 * explained < len(pairs) and _FEW * len(same) < len(pairs):
             # Names explain next to nothing: their guesses and questions are given up for the one whole answer.
             questions.take(asked, open_too=False)
@@ -59,6 +61,16 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         more, held = place_by_order(gaps_in_order(sides, links), links, sides, questions)
         links = [*links, *more]
     return links, [], held
+
+
+def _worth_asking(pairs: Pairs, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions) -> int:
+    """How many tensors names would place if layer numbers had moved: then that is the better question.
+
+    0 where the order contradicts it.
+    """
+    trial = Questions(answers={**questions.answers, index_shift.RULE.id: index_shift.SHIFTED})
+    links = _one_each(align(source, goal, rules=rules, questions=trial), trial)
+    return 0 if against_names(links, pairs) else len(links)
 
 
 def _lacks(sides: Sides, links: Sequence[Link]) -> bool:
