@@ -8,7 +8,7 @@ to hold in every build; a tensor that follows none leaves the whole setting out 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import timm
@@ -159,26 +159,32 @@ def size_laws(
     names = [row[0] for row in rows]
     if names != [row[0] for row in double] or names != [row[0] for row in triple]:
         return None
+    kernels = {row[1][-1] for row in rows if len(row[1]) == 4 and row[1][1] == 3}
     laws = []
     for i, (row, twice, thrice) in enumerate(zip(rows, double, triple, strict=True)):
         if not len(row[1]) == len(twice[1]) == len(thrice[1]):
             return None
         for dim, sizes in enumerate(zip(row[1], twice[1], thrice[1], strict=True)):
             if len(set(sizes)) > 1:
-                law = size_law(sizes, side)
+                law = size_law(sizes, side, kernels)
                 if law is None:
                     return None
                 laws.append((i, dim, *law))
     return laws
 
 
-def size_law(sizes: tuple[int, ...], side: int) -> tuple[int, int, int] | None:
-    """(patch, offset, kind) under which a dimension has these sizes at one, two and three times the side."""
-    for kind in range(4):
-        for patch in range(SMALLEST_PATCH, LARGEST_PATCH + 1):
+def size_law(sizes: tuple[int, ...], side: int, kernels: Collection[int]) -> tuple[int, int, int] | None:
+    """(patch, offset, kind) under which a dimension has these sizes at one, two and three times the side.
+
+    kernels: sizes of the convolutions that see the picture. None where no law holds.
+    """
+    # 384 pixels with patches of 14 exist too; then the first convolution has to say that it is 14.
+    patches = [patch for patch in range(SMALLEST_PATCH, LARGEST_PATCH + 1) if side % patch == 0 or patch in kernels]
+    for patch in patches:
+        for kind in range(4):
             offset = sizes[0] - sized(kind, side // patch)
-            # Only patches in a row or a square have tokens in front of them.
-            if not 0 <= offset <= (MOST_TOKENS if kind == SQUARE else 0) or side % patch:
+            # Only patches in a square have tokens in front of them.
+            if not 0 <= offset <= (MOST_TOKENS if kind == SQUARE else 0):
                 continue
             if all(sized(kind, n * side // patch) + offset == size for n, size in enumerate(sizes, start=1)):
                 return patch, offset, kind

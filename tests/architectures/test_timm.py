@@ -105,6 +105,18 @@ def test_the_shipped_entries_are_what_the_program_writes(name: str, timm_program
         assert entry.facts["mean"] == list(one["facts"]["mean"])
 
 
+def test_laws_of_the_picture_size_hold_in_every_build_or_are_none(timm_program: ModuleType) -> None:
+    law = timm_program.size_law
+    assert law((197, 785, 1765), 224, {16}) == (16, 1, 0)  # 14 x 14 patches and a class token, 28 x 28, 42 x 42
+    assert law((169, 729, 1681), 224, {3}) == (32, 0, 1)  # relative positions of 7 x 7: 13 x 13
+    assert law((15, 31, 47), 256, {3}) == (32, 0, 2)
+    assert law((49, 196, 441), 224, {3}) == (32, 0, 0)
+    # 384 pixels are 27 patches of 14 and a rest; the kernel has to say 14. CrossViT scales its picture instead.
+    assert law((729, 2916, 6724), 384, {14}) == (14, 0, 0)
+    assert law((197, 785, 1765), 240, {12, 16}) is None
+    assert law((197, 785, 1766), 224, {16}) is None
+
+
 @pytest.mark.parametrize(
     "target",
     [
