@@ -117,7 +117,13 @@ def parse_spec(text: str) -> ArchitectureSpec:
     library, slash, name = path.rpartition("/")
     if not name:
         raise UsageError(f'"{text}" names no target.', hint=FORMS)
-    library = library if slash else load_index().library_of(name) or LIBRARIES[0]
+    if not slash:
+        library = load_index().library_of(name)
+        if not library:
+            raise UnknownArchitecture(
+                f'Neither {" nor ".join(LIBRARIES)} has an architecture "{name}".',
+                hint=suggest(name, load_index().names) or _as_file(name),
+            )
     if library not in LIBRARIES:
         known = " and ".join(f"{known}'s" for known in LIBRARIES)
         raise UnknownArchitecture(f'No architectures of "{library}" are known, only {known}.', hint=FORMS)
@@ -170,10 +176,13 @@ def find_entry(spec: ArchitectureSpec) -> Entry:
         elsewhere = index.library_of(spec.name)
         own = [label.partition("/")[2] for label in index.builders if label.startswith(f"{spec.library}/")]
         hint = f"{elsewhere} has one: {elsewhere}/{spec.name}." if elsewhere else suggest(spec.name, own)
-        if not hint and "." in spec.name:
-            hint = f"A file as the target is written file:{spec.name}."
+        hint = hint or _as_file(spec.name)
         raise UnknownArchitecture(f'{spec.library} has no architecture "{spec.name}".', hint=hint)
     return entry
+
+
+def _as_file(name: str) -> str:
+    return f"A file as the target is written file:{name}." if "." in name else ""
 
 
 # What load_state_dict says when keys do not fit (torch/nn/modules/module.py). No parameter has such a name.

@@ -108,6 +108,7 @@ def test_bad_lists_of_keys_are_said(tmp_path: Path) -> None:
         ("torchvision/other.pth", UnknownArchitecture, "A file as the target is written file:other.pth"),
         ("keras/resnet18", UnknownArchitecture, 'No architectures of "keras" are known, only torchvision\'s and timm'),
         ("timm/resnet17", UnknownArchitecture, r'timm has no architecture "resnet17".*Did you mean'),
+        ("tresnet_mm", UnknownArchitecture, "Did you mean tresnet_m"),
         ("torchvision/resnetaa50", UnknownArchitecture, "timm has one: timm/resnetaa50"),
         ("", UsageError, "names no target"),
         ("torchvision/", UsageError, "names no target"),
