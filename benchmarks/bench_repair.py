@@ -210,7 +210,7 @@ def fused_split(own: Net, _: random.Random) -> File:
         if re.search(r"in_proj_(weight|bias)$", name):
             leaf = name.rpartition("_")[2]
             stem = name.removesuffix(f"in_proj_{leaf}")
-            rows += [Row(f"{stem}{x}_proj.{leaf}", (shape[0] // 3, *shape[1:]), None) for x in "qkv"]
+            rows += [Row(f"{stem}{x}_proj.{leaf}", (shape[0] // 3, *shape[1:]), name) for x in "qkv"]
         else:
             rows.append(Row(name, shape, name))
     return rows
@@ -299,7 +299,7 @@ DAMAGES = (
     Damage("1x1 convolution as Linear", reshaped(lambda n, s: s[:2] if len(s) == 4 and s[2:] == (1, 1) else s)),
     Damage("position grid of 384", reshaped(grid), accept=("position-grid",)),
     Damage("one token more", reshaped(longer, placed=False), accept=("position-grid",), unsolvable=True),
-    Damage("q, k, v apart", fused_split, accept=("same-order", "extra-tensors"), unsolvable=True),
+    Damage("q, k, v apart", fused_split, accept=("fused-attention",)),
     Damage("half of each matrix", reshaped(lambda n, s: (s[0] // 2, *s[1:]) if len(s) > 1 else s), unsolvable=True),
     Damage("ZeRO-3 placeholders", reshaped(lambda n, s: (0,)), unsolvable=True),
     Damage("random names, sorted", lambda o, r: random_modules(o, r, ordered=False), ("same-order",), unsolvable=True),
@@ -396,9 +396,11 @@ def judge(report: KeyReport, file: File) -> tuple[int, int]:
     right = wrong = 0
     for step in report.plan.steps if report.plan else ():
         if step.source is not None and step.target is not None:
-            row = truth[step.source]
-            good = row.place == step.target and row.turned == (step.kind is StepKind.PERMUTE)
-            right, wrong = right + good, wrong + (not good)
+            rows = [truth[source] for source in step.sources]
+            good = all(r.place == step.target and r.turned == (step.kind is StepKind.PERMUTE) for r in rows)
+            # Query, key and value go below each other in this order.
+            good = good and (len(rows) == 1 or [r.key.rpartition("_proj.")[0][-1] for r in rows] == list("qkv"))
+            right, wrong = right + good * len(rows), wrong + (not good) * len(rows)
     return right, wrong
 
 

@@ -30,7 +30,7 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     """
     check_complete(plan)
     state = state_of(checkpoint, plan)
-    used = {step.source for step in plan.steps if step.target is not None}
+    used = {source for step in plan.steps if step.target is not None for source in step.sources}
     # What is left out need not be readable.
     source = to_state_dict(checkpoint, replace(state, tensors=tuple(t for t in state.tensors if t.name in used)))
     fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial" and s.target is not None]
@@ -117,12 +117,14 @@ def resize_grid(embedding: Tensor, shape: tuple[int, ...], tokens: int) -> Tenso
     return torch.cat([before, grid], dim=1)
 
 
-def undone(step: Step, tensor: Tensor) -> Tensor:
-    """What the file must hold for a lossless step to have made this tensor: its inverse, up to the shape."""
+def undone(step: Step, tensor: Tensor) -> tuple[Tensor, ...]:
+    """What each source must hold for a lossless step to have made this tensor: its inverse, up to the shape."""
     if step.kind is StepKind.PERMUTE:
         inverse = sorted(range(len(step.axes)), key=step.axes.__getitem__)
-        return tensor.permute(inverse).contiguous()
-    return tensor
+        return (tensor.permute(inverse).contiguous(),)
+    if step.kind is StepKind.MERGE:
+        return tensor.chunk(len(step.sources))
+    return (tensor,)
 
 
 def _make(step: Step, source: dict[str, Tensor], initial: dict[str, Tensor]) -> Tensor:
@@ -137,6 +139,10 @@ def _make(step: Step, source: dict[str, Tensor], initial: dict[str, Tensor]) -> 
         return tensor.reshape(step.shape or ())
     if step.kind is StepKind.PERMUTE:
         return tensor.permute(step.axes).contiguous()
+    if step.kind is StepKind.MERGE:
+        return torch.cat([source[name] for name in step.sources])
+    if step.kind is StepKind.SPLIT:
+        return tensor[step.rows[0] : step.rows[1]].clone()
     if step.value.startswith("resize-grid:"):
         return resize_grid(tensor, step.shape or (), int(step.value.partition(":")[2]))
     if step.kind is StepKind.ADAPT:

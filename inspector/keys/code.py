@@ -30,7 +30,8 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
         return "\n".join(["import torch", "", *exported_lines(file_name)]) + "\n"
     lines = _renaming(plan, rules)
     more, opening = loading_lines(plan, file_name)
-    body = [*opening, "", *lines, *_changes(plan), *_ending(plan)]
+    before, after = _joining(plan)
+    body = [*opening, "", *before, *lines, *after, *_changes(plan), *_ending(plan)]
     imports = [*(m for m in more if m == "import numpy"), "import torch", *(m for m in more if m != "import numpy")]
     if any("re.sub" in line for line in body):
         imports.insert(0, "import re\n")
@@ -42,7 +43,8 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
 
 
 def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
-    placed = {s.source: s.target for s in plan.steps if s.source is not None and s.target is not None}
+    steps = [s for s in plan.steps if s.kind not in (StepKind.MERGE, StepKind.SPLIT)]
+    placed = {s.source: s.target for s in steps if s.source is not None and s.target is not None}
     dropped = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
     phrases, exceptions = _phrases(plan.rules, placed, rules)
     lines = []
@@ -68,6 +70,23 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
     if name != "key" or condition:
         lines.append(f"state = {{{name}: tensor for key, tensor in state.items(){condition}}}")
     return lines
+
+
+def _joining(plan: RepairPlan) -> tuple[list[str], list[str]]:
+    """Lines before the renaming, which speak of the file's names, and after it."""
+    steps = [s for s in plan.steps if s.kind in (StepKind.MERGE, StepKind.SPLIT)]
+    if not steps:
+        return [], []
+    lines = ["made = {}"]
+    for step in steps:
+        if step.kind is StepKind.MERGE:
+            parts = ", ".join(f"state[{name!r}]" for name in step.sources)
+            lines.append(f"made[{step.target!r}] = torch.cat([{parts}])")
+        else:
+            lines.append(f"made[{step.target!r}] = state[{step.source!r}][{step.rows[0]} : {step.rows[1]}].clone()")
+    gone = dict.fromkeys(name for step in steps for name in step.sources)
+    lines += [f"for key in {list(gone)!r}:", "    del state[key]", ""]
+    return lines, ["state.update(made)"]
 
 
 def _modules(exceptions: dict[str, str], placed: dict[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from inspector.keys.keytree import Leaf
 from inspector.keys.loading import loader_of
 from inspector.keys.plan import Draft, draft, group
 from inspector.keys.refusals import refuse
-from inspector.keys.report import Cost, KeyReport, RepairPlan
+from inspector.keys.report import Cost, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
 
@@ -147,7 +147,7 @@ def _plan(
     targets = [step.target for step in made.steps if step.target is not None]
     # What a strict load asks for, counted once more and not taken from the rules.
     covers = len(set(targets)) == len(targets) and set(targets) == {t.name for t in target.tensors}
-    sources = [step.source for step in made.steps if step.source is not None]
+    sources = used_sources(made.steps)
     covers = covers and len(set(sources)) == len(sources) == len(state.tensors)
     complete = covers and not missing and not made.held and not questions.open and not needs_accept
     kind, files = loader_of(checkpoint, state)

@@ -129,7 +129,7 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
         questions=questions,
     )
     steps = list(rule.steps(left))
-    sources = {step.source for step in steps if step.source is not None}
+    sources = {source for step in steps for source in step.sources}
     targets = {step.target for step in steps if step.target is not None}
     made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
@@ -191,6 +191,8 @@ def _say_steps(steps: Sequence[Step]) -> str:
         StepKind.FILL: "fill in {}",
         StepKind.RESHAPE: "reshape {}",
         StepKind.PERMUTE: "transpose {}",
+        StepKind.MERGE: "join {} and what goes with it",
+        StepKind.SPLIT: "take apart {}",
         StepKind.ADAPT: "adapt {}",
     }
     parts = []

@@ -6,8 +6,10 @@ and the thing applied: nothing happens to a tensor that is not a step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from inspector.findings import Finding
 
@@ -44,6 +46,8 @@ class StepKind(StrEnum):
     DROP = "drop"
     RESHAPE = "reshape"
     PERMUTE = "permute"
+    MERGE = "merge"
+    SPLIT = "split"
     ADAPT = "adapt"
     FILL = "fill"
 
@@ -57,7 +61,8 @@ class Step:
     value: what FILL writes ("zero", "one", "initial": left at the model's own initial value), or how ADAPT computes
     ("spread-channels": the sum over the file's input channels, divided by the target's, in each of them;
     "resize-grid:K": position embeddings after K tokens resized to another square grid).
-    axes: the file's axes in the target's order (PERMUTE).
+    axes: the file's axes in the target's order (PERMUTE). more: further tensors, put below the first (MERGE).
+    rows: which rows of the file's tensor these are, from and up to (SPLIT, which uses one tensor in several steps).
     rule: id of the rule that proposed it, "" when nothing needs doing; also: ids of further rules on the same tensor.
     reason: one sentence.
     evidence: why this tensor belongs there; for what is left out or filled in, by what right.
@@ -74,6 +79,29 @@ class Step:
     value: str = ""
     also: tuple[str, ...] = ()
     axes: tuple[int, ...] = ()
+    more: tuple[str, ...] = ()
+    rows: tuple[int, int] = (0, 0)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Every tensor of the file that goes into this step."""
+        return () if self.source is None else (self.source, *self.more)
+
+
+def used_sources(steps: Iterable[Step]) -> list[str]:
+    """Every tensor of the file as often as it is used; one that is taken apart row by row, without gap, counts once."""
+    found: list[str] = []
+    cuts: dict[str, list[tuple[int, int]]] = {}
+    for step in steps:
+        if step.kind is StepKind.SPLIT and step.source is not None:
+            cuts.setdefault(step.source, []).append(step.rows)
+        else:
+            found += step.sources
+    for source, rows in cuts.items():
+        rows.sort()
+        whole = rows[0][0] == 0 and all(a[1] == b[0] for a, b in pairwise(rows))
+        found += [source] if whole else [source] * (len(rows) + 1)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.keys.apply import apply_plan, state_of, undone
-from inspector.keys.report import Proof, RepairPlan, StepKind, Verification
+from inspector.keys.report import Proof, RepairPlan, StepKind, Verification, used_sources
 from inspector.units import counted, human_shape, human_share
 
 # What takes one batch of pictures and answers with one tensor, or with a mapping that has it under "out".
@@ -43,7 +43,7 @@ def verify_plan(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Ver
 
 def prove_bijection(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Proof:
     """Every tensor of the file in exactly one step, every place of the target filled exactly once."""
-    sources = [s.source for s in plan.steps if s.source is not None]
+    sources = used_sources(plan.steps)
     targets = [s.target for s in plan.steps if s.target is not None]
     ours = {t.name for t in state_of(checkpoint, plan).tensors}
     theirs = {t.name for t in target.tensors}
@@ -106,16 +106,21 @@ def prove_bytes(checkpoint: Checkpoint, plan: RepairPlan, held: Mapping[str, Ten
     for step in plan.steps:
         if step.source is None or step.target is None or step.kind is StepKind.ADAPT:
             continue
-        info, tensor = infos[step.source], undone(step, held[step.target].detach())
-        raw = read_bytes(checkpoint, info)
-        dtype = getattr(torch, info.dtype)
-        if tensor.dtype is not dtype:
-            # The model computes in another type: what it holds must be the file's numbers, cast.
-            flat = torch.frombuffer(bytearray(raw), dtype=dtype) if raw else torch.empty(0, dtype=dtype)
-            raw = tensor_bytes(flat.to(tensor.dtype))
-            cast += 1
-        if raw != tensor_bytes(tensor):
-            return Proof(id="bytes", says=f"{step.target} does not hold the bytes of {step.source}.", passed=False)
+        # Joined tensors are compared one by one.
+        for source, tensor in zip(step.sources, undone(step, held[step.target].detach()), strict=True):
+            info = infos[source]
+            raw = read_bytes(checkpoint, info)
+            dtype = getattr(torch, info.dtype)
+            if step.kind is StepKind.SPLIT:
+                row = len(raw) // info.shape[0]
+                raw = raw[step.rows[0] * row : step.rows[1] * row]
+            if tensor.dtype is not dtype:
+                # The model computes in another type: what it holds must be the file's numbers, cast.
+                flat = torch.frombuffer(bytearray(raw), dtype=dtype) if raw else torch.empty(0, dtype=dtype)
+                raw = tensor_bytes(flat.to(tensor.dtype))
+                cast += 1
+            if raw != tensor_bytes(tensor):
+                return Proof(id="bytes", says=f"{step.target} does not hold the bytes of {source}.", passed=False)
         equal += 1
     more = f", {cast:,} of them after the cast to the model's type" if cast else ""
     more += f"; {computed:,} were computed or filled and have no source bytes" if computed else ""
