@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import eq
 from typing import TypeVar
 
 from inspector.architectures.index import LIBRARIES, Entry, Index, Shape, is_bookkeeping
@@ -46,7 +47,8 @@ def rank_by_shapes(shapes: Mapping[str, Shape], index: Index) -> list[Likeness]:
             whole, order = _common(bag, bags[number]), _common(own_runs, _runs(sequence))
             found[sequence] = ((whole + 2 * order, whole, order), [])
         found[sequence][1].extend(entries)
-    best_first = sorted(found.items(), key=lambda item: -item[1][0][0])
+    # Two libraries may put the same runs together in another order: then the places decide.
+    best_first = sorted(found.items(), key=lambda item: (-item[1][0][0], -sum(map(eq, own, item[0]))))
     return [
         _likeness(entries, share, order, tensors=len(sequence), fitting=(bag & Counter(sequence)).total())
         for sequence, ((_, share, order), entries) in best_first

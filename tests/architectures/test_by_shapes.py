@@ -44,6 +44,13 @@ def test_order_decides_between_relatives_and_is_not_needed(shapes: Of) -> None:
     assert mixed.order < 0.5 and mixed.share > 0.95
 
 
+def test_the_same_runs_in_another_order_are_told_apart(shapes: Of) -> None:
+    """torchvision and timm put the blocks of a RegNet together from the same pairs and triples of shapes."""
+    for label in ("torchvision/regnet_x_400mf", "timm/regnetx_004_tv"):
+        first = rank_by_shapes(scrambled(shapes(f"{label}?num_classes=10")), load_index())[0]
+        assert label in (first.label, *first.twins)
+
+
 def test_named_files_are_not_asked_for_shapes(checkpoint: Make, shapes: Of) -> None:
     assert recognise(checkpoint(shapes("resnet18"))).alike == ()
 
