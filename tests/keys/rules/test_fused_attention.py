@@ -93,6 +93,12 @@ def test_interleaved_or_uneven_or_incomplete_ones_are_left_alone(file_of, target
         assert plan is None or not plan.complete
 
 
+def test_an_attention_that_nothing_else_has_placed_is_left_alone(file_of, target_of):
+    ours = {"x.weight": (3, 4)} | {f"a.{n}.weight": (4, 4) for n in "qkv"}
+    plan = diagnose(file_of(ours), target_of({"x.weight": (3, 4), "a.qkv.weight": (12, 4)}), accept=ACCEPT).plan
+    assert not plan.complete
+
+
 def test_rows_that_leave_a_gap_are_no_whole_use():
     def cut(*rows):
         return [

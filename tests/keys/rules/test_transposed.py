@@ -92,3 +92,10 @@ def test_file_code_and_proof_agree_bit_for_bit(tmp_path, target_of, monkeypatch)
     monkeypatch.chdir(tmp_path)
     exec(python_code(plan, file_name="a.pth"), {"model": fresh})
     assert all(torch.equal(fresh.state_dict()[n], t) for n, t in model.state_dict().items())
+
+
+def test_a_block_of_square_matrices_does_not_look_into_other_blocks(file_of, target_of):
+    net = block(0) | {"blocks.1.attn.proj.weight": (4, 4), "blocks.1.attn.proj.bias": (4,)}
+    plan = diagnose(file_of(turned(net)), target_of(net)).plan
+    (question,) = plan.ambiguities
+    assert "blocks.1.attn.proj.weight" in question.question and not plan.complete

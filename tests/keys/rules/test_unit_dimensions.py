@@ -35,6 +35,8 @@ def test_a_square_one_beside_matrices_turned_round_is_not_decided(file_of, targe
     ours = {"a.weight": (4, 8), "b.weight": (4, 4)}
     report = diagnose(file_of(ours), target_of({"a.weight": (8, 4, 1, 1), "b.weight": (4, 4, 1, 1)}))
     assert report.plan is None and "another shape" in report.refusal
+    ours, goal = {"a.weight": (4, 8), "a.bias": (8,), "b.weight": (4, 4)}, {"a.weight": (8, 4), "a.bias": (8,)}
+    assert diagnose(file_of(ours), target_of(goal | {"b.weight": (4, 4, 1, 1)})).plan is None
 
 
 def test_equal_shapes_are_untouched(file_of, target_of):
