@@ -250,7 +250,7 @@ def test_plain_text_arguments(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from([name for name in FILES]), st.binary(max_size=200))
+@given(st.sampled_from(FILES), st.binary(max_size=200))
 def test_any_bytes_are_harmless(name: str, content: bytes) -> None:
     class One:
         name, kind = "folder", "folder"
