@@ -66,6 +66,13 @@ class Limits:
         """The same limits with a fresh budget: once per opening."""
         return replace(self, budget=Budget(self.memory_nbytes))
 
+    def trial(self, *, opcodes: int, nbytes: int) -> Limits:
+        """For following a pickle only to see what it is: so many steps and bytes at most, and what that makes is let go
+        of at once, so it takes nothing off the budget."""
+        return replace(
+            self, opcodes=min(self.opcodes, opcodes), pickle_nbytes=min(self.pickle_nbytes, nbytes), budget=None
+        )
+
     @property
     def room(self) -> int:
         """Bytes that may still be taken; all of `memory_nbytes` outside an opening."""

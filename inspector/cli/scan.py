@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,9 +45,10 @@ def scan(
     progress = progress_bar("reading") if json else silent
     survey = survey_folder(Path(folder), digest=digest, jobs=jobs or os.cpu_count() or 1, each=each, progress=progress)
     if json:
-        from inspector.render.json import as_json
+        from inspector.render.json import write_json
 
-        print(as_json(survey))
+        write_json(survey, sys.stdout.write)
+        print()
     else:
         print(("\n" if shown else "") + summary_line(survey))
     worst = survey.worst()

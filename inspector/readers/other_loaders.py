@@ -12,19 +12,16 @@ from dataclasses import replace
 from inspector.checkpoint.types import Checkpoint, GlobalUse
 from inspector.errors import ReadError
 from inspector.findings import Finding, Severity
-from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.noticed.observations import observe_globals
+from inspector.readers.second_look import PICKLES
 from inspector.readers.unpickle.hidden_pickles import calls_importable, observe_hidden, observe_polyglot, search_end
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.opcodes import OPCODES
 from inspector.readers.unpickle.unpickling import unpickle
 
-_PICKLES = ("torch-legacy", "pickle")
-# They look for an archive at the end themselves.
-_LOOKED_AT_END = ("torch-legacy", "pickle")
 _TRIAL_OPCODES = 100_000
 _TRIAL_NBYTES = 4 << 20
 
@@ -40,14 +37,14 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
             uses += [replace(use, place=f"(as {other.says}) {use.place}".strip()[:500]) for use in made.globals]
     if not found and is_tar(peek.head) and reader.id not in ("torch-tar", "packed"):
         found.append(_two_formats(reader.says, "tar archive", "programs that unpack archives find other files in it"))
-    if reader.id not in _PICKLES:
+    if reader.id not in PICKLES:
         outcome = _as_pickle(peek)
         if outcome is not None:
             found.append(
                 _two_formats(reader.says, "pickle", "torch.load and pickle.load follow it from its first byte")
             )
             uses += uses_of([("the file read as a pickle", outcome)])
-    if reader.id not in _LOOKED_AT_END and not peek.is_zip:
+    if reader.id not in PICKLES and not peek.is_zip:
         # The last file in a tar may well be a zip; one behind the tar's own end is another thing.
         after = max((m.offset + m.nbytes for m in peek.tar.members), default=0) if peek.tar is not None else 0
         directory, hidden = search_end(peek.source, peek.limits, after)
@@ -94,17 +91,9 @@ def _as_pickle(peek: Peek) -> Outcome | None:
     if not peek.head or peek.head[0] not in OPCODES or peek.head[:1] == b"P":
         # "PK" would be a persistent id: pickle.load ends there, and so does torch.load's first look at a legacy file.
         return None
-    outcome = unpickle(peek.source, 0, peek.source.size, _trial(peek.limits)).outcome
+    trial = peek.limits.trial(opcodes=_TRIAL_OPCODES, nbytes=_TRIAL_NBYTES)
+    outcome = unpickle(peek.source, 0, peek.source.size, trial).outcome
     return outcome if calls_importable(outcome) else None
-
-
-def _trial(limits: Limits) -> Limits:
-    return replace(
-        limits,
-        opcodes=min(limits.opcodes, _TRIAL_OPCODES),
-        pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
-        budget=None,  # What a trial makes is let go of at once.
-    )
 
 
 def _two_formats(one: str, other: str, why: str) -> Finding:

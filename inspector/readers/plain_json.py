@@ -57,5 +57,5 @@ def parse_json(
 
 
 def whole(text: str) -> str:
-    """The same text; half a surrogate pair, which JSON can spell, is shown escaped."""
+    """The same text; half a surrogate pair, which JSON and pickles can spell, is shown escaped."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -12,7 +12,8 @@ from inspector.readers.entry import Peek, Reader
 # What a pickle can begin with. "P", a persistent id, is not among them: pickle.load ends there.
 _FIRST = frozenset(b"().012BCFGIJKLMNQRSTUVX]abcdeghijlopqrstu}" + bytes(range(0x80, 0x99)))
 _ZIPS_OF_TORCH = ("torch-zip", "torchscript", "torch-package")
-_PICKLES = ("torch-legacy", "pickle")
+# They are pickles, and look for an archive at their end themselves.
+PICKLES = ("torch-legacy", "pickle")
 
 
 def deserves_second_look(peek: Peek, reader: Reader) -> bool:
@@ -21,6 +22,6 @@ def deserves_second_look(peek: Peek, reader: Reader) -> bool:
         return True
     if peek.is_zip:
         return reader.id not in _ZIPS_OF_TORCH
-    if peek.head[:1] and peek.head[0] in _FIRST and reader.id not in _PICKLES:
+    if peek.head[:1] and peek.head[0] in _FIRST and reader.id not in PICKLES:
         return True
     return ends_as_archive(peek.source)

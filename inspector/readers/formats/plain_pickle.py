@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.findings import Finding, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
@@ -31,13 +29,7 @@ def _claims(peek: Peek) -> str:
         return f"a pickle of protocol {head[1]}"
     if not head or head[0] not in _FIRST:
         return ""
-    trial = replace(
-        limits,
-        opcodes=min(limits.opcodes, 100_000),
-        pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
-        budget=None,  # What a trial makes is let go of at once.
-    )
-    outcome = unpickle(source, 0, source.size, trial).outcome
+    outcome = unpickle(source, 0, source.size, limits.trial(opcodes=100_000, nbytes=_TRIAL_NBYTES)).outcome
     called = any(use.calls for use in outcome.uses.values())
     # A few letters of text can be a whole pickle ("N."), so a stream without calls must fill the file.
     fills = not outcome.broken and (source.size - outcome.end <= 1) and source.size > 2

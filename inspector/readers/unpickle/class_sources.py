@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.checkpoint.types import SourceText
+from inspector.readers.plain_json import whole
 from inspector.units import counted
 
 _TEXT_NBYTES = 4_000_000
@@ -25,13 +26,8 @@ def source_texts(sources: Sequence[tuple[str, str]]) -> tuple[tuple[SourceText, 
             out += 1
             continue
         nbytes = len(text.encode("utf-8", "replace"))
-        shown.append(SourceText(name=name[:300], text=_whole(text[:left]), nbytes=nbytes))
+        shown.append(SourceText(name=name[:300], text=whole(text[:left]), nbytes=nbytes))
         left -= len(text)
         out += left < 0
     said = [f"The source text of {counted(out, 'module class', 'module classes')} was not read whole."] if out else []
     return tuple(shown), said
-
-
-def _whole(text: str) -> str:
-    """A pickle can spell half a surrogate pair, which no terminal or browser could be given."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -74,13 +74,7 @@ class Hidden:
         head = source.read(start, 2)
         if head[0] == 0x80 and head[1] > 5:
             return None
-        # What a trial makes is let go of at once, so it takes nothing off the budget.
-        trial = replace(
-            limits,
-            opcodes=min(limits.opcodes, _TRIAL_OPCODES),
-            pickle_nbytes=min(limits.pickle_nbytes, _TRIAL_NBYTES),
-            budget=None,
-        )
+        trial = limits.trial(opcodes=_TRIAL_OPCODES, nbytes=_TRIAL_NBYTES)
         outcome = unpickle(source, start, stop, trial).outcome
         self.steps -= outcome.opcodes
         if calls_importable(outcome):
