@@ -1,13 +1,26 @@
-"""What a class activation method is: an entry that turns activations and gradients into a map."""
+"""What a class activation method is: an entry that turns what a scene has, or further passes of it, into a map.
+
+Most methods are arithmetic on a layer's activation and gradient: any number of them, on any number of layers, come from
+one forward and one backward. Some differentiate another score than the class's own (`objective`), which costs one more
+backward; some need passes of their own (`compute`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from inspector.cam.report import LayerProposal
+    from inspector.cam.scene import Scene
+
 Arithmetic = Callable[[Tensor, Tensor], Tensor]
+Objective = Callable[[Tensor, Tensor], Tensor]
+Compute = Callable[["Scene", "LayerProposal"], Tensor]
+Passes = Callable[["Scene", "LayerProposal"], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +29,22 @@ class Method:
 
     id: "grad-cam". title: "Grad-CAM". paper: where the formula is from. says: what the map shows, for people.
     arithmetic: (activation, gradient), each (N, C, h, w) and at least float32, to the map before ReLU, (N, h, w).
+    gradient: whether the arithmetic reads the gradient. objective: (logits (N, classes), targets (N,)) to the scores
+    (N,) that are differentiated instead of the targets' own.
+    compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the map before ReLU,
+    (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown before it starts.
+    by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
+    (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed).
     """
 
     id: str
     title: str
     paper: str
     says: str
-    arithmetic: Arithmetic
+    arithmetic: Arithmetic | None = None
+    gradient: bool = True
+    objective: Objective | None = None
+    compute: Compute | None = None
+    passes: Passes | None = None
+    by_layer: bool = True
+    seeded: bool = False

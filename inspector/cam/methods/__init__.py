@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 from inspector.cam.method import Method
-from inspector.cam.methods import grad_cam
+from inspector.cam.methods import (
+    counterfactual,
+    eigen_cam,
+    eigen_grad_cam,
+    element_wise,
+    finer_cam,
+    grad_cam,
+    grad_cam_plus_plus,
+    hires_cam,
+    layer_cam,
+    xgrad_cam,
+)
 from inspector.errors import UsageError
 
-METHODS: tuple[Method, ...] = (grad_cam.METHOD,)
+METHODS: tuple[Method, ...] = (
+    grad_cam.METHOD,
+    hires_cam.METHOD,
+    layer_cam.METHOD,
+    grad_cam_plus_plus.METHOD,
+    xgrad_cam.METHOD,
+    element_wise.METHOD,
+    eigen_cam.METHOD,
+    eigen_grad_cam.METHOD,
+    finer_cam.METHOD,
+    counterfactual.METHOD,
+)
 
 
 def method_named(name: str, methods: tuple[Method, ...] = METHODS) -> Method:

@@ -1,0 +1,27 @@
+"""EigenCAM: the strongest pattern in the layer, whatever the class.
+
+Source: Muhammad and Yeasin, "Eigen-CAM: Class Activation Map using Principal Components", IJCNN 2020 (arXiv
+2008.00299), section III. The paper does not centre the columns.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from inspector.cam.method import Method
+from inspector.cam.projection import first_component
+
+
+def eigen_cam(activation: Tensor, gradient: Tensor) -> Tensor:
+    """The activation (places x channels) projected on its first right singular vector. Returns (N, h, w), signed."""
+    return first_component(activation, activation)
+
+
+METHOD = Method(
+    id="eigen-cam",
+    title="EigenCAM",
+    paper="Muhammad 2020, arXiv 2008.00299",
+    says="The strongest pattern in the layer's output; it is the same for every class.",
+    arithmetic=eigen_cam,
+    gradient=False,
+)

@@ -1,0 +1,33 @@
+"""The strongest pattern in a layer, by the smaller Gram matrix instead of a singular value decomposition.
+
+For 2,048 channels on 7 x 7 places that is a matrix of 49 x 49: hundreds of times cheaper than the full decomposition,
+and the same direction.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def first_component(features: Tensor, sign_from: Tensor) -> Tensor:
+    """features (N, C, h, w) as (places x channels), projected on its first right singular vector. Returns (N, h, w).
+
+    The sign of a singular vector is arbitrary. Here it is the one with which the projection agrees with the mean over
+    the channels of `sign_from`; where that says nothing, the cell of the largest magnitude is positive.
+    """
+    count, channels, height, width = features.shape
+    matrix = features.flatten(2).transpose(1, 2).double()  # (N, places, C); small, and eigenvectors need the digits
+    if not bool(torch.isfinite(matrix).all()):
+        return features.new_full((count, height, width), torch.nan)
+    if channels <= height * width:
+        _, vectors = torch.linalg.eigh(matrix.transpose(1, 2) @ matrix)
+        projected = (matrix @ vectors[:, :, -1:])[:, :, 0]
+    else:
+        values, vectors = torch.linalg.eigh(matrix @ matrix.transpose(1, 2))
+        projected = vectors[:, :, -1] * values[:, -1:].clamp_min(0).sqrt()
+    agreement = (projected * sign_from.flatten(2).double().mean(dim=1)).sum(dim=1, keepdim=True)
+    strongest = projected.gather(1, projected.abs().argmax(dim=1, keepdim=True))
+    sign = torch.where(agreement != 0, agreement, strongest).sign()
+    found: Tensor = (projected * sign).to(features.dtype).reshape(count, height, width)
+    return found

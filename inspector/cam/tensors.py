@@ -1,0 +1,75 @@
+"""Arithmetic on activations and maps that every method shares: layouts, class indices, normalising, enlarging."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from inspector.cam.report import LayerProposal
+from inspector.errors import LayerNotSpatial, TargetOutOfRange, UsageError
+
+
+def target_indices(logits: Tensor, targets: int | Sequence[int] | Tensor | None) -> Tensor:
+    """(N,) int64 class indices. logits: (N, classes). Raises TargetOutOfRange, UsageError for a wrong count."""
+    count, classes = logits.shape
+    if targets is None:
+        # NaN would win every comparison; the finding about it comes later.
+        return torch.nan_to_num(logits, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf).argmax(dim=1)
+    wanted = [targets] * count if isinstance(targets, int) else [int(target) for target in targets]
+    if len(wanted) != count:
+        raise UsageError(f"{len(wanted)} targets were given for {count} pictures.")
+    for target in wanted:
+        if not 0 <= target < classes:
+            raise TargetOutOfRange(
+                f"The model has {classes} classes, numbered 0 to {classes - 1}; there is no class {target}.",
+                hint="Leave the class out to explain the best one.",
+            )
+    return torch.tensor(wanted, dtype=torch.int64, device=logits.device)
+
+
+def spatial(tensor: Tensor, layer: LayerProposal) -> tuple[Tensor, Tensor]:
+    """A layer's output as ((N, C, h, w) map, (N, P, C) prefix tokens); P is 0 for maps.
+
+    Raises LayerNotSpatial when the output does not have the layout that the layer was found to have.
+    """
+    height, width = layer.grid
+    if layer.layout == "NCHW" and tensor.dim() == 4:
+        return tensor, tensor.new_zeros((tensor.shape[0], 0, tensor.shape[1]))
+    if layer.layout == "NHWC" and tensor.dim() == 4:
+        return tensor.permute(0, 3, 1, 2), tensor.new_zeros((tensor.shape[0], 0, tensor.shape[3]))
+    if layer.layout == "NLC" and tensor.dim() == 3 and tensor.shape[1] == layer.prefix_tokens + height * width:
+        patches = tensor[:, layer.prefix_tokens :]
+        folded = patches.reshape(tensor.shape[0], height, width, tensor.shape[2]).permute(0, 3, 1, 2)
+        return folded, tensor[:, : layer.prefix_tokens]
+    found = "x".join(map(str, tensor.shape))
+    raise LayerNotSpatial(
+        f"Layer {layer.path!r} put out {found}, which is no {layer.layout} map with a grid of {height}x{width}.",
+        hint="Trace the layers again for this input size.",
+    )
+
+
+def normalise(raw: Tensor) -> Tensor:
+    """ReLU, then each map divided by its own maximum; no constant is added to the divisor, so that a faint map is not
+    shrunk. raw: (N, h, w). All 0 where nothing is positive or something is not finite."""
+    positive = raw.clamp_min(0)
+    peak = positive.amax(dim=(1, 2), keepdim=True)
+    usable = torch.isfinite(raw).all(dim=2, keepdim=True).all(dim=1, keepdim=True) & (peak > 0)
+    return torch.where(usable, positive / torch.where(usable, peak, torch.ones_like(peak)), torch.zeros_like(positive))
+
+
+def enlarge(heat: Tensor, size: tuple[int, int]) -> Tensor:
+    """(N, h, w) to (N, H, W), bilinear between cell centres."""
+    return functional.interpolate(heat[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+
+
+def working_precision(tensor: Tensor) -> Tensor:
+    """Half precisions as float32; float32 and float64 as they are."""
+    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+
+
+def peak(tensor: Tensor) -> Tensor:
+    flat = tensor.flatten(1).abs()
+    return flat.amax(dim=1).cpu() if flat.shape[1] else torch.zeros(flat.shape[0], dtype=flat.dtype)
