@@ -5,11 +5,10 @@ Nothing is decided here. Every tensor of the result is a step of the plan.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import torch
 from torch import Tensor, nn
 
 from inspector.architectures.types import ArchitectureSpec
@@ -17,6 +16,7 @@ from inspector.checkpoint.torch_bridge import to_state_dict
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import KeysDoNotFit
 from inspector.keys.initial import initial_values
+from inspector.keys.operations import operation_of
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.versions import renamed_versions
 from inspector.units import counted
@@ -43,12 +43,26 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     made: OrderedDict[str, Tensor] = OrderedDict()
     for step in plan.steps:
         if step.target is not None:
-            made[step.target] = _make(step, source, initial)
+            made[step.target] = make_one(step, source.__getitem__, initial)
     versions = renamed_versions(plan)
     if versions:
         metadata = OrderedDict((path, {"version": version}) for path, version in versions)
         made._metadata = metadata  # type: ignore[attr-defined]
     return made
+
+
+def make_one(step: Step, load: Callable[[str], Tensor], initial: Mapping[str, Tensor] | None = None) -> Tensor:
+    """The tensor that one step makes, of nothing but its own sources: a plan can be applied tensor by tensor.
+
+    load: a tensor of the file by its name. initial: the model's initial values by target name, for steps that keep one.
+    Raises KeysDoNotFit for a step that makes none.
+    """
+    make = operation_of(step).make
+    if make is None or step.target is None:
+        raise KeysDoNotFit(f"{step.source} is left out: no tensor is made of it.")
+    if step.kind is StepKind.FILL:
+        return make(step, initial or {})
+    return make(step, {name: load(name) for name in step.sources})
 
 
 def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSpec) -> nn.Module:
@@ -92,59 +106,3 @@ def state_of(checkpoint: Checkpoint, plan: RepairPlan) -> StateDict:
         if state.path == plan.state_dict:
             return state
     raise KeysDoNotFit(f"{checkpoint.origin.name} has no state dict at {' / '.join(plan.state_dict) or 'its top'}.")
-
-
-def spread_channels(weight: Tensor, channels: int) -> Tensor:
-    """A first convolution's weight (out, in, *kernel) for another number of input channels, in its own dtype.
-
-    Each new channel gets the sum over the old ones divided by the new count: a picture with equal channels gets the old
-    answer. Computed in float64.
-    """
-    total = weight.to(torch.float64).sum(dim=1, keepdim=True) / channels
-    return total.expand(-1, channels, *[-1] * (weight.dim() - 2)).to(weight.dtype).contiguous()
-
-
-def resize_grid(embedding: Tensor, shape: tuple[int, ...], tokens: int) -> Tensor:
-    """Position embeddings (1, tokens + n * n, width) for another square grid, in their own dtype.
-
-    The first `tokens` stay; the grid is resized bicubically (align_corners False), computed in float32.
-    """
-    before, grid = embedding[:, :tokens], embedding[:, tokens:]
-    old, new = math.isqrt(grid.shape[1]), math.isqrt(shape[1] - tokens)
-    picture = grid.float().reshape(1, old, old, -1).permute(0, 3, 1, 2)
-    picture = torch.nn.functional.interpolate(picture, size=(new, new), mode="bicubic", align_corners=False)
-    grid = picture.permute(0, 2, 3, 1).reshape(1, new * new, -1).to(embedding.dtype)
-    return torch.cat([before, grid], dim=1)
-
-
-def undone(step: Step, tensor: Tensor) -> tuple[Tensor, ...]:
-    """What each source must hold for a lossless step to have made this tensor: its inverse, up to the shape."""
-    if step.kind is StepKind.PERMUTE:
-        inverse = sorted(range(len(step.axes)), key=step.axes.__getitem__)
-        return (tensor.permute(inverse).contiguous(),)
-    if step.kind is StepKind.MERGE:
-        return tensor.chunk(len(step.sources))
-    return (tensor,)
-
-
-def _make(step: Step, source: dict[str, Tensor], initial: dict[str, Tensor]) -> Tensor:
-    if step.kind is StepKind.FILL:
-        if step.value == "initial":
-            return initial[step.target or ""]
-        # Only counters are filled with a constant, and those are int64 in torch.
-        made = torch.zeros if step.value == "zero" else torch.ones
-        return made(step.shape or (), dtype=torch.int64)
-    tensor = source[step.source or ""]
-    if step.kind is StepKind.RESHAPE:
-        return tensor.reshape(step.shape or ())
-    if step.kind is StepKind.PERMUTE:
-        return tensor.permute(step.axes).contiguous()
-    if step.kind is StepKind.MERGE:
-        return torch.cat([source[name] for name in step.sources])
-    if step.kind is StepKind.SPLIT:
-        return tensor[step.rows[0] : step.rows[1]].clone()
-    if step.value.startswith("resize-grid:"):
-        return resize_grid(tensor, step.shape or (), int(step.value.partition(":")[2]))
-    if step.kind is StepKind.ADAPT:
-        return spread_channels(tensor, (step.shape or (0, 0))[1])
-    return tensor

@@ -6,11 +6,12 @@ trying it on the plan's own names; names that no rule explains are listed one by
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
 from inspector.keys.loading import exported_lines, loading_lines
+from inspector.keys.operations import by_operation, operation_of
+from inspector.keys.operations.entry import Moment
 from inspector.keys.report import RepairPlan, RuleUse, Step, StepKind
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Phrase, Rule
@@ -31,7 +32,7 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
     lines = _renaming(plan, rules)
     more, opening = loading_lines(plan, file_name)
     before, after = _joining(plan)
-    body = [*opening, "", *before, *lines, *after, *_changes(plan), *_ending(plan)]
+    body = [*opening, "", *before, *lines, *after, *_lines_of(plan, Moment.TARGET), *_ending(plan)]
     imports = [*(m for m in more if m == "import numpy"), "import torch", *(m for m in more if m != "import numpy")]
     if any("re.sub" in line for line in body):
         imports.insert(0, "import re\n")
@@ -43,7 +44,7 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
 
 
 def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
-    steps = [s for s in plan.steps if s.kind not in (StepKind.MERGE, StepKind.SPLIT)]
+    steps = [s for s in plan.steps if not _is_apart(s)]
     placed = {s.source: s.target for s in steps if s.source is not None and s.target is not None}
     dropped = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
     phrases, exceptions = _phrases(plan.rules, placed, rules)
@@ -74,19 +75,17 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
 
 def _joining(plan: RepairPlan) -> tuple[list[str], list[str]]:
     """Lines before the renaming, which speak of the file's names, and after it."""
-    steps = [s for s in plan.steps if s.kind in (StepKind.MERGE, StepKind.SPLIT)]
-    if not steps:
+    lines = _lines_of(plan, Moment.FILE)
+    if not lines:
         return [], []
-    lines = ["made = {}"]
-    for step in steps:
-        if step.kind is StepKind.MERGE:
-            parts = ", ".join(f"state[{name!r}]" for name in step.sources)
-            lines.append(f"made[{step.target!r}] = torch.cat([{parts}])")
-        else:
-            lines.append(f"made[{step.target!r}] = state[{step.source!r}][{step.rows[0]} : {step.rows[1]}].clone()")
-    gone = dict.fromkeys(name for step in steps for name in step.sources)
-    lines += [f"for key in {list(gone)!r}:", "    del state[key]", ""]
+    gone = dict.fromkeys(name for step in plan.steps if _is_apart(step) for name in step.sources)
+    lines = ["made = {}", *lines, f"for key in {list(gone)!r}:", "    del state[key]", ""]
     return lines, ["state.update(made)"]
+
+
+def _is_apart(step: Step) -> bool:
+    """Whether it is done under the file's names, so that no renaming speaks of it."""
+    return operation_of(step).moment is Moment.FILE
 
 
 def _modules(exceptions: dict[str, str], placed: dict[str, str]) -> dict[str, str]:
@@ -157,62 +156,15 @@ def _as_set(names: Sequence[str] | set[str]) -> str:
     return "{" + ", ".join(repr(name) for name in sorted(names)) + "}"
 
 
-def _changes(plan: RepairPlan) -> list[str]:
+def _lines_of(plan: RepairPlan, moment: Moment) -> list[str]:
+    """What the plan's operations have to say at that moment."""
     lines = []
-    for step in plan.steps:
-        if step.kind is StepKind.RESHAPE:
-            lines.append(f"state[{step.target!r}] = state[{step.target!r}].reshape({step.shape!r})")
-        elif step.kind is StepKind.PERMUTE:
-            lines.append(f"state[{step.target!r}] = state[{step.target!r}].permute({step.axes!r}).contiguous()")
-        elif step.value.startswith("resize-grid:"):
-            lines.append(_resizing(step))
-        elif step.kind is StepKind.ADAPT:
-            lines.append(_adapting(step))
-    zeros = [s for s in plan.steps if s.kind is StepKind.FILL and s.value == "zero"]
-    ends = {(s.target or "").rpartition(".")[2] for s in zeros}
-    if zeros:
-        if len(ends) == 1 and all(s.shape in ((), None) for s in zeros) and _all_of(zeros, plan):
-            end = "." + ends.pop()
-            lines.append(f"for key in model.state_dict():\n    if key.endswith({end!r}):")
-            lines.append("        state.setdefault(key, torch.tensor(0))")
-        else:
-            lines += [f"state[{s.target!r}] = torch.zeros({s.shape or ()!r}, dtype=torch.int64)" for s in zeros]
+    for operation, steps in by_operation(plan.steps):
+        if operation.moment is moment and operation.lines is not None:
+            lines += operation.lines(steps)
     return lines
 
 
-def _all_of(zeros: Sequence[Step], plan: RepairPlan) -> bool:
-    return all("." in (s.target or "") for s in zeros)
-
-
-def _resizing(step: Step) -> str:
-    tokens = int(step.value.partition(":")[2])
-    length = (step.shape or (0, 0))[1]
-    new = math.isqrt(length - tokens)
-    return (
-        f"old = state[{step.target!r}]\n"
-        f"side = int((old.shape[1] - {tokens}) ** 0.5)\n"
-        f"grid = old[:, {tokens}:].float().reshape(1, side, side, -1).permute(0, 3, 1, 2)\n"
-        f'grid = torch.nn.functional.interpolate(grid, size=({new}, {new}), mode="bicubic", align_corners=False)\n'
-        f"grid = grid.permute(0, 2, 3, 1).reshape(1, {new * new}, -1).to(old.dtype)\n"
-        f"state[{step.target!r}] = torch.cat([old[:, :{tokens}], grid], dim=1)"
-    )
-
-
-def _adapting(step: Step) -> str:
-    channels = (step.shape or (0, 0))[1]
-    rest = ", -1" * (len(step.shape or ()) - 2)
-    return (
-        f"weight = state[{step.target!r}]\n"
-        f"total = weight.double().sum(dim=1, keepdim=True) / {channels}\n"
-        f"state[{step.target!r}] = total.expand(-1, {channels}{rest}).to(weight.dtype).contiguous()"
-    )
-
-
 def _ending(plan: RepairPlan) -> list[str]:
-    fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial"]
-    lines = ["", "# `model` is yours: build it before this line."]
-    if fresh:
-        lines = ["", "# `model` is yours: build it before this line. These stay at its initial value:"]
-        lines.append(f"for key in {fresh!r}:")
-        lines.append("    state[key] = model.state_dict()[key]")
+    lines = ["", "# `model` is yours: build it before this line.", *_lines_of(plan, Moment.MODEL)]
     return [*lines, "model.load_state_dict(state, strict=True)"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from inspector.architectures.types import Target
 from inspector.keys.keytree import Leaf, Node, grow
+from inspector.keys.operations import by_operation
 from inspector.keys.order import Sides, lost_order
 from inspector.keys.placing import place
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
@@ -186,20 +187,12 @@ def _parameters(links: Sequence[Link], rule_id: str, says: str) -> tuple[tuple[s
 
 
 def _say_steps(steps: Sequence[Step]) -> str:
-    made = {
-        StepKind.DROP: "leave out {}",
-        StepKind.FILL: "fill in {}",
-        StepKind.RESHAPE: "reshape {}",
-        StepKind.PERMUTE: "transpose {}",
-        StepKind.MERGE: "join {} and what goes with it",
-        StepKind.SPLIT: "take apart {}",
-        StepKind.ADAPT: "adapt {}",
-    }
     parts = []
-    for kind, text in made.items():
-        names = list(dict.fromkeys(_subject(s) for s in steps if s.kind is kind))
-        if names:
-            parts.append(text.format(", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if names[4:] else "")))
+    for operation, ours in by_operation(steps):
+        names = list(dict.fromkeys(_subject(s) for s in ours))
+        parts.append(
+            operation.says.format(", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if names[4:] else ""))
+        )
     return "; ".join(parts)
 
 

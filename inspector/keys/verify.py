@@ -16,12 +16,14 @@ from inspector.checkpoint.data import read_bytes
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
-from inspector.keys.apply import apply_plan, state_of, undone
-from inspector.keys.report import Proof, RepairPlan, StepKind, Verification, used_sources
+from inspector.keys.apply import apply_plan, state_of
+from inspector.keys.operations import operation_of
+from inspector.keys.report import Proof, RepairPlan, Step, Verification, used_sources
 from inspector.units import counted, human_shape, human_share
 
 # What takes one batch of pictures and answers with one tensor, or with a mapping that has it under "out".
 _TASKS = ("classification", "segmentation")
+_PIECE = 1 << 22
 
 
 def verify_plan(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Verification:
@@ -66,7 +68,7 @@ def prove_bijection(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
 def prove_strict_load(state: Mapping[str, Tensor], target: Target) -> tuple[nn.Module | None, Proof]:
     """Load into the built model where there is one; else compare names and shapes as a strict load does."""
     if target.spec is None:
-        return None, _compare_names(state, target)
+        return None, prove_names({name: tuple(tensor.shape) for name, tensor in state.items()}, target)
     from inspector.architectures.build import build_model
 
     try:
@@ -81,13 +83,14 @@ def prove_strict_load(state: Mapping[str, Tensor], target: Target) -> tuple[nn.M
     return model, Proof(id="strict-load", says=says, passed=True)
 
 
-def _compare_names(state: Mapping[str, Tensor], target: Target) -> Proof:
+def prove_names(made: Mapping[str, tuple[int, ...]], target: Target) -> Proof:
+    """What a strict load compares, without a model: the made names and shapes against the target's."""
     shapes = {t.name: t.shape for t in target.tensors}
-    if set(state) != set(shapes):
+    if set(made) != set(shapes):
         return Proof(id="strict-load", says="The names differ from the target's.", passed=False)
-    wrong = [n for n, shape in shapes.items() if shape is not None and tuple(state[n].shape) != shape]
+    wrong = [n for n, shape in shapes.items() if shape is not None and made[n] != shape]
     if wrong:
-        ours, theirs = tuple(state[wrong[0]].shape), shapes[wrong[0]] or ()
+        ours, theirs = made[wrong[0]], shapes[wrong[0]] or ()
         says = f"{wrong[0]}: {human_shape(ours)}, the target has {human_shape(theirs)}."
         return Proof(id="strict-load", says=says, passed=False)
     unknown = sum(1 for shape in shapes.values() if shape is None)
@@ -100,31 +103,59 @@ def _compare_names(state: Mapping[str, Tensor], target: Target) -> Proof:
 
 def prove_bytes(checkpoint: Checkpoint, plan: RepairPlan, held: Mapping[str, Tensor]) -> Proof:
     """Each placed tensor, read by our own reader, against what the model (or the new state dict) holds."""
-    infos = {t.name: t for t in state_of(checkpoint, plan).tensors}
-    equal = cast = 0
-    computed = sum(1 for s in plan.steps if s.kind in (StepKind.ADAPT, StepKind.FILL))
+    tally = BytesTally(checkpoint, plan)
     for step in plan.steps:
-        if step.source is None or step.target is None or step.kind is StepKind.ADAPT:
-            continue
+        if step.target is not None and not tally.look(step, held[step.target].detach()):
+            break
+    return tally.proof()
+
+
+class BytesTally:
+    """`prove_bytes` one tensor after the other, so that nobody has to hold them all."""
+
+    def __init__(self, checkpoint: Checkpoint, plan: RepairPlan) -> None:
+        self._checkpoint = checkpoint
+        self._infos = {t.name: t for t in state_of(checkpoint, plan).tensors}
+        self._equal = self._cast = self._computed = 0
+        self._wrong = ""
+
+    def look(self, step: Step, tensor: Tensor) -> bool:
+        """Compare what a step made with the file's bytes. False when they differ: the proof has failed."""
+        undo = operation_of(step).undo
+        if undo is None:
+            self._computed += 1
+            return True
         # Joined tensors are compared one by one.
-        for source, tensor in zip(step.sources, undone(step, held[step.target].detach()), strict=True):
-            info = infos[source]
-            raw = read_bytes(checkpoint, info)
+        for part in undo(step, tensor):
+            if part.source is None:
+                if bool(part.tensor.any()):
+                    self._wrong = f"{step.target} is not zero where no tensor of the file goes."
+                    return False
+                continue
+            info = self._infos[part.source]
+            raw = read_bytes(self._checkpoint, info)
             dtype = getattr(torch, info.dtype)
-            if step.kind is StepKind.SPLIT:
+            if part.rows is not None:
                 row = len(raw) // info.shape[0]
-                raw = raw[step.rows[0] * row : step.rows[1] * row]
-            if tensor.dtype is not dtype:
+                raw = raw[part.rows[0] * row : part.rows[1] * row]
+            if part.tensor.dtype is not dtype:
                 # The model computes in another type: what it holds must be the file's numbers, cast.
                 flat = torch.frombuffer(bytearray(raw), dtype=dtype) if raw else torch.empty(0, dtype=dtype)
-                raw = tensor_bytes(flat.to(tensor.dtype))
-                cast += 1
-            if raw != tensor_bytes(tensor):
-                return Proof(id="bytes", says=f"{step.target} does not hold the bytes of {source}.", passed=False)
-        equal += 1
-    more = f", {cast:,} of them after the cast to the model's type" if cast else ""
-    more += f"; {computed:,} were computed or filled and have no source bytes" if computed else ""
-    return Proof(id="bytes", says=f"{counted(equal, 'tensor')} bit for bit the file's{more}.", passed=True)
+                raw = tensor_bytes(flat.to(part.tensor.dtype))
+                self._cast += 1
+            if raw != tensor_bytes(part.tensor):
+                self._wrong = f"{step.target} does not hold the bytes of {part.source}."
+                return False
+        self._equal += 1
+        return True
+
+    def proof(self) -> Proof:
+        """What all that was looked at proves."""
+        if self._wrong:
+            return Proof(id="bytes", says=self._wrong, passed=False)
+        more = f", {self._cast:,} of them after the cast to the model's type" if self._cast else ""
+        more += f"; {self._computed:,} were computed or filled and have no source bytes" if self._computed else ""
+        return Proof(id="bytes", says=f"{counted(self._equal, 'tensor')} bit for bit the file's{more}.", passed=True)
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -135,23 +166,45 @@ def tensor_bytes(tensor: Tensor) -> bytes:
 
 def prove_values(state: Mapping[str, Tensor]) -> Proof:
     """Running variances are not negative, counters not either, and how much is finite."""
-    total = finite = 0
+    tally = ValueTally()
     for name, tensor in state.items():
+        tally.look(name, tensor)
+    return tally.proof()
+
+
+class ValueTally:
+    """`prove_values` one tensor after the other; a large one in pieces, since isfinite makes copies."""
+
+    def __init__(self) -> None:
+        self._total = self._finite = 0
+        self._wrong = ""
+
+    def look(self, name: str, tensor: Tensor) -> None:
+        """Count this tensor's values in."""
         last = name.rpartition(".")[2]
         if last == "running_var" and tensor.numel() and bool((tensor < 0).any()):
-            says = f"{name} has negative variances, the least {float(tensor.min()):.3g}: no batch norm computes these."
-            return Proof(id="values", says=says, passed=False)
+            least = f"the least {float(tensor.min()):.3g}"
+            self._wrong = self._wrong or f"{name} has negative variances, {least}: no batch norm computes these."
         if last == "num_batches_tracked" and tensor.numel() and bool((tensor < 0).any()):
-            return Proof(id="values", says=f"{name} is negative.", passed=False)
+            self._wrong = self._wrong or f"{name} is negative."
         dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
-        if dtype is not None and dtype.floating:
-            total += tensor.numel()
+        if dtype is None or not dtype.floating:
+            return
+        self._total += tensor.numel()
+        flat = tensor.detach().reshape(-1)
+        for at in range(0, flat.numel(), _PIECE):
+            piece = flat[at : at + _PIECE]
             # float8 has no isfinite of its own.
-            finite += int(torch.isfinite(tensor if dtype.itemsize > 1 else tensor.float()).sum())
-    share = "All" if finite == total else human_share(finite / total)
-    says = f"{share} of {total:,} floating-point values finite, no negative variance or counter."
-    # Weights that are not finite are the file's own illness; the repair is not wrong by it.
-    return Proof(id="values", says=says, passed=True)
+            self._finite += int(torch.isfinite(piece if dtype.itemsize > 1 else piece.float()).sum())
+
+    def proof(self) -> Proof:
+        """What all that was looked at proves."""
+        if self._wrong:
+            return Proof(id="values", says=self._wrong, passed=False)
+        share = "All" if self._finite == self._total else human_share(self._finite / self._total)
+        says = f"{share} of {self._total:,} floating-point values finite, no negative variance or counter."
+        # Weights that are not finite are the file's own illness; the repair is not wrong by it.
+        return Proof(id="values", says=says, passed=True)
 
 
 def prove_forward(model: nn.Module | None, target: Target, state: Mapping[str, Tensor]) -> Proof:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torchvision.models.vision_transformer import interpolate_embeddings
 
-from inspector.keys.apply import apply_plan, resize_grid
+from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
+from inspector.keys.operations.resize_grid import resize_grid
 from inspector.readers import open_checkpoint
 
 

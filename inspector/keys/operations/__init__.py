@@ -1,0 +1,47 @@
+"""What the steps of a plan do, one file per operation, looked up by the step's kind and the first word of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from inspector.keys.operations import (
+    drop,
+    fill_initial,
+    fill_zero,
+    keep,
+    merge,
+    permute,
+    reshape,
+    resize_grid,
+    split,
+    spread_channels,
+)
+from inspector.keys.operations.entry import Operation
+from inspector.keys.report import Step, StepKind
+
+OPERATIONS: tuple[Operation, ...] = (
+    keep.OPERATION,
+    drop.OPERATION,
+    reshape.OPERATION,
+    permute.OPERATION,
+    merge.OPERATION,
+    split.OPERATION,
+    spread_channels.OPERATION,
+    resize_grid.OPERATION,
+    fill_zero.OPERATION,
+    fill_initial.OPERATION,
+)
+_BY_WAY = {(kind, operation.way): operation for operation in OPERATIONS for kind in operation.kinds}
+
+
+def operation_of(step: Step) -> Operation:
+    """What this step does. Raises KeyError for a step that no operation knows: a mistake of the rule that made it."""
+    return _BY_WAY[(StepKind(step.kind), step.value.partition(":")[0])]
+
+
+def by_operation(steps: Iterable[Step]) -> Sequence[tuple[Operation, list[Step]]]:
+    """The steps of each operation together, in the order of `OPERATIONS`."""
+    found: dict[str, list[Step]] = {}
+    for step in steps:
+        found.setdefault(operation_of(step).id, []).append(step)
+    return [(operation, found[operation.id]) for operation in OPERATIONS if operation.id in found]

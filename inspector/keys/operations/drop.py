@@ -1,0 +1,8 @@
+"""A tensor that is left out, whatever it holds. The exported code filters its name out, which `code.py` writes."""
+
+from __future__ import annotations
+
+from inspector.keys.operations.entry import Operation
+from inspector.keys.report import StepKind
+
+OPERATION = Operation(id="drop", kinds=(StepKind.DROP,), says="leave out {}")

@@ -1,0 +1,30 @@
+"""The same numbers with the axes in another order: a matrix the other way round, a kernel stored channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from inspector.keys.operations.entry import Operation, Part
+from inspector.keys.report import Step, StepKind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+    return tensors[step.sources[0]].permute(step.axes).contiguous()
+
+
+def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+    inverse = sorted(range(len(step.axes)), key=step.axes.__getitem__)
+    return (Part(step.sources[0], tensor.permute(inverse).contiguous()),)
+
+
+def _lines(steps: Sequence[Step]) -> list[str]:
+    return [f"state[{s.target!r}] = state[{s.target!r}].permute({s.axes!r}).contiguous()" for s in steps]
+
+
+OPERATION = Operation(
+    id="permute", kinds=(StepKind.PERMUTE,), says="transpose {}", make=_make, undo=_undo, lines=_lines
+)

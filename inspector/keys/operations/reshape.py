@@ -1,0 +1,23 @@
+"""The same numbers in the same order, in another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from inspector.keys.operations.entry import Operation, whole
+from inspector.keys.report import Step, StepKind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+    return tensors[step.sources[0]].reshape(step.shape or ())
+
+
+def _lines(steps: Sequence[Step]) -> list[str]:
+    return [f"state[{s.target!r}] = state[{s.target!r}].reshape({s.shape!r})" for s in steps]
+
+
+OPERATION = Operation(id="reshape", kinds=(StepKind.RESHAPE,), says="reshape {}", make=_make, undo=whole, lines=_lines)
