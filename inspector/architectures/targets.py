@@ -10,7 +10,7 @@ code:model.py:build?num_classes=4        what your own factory builds; running i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from inspector.architectures.index import LIBRARIES, Entry, load_index
 from inspector.architectures.match import shapes_for
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec, Candidate, Target, TargetKind, TargetTensor
-from inspector.checkpoint.types import Checkpoint
+from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import ReadError, UnknownArchitecture, UsageError
 
 FORMS = "Write torchvision/NAME, timm/NAME, file:PATH, keys:PATH or code:FILE.py:FACTORY."
@@ -73,8 +73,19 @@ def target_of_checkpoint(checkpoint: Checkpoint, label: str) -> Target:
             )
             for tensor in state.tensors
         ),
+        ties=_ties(state.tensors),
         ordered=state.ordered,
     )
+
+
+def _ties(tensors: Iterable[TensorInfo]) -> tuple[tuple[str, ...], ...]:
+    """Names of one view of one storage: one parameter under several names. Scalars are no parameters."""
+    views: dict[tuple[object, ...], list[str]] = {}
+    for tensor in tensors:
+        if tensor.storage_id is not None and len(tensor.shape) > 1:
+            view = (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride)
+            views.setdefault(view, []).append(tensor.name)
+    return tuple(tuple(names) for names in views.values() if len(names) > 1)
 
 
 def is_architecture(text: str) -> bool:

@@ -62,7 +62,8 @@ class Target:
     label: as the user wrote it or as it was identified. tensors: in the model's own order.
     spec: how to build the model, for targets that are architectures.
     heads: names of the tensors whose size follows the class count; first_convolutions: those that follow the
-    input channels. Both only where known. ordered: False when the tensors came in another order than the model's.
+    input channels. Both only where known. ties: groups of names that are one tensor there, where known.
+    ordered: False when the tensors came in another order than the model's.
     """
 
     label: str
@@ -71,6 +72,7 @@ class Target:
     spec: ArchitectureSpec | None = None
     heads: tuple[str, ...] = ()
     first_convolutions: tuple[str, ...] = ()
+    ties: tuple[tuple[str, ...], ...] = ()
     ordered: bool = True
 
 

@@ -30,7 +30,7 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     """
     check_complete(plan)
     state = state_of(checkpoint, plan)
-    used = {source for step in plan.steps if step.target is not None for source in step.sources}
+    used = {name for step in plan.steps for name in needed_by(step)}
     # What is left out need not be readable.
     source = to_state_dict(checkpoint, replace(state, tensors=tuple(t for t in state.tensors if t.name in used)))
     fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial" and s.target is not None]
@@ -42,6 +42,7 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     initial = initial_values(spec, fresh) if fresh and spec is not None else {}
     made: OrderedDict[str, Tensor] = OrderedDict()
     for step in plan.steps:
+        check_one(step, source.__getitem__)
         if step.target is not None:
             made[step.target] = make_one(step, source.__getitem__, initial)
     versions = renamed_versions(plan)
@@ -63,6 +64,24 @@ def make_one(step: Step, load: Callable[[str], Tensor], initial: Mapping[str, Te
     if step.kind is StepKind.FILL:
         return make(step, initial or {})
     return make(step, {name: load(name) for name in step.sources})
+
+
+def needed_by(step: Step) -> tuple[str, ...]:
+    """Tensors of the file that must be readable for this step: those it makes one of, and those it is checked by."""
+    if step.target is None and operation_of(step).check is None:
+        return ()
+    return (*step.sources, *step.beside)
+
+
+def check_one(step: Step, load: Callable[[str], Tensor]) -> None:
+    """Raise KeysDoNotFit when the file's numbers are not what the step rests on: a copy that is none, a bias not zero.
+
+    Names and shapes made the plan; this is asked before anything of it is used. load: a tensor by its name.
+    """
+    check = operation_of(step).check
+    wrong = check(step, {name: load(name) for name in needed_by(step)}) if check is not None else ""
+    if wrong:
+        raise KeysDoNotFit(wrong, hint=operation_of(step).otherwise)
 
 
 def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSpec) -> nn.Module:

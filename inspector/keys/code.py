@@ -46,7 +46,7 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
 def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
     steps = [s for s in plan.steps if not _is_apart(s)]
     placed = {s.source: s.target for s in steps if s.source is not None and s.target is not None}
-    dropped = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
+    dropped = [s.source for s in steps if s.kind is StepKind.DROP and s.source is not None]
     phrases, exceptions = _phrases(plan.rules, placed, rules)
     lines = []
     modules = _modules(exceptions, placed)
@@ -78,9 +78,13 @@ def _joining(plan: RepairPlan) -> tuple[list[str], list[str]]:
     lines = _lines_of(plan, Moment.FILE)
     if not lines:
         return [], []
-    gone = dict.fromkeys(name for step in plan.steps if _is_apart(step) for name in step.sources)
-    lines = ["made = {}", *lines, f"for key in {list(gone)!r}:", "    del state[key]", ""]
-    return lines, ["state.update(made)"]
+    gone = dict.fromkeys(name for step in plan.steps if _is_apart(step) for name in step.takes)
+    if not any(step.target is not None and _is_apart(step) for step in plan.steps):
+        return [*lines, ""], []
+    lines = ["made = {}", *lines]
+    if gone:
+        lines += [f"for key in {list(gone)!r}:", "    del state[key]"]
+    return [*lines, ""], ["state.update(made)"]
 
 
 def _is_apart(step: Step) -> bool:

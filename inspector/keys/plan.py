@@ -68,7 +68,7 @@ def draft(
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
-    at = {step.source: step.target for step in made.steps if step.source is not None}
+    at = {source: step.target for step in made.steps for source in step.takes[:1]}
     for link in links:
         # What a tensor rule left out after all (another head) is not counted as renamed.
         if at.get(link.source.name, link.target.name) is not None:
@@ -130,7 +130,7 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
         questions=questions,
     )
     steps = list(rule.steps(left))
-    sources = {source for step in steps for source in step.sources}
+    sources = {source for step in steps for source in step.takes}
     targets = {step.target for step in steps if step.target is not None}
     made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
@@ -168,7 +168,8 @@ def group(made: Draft, rules: Sequence[Rule], accept: Collection[str]) -> tuple[
                     # A choice among twins is itself the acceptance.
                     accepted=(rule.cost is Cost.LOSSLESS and not rule.consent)
                     or rule.id in accept
-                    or rule.id == "twins",
+                    or rule.id == "twins"
+                    or all(step.declared for step in steps),
                 )
             )
     return tuple(uses)

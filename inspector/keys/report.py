@@ -50,6 +50,7 @@ class StepKind(StrEnum):
     SPLIT = "split"
     ADAPT = "adapt"
     FILL = "fill"
+    TIE = "tie"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +58,14 @@ class Step:
     """One tensor's way from the file to the target.
 
     source: its key in the file, None for FILL. target: its key in the target, None for DROP.
+    TIE puts a tensor that has a place of its own into a second one: one matrix as embedding and as output layer.
     shape: the target shape (RESHAPE: same elements in another shape; ADAPT and FILL: what is made).
-    value: what FILL writes ("zero", "one", "initial": left at the model's own initial value), or how ADAPT computes
-    ("spread-channels": the sum over the file's input channels, divided by the target's, in each of them;
-    "resize-grid:K": position embeddings after K tokens resized to another square grid).
+    value: the way in which it is done, where a kind has several: its first word names the operation (`operations/`),
+    what follows a colon is that operation's argument.
     axes: the file's axes in the target's order (PERMUTE). more: further tensors, put below the first (MERGE).
-    rows: which rows of the file's tensor these are, from and up to (SPLIT, which uses one tensor in several steps).
+    rows: which rows of the file's tensor these are, from and up to (SPLIT, which uses one tensor in several steps, and
+    DROP of the rows that none of them takes). beside: tensors that are only looked at, to check what the step rests on.
+    declared: the target's own word for it, so that a rule that needs consent needs none here.
     rule: id of the rule that proposed it, "" when nothing needs doing; also: ids of further rules on the same tensor.
     reason: one sentence.
     evidence: why this tensor belongs there; for what is left out or filled in, by what right.
@@ -81,11 +84,18 @@ class Step:
     axes: tuple[int, ...] = ()
     more: tuple[str, ...] = ()
     rows: tuple[int, int] = (0, 0)
+    beside: tuple[str, ...] = ()
+    declared: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Every tensor of the file that goes into this step."""
         return () if self.source is None else (self.source, *self.more)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The tensors that this step settles: a tied one is settled by the step that gives it its own place."""
+        return () if self.kind is StepKind.TIE else self.sources
 
 
 def used_sources(steps: Iterable[Step]) -> list[str]:
@@ -93,10 +103,10 @@ def used_sources(steps: Iterable[Step]) -> list[str]:
     found: list[str] = []
     cuts: dict[str, list[tuple[int, int]]] = {}
     for step in steps:
-        if step.kind is StepKind.SPLIT and step.source is not None:
+        if step.rows != (0, 0) and step.source is not None:
             cuts.setdefault(step.source, []).append(step.rows)
         else:
-            found += step.sources
+            found += step.takes
     for source, rows in cuts.items():
         rows.sort()
         whole = rows[0][0] == 0 and all(a[1] == b[0] for a, b in pairwise(rows))

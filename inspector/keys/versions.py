@@ -11,12 +11,15 @@ from collections import OrderedDict
 from inspector.keys.report import RepairPlan, StepKind
 
 
+_APART = (StepKind.MERGE, StepKind.SPLIT, StepKind.TIE)
+
+
 def renamed_versions(plan: RepairPlan) -> tuple[tuple[str, int], ...]:
     """(module path, version) as the target spells the paths; modules without a place in it are left out."""
     places: dict[str, str] = {}
     for step in plan.steps:
         # A module that became a part of another, or several, has no version of its own there.
-        if step.source is None or step.target is None or step.kind in (StepKind.MERGE, StepKind.SPLIT):
+        if step.source is None or step.target is None or step.kind in _APART:
             continue
         ours, theirs = step.source.split("."), step.target.split(".")
         while ours and theirs and ours[-1] == theirs[-1]:

@@ -6,15 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from inspector.keys.operations import (
     drop,
+    drop_copy,
+    drop_zeros,
     fill_initial,
     fill_zero,
     keep,
     merge,
+    merge_bias,
     permute,
     reshape,
     resize_grid,
     split,
     spread_channels,
+    tie,
 )
 from inspector.keys.operations.entry import Operation
 from inspector.keys.report import Step, StepKind
@@ -22,14 +26,18 @@ from inspector.keys.report import Step, StepKind
 OPERATIONS: tuple[Operation, ...] = (
     keep.OPERATION,
     drop.OPERATION,
+    drop_copy.OPERATION,
+    drop_zeros.OPERATION,
     reshape.OPERATION,
     permute.OPERATION,
     merge.OPERATION,
+    merge_bias.OPERATION,
     split.OPERATION,
     spread_channels.OPERATION,
     resize_grid.OPERATION,
     fill_zero.OPERATION,
     fill_initial.OPERATION,
+    tie.OPERATION,
 )
 _BY_WAY = {(kind, operation.way): operation for operation in OPERATIONS for kind in operation.kinds}
 

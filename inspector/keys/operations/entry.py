@@ -45,7 +45,7 @@ class Operation:
     says: for the preview, with {} for the tensors. make: the tensor, from the step's sources by name; None where there
     is none to make (DROP). undo: the inverse, one part per source, up to the shape; None where numbers are computed.
     lines: the same in Python, for all steps of one plan together. check: why the tensors are not what the step rests
-    on, "" when they are; only values tell, so it is asked when the plan is applied.
+    on, "" when they are; only values tell, so it is asked when the plan is applied. otherwise: what to do then.
     """
 
     id: str
@@ -57,6 +57,7 @@ class Operation:
     undo: Callable[[Step, Tensor], tuple[Part, ...]] | None = None
     lines: Callable[[Sequence[Step]], list[str]] | None = None
     check: Callable[[Step, Mapping[str, Tensor]], str] | None = None
+    otherwise: str = ""
 
 
 def whole(step: Step, tensor: Tensor) -> tuple[Part, ...]:

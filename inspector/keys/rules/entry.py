@@ -103,6 +103,15 @@ class Questions:
             self.open.append(replace(ambiguity, id=here))
         return None
 
+    def told(self, ident: str, options: Sequence[str]) -> str | None:
+        """The user's answer to what is not asked by itself, since only the numbers can raise it; None without one."""
+        self.asked.add(ident)
+        answer = self.answers.get(ident)
+        if answer not in options:
+            return None
+        self.used.add(ident)
+        return answer
+
     def again(self) -> Questions:
         """The same answers, nothing asked yet: for a way that may be given up."""
         return Questions(answers=self.answers)

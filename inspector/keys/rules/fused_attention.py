@@ -27,7 +27,7 @@ _FUSED = ("in_proj_", "in_proj.", "qkv.", "to_qkv.", "Wqkv.")
 _LEAVES = ("weight", "bias")
 
 
-def _places(settled: Sequence[Link]) -> dict[str, str]:
+def places_of(settled: Sequence[Link]) -> dict[str, str]:
     """Where the modules of the file went, by what was placed below them; None of two minds are left out."""
     found: dict[str, str] = {}
     torn: set[str] = set()
@@ -64,7 +64,7 @@ def _fused(parent: str, leaf: str, parts: Sequence[Leaf], there: Mapping[str, Le
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    places = _places(left.settled)
+    places = places_of(left.settled)
     back = {theirs: ours for ours, theirs in places.items()}
     ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
     for parent, leaf, parts in _apart(ours):

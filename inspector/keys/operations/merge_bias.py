@@ -1,0 +1,44 @@
+"""The biases of query and value with zeros between them for the key, which has none: BEiT's attention as one layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from inspector.keys.operations.entry import Moment, Operation, Part
+from inspector.keys.report import Step, StepKind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+    import torch
+
+    query, value = (tensors[name] for name in step.sources)
+    return torch.cat([query, torch.zeros_like(query), value])
+
+
+def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+    query, key, value = tensor.chunk(3)
+    return (Part(step.sources[0], query), Part(None, key), Part(step.sources[1], value))
+
+
+def _lines(steps: Sequence[Step]) -> list[str]:
+    lines = []
+    for step in steps:
+        query, value = (f"state[{name!r}]" for name in step.sources)
+        lines.append(f"made[{step.target!r}] = torch.cat([{query}, torch.zeros_like({query}), {value}])")
+    return lines
+
+
+OPERATION = Operation(
+    id="merge-bias",
+    kinds=(StepKind.MERGE,),
+    way="zeros-between",
+    says="join {} and what goes with it, zeros between",
+    moment=Moment.FILE,
+    make=_make,
+    undo=_undo,
+    lines=_lines,
+)
