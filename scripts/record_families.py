@@ -3,10 +3,11 @@
     python -m scripts.record_families [--output FOLDER] [FAMILY ...]
 
 Needs transformers and diffusers. Models are built from configurations on the meta device, at published and at odd
-small sizes; nothing is downloaded. The tests of `inspector/architectures/families` compare themselves with the files,
-one per family, gzipped text:
+small sizes; nothing is downloaded. Names changed between versions (4.30 keeps position numbers as buffers, 5 renamed
+the vision transformers), so this is run once with each. The tests of `inspector/architectures/families` compare
+themselves with the files, one per source and family, gzipped text:
 
-    # LABEL {"class": ..., "config": ..., "library": ..., "tied": [...]}
+    # LABEL {"class": ..., "config": ..., "from": "transformers-4.57.1", "tied": [...]}
     NAME SHAPE [buffer]
 
 A shape is written 30522x768, that of a scalar "-". "tied" are the names that `save_pretrained` leaves out because they
@@ -32,6 +33,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "tests" / "architectures" / "f
 LIBRARIES = {**recorded_models.MODELS, **recorded_media.MODELS}
 
 Row = tuple[str, tuple[int, ...], bool]
+Section = tuple[str, Mapping[str, Any], list[Row]]
 
 
 def main() -> None:
@@ -42,24 +44,32 @@ def main() -> None:
     folder: Path = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     for family in arguments.families or sorted({*LIBRARIES, *recorded_originals.MODELS}):
-        text = "".join(
-            [
-                *(section(*one) for one in library_models(family)),
-                *(section(*one) for one in recorded_originals.MODELS.get(family, lambda: ())()),
-            ]
-        )
-        # The name and the time of writing stay out of the file, so that the same libraries write the same bytes.
-        (folder / f"{family}.txt.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
-        print(f"{family}: {text.count('# ')} models, {text.count(chr(10)):,} lines")
+        texts: dict[str, list[str]] = {}
+        for label, header, rows in (*library_models(family), *originals(family)):
+            texts.setdefault(str(header["from"]), []).append(section(label, header, rows))
+        for source, sections in texts.items():
+            path = folder / source / f"{family}.txt.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The time of writing stays out of the file, so that the same libraries write the same bytes.
+            path.write_bytes(gzip.compress("".join(sections).encode(), 9, mtime=0))
+            print(f"{path.parent.name}/{path.name}: {len(sections)} models")
 
 
-def library_models(family: str) -> Iterator[tuple[str, Mapping[str, Any], list[Row]]]:
-    """(label, header, rows) of the family's models in transformers or diffusers."""
+def originals(family: str) -> Iterator[Section]:
+    """The family's models in their authors' names."""
+    return recorded_originals.MODELS[family]() if family in recorded_originals.MODELS else iter(())
+
+
+def library_models(family: str) -> Iterator[Section]:
+    """The family's models in transformers or diffusers; those that the installed version lacks are named and left."""
     for label, class_name, config in LIBRARIES.get(family, ()):
-        with torch.device("meta"):
-            model, library = recorded_models.build(class_name, config)
-        header = {"class": class_name, "config": config, "library": library, "tied": tied_names(model)}
-        yield label, header, rows_of(model)
+        try:
+            with torch.device("meta"):
+                model, source = recorded_models.build(class_name, config)
+        except (AttributeError, ImportError, TypeError) as error:
+            print(f"{label}: {error}")
+            continue
+        yield label, {"class": class_name, "config": config, "from": source, "tied": tied_names(model)}, rows_of(model)
 
 
 def rows_of(model: nn.Module) -> list[Row]:
@@ -69,9 +79,10 @@ def rows_of(model: nn.Module) -> list[Row]:
 
 
 def tied_names(model: nn.Module) -> list[str]:
-    """What transformers ties to another tensor, and therefore does not save."""
-    tied = getattr(model, "all_tied_weights_keys", None) or {}
-    return sorted(tied)
+    """Names of tensors that are another, earlier one; `save_pretrained` leaves them out."""
+    first: dict[int, str] = {}
+    tensors = model.state_dict(keep_vars=True).items()
+    return [name for name, tensor in tensors if first.setdefault(id(tensor), name) != name]
 
 
 def section(label: str, header: Mapping[str, Any], rows: list[Row]) -> str:

@@ -238,7 +238,11 @@ def _sections(builder: Callable[..., nn.Module], models: Mapping[str, dict[str, 
         with torch.device("meta"):
             model = builder(**config)
         check_with_diffusers(label, model)
-        yield label, {"config": config, "library": "CompVis/latent-diffusion", "tied": []}, rows_of(model)
+        yield (
+            label,
+            {"config": config, "from": "originals", "source": "CompVis/latent-diffusion", "tied": []},
+            rows_of(model),
+        )
 
 
 MODELS: dict[str, Callable[[], Iterator[Section]]] = {

@@ -206,14 +206,14 @@ MODELS: dict[str, list[Model]] = {
 
 
 def build(class_name: str, config: dict[str, Any]) -> tuple[nn.Module, str]:
-    """The model, on the device in force, and "LIBRARY VERSION"."""
+    """The model, on the device in force, and "LIBRARY-VERSION"."""
     import transformers
 
     found = getattr(transformers, class_name, None)
     if found is not None:
         config = dict(config)
         arguments = {key: config.pop(key) for key in ("add_pooling_layer",) if key in config}
-        return found(found.config_class(**config), **arguments), f"transformers {transformers.__version__}"
+        return found(found.config_class(**config), **arguments), f"transformers-{transformers.__version__}"
     import diffusers
 
-    return getattr(diffusers, class_name)(**config), f"diffusers {diffusers.__version__}"
+    return getattr(diffusers, class_name)(**config), f"diffusers-{diffusers.__version__}"

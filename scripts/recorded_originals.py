@@ -199,7 +199,11 @@ def _sections(
 
     for label, config in models.items():
         with torch.device("meta"):
-            yield label, {"config": config, "library": source, "tied": []}, rows_of(builder(**config))
+            yield (
+                label,
+                {"config": config, "from": "originals", "source": source, "tied": []},
+                rows_of(builder(**config)),
+            )
 
 
 _SEVEN_B = {"dim": 4096, "layers": 32, "heads": 32, "kv": 32, "ff": 11008, "vocab": 32000, "head": 128}
