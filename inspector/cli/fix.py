@@ -37,6 +37,11 @@ Choose = Annotated[
     list[str] | None, typer.Option("--choose", metavar="ID=OPTION", help="Answer an open question; may be repeated.")
 ]
 
+Partial = Annotated[
+    bool,
+    typer.Option("--partial", help="A part is enough: what the file lacks stays at the model's initial value, listed."),
+]
+
 
 def diagnose(
     file: File,
@@ -44,6 +49,7 @@ def diagnose(
     state: State = "",
     accept: Accept = None,
     choose: Choose = None,
+    partial: Partial = False,
     code: Annotated[bool, typer.Option("--code", help="Print only the Python lines that load the file.")] = False,
     fail_on: FailOn = Severity.ERROR,
     json: Json = False,
@@ -60,6 +66,7 @@ def diagnose(
         state=chosen if state else None,
         accept=tuple(accept or ()),
         choose=_choices(choose),
+        partial=partial,
     )
     if code:
         from inspector.keys.code import python_code
@@ -87,6 +94,7 @@ def repair(
     state: State = "",
     accept: Accept = None,
     choose: Choose = None,
+    partial: Partial = False,
     writer: Annotated[
         str, typer.Option("--format", help="Writer, if the name of OUT does not say: pth, safetensors ...")
     ] = "",
@@ -113,11 +121,18 @@ def repair(
     checkpoint = open_file(file)
     chosen = pick_state(checkpoint, state)
     if salvage:
-        if target or accept or choose or dtype:
+        if target or accept or choose or dtype or partial:
             raise UsageError("--salvage takes no target, rule, choice or dtype.", hint="It writes tensors as they are.")
         return _salvage(checkpoint, chosen, output, writer or _writer_for(output), as_json=json)
     goal = find_target(target, checkpoint, chosen)
-    report = ask(checkpoint, goal, state=chosen if state else None, accept=tuple(accept or ()), choose=_choices(choose))
+    report = ask(
+        checkpoint,
+        goal,
+        state=chosen if state else None,
+        accept=tuple(accept or ()),
+        choose=_choices(choose),
+        partial=partial,
+    )
     plan = report.plan
     if plan is None or not plan.complete:
         _show_refusal(report, as_json=json)

@@ -13,6 +13,7 @@ class ExportReport:
 
     name: base name. writer: entry id ("pth", "safetensors"). sha256: of the written bytes.
     lost: what the format cannot carry ("epoch", "_metadata"). verification: proofs on the file read back.
+    stays_initial: names of the target that the file does not fill, for a part.
     """
 
     name: str
@@ -22,3 +23,4 @@ class ExportReport:
     tensors: int
     lost: tuple[str, ...]
     verification: Verification
+    stays_initial: tuple[str, ...] = ()

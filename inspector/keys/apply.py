@@ -85,9 +85,14 @@ def check_one(step: Step, load: Callable[[str], Tensor]) -> None:
 
 
 def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSpec) -> nn.Module:
-    """The target model with the repaired weights, strictly loaded, in eval mode. Raises KeysDoNotFit otherwise."""
+    """The target model with the repaired weights, strictly loaded, in eval mode. Raises KeysDoNotFit otherwise.
+
+    So it does for a part: a model with untrained layers in it answers, and the answers mean nothing.
+    """
     from inspector.architectures.build import build_model
 
+    if plan.partial:
+        raise KeysDoNotFit(f"{_count(plan.missing)} missing, {plan.missing[0]} first: a part of a model is not run.")
     state = apply_plan(checkpoint, plan, spec=spec)
     model = build_model(spec)
     try:
@@ -100,7 +105,7 @@ def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSp
 
 
 def check_complete(plan: RepairPlan) -> None:
-    """Raise KeysDoNotFit, with what is open, unless the plan gives a strict load."""
+    """Raise KeysDoNotFit, with what is open, unless the plan gives a strict load, or the part that was asked for."""
     if plan.ambiguities:
         first = plan.ambiguities[0]
         options = " or ".join(f"{first.id}={option}" for option, _ in first.options)
@@ -112,7 +117,10 @@ def check_complete(plan: RepairPlan) -> None:
         )
     if not plan.complete:
         first_missing = f", {plan.missing[0]} first" if plan.missing else ""
-        raise KeysDoNotFit(f"{plan.target} stays incomplete: {_count(plan.missing)} missing{first_missing}.")
+        raise KeysDoNotFit(
+            f"{plan.target} stays incomplete: {_count(plan.missing)} missing{first_missing}.",
+            hint="Ask for a partial repair if they may stay at their initial value.",
+        )
 
 
 def _count(names: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from inspector.keys.loading import exported_lines, loading_lines
+from inspector.keys.loading import exported_lines, loading_ending, loading_lines
 from inspector.keys.operations import by_operation, operation_of
 from inspector.keys.operations.entry import Moment
 from inspector.keys.report import RepairPlan, RuleUse, Step, StepKind
@@ -28,7 +28,7 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
     reads what was opened (an archive of files, GGUF, a DeepSpeed folder), they say to export it first.
     """
     if not plan.format:
-        return "\n".join(["import torch", "", *exported_lines(file_name)]) + "\n"
+        return "\n".join(["import torch", "", *exported_lines(file_name, plan), *loading_ending(plan)]) + "\n"
     lines = _renaming(plan, rules)
     more, opening = loading_lines(plan, file_name)
     before, after = _joining(plan)
@@ -171,4 +171,4 @@ def _lines_of(plan: RepairPlan, moment: Moment) -> list[str]:
 
 def _ending(plan: RepairPlan) -> list[str]:
     lines = ["", "# `model` is yours: build it before this line.", *_lines_of(plan, Moment.MODEL)]
-    return [*lines, "model.load_state_dict(state, strict=True)"]
+    return [*lines, *loading_ending(plan)]

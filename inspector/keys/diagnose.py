@@ -15,6 +15,7 @@ from inspector.errors import UsageError
 from inspector.keys import sentences
 from inspector.keys.keytree import Leaf
 from inspector.keys.loading import loader_of
+from inspector.keys.partial import refuse_part
 from inspector.keys.plan import Draft, draft, group
 from inspector.keys.refusals import refuse
 from inspector.keys.report import Cost, KeyReport, RepairPlan, used_sources
@@ -32,12 +33,14 @@ def diagnose(
     state: StateDict | None = None,
     accept: Collection[str] = (),
     choose: Mapping[str, str] | None = None,
+    partial: bool = False,
     rules: Sequence[Rule] = RULES,
 ) -> KeyReport:
     """Compare one state dict of the file with the target, and plan the repair.
 
     state: which state dict; None takes the file's weights and says so when there are others. accept: ids of
-    rules that may be applied although they are lossy or no name confirms them. choose: option by question id. Raises
+    rules that may be applied although they are lossy or no name confirms them. choose: option by question id. partial:
+    places that nothing fills may stay at the model's initial value, if the rest is a part of it (`partial.py`). Raises
     UsageError for ids that mean nothing.
     A file that cannot be repaired is an answer: `refusal` says why and `plan` is None.
     """
@@ -52,7 +55,7 @@ def diagnose(
     tried: list[Questions] = []
     for candidate in candidates:
         questions = Questions(answers=dict(choose or {}))
-        report = _diagnose_one(checkpoint, candidate, target, accept, questions, rules)
+        report = _diagnose_one(checkpoint, candidate, target, accept, questions, rules, partial)
         tried.append(questions)
         reports.append(report)
         if _promise(report) == _PROMISES[-1]:
@@ -103,11 +106,15 @@ def _diagnose_one(
     accept: Collection[str],
     questions: Questions,
     rules: Sequence[Rule],
+    partial: bool,
 ) -> KeyReport:
     leaves = [Leaf(t.name, t.shape) for t in state.tensors]
     made = draft(leaves, target, rules=rules, questions=questions, ordered=state.ordered)
     refusal = refuse(made, target, len(leaves))
-    plan = None if refusal else _plan(checkpoint, state, target, made, accept, questions, rules)
+    partial = partial and bool(made.missing)
+    if partial and not refusal:
+        refusal = refuse_part(made, target, leaves, questions)
+    plan = None if refusal else _plan(checkpoint, state, target, made, accept, questions, rules, partial)
     ours = {leaf.name: leaf.shape for leaf in leaves}
     theirs = {t.name: t.shape for t in target.tensors}
     agrees = {n: shape is None or ours[n] == shape for n, shape in theirs.items() if n in ours}
@@ -140,16 +147,18 @@ def _plan(
     accept: Collection[str],
     questions: Questions,
     rules: Sequence[Rule],
+    partial: bool,
 ) -> RepairPlan:
     uses = group(made, rules, accept)
     needs_accept = tuple(dict.fromkeys(use.id for use in uses if not use.accepted))
     missing = tuple(place.name for place in made.missing)
     targets = [step.target for step in made.steps if step.target is not None]
     # What a strict load asks for, counted once more and not taken from the rules.
-    covers = len(set(targets)) == len(targets) and set(targets) == {t.name for t in target.tensors}
+    settled = [*targets, *(missing if partial else ())]
+    covers = len(set(settled)) == len(settled) and set(settled) == {t.name for t in target.tensors}
     sources = used_sources(made.steps)
     covers = covers and len(set(sources)) == len(sources) == len(state.tensors)
-    complete = covers and not missing and not made.held and not questions.open and not needs_accept
+    complete = covers and (partial or not missing) and not made.held and not questions.open and not needs_accept
     kind, files = loader_of(checkpoint, state)
     return RepairPlan(
         target=target.label,
@@ -166,6 +175,7 @@ def _plan(
         is_module=state.is_module,
         versions=state.versions,
         others=() if state.is_module else state.others,
+        partial=partial,
     )
 
 

@@ -85,14 +85,29 @@ def _each(files: tuple[str, ...], call: str) -> list[str]:
     return ["state = {}", "for name in (", *names, "):", f"    state.update({call.format('name')})"]
 
 
-def exported_lines(file_name: str) -> list[str]:
-    """What to do about a file that no line of plain torch loads."""
+def exported_lines(file_name: str, plan: RepairPlan) -> list[str]:
+    """What to do about a file that no line of plain torch loads, up to the loading itself."""
     return [
         f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:",
-        f"#   python -m inspector repair {file_name[:200]!r} --output {EXPORTED}",
+        f"#   python -m inspector repair {file_name[:200]!r}{' --partial' if plan.partial else ''} --output {EXPORTED}",
         "# The exported file has the names of the target already.",
         f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
         "",
         "# `model` is yours: build it before this line.",
-        "model.load_state_dict(state, strict=True)",
+    ]
+
+
+def loading_ending(plan: RepairPlan) -> list[str]:
+    """The load itself: strict, or for a part without strict and with a check of exactly what it says."""
+    if not plan.partial:
+        return ["model.load_state_dict(state, strict=True)"]
+    return [
+        "# The file does not have these: they stay at the model's initial value. Anything else is an error.",
+        "missing = {",
+        *(f"    {name!r}," for name in sorted(plan.missing)),
+        "}",
+        "report = model.load_state_dict(state, strict=False)",
+        "if set(report.missing_keys) != missing or report.unexpected_keys:",
+        "    differs = sorted(set(report.missing_keys) ^ missing) + report.unexpected_keys",
+        '    raise RuntimeError(f"The model is not the one that this was made for: {differs[:5]} differ.")',
     ]

@@ -24,7 +24,8 @@ def refuse(made: Draft, target: Target, total: int) -> str:
     if not moved and not made.reshaped and not made.held:
         return (
             f"None of the file's {counted(total, 'tensor')} can be placed in {target.label} by name: "
-            f"{_first(made.source)} and {_first(made.target)} have nothing in common. {made.lost_order}"
+            f"{_first(made.source)} and {_first(made.target)} have nothing in common: strict=False would load 0 of "
+            f"{len(target.tensors):,} and say nothing. {made.lost_order}"
         ).rstrip()
     if made.reshaped:
         first = made.reshaped[0]

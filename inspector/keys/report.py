@@ -150,7 +150,9 @@ class RepairPlan:
 
     state_dict: which one, by path. steps: one per tensor of the file and one per filled target tensor.
     rules: the same, grouped. ambiguities: open questions; needs_accept: ids of rules not accepted yet.
-    missing: target names that nothing fills. complete: applying it gives a strict load.
+    missing: target names that nothing fills. complete: applying it gives a strict load, or, if partial, one with
+    `strict=False` that lacks exactly `missing`. partial: the user asked for a part, and what is missing stays at the
+    model's initial value.
     format: reader that the file needs, for the exported code, "" when it has to be exported first; files: what that
     reader is given, () for the file itself (`loading.py`). access: mapping keys and list indices from what that loader
     returns to the state dict. is_module: the state dict is a pickled module's.
@@ -172,6 +174,13 @@ class RepairPlan:
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()
     others: tuple[str, ...] = ()
+    partial: bool = False
+
+    @property
+    def stays_initial(self) -> tuple[str, ...]:
+        """Target names that keep the model's initial value: what a partial repair lacks, and what a step leaves so."""
+        left = tuple(s.target for s in self.steps if s.kind is StepKind.FILL and s.value == "initial" and s.target)
+        return left + (self.missing if self.partial else ())
 
     @property
     def certificate(self) -> tuple[tuple[Evidence, int], ...]:

@@ -26,7 +26,7 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
         more = f" ({counted(len(plan.ambiguities), 'question')} open)" if len(plan.ambiguities) > 1 else ""
         return f"{plan.ambiguities[0].question}{more}"
     placed = sum(1 for s in plan.steps if s.source is not None and s.target is not None)
-    if plan.missing:
+    if plan.missing and not plan.partial:
         return (
             f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} are "
             f"missing, {plan.missing[0]} first.{unchecked}"
@@ -40,9 +40,17 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
         what = "Lossy" if _costs(plan) else "No name confirms this"
         return f"{target.label} can be filled{once}. {what}: {which} must be accepted first.{unchecked}"
     cost = "Lossy, as accepted." if any(use.cost is Cost.LOSSY for use in plan.rules) else "Lossless."
-    filled = sum(1 for s in plan.steps if s.kind is StepKind.FILL)
+    filled = sum(1 for s in plan.steps if s.kind is StepKind.FILL) + len(plan.missing)
     have = "All" if not filled else f"{total - filled:,} of"
-    return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{unchecked}"
+    return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{_left(plan)}{unchecked}"
+
+
+def _left(plan: RepairPlan) -> str:
+    """What a partial repair leaves as the model's own code made it."""
+    if not plan.partial:
+        return ""
+    verb = "stays" if len(plan.missing) == 1 else "stay"
+    return f" {counted(len(plan.missing), 'tensor')} {verb} at the initial value, {plan.missing[0]} first."
 
 
 def _costs(plan: RepairPlan) -> bool:
@@ -127,15 +135,7 @@ def find(plan: RepairPlan | None, refusal: str, state: StateDict, target: Target
                 )
             )
         if plan.missing and not plan.ambiguities:
-            found.append(
-                Finding(
-                    id="missing-tensors",
-                    severity=Severity.ERROR,
-                    says=f"{len(plan.missing):,} of {counted(len(target.tensors), 'tensor')} are not in the file.",
-                    subjects=plan.missing,
-                    remedy="The file holds a part of this network only, or belongs to another.",
-                )
-            )
+            found.append(_missing(plan, target))
     if state.path:
         found.append(
             Finding(
@@ -155,6 +155,28 @@ def find(plan: RepairPlan | None, refusal: str, state: StateDict, target: Target
         )
     found.extend(_dtypes(state, target))
     return tuple(found)
+
+
+def _missing(plan: RepairPlan, target: Target) -> Finding:
+    says = f"{len(plan.missing):,} of {counted(len(target.tensors), 'tensor')} are not in the file"
+    if plan.partial:
+        return Finding(
+            id="missing-tensors",
+            severity=Severity.WARNING,
+            says=f"{says} and stay at the model's initial value.",
+            subjects=plan.missing,
+            remedy="Load with strict=False, as the exported code does, and train them before use.",
+        )
+    return Finding(
+        id="missing-tensors",
+        severity=Severity.ERROR,
+        says=f"{says}.",
+        subjects=plan.missing,
+        remedy=(
+            "The file holds a part of this network only, or belongs to another. A partial repair (--partial) leaves "
+            "them at their initial value."
+        ),
+    )
 
 
 def _of_rule(use: RuleUse, plan: RepairPlan) -> Finding:

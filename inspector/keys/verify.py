@@ -6,7 +6,7 @@ own bytes, that running statistics are possible ones, and that the model answers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -36,11 +36,17 @@ def verify_plan(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Ver
         state = apply_plan(checkpoint, plan, spec=target.spec)
     except InspectorError as error:
         return Verification(proofs=(*proofs, Proof(id="applies", says=str(error), passed=False)))
-    model, strict = prove_strict_load(state, target)
+    model, strict = prove_strict_load(state, target, plan.missing if plan.partial else ())
     held = dict(model.state_dict()) if model is not None and strict.passed else state
     proofs += [strict, prove_bytes(checkpoint, plan, held), prove_values(state)]
-    proofs.append(prove_forward(model if strict.passed else None, target, state))
+    ready = model if strict.passed else None
+    proofs.append(_not_whole(plan) if plan.partial else prove_forward(ready, target, state))
     return Verification(proofs=tuple(proofs))
+
+
+def _not_whole(plan: RepairPlan) -> Proof:
+    says = f"{counted(len(plan.missing), 'place')} stay untrained: an answer of the model would mean nothing yet."
+    return Proof(id="forward", says=says, passed=None)
 
 
 def prove_bijection(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Proof:
@@ -49,26 +55,34 @@ def prove_bijection(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
     targets = [s.target for s in plan.steps if s.target is not None]
     ours = {t.name for t in state_of(checkpoint, plan).tensors}
     theirs = {t.name for t in target.tensors}
+    empty = set(plan.missing) if plan.partial else set()
     right = (
         len(sources) == len(set(sources))
         and len(targets) == len(set(targets))
         and set(sources) == ours
-        and set(targets) == theirs
+        and set(targets) | empty == theirs
+        and not set(targets) & empty
     )
     placed = sum(1 for s in plan.steps if s.source is not None and s.target is not None)
     filled, dropped = len(targets) - placed, len(sources) - placed
     if right:
         says = f"{counted(placed, 'tensor')} on as many places, none twice; {filled:,} filled, {dropped:,} left out."
+        says += f" {counted(len(empty), 'place')} left empty, as asked." if empty else ""
     else:
         settled = f"{len(set(targets) & theirs):,} of {len(theirs):,} places"
         says = f"{settled} and {len(set(sources) & ours):,} of {counted(len(ours), 'tensor')} are settled."
     return Proof(id="bijection", says=says, passed=right)
 
 
-def prove_strict_load(state: Mapping[str, Tensor], target: Target) -> tuple[nn.Module | None, Proof]:
-    """Load into the built model where there is one; else compare names and shapes as a strict load does."""
+def prove_strict_load(
+    state: Mapping[str, Tensor], target: Target, missing: Collection[str] = ()
+) -> tuple[nn.Module | None, Proof]:
+    """Load into the built model where there is one; else compare names and shapes as a strict load does.
+
+    missing: of a part, exactly what a load with strict=False has to report, and nothing else.
+    """
     if target.spec is None:
-        return None, prove_names({name: tuple(tensor.shape) for name, tensor in state.items()}, target)
+        return None, prove_names({name: tuple(tensor.shape) for name, tensor in state.items()}, target, missing)
     from inspector.architectures.build import build_model
 
     try:
@@ -76,16 +90,33 @@ def prove_strict_load(state: Mapping[str, Tensor], target: Target) -> tuple[nn.M
     except InspectorError as error:
         return None, Proof(id="strict-load", says=f"{target.label} cannot be built here: {error}", passed=None)
     try:
-        model.load_state_dict(state, strict=True)
+        found = model.load_state_dict(state, strict=not missing)
     except RuntimeError as error:
         return None, Proof(id="strict-load", says=str(error).splitlines()[-1].strip(), passed=False)
+    if missing:
+        return model, _prove_part(found.missing_keys, found.unexpected_keys, missing, state, target)
     says = f"{target.label}.load_state_dict(strict=True) accepts all {counted(len(state), 'tensor')}."
     return model, Proof(id="strict-load", says=says, passed=True)
 
 
-def prove_names(made: Mapping[str, tuple[int, ...]], target: Target) -> Proof:
-    """What a strict load compares, without a model: the made names and shapes against the target's."""
-    shapes = {t.name: t.shape for t in target.tensors}
+def _prove_part(
+    lacks: Collection[str], unexpected: Collection[str], missing: Collection[str], state: Mapping[str, Tensor], target: Target
+) -> Proof:
+    """What load_state_dict(strict=False) reports, against the list that the plan gives."""
+    if set(lacks) != set(missing) or unexpected:
+        others = sorted({*unexpected, *set(lacks) ^ set(missing)})
+        says = f"strict=False reports another list than the plan: {others[0]} and {len(others) - 1:,} more differ."
+        return Proof(id="strict-load", says=says, passed=False)
+    says = (
+        f"{target.label}.load_state_dict(strict=False) loads {counted(len(state), 'tensor')}, reports nothing "
+        f"unexpected and exactly the {counted(len(missing), 'tensor')} that the plan lists as missing."
+    )
+    return Proof(id="strict-load", says=says, passed=True)
+
+
+def prove_names(made: Mapping[str, tuple[int, ...]], target: Target, missing: Collection[str] = ()) -> Proof:
+    """What a strict load compares, without a model: the made names and shapes against the target's, less `missing`."""
+    shapes = {t.name: t.shape for t in target.tensors if t.name not in missing}
     if set(made) != set(shapes):
         return Proof(id="strict-load", says="The names differ from the target's.", passed=False)
     wrong = [n for n, shape in shapes.items() if shape is not None and made[n] != shape]
@@ -98,6 +129,7 @@ def prove_names(made: Mapping[str, tuple[int, ...]], target: Target) -> Proof:
         says = f"All {len(shapes):,} names agree; the target tells no shapes, so a strict load is not proven."
         return Proof(id="strict-load", says=says, passed=None)
     says = f"All {len(shapes):,} names and shapes agree with {target.label}, which is what a strict load compares."
+    says += f" {counted(len(missing), 'other')} of its names are not in it, as the plan lists." if missing else ""
     return Proof(id="strict-load", says=says, passed=True)
 
 
