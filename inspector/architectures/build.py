@@ -81,7 +81,8 @@ def build_model(spec: ArchitectureSpec, *, device: str = "cpu") -> nn.Module:
     model = _construct(spec, builder, _arguments(spec, builder), device)
     options = dict(spec.options)
     if options.get("frozen_norm"):
-        _freeze_norms(model, float(options.get("frozen_epsilon", 1e-5)))
+        epsilon = options.get("frozen_epsilon")
+        _freeze_norms(model, epsilon if isinstance(epsilon, float) else 1e-5)
     if spec.in_channels is not None:
         _change_input(model, spec.in_channels)
     return model.eval()

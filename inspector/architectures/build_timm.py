@@ -41,5 +41,5 @@ def arguments_of(spec: ArchitectureSpec) -> dict[str, Any]:
     for name, value in spec.options:
         if name != "image_size":
             raise UsageError(f'{spec.library}/{spec.name} has no setting "{name}".')
-        arguments["img_size"] = int(value)
+        arguments["img_size"] = value
     return arguments

@@ -52,9 +52,9 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
     """
     channels = spec.in_channels or 3
     entry = load_index().of(spec)
-    size = dict(spec.options).get("image_size", entry.image_size if entry else None)
+    size = spec.image_size or (entry.image_size if entry else None)
     if size is not None:
-        return channels, int(size), int(size)
+        return channels, size, size
     if entry is not None and "input_size" in entry.facts:
         _, height, width = entry.facts["input_size"]
         return channels, int(height), int(width)

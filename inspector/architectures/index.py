@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from inspector.architectures.store import Packed, read_data, unpack
-from inspector.architectures.types import ArchitectureSpec, TargetTensor
+from inspector.architectures.types import ArchitectureSpec, OptionValue, TargetTensor
 
 __all__ = ["BOOKKEEPING", "Entry", "Index", "Shape", "is_bookkeeping", "load_index", "read_data"]
 
@@ -98,7 +98,7 @@ class Entry:
     library: str
     name: str
     task: str
-    options: tuple[tuple[str, bool | int | float], ...]
+    options: tuple[tuple[str, OptionValue], ...]
     layout: Layout
     kin: int
     num_classes: int | None
@@ -227,7 +227,7 @@ class Index:
     def find(
         self,
         name: str,
-        options: Iterable[tuple[str, bool | int | float]] = (),
+        options: Iterable[tuple[str, OptionValue]] = (),
         *,
         library: str = "torchvision",
         num_classes: int | None = None,

@@ -65,18 +65,12 @@ def infer_spec(entry: Entry, shapes: Mapping[str, Shape]) -> ArchitectureSpec:
 
 def shapes_for(entry: Entry, spec: ArchitectureSpec) -> tuple[Shape, ...]:
     """The shapes of an entry's tensors under a spec, parallel to `entry.tensors`."""
-    size = dict(spec.options).get("image_size")
-    return entry.at(
-        num_classes=spec.num_classes, in_channels=spec.in_channels, image_size=None if size is None else int(size)
-    )
+    return entry.at(num_classes=spec.num_classes, in_channels=spec.in_channels, image_size=spec.image_size)
 
 
 def settings_changed(entry: Entry, spec: ArchitectureSpec) -> dict[int, Shape]:
     """position -> shape, of the tensors that follow what the spec sets."""
-    size = dict(spec.options).get("image_size")
-    return entry.changed(
-        num_classes=spec.num_classes, in_channels=spec.in_channels, image_size=None if size is None else int(size)
-    )
+    return entry.changed(num_classes=spec.num_classes, in_channels=spec.in_channels, image_size=spec.image_size)
 
 
 def fit(entry: Entry, view: View, shared: int) -> Fit:

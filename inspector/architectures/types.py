@@ -22,28 +22,55 @@ class TargetTensor:
     is_buffer: bool | None = None
 
 
+OptionValue = bool | int | float | str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """An argument that names and shapes do not determine. name, value: as in a spec's options.
+
+    why: where the value comes from: what is usual, or where it is stated.
+    """
+
+    name: str
+    value: OptionValue
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchitectureSpec:
-    """A model that can be built: a library's builder and the arguments that the file determines.
+    """A model that can be built: a library's builder, or a family, and the arguments that the file determines.
 
-    library: "torchvision" or "timm". name: the builder ("resnet18").
+    library: "torchvision", "timm", or a family's ("transformers"). name: the builder ("resnet18") or family ("bert").
     num_classes, in_channels: None for the builder's own default.
     options: the builder's other settings that change its names, shapes or arithmetic, sorted by name
-    (("aux_loss", True), ("image_size", 384)); see `build.OPTIONS`.
+    (("aux_loss", True), ("image_size", 384)); see `build.OPTIONS`. A family's are all its sizes (("layers", 12)).
+    assumed: what a forward pass depends on and nobody has confirmed; written among the options it is confirmed.
     """
 
     library: str
     name: str
     num_classes: int | None = None
     in_channels: int | None = None
-    options: tuple[tuple[str, bool | int | float], ...] = ()
+    options: tuple[tuple[str, OptionValue], ...] = ()
+    assumed: tuple[Assumption, ...] = ()
+
+    @property
+    def image_size(self) -> int | None:
+        """The picture's side that an option sets, None for the builder's own."""
+        size = dict(self.options).get("image_size")
+        return size if isinstance(size, int) else None
 
     @property
     def label(self) -> str:
         """As it is written on the command line: "torchvision/resnet18?num_classes=4&in_channels=1"."""
         pairs = (("num_classes", self.num_classes), ("in_channels", self.in_channels), *self.options)
-        query = "&".join(f"{key}={value}" for key, value in pairs if value is not None)
+        query = "&".join(f"{key}={_written(value)}" for key, value in pairs if value is not None)
         return f"{self.library}/{self.name}" + (f"?{query}" if query else "")
+
+
+def _written(value: OptionValue) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 class TargetKind(StrEnum):
@@ -89,7 +116,7 @@ class Candidate:
     sits in the middle of names.
     score: 0..1, |matched| / |union of names|; adapted tensors (other class count, other input channels) count as
     matched. exact: every target tensor is there with the right shape and nothing is left over, but for bookkeeping.
-    says: the evidence in one sentence.
+    says: the evidence in one sentence. confirmed: which of the spec's options are stated somewhere, and where.
     """
 
     spec: ArchitectureSpec
@@ -102,6 +129,7 @@ class Candidate:
     score: float
     exact: bool
     says: str
+    confirmed: tuple[Assumption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ def views(
             inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
             if any(inside.keys() == view.shapes.keys() for view in found):
                 continue
-            taken = Counter(_taken_off(name, short) for short, name in inside.items())
+            taken = Counter(taken_off(name, short) for short, name in inside.items())
             found.append(
                 View(
                     shapes={short: shapes[name] for short, name in inside.items()},
@@ -139,7 +139,7 @@ def _prefixes(
     return ("", *(prefix for prefix, count in best if count * 5 >= best[0][1]))
 
 
-def _taken_off(name: str, short: str) -> str:
+def taken_off(name: str, short: str) -> str:
     """What was removed from a name, as one text."""
     if name == short:
         return ""

@@ -1,0 +1,59 @@
+"""What no shape tells and a forward pass depends on: stated somewhere, or assumed until somebody confirms it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from inspector.architectures.families.entry import Assume, Family, Settings
+from inspector.architectures.types import Assumption, OptionValue
+
+
+def assumptions(
+    family: Family, settings: Settings, stated: Mapping[str, str]
+) -> tuple[tuple[Assumption, ...], tuple[Assumption, ...]]:
+    """(what is assumed, what is stated) beyond the settings. stated: key -> text, as `stated_settings` gives it."""
+    assumed, confirmed = [], []
+    for one in family.assumes:
+        if one.name in settings or (one.when is not None and not one.when(settings)):
+            continue
+        said = _stated(one, settings, stated)
+        if said is not None:
+            confirmed.append(said)
+            continue
+        value = one.value(settings) if callable(one.value) else one.value
+        assumed.append(Assumption(name=one.name, value=value, why=one.why))
+    return tuple(assumed), tuple(confirmed)
+
+
+def _stated(one: Assume, settings: Settings, stated: Mapping[str, str]) -> Assumption | None:
+    for key in one.stated:
+        if key not in stated:
+            continue
+        value = _read(stated[key], one.value(settings) if callable(one.value) else one.value)
+        if value is not None and (one.fits is None or one.fits(settings, value)):
+            return Assumption(name=one.name, value=value, why=f'"{key}" is stated')
+    return None
+
+
+def _read(text: str, usual: OptionValue) -> OptionValue | None:
+    """The text as a value of the usual one's kind, None where it is of another."""
+    if len(text) > 4096:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text.strip("'\"")
+    match usual:
+        case bool():
+            return value if isinstance(value, bool) else None
+        case int():
+            return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31 else None
+        case float():
+            right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
+            return float(value) if right else None
+        case str():
+            return value if isinstance(value, str) and value.replace("_", "").replace("-", "").isalnum() else None
+        case tuple():
+            right = isinstance(value, list) and all(type(n) is int and 0 < n < 1 << 31 for n in value)
+            return tuple(value) if right and len(value) == len(usual) else None

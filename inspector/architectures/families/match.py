@@ -1,0 +1,221 @@
+"""Is this state dict one of a family's? Prefix, settings, and the evidence, tensor by tensor.
+
+A family is looked at only when every one of its anchors occurs, under one prefix. The prefix that most anchors stand
+under is taken off; what lies outside of it counts against the family.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from inspector.architectures.families.assume import assumptions
+from inspector.architectures.families.entry import Family, Settings
+from inspector.architectures.families.solve import expand, settings_of, solve_family, values_of
+from inspector.architectures.families.template import BARE, form_of, template_of
+from inspector.architectures.index import Shape, is_bookkeeping
+from inspector.architectures.types import ArchitectureSpec, Assumption, Candidate, OptionValue
+from inspector.architectures.wrappers import WRAPPER_SEGMENTS, View, contract, taken_off
+from inspector.errors import UsageError
+
+# Wider than the index's bar would let a trunk of a few shared names pass for a family whose sizes follow the file.
+LEAST_COVERAGE = 0.5
+LEAST_PRECISION = 0.6
+LEAST_MATCHED = 5
+# A template never has many times the tensors of the file that it was solved from; bounds hostile numbering.
+MOST_TIMES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A family with its settings and its evidence."""
+
+    family: Family
+    candidate: Candidate
+
+
+def find_families(
+    shapes: Mapping[str, Shape], families: Iterable[Family], stated: Mapping[str, str] | None = None
+) -> list[Found]:
+    """The families that a state dict could be of, best first; only those worth naming.
+
+    stated: what config.json or the file itself says, key -> text; it settles what shapes do not.
+    """
+    inner = contract(shapes, _Everything()) if _wrapped(shapes) else {name: name for name in shapes}
+    forms = {name: form_of(own) for name, own in inner.items()}
+    tails: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        tails.setdefault(form.rpartition(".")[2], []).append(name)
+    found = []
+    for family in families:
+        one = _look(family, shapes, inner, forms, tails, stated or {})
+        if one is not None:
+            found.append(one)
+    said = {text.lower() for key, text in (stated or {}).items() if key in ("model_type", "architectures")}
+
+    def order(one: Found) -> tuple[object, ...]:
+        named = any(word in text for word in one.family.stated for text in said)
+        return -one.candidate.score, not named, len(one.candidate.wrapper)
+
+    return _join_twins(sorted(found, key=order))
+
+
+class _Everything(frozenset[str]):
+    """Segments that are all known: only wrapper modules are taken out of the middle of names."""
+
+    def __contains__(self, segment: object) -> bool:
+        return segment not in WRAPPER_SEGMENTS
+
+
+def _wrapped(shapes: Iterable[str]) -> bool:
+    return any(not WRAPPER_SEGMENTS.isdisjoint(name.split(".")) for name in shapes)
+
+
+def _look(
+    family: Family,
+    shapes: Mapping[str, Shape],
+    inner: Mapping[str, str],
+    forms: Mapping[str, str],
+    tails: Mapping[str, list[str]],
+    stated: Mapping[str, str],
+) -> Found | None:
+    for bare in (False, True) if family.base else (False,):
+        prefix = _prefix(family, inner, forms, tails, bare)
+        if prefix is None:
+            continue
+        inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
+        taken = Counter(taken_off(name, own) for own, name in inside.items())
+        view = View(
+            shapes={own: shapes[name] for own, name in inside.items()},
+            outside=tuple(name for name, own in inner.items() if not own.startswith(prefix)),
+            wrapper=max(taken, key=lambda text: (taken[text], text), default=""),
+            weighty=sum(not is_bookkeeping(name) for name in shapes),
+        )
+        candidate = compare_family(family, view, bare=bare, stated=stated)
+        if candidate is not None:
+            return Found(family=family, candidate=candidate)
+    return None
+
+
+def _prefix(
+    family: Family, inner: Mapping[str, str], forms: Mapping[str, str], tails: Mapping[str, list[str]], bare: bool
+) -> str | None:
+    """The prefix under which every anchor occurs, None when there is none; the shortest among equals."""
+    votes: list[Counter[str]] = []
+    for anchor in family.anchors:
+        base = "" if bare else family.base
+        form = _anchor_form(base + anchor[1:] if anchor.startswith("@") else anchor)
+        count = form.count(".") + 1
+        counted: Counter[str] = Counter()
+        for name in tails.get(form.rpartition(".")[2], ()):
+            own = forms[name]
+            if own == form or own.endswith(f".{form}"):
+                segments = inner[name].split(".")[:-count]
+                counted[".".join(segments) + "." if segments else ""] += 1
+        if not counted:
+            return None
+        votes.append(counted)
+    shared = set(votes[0]).intersection(*votes[1:])
+    return min(shared, key=lambda prefix: (-votes[0][prefix], len(prefix), prefix), default=None)
+
+
+def _anchor_form(anchor: str) -> str:
+    pieces = anchor.split("{")
+    return form_of(pieces[0] + "".join("0" + piece.partition("}")[2] for piece in pieces[1:]))
+
+
+def compare_family(
+    family: Family, view: View, *, bare: bool = False, stated: Mapping[str, str] | None = None
+) -> Candidate | None:
+    """The evidence for a family against a view of a file, None when it is not worth naming. `twins` is left empty."""
+    settings = settings_of(family, solve_family(family, view.shapes, bare=bare), bare=bare)
+    try:
+        values = values_of(family, settings, bare=bare)
+    except UsageError:
+        return None
+    most = MOST_TIMES * len(view.shapes) + 100
+    expected = [one.tensor for one in islice(expand(family, values, bare=bare), most + 1)]
+    if len(expected) > most:
+        return None
+    matched, missing, reshaped = [], [], []
+    for tensor in expected:
+        own = view.shapes.get(tensor.name)
+        if own is None:
+            missing.append(tensor.name)
+        elif own == tensor.shape:
+            matched.append(tensor.name)
+        else:
+            reshaped.append((tensor.name, own, tensor.shape or ()))
+    names = {tensor.name for tensor in expected}
+    extra = (*(name for name in view.shapes if name not in names), *view.outside)
+    fitting, wanted, left = _weighty(matched), _weighty(names), _weighty(extra)
+    present = fitting + left + _weighty(name for name, _, _ in reshaped)
+    if fitting < LEAST_MATCHED or fitting < LEAST_COVERAGE * wanted or fitting < LEAST_PRECISION * present:
+        return None
+    spec, confirmed = spec_of(family, settings, stated or {})
+    return Candidate(
+        spec=spec,
+        twins=(),
+        matched=tuple(matched),
+        missing=tuple(missing),
+        extra=extra,
+        reshaped=tuple(reshaped),
+        wrapper=view.wrapper,
+        score=fitting / max(1, wanted + left),
+        exact=fitting == wanted and not left and not reshaped,
+        says="",
+        confirmed=confirmed,
+    )
+
+
+def spec_of(
+    family: Family, settings: Settings, stated: Mapping[str, str]
+) -> tuple[ArchitectureSpec, tuple[Assumption, ...]]:
+    """The spec of these settings, with what is stated as options; and what was stated, with where."""
+    options = {key: value for key, value in settings.items() if key not in ("num_classes", "in_channels")}
+    assumed, confirmed = assumptions(family, settings, stated)
+    options.update({one.name: one.value for one in confirmed})
+    spec = ArchitectureSpec(
+        library=family.library,
+        name=family.name,
+        num_classes=_whole(settings.get("num_classes")),
+        in_channels=_whole(settings.get("in_channels")),
+        options=tuple(sorted(options.items())),
+        assumed=assumed,
+    )
+    return spec, confirmed
+
+
+def is_bare(spec: ArchitectureSpec) -> bool:
+    """Whether the names of a spec's tensors come without the family's base."""
+    return bool(dict(spec.options).get(BARE))
+
+
+def _join_twins(found: list[Found]) -> list[Found]:
+    """Families with the same names and shapes become one candidate with twins, the first by rank in front."""
+    joined: list[Found] = []
+    for one in found:
+        fits = (frozenset(one.candidate.matched), one.candidate.missing, one.candidate.reshaped)
+        for i, other in enumerate(joined):
+            if fits == (frozenset(other.candidate.matched), other.candidate.missing, other.candidate.reshaped):
+                twins = (*other.candidate.twins, one.family.label)
+                joined[i] = replace(other, candidate=replace(other.candidate, twins=twins))
+                break
+        else:
+            joined.append(one)
+    return joined
+
+
+def _whole(value: OptionValue | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _weighty(names: Iterable[str]) -> int:
+    return sum(not is_bookkeeping(name) for name in names)
+
+
+def segments_of(family: Family, *, bare: bool) -> frozenset[str]:
+    """Every segment of the family's names without numbers."""
+    return frozenset(s for line in template_of(family, bare).lines for s in line.form.split(".") if "#" not in s)

@@ -1,0 +1,264 @@
+"""From a file's names and shapes to a family's settings, and from settings to names and shapes.
+
+Settings are what a spec's options hold: one number per symbol, a tuple of numbers for a symbol with indices (in the
+order of the indices; a single number where all are equal), True for the optional parts that are there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from inspector.architectures.families.entry import Family, Repeat, Settings
+from inspector.architectures.families.expressions import Ref, evaluate, parse, ref_of, solve
+from inspector.architectures.families.template import BARE, Line, Template, form_of, places_of, template_of
+from inspector.architectures.index import Shape, is_bookkeeping
+from inspector.architectures.types import OptionValue, TargetTensor
+from inspector.errors import UsageError
+
+MOST_PASSES = 8
+MOST_TENSORS = 200_000  # of a target written by hand: counts are read from it
+
+Values = dict[Ref, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One tensor that a family has under some settings. sizes: None where a symbol is unknown."""
+
+    tensor: TargetTensor
+    line: Line
+
+
+def solve_family(family: Family, shapes: Mapping[str, Shape], *, bare: bool) -> Values:
+    """What the names and shapes say about every symbol; symbols that nothing shows are left out.
+
+    Where tensors disagree, the majority decides, and the first among equals. Linear in the file.
+    """
+    template = template_of(family, bare)
+    seen = _sightings(template, shapes)
+    values = _WithFlags({}, template.flags)
+    _solve_counts(seen, values)
+    _solve_flags(seen, values)
+    for _ in range(MOST_PASSES):
+        votes: dict[Ref, Counter[int]] = defaultdict(Counter)
+        for line, at, shape in seen:
+            if len(shape) != len(line.sizes):
+                continue
+            for node, size in zip(line.sizes, shape, strict=True):
+                found = solve(node, size, values, at)
+                if found is not None:
+                    votes[found[0]][found[1]] += 1
+        if not votes:
+            break
+        values.update({ref: counted.most_common(1)[0][0] for ref, counted in votes.items()})
+    return values
+
+
+def expand(family: Family, values: Mapping[Ref, int], *, bare: bool) -> Iterator[Expected]:
+    """The tensors that follow from the values, in the order of the template; a size is None where it is unknown."""
+    template = template_of(family, bare)
+    known = _with_flags(values, template)
+    for loops, lines in _runs(template.lines, 0):
+        yield from _expand(loops, lines, known, {}, 0)
+
+
+def settings_of(family: Family, values: Mapping[Ref, int], *, bare: bool) -> dict[str, OptionValue]:
+    """The values as a spec holds them."""
+    template = template_of(family, bare)
+    settings: dict[str, OptionValue] = {BARE: True} if bare and family.base else {}
+    for name, (loops, fixed) in places_of(template).items():
+        keys = _keys(loops, fixed, _with_flags(values, template))
+        found = [values.get((name, key), 0 if name in template.flags else None) for key in keys]
+        known = [value for value in found if value is not None]
+        if not known:
+            continue
+        if len(known) < len(found):  # a layer of which the file holds nothing: what most of the others have
+            usual = Counter(known).most_common(1)[0][0]
+            known = [usual if value is None else value for value in found]
+        if name in template.flags and len(set(known)) == 1:
+            if known[0]:
+                settings[name] = True
+        elif len(set(known)) == 1:
+            settings[name] = known[0]
+        else:
+            settings[name] = tuple(known)
+    return settings
+
+
+def values_of(family: Family, settings: Settings, *, bare: bool) -> Values:
+    """The inverse of `settings_of`. Raises UsageError for a tuple of the wrong length and for no whole number."""
+    template = template_of(family, bare)
+    places = places_of(template)
+    values: Values = {}
+    # A count has fewer indices than what it counts, so that it is known when it is needed.
+    for name in sorted(places, key=lambda name: len(places[name][0])):
+        if name not in settings:
+            continue
+        loops, fixed = places[name]
+        keys = _keys(loops, fixed, _with_flags(values, template))
+        setting = settings[name]
+        several = setting if isinstance(setting, tuple) else (setting,) * len(keys)
+        if len(several) != len(keys):
+            raise UsageError(f"{family.label} needs {len(keys)} values of {name}, not {len(several)}.")
+        for key, value in zip(keys, several, strict=True):
+            if isinstance(value, str | float):
+                raise UsageError(f'{name} of {family.label} must be whole numbers, not "{value}".')
+            values[name, key] = int(value)
+    return values
+
+
+def unsolved(family: Family, settings: Settings, *, bare: bool) -> tuple[str, ...]:
+    """Names of the symbols that a target of this family still needs; optional parts are absent unless set."""
+    template = template_of(family, bare)
+    values = _with_flags(values_of(family, settings, bare=bare), template)
+    places = places_of(template)
+    needed: dict[str, None] = {}
+    for line in template.lines:
+        if all(evaluate(flag, values, {}) != 0 for flag in line.flags):
+            needed.update(dict.fromkeys(name for loop in line.loops for name in _names(parse(str(loop.count)))))
+    for one in islice(expand(family, values, bare=bare), MOST_TENSORS):
+        if one.tensor.shape is None:
+            needed.update(dict.fromkeys(name for node in one.line.sizes for name in _names(node)))
+    return tuple(name for name in needed if name in places and name not in settings and name not in template.flags)
+
+
+def all_settings(family: Family, settings: Settings, *, bare: bool) -> dict[str, OptionValue]:
+    """The settings with every optional part named and every indexed symbol as a tuple: what builders are given."""
+    template = template_of(family, bare)
+    values = values_of(family, settings, bare=bare)
+    found: dict[str, OptionValue] = dict(settings)
+    for name, (loops, fixed) in places_of(template).items():
+        keys = _keys(loops, fixed, _with_flags(values, template))
+        if loops or fixed - {()}:
+            if name in settings or name in template.flags:
+                found[name] = tuple(values.get((name, key), 0) for key in keys)
+        elif name in template.flags:
+            found[name] = bool(values.get((name, ()), 0))
+    return found
+
+
+def _sightings(template: Template, shapes: Mapping[str, Shape]) -> list[tuple[Line, dict[str, int], Shape]]:
+    found = []
+    for name, shape in shapes.items():
+        for line in template.by_form.get(form_of(name), ()):
+            at = line.place(name)
+            if at is not None:
+                found.append((line, at, shape))
+    return found
+
+
+def _solve_counts(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values: Values) -> None:
+    indices: dict[Ref, set[int]] = defaultdict(set)
+    for line, at, _ in seen:
+        if is_bookkeeping(line.row.name):
+            continue
+        for loop in line.loops:
+            ref = _ref(parse(str(loop.count)), at)
+            if ref is not None:
+                indices[ref].add(at[loop.index] - loop.start)
+    for ref, found in indices.items():
+        count = max(found) + 1
+        # A number far from all others is no layer: the template would be written out that long.
+        while count > 4 * len(found) + 16:
+            found.remove(count - 1)
+            count = max(found, default=-1) + 1
+        values[ref] = count
+
+
+def _solve_flags(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values: Values) -> None:
+    for line, at, _ in seen:
+        if is_bookkeeping(line.row.name):
+            continue
+        for flag in line.flags:
+            ref = _ref(flag, at)
+            if ref is not None:
+                values[ref] = 1
+
+
+def _ref(node: ast.expr, at: Mapping[str, int]) -> Ref | None:
+    """The symbol that this expression is, None when it is a number."""
+    if isinstance(node, ast.Name):
+        return node.id, ()
+    return ref_of(node, {}, at) if isinstance(node, ast.Subscript) else None
+
+
+def _expand(
+    loops: tuple[Repeat, ...], lines: tuple[Line, ...], values: Mapping[Ref, int], at: dict[str, int], depth: int
+) -> Iterator[Expected]:
+    if depth == len(loops):
+        for line in lines:
+            there = all(evaluate(node, values, at) for node in (*line.flags, *line.conditions))
+            if there:
+                yield Expected(_tensor(line, values, at), line)
+        return
+    loop = loops[depth]
+    count = evaluate(parse(str(loop.count)), values, at) or 0
+    for index in range(loop.start, loop.start + count):
+        inner = {**at, loop.index: index}
+        for deeper, some in _runs(lines, depth + 1):
+            yield from _expand(deeper, some, values, inner, depth + 1)
+
+
+def _runs(lines: tuple[Line, ...], depth: int) -> Iterator[tuple[tuple[Repeat, ...], tuple[Line, ...]]]:
+    """Neighbouring lines that go through the same repeated part at this depth, with it; or through none."""
+    start = 0
+    for i in range(1, len(lines) + 1):
+        if i == len(lines) or lines[i].loops[depth : depth + 1] != lines[start].loops[depth : depth + 1]:
+            yield lines[start].loops[: depth + 1], lines[start:i]
+            start = i
+
+
+def _tensor(line: Line, values: Mapping[Ref, int], at: Mapping[str, int]) -> TargetTensor:
+    sizes = [evaluate(node, values, at) for node in line.sizes]
+    known = tuple(size for size in sizes if size is not None)
+    return TargetTensor(
+        name=line.name(at),
+        shape=known if len(known) == len(sizes) else None,
+        dtype=line.row.dtype,
+        is_buffer=line.row.is_buffer,
+    )
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+
+
+def _keys(
+    loops: tuple[Repeat, ...], fixed: frozenset[tuple[int, ...]], values: Mapping[Ref, int]
+) -> list[tuple[int, ...]]:
+    """All places of a symbol, in order."""
+    found = set(fixed)
+    rows: list[tuple[tuple[int, ...], dict[str, int]]] = [((), {})]
+    for loop in loops:
+        ranges = [range(loop.start, loop.start + (evaluate(parse(str(loop.count)), values, at) or 0)) for _, at in rows]
+        if sum(map(len, ranges)) > MOST_TENSORS:
+            raise UsageError(f"{sum(map(len, ranges)):,} repeated parts are more than any model has.")
+        rows = [
+            ((*key, index), {**at, loop.index: index})
+            for (key, at), indices in zip(rows, ranges, strict=True)
+            for index in indices
+        ]
+    if loops or not fixed:
+        found.update(key for key, _ in rows)
+    return sorted(found)
+
+
+class _WithFlags(dict[Ref, int]):
+    """Values in which the optional parts that nothing showed are absent."""
+
+    def __init__(self, values: Mapping[Ref, int], flags: frozenset[str]) -> None:
+        super().__init__(values)
+        self.flags = flags
+
+    def get(self, ref: Ref, default: int | None = None) -> int | None:  # type: ignore[override]
+        if ref in self:
+            return self[ref]
+        return 0 if ref[0] in self.flags else default
+
+
+def _with_flags(values: Mapping[Ref, int], template: Template) -> Mapping[Ref, int]:
+    return values if isinstance(values, _WithFlags) else _WithFlags(values, template.flags)
