@@ -56,7 +56,7 @@ class Capture:
         """
         self.outputs = {}
         self._calls = dict.fromkeys((place.path for place in self.places), 0)
-        answer = self.model(_like_the_model(batch, self.model))
+        answer = self.model(like_the_model(batch, self.model))
         for place in self.places:
             if place not in self.outputs:
                 count = self._calls[place.path]
@@ -67,15 +67,20 @@ class Capture:
                 )
         return logits_of(answer)
 
-    def gradients(self, score: Tensor, *, keep_graph: bool = False) -> dict[Place, Tensor]:
-        """d score / d output at each place; zeros where the score does not depend on it. score: a scalar."""
-        starts = [self.outputs[place] for place in self.places]
+    def gradients(
+        self, score: Tensor, outputs: Mapping[Place, Tensor] | None = None, *, keep_graph: bool = False
+    ) -> dict[Place, Tensor]:
+        """d score / d output at each place; zeros where the score does not depend on it.
+
+        score: a scalar. outputs: of the forward that the score is from, the last one if None.
+        """
+        starts = self.outputs if outputs is None else outputs
         if not starts or not score.requires_grad:
-            return {place: torch.zeros_like(start) for place, start in zip(self.places, starts, strict=True)}
-        found = torch.autograd.grad(score, starts, retain_graph=keep_graph, allow_unused=True)
+            return {place: torch.zeros_like(start) for place, start in starts.items()}
+        found = torch.autograd.grad(score, list(starts.values()), retain_graph=keep_graph, allow_unused=True)
         return {
             place: torch.zeros_like(start) if gradient is None else gradient
-            for place, start, gradient in zip(self.places, starts, found, strict=True)
+            for (place, start), gradient in zip(starts.items(), found, strict=True)
         }
 
     def _hook(self, path: str) -> Hook:
@@ -258,7 +263,7 @@ def _tensors(value: object) -> Iterator[Tensor]:
             yield from _tensors(item)
 
 
-def _like_the_model(batch: Tensor, model: nn.Module) -> Tensor:
+def like_the_model(batch: Tensor, model: nn.Module) -> Tensor:
     """The batch on the model's device in its dtype, cut off from the caller's graph."""
     first = next((tensor for tensor in model.parameters() if tensor.is_floating_point()), None)
     # clone: a tensor made under inference mode cannot take part in a graph.

@@ -28,9 +28,9 @@ class Maps:
     heat: (N, H, W) in [0, 1] at the input size: ReLU, divided by its own maximum, enlarged bilinearly; all 0 where
     nothing speaks for the class or the map is not finite. raw: (N, h, w) before ReLU, at the layer's grid.
     logits: (N, classes). targets: (N,), the class of each map. layer: where. method: its id.
-    gradient_peak: (N,) largest absolute gradient over the layer's grid, NaN for methods that read none.
+    gradient_peak: (N,) largest absolute gradient over the layer's grid, NaN where the method reads none of it.
     prefix_peak: (N,) the same over class and register tokens, 0 for maps. activation_peak: (N,) largest absolute
-    activation over the grid.
+    activation over the grid (of the picture for methods that look at no layer).
     """
 
     heat: Tensor
@@ -87,10 +87,18 @@ def heat_grid(
     entries = [method_named(name, METHODS) for name in methods]
     if batch.dim() != 4 or batch.shape[0] == 0:
         raise UsageError(f"A batch (N, C, H, W) is needed, not {tuple(batch.shape)}.")
-    chosen = choose_layers(model, layers, (batch.shape[1], batch.shape[2], batch.shape[3]), most_layers)
+    of_layers = any(entry.by_layer for entry in entries)
+    shape = (batch.shape[1], batch.shape[2], batch.shape[3])
+    chosen = choose_layers(model, layers, shape, most_layers) if of_layers else ()
     with open_scene(model, batch, chosen, targets, progress=progress, seed=seed) as scene:
         scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
-        return tuple(tuple(_maps(scene, layer, entry) for entry in entries) for layer in chosen)
+        # What belongs to the model and not to a layer is made once and stands in every row.
+        whole = {e.id: _maps(scene, of_input(scene.batch), e) for e in entries if not e.by_layer}
+        return tuple(
+            tuple(whole[entry.id] if entry.id in whole else _maps(scene, layer, entry) for entry in entries)
+            # A network without any map still has its pictures.
+            for layer in chosen or (of_input(scene.batch),)
+        )
 
 
 def choose_layers(
@@ -107,10 +115,24 @@ def choose_layers(
     )
 
 
+def of_input(batch: Tensor) -> LayerProposal:
+    """The picture itself as the place of a map, for methods that look at no layer."""
+    _, channels, height, width = batch.shape
+    return LayerProposal(
+        path="",
+        kind="input",
+        shape=(channels, height, width),
+        layout="NCHW",
+        prefix_tokens=0,
+        grid=(height, width),
+        rank=0,
+        reason="The picture itself: this method looks at no layer.",
+    )
+
+
 def _maps(scene: Scene, layer: LayerProposal, method: Method) -> Maps:
-    nothing = torch.full((scene.batch.shape[0],), torch.nan)
-    gradient_peak = prefix_peak = nothing
-    activation = scene.activation(layer)
+    activation = scene.activation(layer) if layer.path else scene.batch.detach()
+    gradient_peak = prefix_peak = torch.full((scene.batch.shape[0],), torch.nan)
     if method.arithmetic is None:
         assert method.compute is not None
         raw = method.compute(scene, layer)

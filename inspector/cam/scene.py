@@ -1,7 +1,7 @@
 """A model lent for one batch of pictures: what its layers put out, what the score thinks of that, and further passes.
 
-Methods read it. The first forward keeps every asked layer; one backward per objective gives the gradients of all of
-them. Whatever runs the model again goes through here, so that progress, cancelling and giving back are in one place.
+Methods read it. The first pass keeps every asked layer; one backward per objective gives the gradients of all of them.
+Whatever runs the model again goes through here, so that progress, cancelling and giving back are in one place.
 """
 
 from __future__ import annotations
@@ -9,21 +9,57 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import Capture, Place, capture
+from inspector.cam.capture import Capture, Place, capture, like_the_model, logits_of
 from inspector.cam.method import Objective
+from inspector.cam.replay import Replay
 from inspector.cam.report import LayerProposal
 from inspector.cam.tensors import spatial, target_indices, working_precision
 from inspector.progress import Progress, silent
+
+# Pictures that go through the model together in further passes.
+CHUNK = 16
+
+
+class Pass:
+    """One forward of the lent model and what can be differentiated of it.
+
+    logits: (N, classes), at least float32, in the graph.
+    """
+
+    def __init__(self, lent: Capture, batch: Tensor) -> None:
+        self._lent = lent
+        self.logits = working_precision(lent.forward(batch))
+        self._outputs = dict(lent.outputs)
+        self._gradients: dict[Objective | None, dict[Place, Tensor]] = {}
+
+    def activation(self, layer: LayerProposal) -> Tensor:
+        """(N, C, h, w), at least float32, out of the graph."""
+        return _split(self._outputs[place_of(layer)].detach(), layer)[0]
+
+    def tokens(self, layer: LayerProposal) -> Tensor:
+        """The layer's output as it came, out of the graph."""
+        return self._outputs[place_of(layer)].detach()
+
+    def gradients(
+        self, targets: Tensor, objective: Objective | None = None, *, keep_graph: bool = False
+    ) -> dict[Place, Tensor]:
+        """d score / d output of every kept layer, from one backward. targets: (N,)."""
+        if objective not in self._gradients:
+            scores = own_scores(self.logits, targets) if objective is None else objective(self.logits, targets)
+            found = self._lent.gradients(scores.sum(), self._outputs, keep_graph=keep_graph)
+            self._gradients[objective] = found
+        return self._gradients[objective]
 
 
 class Scene:
     """Made by `open_scene`, valid inside it.
 
     model: unwrapped, lent. batch: (N, C, H, W), as it was given. layers: whose outputs were kept.
-    logits: (N, classes), at least float32, in the graph of the first forward. targets: (N,) class indices.
-    progress: called before each further pass; raising from it stops the work. seed: for methods that draw.
+    targets: (N,) class indices. progress: called before each further pass; raising from it stops the work.
+    seed: for methods that draw.
     """
 
     def __init__(
@@ -41,42 +77,78 @@ class Scene:
         self.progress = progress
         self.seed = seed
         self._lent = lent
-        self.logits = working_precision(lent.forward(batch))
+        self._first = Pass(lent, batch)
+        self._expected: tuple[Objective | None, ...] = ()
+        self._differentiated: set[Objective | None] = set()
         self.targets = target_indices(self.logits.detach(), targets).to(self.logits.device)
-        self._outputs = {place: tensor.detach() for place, tensor in lent.outputs.items()}
-        self._gradients: dict[Objective | None, dict[Place, Tensor]] = {}
-        self._last: tuple[Objective | None, ...] = ()
+
+    @property
+    def logits(self) -> Tensor:
+        """(N, classes) of the first pass, at least float32."""
+        return self._first.logits
 
     def expect(self, objectives: Sequence[Objective | None]) -> None:
         """Say which scores will be differentiated, so that the graph is freed with the last of them."""
-        self._last = tuple(dict.fromkeys(objectives))
+        self._expected = tuple(dict.fromkeys(objectives))
 
     def activation(self, layer: LayerProposal) -> Tensor:
         """(N, C, h, w), at least float32, out of the graph."""
-        return self._split(self._outputs[_place(layer)], layer)[0]
+        return self._first.activation(layer)
+
+    def tokens(self, layer: LayerProposal) -> Tensor:
+        """The layer's output as it came: (N, C, h, w), (N, h, w, C) or (N, tokens, C)."""
+        return self._first.tokens(layer)
 
     def gradient(self, layer: LayerProposal, objective: Objective | None = None) -> Tensor:
         """(N, C, h, w), d score / d activation; all layers of one objective come from one backward."""
-        return self._split(self._gradient(layer, objective), layer)[0]
+        return _split(self._gradients(objective)[place_of(layer)], layer)[0]
 
     def prefix_gradient(self, layer: LayerProposal, objective: Objective | None = None) -> Tensor:
         """(N, P, C), the same at class and register tokens; P is 0 for maps."""
-        return self._split(self._gradient(layer, objective), layer)[1]
+        return _split(self._gradients(objective)[place_of(layer)], layer)[1]
 
-    def own_score(self, logits: Tensor) -> Tensor:
+    def scores(self, logits: Tensor) -> Tensor:
         """(N,) of the targets, from (N, classes)."""
-        return logits.gather(1, self.targets[:, None])[:, 0]
+        return own_scores(logits, self.targets)
 
-    def _gradient(self, layer: LayerProposal, objective: Objective | None) -> Tensor:
-        if objective not in self._gradients:
-            scores = self.own_score(self.logits) if objective is None else objective(self.logits, self.targets)
-            waiting = [o for o in self._last if o not in self._gradients and o is not objective]
-            keep = bool(waiting) or objective not in self._last
-            self._gradients[objective] = self._lent.gradients(scores.sum(), keep_graph=keep)
-        return self._gradients[objective][_place(layer)]
+    def again(self, batch: Tensor) -> Pass:
+        """Another captured forward, of other pictures of the same number and size."""
+        return Pass(self._lent, batch)
 
-    def _split(self, tensor: Tensor, layer: LayerProposal) -> tuple[Tensor, Tensor]:
-        return spatial(working_precision(tensor), layer)
+    def answer(self, batch: Tensor) -> Tensor:
+        """(M, classes) of any number of pictures, at least float32, without a graph."""
+        made = []
+        with torch.no_grad():
+            for start in range(0, batch.shape[0], CHUNK):
+                part = batch[start : start + CHUNK]
+                made.append(working_precision(logits_of(self.model(like_the_model(part, self.model)))))
+        return torch.cat(made)
+
+    def input_gradient(self, batch: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """((M, classes) logits, (M, C, H, W) d score / d input), at least float32. targets: (M,)."""
+        start = like_the_model(batch, self.model).requires_grad_()
+        logits = working_precision(logits_of(self.model(start)))
+        scores = own_scores(logits, targets)
+        if not scores.requires_grad:
+            return logits.detach(), torch.zeros_like(working_precision(start.detach()))
+        (found,) = torch.autograd.grad(scores.sum(), [start])
+        return logits.detach(), working_precision(found)
+
+    def replay(self, layer: LayerProposal, index: int) -> Replay:
+        """What is behind the layer, to be run on changed outputs of it, for one picture of the batch."""
+        return Replay(self.model, place_of(layer), self.batch[index : index + 1])
+
+    def noise(self, index: int) -> Tensor:
+        """(N, C, H, W) standard normal numbers, the same for the same seed and index on every device."""
+        generator = torch.Generator().manual_seed(self.seed * 100_003 + index)
+        made = torch.randn(tuple(self.batch.shape[1:]), generator=generator, dtype=torch.float64)
+        return made.to(self.batch).expand_as(self.batch)
+
+    def _gradients(self, objective: Objective | None) -> dict[Place, Tensor]:
+        waiting = [o for o in self._expected if o not in self._differentiated and o is not objective]
+        self._differentiated.add(objective)
+        keep = bool(waiting) or objective not in self._expected
+        return self._first.gradients(self.targets, objective, keep_graph=keep)
 
 
 @contextmanager
@@ -94,9 +166,19 @@ def open_scene(
     batch: (N, C, H, W), prepared. targets: one class for all, one for each, None for each picture's best class.
     Raises as `capture` and its forward do. The model is left as it was.
     """
-    with capture(model, [_place(layer) for layer in layers]) as lent:
+    with capture(model, [place_of(layer) for layer in layers]) as lent:
         yield Scene(lent, batch, layers, targets, progress, seed)
 
 
-def _place(layer: LayerProposal) -> Place:
+def place_of(layer: LayerProposal) -> Place:
+    """Where its output is captured."""
     return Place(layer.path, layer.call)
+
+
+def own_scores(logits: Tensor, targets: Tensor) -> Tensor:
+    """(N,) of the targets, from (N, classes)."""
+    return logits.gather(1, targets[:, None])[:, 0]
+
+
+def _split(tensor: Tensor, layer: LayerProposal) -> tuple[Tensor, Tensor]:
+    return spatial(working_precision(tensor), layer)

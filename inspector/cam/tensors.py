@@ -51,6 +51,11 @@ def spatial(tensor: Tensor, layer: LayerProposal) -> tuple[Tensor, Tensor]:
     )
 
 
+def channel_axis(layer: LayerProposal) -> int:
+    """Which axis of the layer's output, as it comes, holds the channels."""
+    return 1 if layer.layout == "NCHW" else 3 if layer.layout == "NHWC" else 2
+
+
 def normalise(raw: Tensor) -> Tensor:
     """ReLU, then each map divided by its own maximum; no constant is added to the divisor, so that a faint map is not
     shrunk. raw: (N, h, w). All 0 where nothing is positive or something is not finite."""

@@ -117,7 +117,10 @@ def test_the_sign_does_not_depend_on_the_mean_alone() -> None:
     assert float(found.min()) > 0
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+OF_ONE_PASS = [method for method in METHODS if method.arithmetic]
+
+
+@pytest.mark.parametrize("method", OF_ONE_PASS, ids=lambda m: m.id)
 def test_not_a_number_stays_visible(method: object) -> None:
     bad = ACTIVATION.clone()
     bad[0, 0, 0, 0] = torch.nan
@@ -125,7 +128,7 @@ def test_not_a_number_stays_visible(method: object) -> None:
     assert not torch.isfinite(found).all()
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+@pytest.mark.parametrize("method", OF_ONE_PASS, ids=lambda m: m.id)
 def test_scale_of_the_gradient_is_only_scale(method: object) -> None:
     """A faint gradient gives the same picture, except where the formula itself mixes orders (Grad-CAM++)."""
     made = [arithmetic(method.id)(ACTIVATION, GRADIENT * scale) for scale in (1.0, 1e-12)]  # type: ignore[attr-defined]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from inspector.cam.method import Method
 from inspector.cam.methods import (
+    ablation_cam,
+    cam,
     counterfactual,
     eigen_cam,
     eigen_grad_cam,
@@ -12,7 +14,13 @@ from inspector.cam.methods import (
     grad_cam,
     grad_cam_plus_plus,
     hires_cam,
+    integrated_gradients,
     layer_cam,
+    occlusion,
+    saliency,
+    score_cam,
+    smooth_grad,
+    smooth_grad_cam_plus_plus,
     xgrad_cam,
 )
 from inspector.errors import UsageError
@@ -28,6 +36,14 @@ METHODS: tuple[Method, ...] = (
     eigen_grad_cam.METHOD,
     finer_cam.METHOD,
     counterfactual.METHOD,
+    cam.METHOD,
+    smooth_grad_cam_plus_plus.METHOD,
+    ablation_cam.METHOD,
+    score_cam.METHOD,
+    occlusion.METHOD,
+    saliency.METHOD,
+    smooth_grad.METHOD,
+    integrated_gradients.METHOD,
 )
 
 
