@@ -2,15 +2,19 @@
 
 Nothing of this package is imported here: the process stands in the person's folder, with the person's Python.
 Arguments: the request as JSON, and the file for the answer. Only names, shapes, element types and what is a buffer come
-back; tensors stay behind.
+back; tensors stay behind. With a trial in the request (`code_trial.py`) the model is loaded and run instead.
 """
 
 import importlib
 import importlib.util
 import json
 import sys
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
+
+# What a forward pass of the person's own raises is an answer about the input, not the end of the trial.
+_FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def main(request: dict[str, Any], answer: str) -> None:
@@ -20,7 +24,8 @@ def main(request: dict[str, Any], answer: str) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (request["memory_nbytes"], request["memory_nbytes"]))
     try:
-        made = describe(build(request))
+        built = build(request)
+        made = attempt(built, request["trial"]) if request["trial"] else describe(built)
     except MemoryError:
         made = {"error": "it asked for more memory than it may have"}
     Path(answer).write_text(json.dumps(made), encoding="utf-8")
@@ -77,6 +82,60 @@ def describe(made: Any) -> dict[str, Any]:
         buffer = not isinstance(value, nn.Parameter) if kind else None
         tensors.append([str(key), [int(n) for n in value.shape], str(value.dtype).replace("torch.", ""), buffer])
     return {"kind": kind, "tensors": tensors}
+
+
+def attempt(made: Any, trial: dict[str, Any]) -> dict[str, Any]:
+    """Load a state dict strictly, say what the model holds then, and run inputs through it.
+
+    trial: the files "state", "reference" (or None), "inputs", "outputs", and torch's "versions" of the state dict.
+    """
+    import hashlib
+
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    if not isinstance(made, torch.nn.Module):
+        return made if isinstance(made, dict) and set(made) <= {"error", "names"} else {"kind": ""}
+    state = OrderedDict(load_file(trial["state"]))
+    if trial["versions"]:
+        metadata = OrderedDict((path, {"version": version}) for path, version in trial["versions"])
+        state._metadata = metadata  # type: ignore[attr-defined]
+    try:
+        made.load_state_dict(state, strict=True)
+    except RuntimeError as error:
+        return {"kind": type(made).__name__, "strict": str(error).splitlines()[-1].strip()}
+    held = {}
+    for name, tensor in made.state_dict().items():
+        if isinstance(tensor, torch.Tensor):
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            raw = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+            held[name] = [str(tensor.dtype).replace("torch.", ""), hashlib.sha256(raw).hexdigest()]
+    outputs: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    made.eval()
+
+    def run(label: str, given: Any) -> None:
+        try:
+            with torch.inference_mode():
+                answer = made(given)
+        except _FAILURES as error:
+            failed[label] = (type(error).__name__ + ": " + str(error)).splitlines()[0][:400]
+            return
+        if isinstance(answer, dict):
+            answer = answer.get("out")
+        if isinstance(answer, torch.Tensor):
+            outputs[label] = answer.detach().cpu().contiguous().clone()
+        else:
+            failed[label] = "the model does not answer with one tensor"
+
+    inputs = load_file(trial["inputs"])
+    for label, given in inputs.items():
+        run(label, given)
+    if trial["reference"]:
+        made.load_state_dict(load_file(trial["reference"]), strict=True)
+        run("reference", inputs["noise"])
+    save_file(outputs, trial["outputs"])
+    return {"kind": type(made).__name__, "strict": "", "held": held, "failed": failed}
 
 
 if __name__ == "__main__":

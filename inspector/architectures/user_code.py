@@ -97,12 +97,25 @@ def target_of_code(
     here = folder or Path.cwd()
     if factory.is_file and not (here / factory.where).is_file():
         raise UsageError(f"There is no file {factory.where} in {here}.", hint=FORM)
-    answer = _run(factory, here, seconds, memory_nbytes)
+    with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
+        answer = run_factory(factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes)
     return Target(label=factory.text, kind=TargetKind.CODE, tensors=_tensors(answer, factory))
 
 
-def _run(factory: Factory, folder: Path, seconds: float, memory_nbytes: int | None) -> Mapping[str, object]:
-    """The runner's answer, as JSON read it."""
+def run_factory(
+    factory: Factory,
+    folder: Path,
+    private: Path,
+    *,
+    seconds: float = SECONDS,
+    memory_nbytes: int | None = None,
+    trial: Mapping[str, object] | None = None,
+) -> Mapping[str, object]:
+    """The runner's answer, as JSON read it: unchecked beyond being a mapping. Runs the person's code.
+
+    private: an empty folder for what goes to and fro. trial: what `code_runner.attempt` shall do with the model.
+    Raises ModelError as `target_of_code` does.
+    """
     runner = (files("inspector.architectures") / "code_runner.py").read_text(encoding="utf-8")
     request = json.dumps(
         {
@@ -111,47 +124,47 @@ def _run(factory: Factory, folder: Path, seconds: float, memory_nbytes: int | No
             "is_file": factory.is_file,
             "arguments": factory.arguments,
             "memory_nbytes": memory_nbytes,
+            "trial": trial,
         }
     )
-    with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
-        answer, printed = Path(private) / "answer.json", Path(private) / "printed"
-        with printed.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-c", runner, request, str(answer)],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Whatever it starts ends with it.
-                start_new_session=True,
-            )
-            try:
-                code = process.wait(timeout=seconds)
-            except subprocess.TimeoutExpired as error:
-                raise ModelError(
-                    f"{factory.text} was still running after {seconds:g} seconds and was stopped.{_said(printed)}",
-                    hint="A factory builds the model and returns it; training belongs elsewhere.",
-                ) from error
-            finally:
-                _end(process)
-        if code != 0 or not answer.exists():
-            raise ModelError(
-                f"{factory.text} ended with exit code {code} and no model.{_said(printed)}",
-                hint="Run the factory by itself in the same folder and Python to see it fail.",
-            )
-        if answer.stat().st_size > _MOST_ANSWER:
-            raise ModelError(f"{factory.text} describes a model of {answer.stat().st_size:,} bytes of names.")
+    answer, printed = private / "answer.json", private / "printed"
+    with printed.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", runner, request, str(answer)],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Whatever it starts ends with it.
+            start_new_session=True,
+        )
         try:
-            found = json.loads(answer.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ModelError(f"{factory.text} left an answer that cannot be read.{_said(printed)}") from error
-        if not isinstance(found, dict):
-            raise ModelError(f"{factory.text} left an answer that is no description.")
-        if "error" in found:
-            names = found.get("names")
-            known = f"Callable in it: {', '.join(map(str, names))}." if isinstance(names, list) and names else FORM
-            raise ModelError(f"{factory.text}: {found['error']}.{_said(printed)}", hint=known)
-        return found
+            code = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            raise ModelError(
+                f"{factory.text} was still running after {seconds:g} seconds and was stopped.{_said(printed)}",
+                hint="A factory builds the model and returns it; training belongs elsewhere.",
+            ) from error
+        finally:
+            _end(process)
+    if code != 0 or not answer.exists():
+        raise ModelError(
+            f"{factory.text} ended with exit code {code} and no model.{_said(printed)}",
+            hint="Run the factory by itself in the same folder and Python to see it fail.",
+        )
+    if answer.stat().st_size > _MOST_ANSWER:
+        raise ModelError(f"{factory.text} describes a model of {answer.stat().st_size:,} bytes of names.")
+    try:
+        found = json.loads(answer.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{factory.text} left an answer that cannot be read.{_said(printed)}") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{factory.text} left an answer that is no description.")
+    if "error" in found:
+        names = found.get("names")
+        known = f"Callable in it: {', '.join(map(str, names))}." if isinstance(names, list) and names else FORM
+        raise ModelError(f"{factory.text}: {found['error']}.{_said(printed)}", hint=known)
+    return found
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

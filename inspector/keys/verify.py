@@ -7,40 +7,88 @@ own bytes, that running statistics are possible ones, and that the model answers
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from inspector.architectures.types import Target
+from inspector.architectures.types import Target, TargetKind
 from inspector.checkpoint.data import read_bytes
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.keys.apply import apply_plan, state_of
 from inspector.keys.operations import operation_of
+from inspector.keys.proofs.answers import pair_of, prove_pair, prove_reference, reference_of
+from inspector.keys.proofs.forward import Shape, prove_forward
+from inspector.keys.proofs.own_code import prove_in_code
+from inspector.keys.proofs.values import ValueTally, prove_values
 from inspector.keys.report import Proof, RepairPlan, Step, Verification, used_sources
-from inspector.units import counted, human_shape, human_share
+from inspector.units import counted, human_shape
 
-# What takes one batch of pictures and answers with one tensor, or with a mapping that has it under "out".
-_TASKS = ("classification", "segmentation")
-_PIECE = 1 << 22
+# What other modules take from here.
+__all__ = [
+    "BytesTally",
+    "Compared",
+    "ValueTally",
+    "prove_bijection",
+    "prove_bytes",
+    "prove_forward",
+    "prove_names",
+    "prove_strict_load",
+    "prove_values",
+    "tensor_bytes",
+    "verify_plan",
+]
 
 
-def verify_plan(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Verification:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What a user gives to hold a repair against, and how to run it.
+
+    reference: another file that loads into the target. pair: a file with an input and the output that belongs to it.
+    shape: of the noise for a forward pass, with its batch; None for what the architecture is usually run at.
+    folder: where a `code:` target runs, the current one if None.
+    """
+
+    reference: Checkpoint | None = None
+    pair: Checkpoint | None = None
+    shape: Shape | None = None
+    folder: Path | None = None
+
+
+def verify_plan(
+    checkpoint: Checkpoint, plan: RepairPlan, target: Target, *, compared: Compared | None = None
+) -> Verification:
     """Everything that can be proven about this plan here, each with what was measured.
 
-    A plan that cannot be applied yields its reason as a failed proof; nothing is raised for that.
+    A plan that cannot be applied yields its reason as a failed proof; nothing is raised for that. A target that is code
+    runs again, in its own process. compared: raises UsageError for files that are no reference or no pair.
     """
+    given = compared or Compared()
+    pair = pair_of(given.pair) if given.pair is not None else None
+    reference = reference_of(given.reference, target) if given.reference is not None else None
     proofs = [prove_bijection(checkpoint, plan, target)]
     try:
         state = apply_plan(checkpoint, plan, spec=target.spec)
     except InspectorError as error:
         return Verification(proofs=(*proofs, Proof(id="applies", says=str(error), passed=False)))
+    own = (
+        prove_in_code(state, target, folder=given.folder, shape=given.shape, pair=pair, reference=reference)
+        if target.kind is TargetKind.CODE and not plan.partial
+        else []
+    )
+    if own:
+        checked = [prove_bytes(checkpoint, plan, state), prove_values(state, plan.steps)]
+        return Verification(proofs=(*proofs, own[0], *checked, *own[1:]))
     model, strict = prove_strict_load(state, target, plan.missing if plan.partial else ())
     held = dict(model.state_dict()) if model is not None and strict.passed else state
-    proofs += [strict, prove_bytes(checkpoint, plan, held), prove_values(state)]
-    ready = model if strict.passed else None
-    proofs.append(_not_whole(plan) if plan.partial else prove_forward(ready, target, state))
+    proofs += [strict, prove_bytes(checkpoint, plan, held), prove_values(state, plan.steps)]
+    ready = model if strict.passed and not plan.partial else None
+    proofs.append(_not_whole(plan) if plan.partial else prove_forward(ready, target, state, shape=given.shape))
+    proofs += [prove_pair(ready, pair)] if pair is not None else []
+    # Last, since the model then holds the reference's tensors.
+    proofs += [prove_reference(ready, target, state, reference, shape=given.shape)] if reference is not None else []
     return Verification(proofs=tuple(proofs))
 
 
@@ -88,7 +136,9 @@ def prove_strict_load(
     try:
         model = build_model(target.spec)
     except InspectorError as error:
-        return None, Proof(id="strict-load", says=f"{target.label} cannot be built here: {error}", passed=None)
+        # What the index lists of the model is what a strict load compares, whether or not its library is here.
+        proof = prove_names({name: tuple(tensor.shape) for name, tensor in state.items()}, target, missing)
+        return None, replace(proof, says=f"{proof.says} It could not be built here: {error.says}")
     try:
         found = model.load_state_dict(state, strict=not missing)
     except RuntimeError as error:
@@ -100,7 +150,11 @@ def prove_strict_load(
 
 
 def _prove_part(
-    lacks: Collection[str], unexpected: Collection[str], missing: Collection[str], state: Mapping[str, Tensor], target: Target
+    lacks: Collection[str],
+    unexpected: Collection[str],
+    missing: Collection[str],
+    state: Mapping[str, Tensor],
+    target: Target,
 ) -> Proof:
     """What load_state_dict(strict=False) reports, against the list that the plan gives."""
     if set(lacks) != set(missing) or unexpected:
@@ -194,91 +248,3 @@ def tensor_bytes(tensor: Tensor) -> bytes:
     """Row-major bytes of a CPU tensor of any dtype."""
     flat = tensor.detach().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-
-
-def prove_values(state: Mapping[str, Tensor]) -> Proof:
-    """Running variances are not negative, counters not either, and how much is finite."""
-    tally = ValueTally()
-    for name, tensor in state.items():
-        tally.look(name, tensor)
-    return tally.proof()
-
-
-class ValueTally:
-    """`prove_values` one tensor after the other; a large one in pieces, since isfinite makes copies."""
-
-    def __init__(self) -> None:
-        self._total = self._finite = 0
-        self._wrong = ""
-
-    def look(self, name: str, tensor: Tensor) -> None:
-        """Count this tensor's values in."""
-        last = name.rpartition(".")[2]
-        if last == "running_var" and tensor.numel() and bool((tensor < 0).any()):
-            least = f"the least {float(tensor.min()):.3g}"
-            self._wrong = self._wrong or f"{name} has negative variances, {least}: no batch norm computes these."
-        if last == "num_batches_tracked" and tensor.numel() and bool((tensor < 0).any()):
-            self._wrong = self._wrong or f"{name} is negative."
-        dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
-        if dtype is None or not dtype.floating:
-            return
-        self._total += tensor.numel()
-        flat = tensor.detach().reshape(-1)
-        for at in range(0, flat.numel(), _PIECE):
-            piece = flat[at : at + _PIECE]
-            # float8 has no isfinite of its own.
-            self._finite += int(torch.isfinite(piece if dtype.itemsize > 1 else piece.float()).sum())
-
-    def proof(self) -> Proof:
-        """What all that was looked at proves."""
-        if self._wrong:
-            return Proof(id="values", says=self._wrong, passed=False)
-        share = "All" if self._finite == self._total else human_share(self._finite / self._total)
-        says = f"{share} of {self._total:,} floating-point values finite, no negative variance or counter."
-        # Weights that are not finite are the file's own illness; the repair is not wrong by it.
-        return Proof(id="values", says=says, passed=True)
-
-
-def prove_forward(model: nn.Module | None, target: Target, state: Mapping[str, Tensor]) -> Proof:
-    """One forward pass on seeded noise in evaluation: finite and not the same everywhere."""
-    if model is None or target.spec is None:
-        return _not_run("No model could be built of the target, so nothing was run.")
-    from inspector.architectures.facts import default_input
-    from inspector.architectures.index import load_index
-
-    entry = load_index().of(target.spec)
-    if entry is None or entry.task not in _TASKS:
-        return _not_run(f"{target.label} does not take one picture and give one tensor, so nothing was run.")
-    shape = (1, *default_input(target.spec))
-    noise = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    try:
-        with torch.inference_mode():
-            answer = _first_tensor(model.eval()(noise))
-    except (RuntimeError, ValueError, TypeError) as error:
-        says = f"A forward pass on {human_shape(shape)} failed: {str(error).splitlines()[0]}"
-        return Proof(id="forward", says=says, passed=False)
-    if answer is None:
-        return _not_run("The model does not answer with one tensor, so nothing was judged.")
-    values = answer.float()
-    says = f"Noise of {human_shape(shape)} gives {human_shape(tuple(values.shape))} values"
-    if not bool(torch.isfinite(values).all()):
-        # A file with NaN in it is ill by itself, and keys are not its illness.
-        ill = any(t.is_floating_point() and not bool(torch.isfinite(t.float()).all()) for t in state.values())
-        why = ", as some weights of the file are not" if ill else ""
-        return Proof(id="forward", says=f"{says}, not all finite{why}.", passed=None if ill else False)
-    spread = float(values.std()) if values.numel() > 1 else 1.0
-    if spread == 0.0:
-        empty = any(t.dim() >= 2 and not bool(t.any()) for t in state.values())
-        why = ", as some weights of the file are all zero" if empty else ""
-        return Proof(id="forward", says=f"{says}, all the same{why}.", passed=None if empty else False)
-    return Proof(id="forward", says=f"{says}, finite, standard deviation {spread:.3g}.", passed=True)
-
-
-def _not_run(says: str) -> Proof:
-    return Proof(id="forward", says=says, passed=None)
-
-
-def _first_tensor(answer: object) -> Tensor | None:
-    if isinstance(answer, Mapping):
-        answer = answer.get("out")
-    return answer if isinstance(answer, Tensor) else None
