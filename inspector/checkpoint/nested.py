@@ -45,7 +45,7 @@ _TRAINING = (
 )
 _LEARNED = re.compile(r"(^|[._])(weight|bias|running_mean|running_var)$")
 _GENERATOR = re.compile(r"(^|_)(rng|random|cpu|cuda|xpu|npu|mlu|torch|generator)(_|$|\d|:)", re.IGNORECASE)
-_EMA = re.compile(
+EMA_NAME = re.compile(
     r"(^|[_.\-/])(ema|averaged?|avg|swa|shadow|teacher|polyak)([_.\-/]|$)|model_?ema|ema_?model", re.IGNORECASE
 )
 _ASIDE = re.compile(r"(^|_)(rng|random|loss|criterion|history|stats|metrics?|buffer|queue)(_|$)", re.IGNORECASE)
@@ -134,7 +134,7 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
         if _OPTIMIZER.search(key):
             return StateRole.OPTIMIZER, f'it lies under "{key}"'
     for key in path:
-        if _EMA.search(key):
+        if EMA_NAME.search(key):
             return StateRole.EMA, f'"{key}" names averaged weights'
     named = sum(1 for t in group.tensors if _PARAMETER_NAME.search(t.name))
     total = len(group.tensors)

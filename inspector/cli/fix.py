@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,13 +20,23 @@ from inspector.cli.options import (
     progress_bar,
     show,
 )
+from inspector.cli.output import (
+    Dtype,
+    Ema,
+    Output,
+    Overwrite,
+    ShardSize,
+    WriterName,
+    check_output,
+    shard_nbytes,
+    writer_for,
+)
 from inspector.errors import ExportError, UsageError
 from inspector.findings import Severity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.keys.report import KeyReport
 
 Accept = Annotated[
@@ -88,49 +97,37 @@ def diagnose(
 def repair(
     file: File,
     target: TargetOption = "",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write: .pth or .safetensors decides the format.")
-    ] = None,
+    output: Output = None,
     state: State = "",
+    ema: Ema = False,
     accept: Accept = None,
     choose: Choose = None,
     partial: Partial = False,
-    writer: Annotated[
-        str, typer.Option("--format", help="Writer, if the name of OUT does not say: pth, safetensors ...")
-    ] = "",
-    dtype: Annotated[
-        str, typer.Option(help="Cast the weights: float16, bfloat16, float32; as stored if left out.")
-    ] = "",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
-    salvage: Annotated[
-        bool,
-        typer.Option(
-            "--salvage", help="Write the tensors that are whole, names as they are; no target. Lists the rest."
-        ),
-    ] = False,
+    writer: WriterName = "",
+    dtype: Dtype = "",
+    shard_size: ShardSize = "",
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> int:
     """Repair a file for a target, verify it and write it. Exits with 1 and writes nothing when it refuses."""
     from inspector.exports.export import export_repaired
+    from inspector.exports.pick import find_averaged
     from inspector.keys.diagnose import diagnose as ask
 
-    if output is None:
-        raise UsageError("Where should the repaired file go?", hint="Give --output OUT.pth or OUT.safetensors.")
-    if _exists(output) and not overwrite:
-        raise UsageError(f"{output.name} exists already.", hint="Choose another name, or pass --overwrite.")
+    where = check_output(output, overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
-    chosen = pick_state(checkpoint, state)
-    if salvage:
-        if target or accept or choose or dtype or partial:
-            raise UsageError("--salvage takes no target, rule, choice or dtype.", hint="It writes tensors as they are.")
-        return _salvage(checkpoint, chosen, output, writer or _writer_for(output), as_json=json)
+    answers = _choices(choose)
+    averaged = find_averaged(checkpoint) if ema else None
+    if averaged is not None:
+        answers = {**({"twins": averaged.prefix} if averaged.prefix else {}), **answers}
+    chosen = averaged.state if averaged is not None else pick_state(checkpoint, state)
     goal = find_target(target, checkpoint, chosen)
     report = ask(
         checkpoint,
         goal,
-        state=chosen if state else None,
+        state=chosen if state or ema else None,
         accept=tuple(accept or ()),
-        choose=_choices(choose),
+        choose=answers,
         partial=partial,
     )
     plan = report.plan
@@ -142,9 +139,10 @@ def repair(
             checkpoint,
             plan,
             goal,
-            output,
-            writer=writer or _writer_for(output),
+            where,
+            writer=writer_for(where, writer, shard_size),
             dtype=dtype or None,
+            shard_nbytes=shard_nbytes(shard_size),
             progress=progress_bar("writing"),
         )
     except ExportError as error:
@@ -160,34 +158,6 @@ def repair(
 
     show({"diagnosis": report, "export": written}, text, as_json=json)
     return 0 if written.verification.holds else 1
-
-
-def _salvage(checkpoint: Checkpoint, chosen: StateDict | None, output: Path, writer: str, *, as_json: bool) -> int:
-    from inspector.exports.salvage import export_readable
-
-    if chosen is None:
-        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to salvage.")
-    try:
-        written = export_readable(checkpoint, chosen, output, writer=writer, progress=progress_bar("writing"))
-    except ExportError as error:
-        print(f"Refused: {error}", file=sys.stderr)
-        return 1
-
-    def text() -> RenderableType:
-        from inspector.render.text import export_text
-
-        return export_text(written)
-
-    show({"export": written}, text, as_json=as_json)
-    return 0
-
-
-def _exists(path: Path) -> bool:
-    # A name that no file can have does not exist; the export refuses it in words.
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _show_refusal(report: KeyReport, *, as_json: bool) -> None:
@@ -210,16 +180,3 @@ def _choices(choose: list[str] | None) -> dict[str, str]:
             raise UsageError(f'"{text}" is no choice.', hint="Write --choose ID=OPTION as the diagnosis shows it.")
         made[question] = option
     return made
-
-
-def _writer_for(output: Path) -> str:
-    """The first writer of that suffix: out.safetensors -> "safetensors", out.pth, out.pt ... -> "pth"."""
-    from inspector.exports.writers import WRITERS
-
-    suffix = output.suffix.lower()
-    for entry in WRITERS:
-        if entry.suffix == suffix or (entry.id == "pth" and suffix in {".pt", ".bin", ".ckpt", ".tar", ".th"}):
-            return entry.id
-    raise UsageError(
-        f'The name "{output.name}" does not say which format to write.', hint="Pass --format pth or safetensors."
-    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from inspector.cli import fix, look, paste, see, serve
+from inspector.cli import convert, fix, look, paste, see, serve
 from inspector.cli.scan import scan
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command()(scan)
 app.command()(look.identify)
 app.command()(fix.diagnose)
 app.command()(fix.repair)
+app.command()(convert.convert)
 app.command("explain-error")(paste.explain_error)
 app.command()(look.flops)
 app.command()(look.stats)

@@ -8,10 +8,20 @@ from inspector.keys.report import Verification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportReport:
-    """One written file.
+class WrittenFile:
+    """One file of an export. name: base name. sha256: of its bytes."""
 
-    name: base name. writer: entry id ("pth", "safetensors"). sha256: of the written bytes.
+    name: str
+    nbytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """One written file, or one folder of shards.
+
+    name: base name. writer: entry id ("pth", "safetensors"). nbytes: of all files. sha256: of the written bytes, ""
+    for several files, which have one each. files: what was written; of a folder, its index last.
     lost: what the format cannot carry ("epoch", "_metadata"). verification: proofs on the file read back.
     stays_initial: names of the target that the file does not fill, for a part.
     """
@@ -24,3 +34,4 @@ class ExportReport:
     lost: tuple[str, ...]
     verification: Verification
     stays_initial: tuple[str, ...] = ()
+    files: tuple[WrittenFile, ...] = ()

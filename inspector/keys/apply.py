@@ -33,13 +33,7 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     used = {name for step in plan.steps for name in needed_by(step)}
     # What is left out need not be readable.
     source = to_state_dict(checkpoint, replace(state, tensors=tuple(t for t in state.tensors if t.name in used)))
-    fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial" and s.target is not None]
-    if fresh and spec is None:
-        raise KeysDoNotFit(
-            f"{len(fresh)} tensors keep the model's initial value ({fresh[0]} first), and no model is given.",
-            hint="Name an architecture as the target, such as torchvision/resnet18.",
-        )
-    initial = initial_values(spec, fresh) if fresh and spec is not None else {}
+    initial = initial_of(plan, spec)
     made: OrderedDict[str, Tensor] = OrderedDict()
     for step in plan.steps:
         check_one(step, source.__getitem__)
@@ -50,6 +44,17 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
         metadata = OrderedDict((path, {"version": version}) for path, version in versions)
         made._metadata = metadata  # type: ignore[attr-defined]
     return made
+
+
+def initial_of(plan: RepairPlan, spec: ArchitectureSpec | None) -> dict[str, Tensor]:
+    """The model's initial values for the tensors that the plan leaves there. Raises KeysDoNotFit without a model."""
+    fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial" and s.target is not None]
+    if fresh and spec is None:
+        raise KeysDoNotFit(
+            f"{len(fresh)} tensors keep the model's initial value ({fresh[0]} first), and no model is given.",
+            hint="Name an architecture as the target, such as torchvision/resnet18.",
+        )
+    return initial_values(spec, fresh) if fresh and spec is not None else {}
 
 
 def make_one(step: Step, load: Callable[[str], Tensor], initial: Mapping[str, Tensor] | None = None) -> Tensor:

@@ -15,7 +15,7 @@ from inspector.checkpoint.data import read_array
 from inspector.checkpoint.types import Checkpoint
 from inspector.cli.main import run
 from inspector.errors import ExportError, InspectorError
-from inspector.exports.salvage import export_readable
+from inspector.exports.convert import export_as_is
 from inspector.findings import Finding
 from inspector.readers import open_checkpoint
 
@@ -175,7 +175,7 @@ def cut_file(tmp_path: Path, kind: str) -> Path:
 def test_what_is_whole_is_written_and_the_rest_is_named(kind: str, writer: str, tmp_path: Path) -> None:
     checkpoint = open_checkpoint(cut_file(tmp_path, kind))
     out = tmp_path / "out.file"
-    report = export_readable(checkpoint, checkpoint.weights, out, writer=writer)
+    report = export_as_is(checkpoint, checkpoint.weights, out, writer=writer, salvage=True)
     again = safetensors.torch.load(out.read_bytes()) if writer == "safetensors" else torch.load(out, weights_only=True)
     assert len(again) == report.tensors == 1
     for name, tensor in again.items():
@@ -188,7 +188,7 @@ def test_what_is_whole_is_written_and_the_rest_is_named(kind: str, writer: str, 
 
 def test_a_whole_file_is_written_whole(tmp_path: Path) -> None:
     checkpoint = open_checkpoint(whole("zip"))
-    report = export_readable(checkpoint, checkpoint.weights, tmp_path / "out.pth")
+    report = export_as_is(checkpoint, checkpoint.weights, tmp_path / "out.pth", salvage=True)
     assert report.lost == () and report.tensors == 3
     assert list(torch.load(tmp_path / "out.pth", weights_only=True)) == list(STATE)
 
@@ -197,7 +197,7 @@ def test_nothing_whole_writes_nothing(tmp_path: Path) -> None:
     data = whole("zip")
     checkpoint = open_checkpoint(data[: data.index(STATE["a"].numpy().tobytes()) + 1])
     with pytest.raises(ExportError, match="none of 3 tensors"):
-        export_readable(checkpoint, checkpoint.weights, tmp_path / "out.pth")
+        export_as_is(checkpoint, checkpoint.weights, tmp_path / "out.pth", salvage=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -207,10 +207,8 @@ def test_the_command_line_asks_for_it_by_name(tmp_path: Path, capsys: pytest.Cap
     assert run(["repair", str(path), "--target", f"keys:{tmp_path / 'keys.txt'}", "-o", str(out)]) != 0
     assert not out.exists()
     capsys.readouterr()
-    assert run(["repair", str(path), "--salvage", "-o", str(out), "--json"]) == 0
+    assert run(["convert", str(path), "--salvage", "-o", str(out), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)["export"]
     assert [line.partition(":")[0] for line in report["lost"]] == ["b", "c"]
     assert list(safetensors.torch.load_file(out)) == ["a"]
-    assert (
-        run(["repair", str(path), "--salvage", "--target", "torchvision/resnet18", "-o", str(tmp_path / "x.pth")]) == 2
-    )
+    assert run(["convert", str(path), "-o", str(tmp_path / "x.pth")]) == 1 and not (tmp_path / "x.pth").exists()

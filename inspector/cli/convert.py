@@ -1,0 +1,62 @@
+"""convert: a file's tensors as they are, in another format, type or number of files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from inspector.cli.options import File, Json, State, open_file, pick_state, progress_bar
+from inspector.cli.output import (
+    Dtype,
+    Ema,
+    Output,
+    Overwrite,
+    ShardSize,
+    WriterName,
+    check_output,
+    shard_nbytes,
+    write_and_show,
+    writer_for,
+)
+from inspector.errors import UsageError
+
+
+def convert(
+    file: File,
+    output: Output = None,
+    state: State = "",
+    ema: Ema = False,
+    writer: WriterName = "",
+    dtype: Dtype = "",
+    shard_size: ShardSize = "",
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Of a file cut short, write what is whole; lists the rest.")
+    ] = False,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> int:
+    """Write the tensors under their own names: another format or type, in shards or joined, EMA only. No target."""
+    from inspector.exports.convert import export_as_is
+    from inspector.exports.pick import find_averaged
+
+    where = check_output(output, overwrite=overwrite, shard_size=shard_size)
+    checkpoint = open_file(file)
+    if ema and state:
+        raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
+    chosen = find_averaged(checkpoint).alone if ema else pick_state(checkpoint, state)
+    if chosen is None:
+        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")
+    return write_and_show(
+        lambda: export_as_is(
+            checkpoint,
+            chosen,
+            where,
+            writer=writer_for(where, writer, shard_size),
+            dtype=dtype or None,
+            shard_nbytes=shard_nbytes(shard_size),
+            salvage=salvage,
+            progress=progress_bar("writing"),
+        ),
+        as_json=json,
+    )

@@ -1,0 +1,56 @@
+"""What `verify_plan` proves, for a repair that is not to be held in memory: on the written file, tensor by tensor.
+
+Only what needs a model is left out, and said to be.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from inspector.architectures.types import Target, TargetKind
+from inspector.checkpoint.types import Checkpoint
+from inspector.exports.stream import Stream
+from inspector.keys.report import Proof, RepairPlan
+from inspector.keys.verify import BytesTally, ValueTally, prove_bijection, prove_names
+from inspector.units import human_bytes
+
+# A model and the tensors to fill it with take twice their size, and a forward pass more.
+MODEL_NBYTES = 2_000_000_000
+
+
+def model_is_built(target: Target, stream: Stream, most_nbytes: int) -> bool:
+    """Whether the target is one that a model is made of, and it is small enough to be held."""
+    return target.kind in (TargetKind.ARCHITECTURE, TargetKind.CODE) and stream.nbytes <= most_nbytes
+
+
+class PlanChecks:
+    """The proofs of one plan over a stream. before: those that need no numbers; `done` has all of them.
+
+    cast: the type is changed on purpose, so that bytes are compared after the same cast.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, plan: RepairPlan, target: Target, stream: Stream, *, most_nbytes: int
+    ) -> None:
+        self._steps = {step.target: step for step in plan.steps if step.target is not None}
+        self._bytes = BytesTally(checkpoint, plan)
+        self._values = ValueTally(plan.steps)
+        self._right = True
+        self._forward = _not_run(target, stream, most_nbytes)
+        missing = plan.missing if plan.partial else ()
+        self.before = (prove_bijection(checkpoint, plan, target), prove_names(stream.shapes, target, missing))
+
+    def look(self, name: str, tensor: Tensor) -> None:
+        self._right = self._right and self._bytes.look(self._steps[name], tensor)
+        self._values.look(name, tensor)
+
+    def done(self) -> tuple[Proof, ...]:
+        return (*self.before, self._bytes.proof(), self._values.proof(), self._forward)
+
+
+def _not_run(target: Target, stream: Stream, most_nbytes: int) -> Proof:
+    says = "No model could be built of the target, so nothing was run."
+    if target.kind in (TargetKind.ARCHITECTURE, TargetKind.CODE):
+        size, most = human_bytes(stream.nbytes), human_bytes(most_nbytes)
+        says = f"The model would take {size}; above {most} none is built, so nothing was loaded or run."
+    return Proof(id="forward", says=says, passed=None)
