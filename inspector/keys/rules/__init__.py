@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from inspector.keys.rules import (
     bookkeeping_buffers,
+    channels_last,
     extra_tensors,
     first_convolution,
+    flattened_kernel,
     fused_attention,
     head_mismatch,
     index_shift,
@@ -41,7 +43,9 @@ RULES: tuple[Rule, ...] = (
     parametrizations.RULE,
     same_order.RULE,
     scalar_shape.RULE,
+    channels_last.RULE,
     unit_dimensions.RULE,
+    flattened_kernel.RULE,
     transposed.RULE,
     fused_attention.RULE,
     query_value_bias.RULE,

@@ -31,7 +31,7 @@ def _is_turned(link: Link) -> bool:
     return _is_matrix(link) and ours != theirs and ours == theirs[::-1]
 
 
-def _has_bias(link: Link, there: Mapping[str, Link]) -> bool:
+def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
     """Whether a bias beside it says which of the two sizes is the layer's output."""
     module, leaf = split_name(link.target.name)
     name = leaf.removesuffix("weight") + "bias"
@@ -45,7 +45,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         return
     there = {link.target.name: link for link in left.settled}
     # While it is not answered, the plan shows what would be done, and is open.
-    if not any(_has_bias(link, there) for link in turned) and _ask(turned, left.questions) == AS_IT_IS:
+    if not any(has_bias(link, there) for link in turned) and ask_turned(turned, left.questions) == AS_IT_IS:
         return
     for link in turned:
         says = "(in, out) in the file, (out, in) in the target."
@@ -76,10 +76,10 @@ def _way(link: Link, decided: Mapping[str, bool], questions: Questions) -> bool:
         ways = {way for name, way in decided.items() if name.count(".") == 1}
         if len(ways) == 1:
             return ways.pop()
-    return _ask([link], questions) == TRANSPOSED
+    return ask_turned([link], questions) == TRANSPOSED
 
 
-def _ask(links: Sequence[Link], questions: Questions) -> str | None:
+def ask_turned(links: Sequence[Link], questions: Questions) -> str | None:
     first = links[0]
     more = f" (and {counted(len(links) - 1, 'more matrix')})" if links[1:] else ""
     return questions.ask(

@@ -1,0 +1,156 @@
+"""Kernels in another order of axes: proven by shapes, inherited, asked about, and left alone where they disagree."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.code import python_code
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import StepKind
+from inspector.keys.verify import verify_plan
+from inspector.readers import open_checkpoint
+
+# As Keras, MLX and spconv 2 store what torch has as (out, in, ...).
+HWIO, OHWI, ODHWI = (2, 3, 1, 0), (0, 2, 3, 1), (0, 2, 3, 4, 1)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3)
+        self.same = nn.Conv2d(3, 3, 3)  # its shape tells nothing
+        self.deep = nn.Conv2d(8, 8, 3, groups=8, bias=False)
+        self.bn = nn.BatchNorm2d(8)
+        self.fc = nn.Linear(8, 5)
+
+
+def stored(model, order, *, dense=False):
+    """The model's tensors as the other library stores them, made with NumPy's transpose."""
+    made = {}
+    for name, tensor in model.state_dict().items():
+        array = tensor.numpy()
+        if array.ndim == 4:
+            depthwise = array.shape[1] == 1 and order == HWIO
+            array = array.transpose((2, 3, 0, 1) if depthwise else order)
+        elif array.ndim == 2 and dense:
+            array = array.T
+        made[name] = torch.from_numpy(array.copy())
+    return made
+
+
+def shapes(state):
+    return {n: tuple(t.shape) for n, t in state.items()}
+
+
+def moved(plan):
+    return {s.target for s in plan.steps if s.rule == "channels-last"}
+
+
+@pytest.mark.parametrize("order", [HWIO, OHWI])
+def test_there_by_the_shapes_of_all(order, tmp_path, target_of, monkeypatch):
+    torch.manual_seed(0)
+    model = Net()
+    torch.save(stored(model, order, dense=order == HWIO), tmp_path / "a.pth")
+    checkpoint, goal = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(model.state_dict()))
+    waiting = diagnose(checkpoint, goal).plan
+    # All kernels are 3 x 3: nothing says that height comes before width.
+    assert [q.id for q in waiting.ambiguities] == ["channels-last"] and not waiting.complete
+    plan = diagnose(checkpoint, goal, choose={"channels-last": "hwio" if order == HWIO else "ohwi"}).plan
+    assert plan.complete and verify_plan(checkpoint, plan, goal).holds
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[n], t) for n, t in model.state_dict().items())
+    fresh = Net()
+    monkeypatch.chdir(tmp_path)
+    exec(python_code(plan, file_name="a.pth"), {"model": fresh})
+    assert all(torch.equal(fresh.state_dict()[n], t) for n, t in model.state_dict().items())
+
+
+def test_one_kernel_that_is_not_square_proves_the_order(file_of, target_of):
+    goal = {"a.weight": (8, 3, 3, 3), "b.weight": (3, 3, 3, 3), "c.weight": (8, 8, 1, 7)}
+    ours = {n: tuple(s[i] for i in HWIO) for n, s in goal.items()}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and moved(plan) == set(goal)
+    assert {s.axes for s in plan.steps} == {(3, 2, 0, 1)}
+
+
+def test_the_name_kernel_says_that_it_is_keras_order(file_of, target_of):
+    goal = {"a.weight": (8, 3, 3, 3), "b.weight": (3, 3, 3, 3)}
+    ours = {n.replace("weight", "kernel"): tuple(s[i] for i in HWIO) for n, s in goal.items()}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    if plan is not None:  # where kernels are renamed at all
+        assert plan.complete and {s.axes for s in plan.steps} == {(3, 2, 0, 1)}
+
+
+def test_equal_channels_leave_the_order_to_the_user(file_of, target_of):
+    goal = {"a.weight": (8, 8, 3, 5, 7), "b.weight": (4, 4, 1, 2, 3)}
+    ours = {n: tuple(s[i] for i in ODHWI) for n, s in goal.items()}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["channels-last"]
+    assert {option for option, _ in plan.ambiguities[0].options} == {"odhwi", "idhwo"}
+    more = goal | {"c.weight": (6, 4, 1, 2, 3)}
+    ours = {n: tuple(s[i] for i in ODHWI) for n, s in more.items()}
+    plan = diagnose(file_of(ours), target_of(more)).plan
+    assert plan.complete and {s.axes for s in plan.steps} == {(0, 4, 1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        {"a.weight": (3, 3, 3, 8), "b.weight": (16, 8, 1, 7)},  # b is as torch has it
+        {"a.weight": (3, 3, 3, 8), "b.weight": (16, 1, 7, 8)},  # two orders in one file
+        {"a.weight": (3, 8, 3, 3), "b.weight": (8, 16, 1, 7)},  # a transposed convolution's, another layer
+        {"a.weight": (3, 3, 3, 8), "b.weight": (1, 7, 8, 17)},  # another size
+    ],
+)
+def test_files_of_two_minds_are_refused(ours, file_of, target_of):
+    goal = {"a.weight": (8, 3, 3, 3), "b.weight": (16, 8, 1, 7), "n.weight": (4,)}
+    plan = diagnose(file_of(ours | {"n.weight": (4,)}), target_of(goal)).plan
+    assert plan is None or not plan.complete
+
+
+def test_square_matrices_beside_such_kernels_are_asked_about(file_of, target_of):
+    goal = {"a.weight": (8, 3, 1, 3), "fc.weight": (8, 8), "fc.bias": (8,)}
+    ours = goal | {"a.weight": (1, 3, 3, 8)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+    turned = diagnose(file_of(ours), target_of(goal), choose={"transposed": "transposed"}).plan
+    assert turned.complete and (1, 0) in {s.axes for s in turned.steps}
+    # A matrix that shows how matrices are stored leaves no question.
+    more = {"x.weight": (8, 5), "x.bias": (8,)}
+    assert diagnose(file_of(ours | more), target_of(goal | more)).plan.complete
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_flattened_picture_is_asked_about_and_reordered(dense, tmp_path, target_of, monkeypatch):
+    torch.manual_seed(0)
+    conv, fc, head = nn.Conv2d(2, 3, (1, 2)), nn.Linear(3 * 4, 6), nn.Linear(6, 5)
+    model = nn.Sequential(conv, fc, head)
+    ours = {n: t.clone() for n, t in model.state_dict().items()}
+    ours["0.weight"] = ours["0.weight"].permute(HWIO).contiguous()
+    matrix = fc.weight.detach().reshape(6, 3, 2, 2).permute(0, 2, 3, 1).reshape(6, 12)
+    ours["1.weight"], ours["2.weight"] = (
+        (matrix.t().contiguous(), head.weight.t().contiguous()) if dense else (matrix, head.weight)
+    )
+    torch.save(ours, tmp_path / "a.pth")
+    checkpoint, goal = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(model.state_dict()))
+    waiting = diagnose(checkpoint, goal).plan
+    assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["flatten-order"]
+    plan = diagnose(checkpoint, goal, choose={"flatten-order": "channels-last"}).plan
+    assert plan.complete and verify_plan(checkpoint, plan, goal).holds
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[n], t) for n, t in model.state_dict().items())
+    fresh = nn.Sequential(nn.Conv2d(2, 3, (1, 2)), nn.Linear(12, 6), nn.Linear(6, 5))
+    monkeypatch.chdir(tmp_path)
+    exec(python_code(plan, file_name="a.pth"), {"model": fresh})
+    assert all(torch.equal(fresh.state_dict()[n], t) for n, t in model.state_dict().items())
+    other = diagnose(checkpoint, goal, choose={"flatten-order": "channels-first"}).plan
+    assert other.complete and not any(s.value for s in other.steps)
+
+
+def test_torchs_own_order_is_untouched(file_of, target_of):
+    net = {"a.weight": (8, 3, 3, 3), "b.weight": (3, 3, 3, 3), "fc.weight": (8, 8)}
+    assert diagnose(file_of(net), target_of(net)).plan.rules == ()
+    assert StepKind.PERMUTE not in {s.kind for s in diagnose(file_of(net), target_of(net)).plan.steps}
