@@ -1,0 +1,106 @@
+"""This program on one case: asked without help first, then as a user who knows the truth would answer.
+
+That user accepts what the corruption says may be accepted, and no more; before what nobody can repair, the user accepts
+everything, and it must be refused all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from torch import Tensor
+
+from benchmarks.keybench.damage import Answer, Corruption, Damaged
+from benchmarks.keybench.numbers import checkpoint_with
+from benchmarks.keybench.score import Outcome
+from inspector.architectures.types import Target
+from inspector.checkpoint.types import Checkpoint
+from inspector.keys.apply import apply_plan
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import KeyReport, RepairPlan, StepKind
+
+# What a user who knows the truth of these files says when asked.
+ANSWERS = {
+    "index-shift": "shifted",
+    "symmetric": "in-order",
+    "same-order": "order",
+    "rename": "as-placed",
+    "rival": "as-placed",
+    "mixture": "mix",
+    "nested-numbers": "by-group",
+    "moved-parts": "as-named",
+}
+MOST_ROUNDS = 12
+# A finding that says what names and shapes cannot show.
+TELLING = "cannot-tell"
+
+
+def run_engine(corruption: Corruption, case: Damaged, target: Target) -> tuple[Outcome, Outcome]:
+    """(asked without help, asked and answered). The second is what is scored; the first must not be silent either."""
+    checkpoint = checkpoint_with(case.file)
+    started = time.process_time()
+    report = diagnose(checkpoint, target)
+    seconds = time.process_time() - started
+    alone = _outcome(checkpoint, report, target, seconds=seconds)
+    answered, asked = _answered(corruption, checkpoint, target, report)
+    if answered is report:
+        return alone, alone
+    return alone, replace(_outcome(checkpoint, answered, target, seconds=seconds), asked=asked)
+
+
+def _answered(
+    corruption: Corruption, checkpoint: Checkpoint, target: Target, report: KeyReport
+) -> tuple[KeyReport, tuple[str, ...]]:
+    """(the last answer, what was asked): questions are answered until none is open."""
+    asked: dict[str, None] = {}
+    answers: dict[str, str] = {}
+    accepted: tuple[str, ...] = ()
+    known = ANSWERS | dict(corruption.answers)
+    for _ in range(MOST_ROUNDS):
+        plan = report.plan
+        if plan is None or not (plan.ambiguities or plan.needs_accept):
+            break
+        asked |= dict.fromkeys((*(question.id for question in plan.ambiguities), *plan.needs_accept))
+        everything = corruption.expects is Answer.REFUSE
+        willing = [r for r in plan.needs_accept if everything or r in corruption.accept]
+        before = (dict(answers), accepted)
+        # One at a time: an answer can make another question go away.
+        for question in plan.ambiguities:
+            said = known.get(question.id.partition(":")[0])
+            if said in dict(question.options) and question.id not in answers:
+                answers[question.id] = str(said)
+                break
+        accepted = tuple(dict.fromkeys((*accepted, *willing)))
+        if (answers, accepted) == before:
+            break
+        report = diagnose(checkpoint, target, accept=accepted, choose=answers)
+    return report, tuple(asked)
+
+
+def _outcome(checkpoint: Checkpoint, report: KeyReport, target: Target, *, seconds: float) -> Outcome:
+    plan = report.plan
+    placed = {} if plan is None else apply_part(checkpoint, plan)
+    return Outcome(
+        placed=placed,
+        strict=plan is not None and plan.complete,
+        refused=plan is None,
+        seconds=seconds,
+        rules=len(plan.rules) if plan is not None else 0,
+        told=any(TELLING in finding.id for finding in report.findings),
+        evidence=plan.certificate if plan is not None else (),
+        open=tuple(q.id for q in plan.ambiguities) + plan.needs_accept if plan is not None else (),
+    )
+
+
+def apply_part(checkpoint: Checkpoint, plan: RepairPlan) -> dict[str, Tensor]:
+    """What the plan makes of the file's own tensors, complete or not.
+
+    Without what is filled in, which is not of the file, and without what still waits to be accepted.
+    """
+    waiting = set(plan.needs_accept)
+    steps = tuple(
+        step for step in plan.steps if step.kind is not StepKind.FILL and waiting.isdisjoint((step.rule, *step.also))
+    )
+    part = replace(plan, steps=steps, ambiguities=(), needs_accept=(), missing=(), complete=True)
+    return apply_plan(checkpoint, part)

@@ -1,0 +1,54 @@
+"""Answers of real models: the repaired weights must answer as the intact ones do, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.keybench.architectures import Architecture
+from inspector.architectures.build import build_model
+from inspector.errors import InspectorError
+
+
+class Reference:
+    """The built model of an architecture, None where it cannot be built here, and what it answers."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        self.size = architecture.size
+        self.model: nn.Module | None = None
+        self._wanted: Tensor | None = None
+        if architecture.spec is not None and architecture.size:
+            try:
+                self.model = build_model(architecture.spec).eval()
+            except (InspectorError, ImportError):
+                self.model = None
+
+    @property
+    def state(self) -> Mapping[str, Tensor] | None:
+        return None if self.model is None else self.model.state_dict()
+
+    def learn(self, intact: Mapping[str, Tensor]) -> None:
+        """Take these weights' answer as the right one."""
+        self._wanted = self.answer(intact)
+
+    def agrees(self, state: Mapping[str, Tensor]) -> bool | None:
+        """Whether these weights load strictly and give the same logits bit for bit; None without a model."""
+        if self._wanted is None:
+            return None
+        try:
+            found = self.answer(state)
+        except RuntimeError:
+            return False
+        return found is not None and torch.equal(found.view(torch.int32), self._wanted.view(torch.int32))
+
+    def answer(self, state: Mapping[str, Tensor]) -> Tensor | None:
+        """Logits for a picture of noise."""
+        if self.model is None:
+            return None
+        self.model.load_state_dict(dict(state), strict=True)
+        noise = torch.empty(1, 3, self.size, self.size).uniform_(-1, 1, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            made: Tensor = self.model(noise)
+        return made
