@@ -54,8 +54,8 @@ class Replay:
         self.shortened = True
         self.shortened = self._is_right()
 
-    def answer(self, outputs: Tensor) -> Tensor:
-        """(M, classes) for M outputs of the layer (M, ...), at least float32, without a graph."""
+    def answer(self, outputs: Tensor, *, grad: bool = False) -> Tensor:
+        """(M, classes) for M outputs of the layer (M, ...), at least float32. grad: in their graph."""
         count = outputs.shape[0]
         stubs: dict[nn.Module, dict[int, object]] = {}
         if self.shortened:
@@ -66,7 +66,7 @@ class Replay:
         assert repeated is not None
         # What is put back is a clone: an in-place operation behind the layer must not write into the caller's.
         stubs.setdefault(self._layer, {})[self._place.call] = replace_tensor(whole, repeated, outputs.clone())
-        with torch.no_grad(), _answering(stubs):
+        with torch.set_grad_enabled(grad), _answering(stubs):
             return working_precision(logits_of(self._model(self._picture.expand(count, -1, -1, -1).contiguous())))
 
     def _record(self) -> tuple[list[_Call], object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.cam.method import Method
 from inspector.cam.methods import (
     ablation_cam,
+    attention_rollout,
     cam,
     counterfactual,
     eigen_cam,
@@ -13,9 +14,13 @@ from inspector.cam.methods import (
     finer_cam,
     grad_cam,
     grad_cam_plus_plus,
+    gradient_rollout,
+    guided_backpropagation,
+    guided_grad_cam,
     hires_cam,
     integrated_gradients,
     layer_cam,
+    le_grad,
     occlusion,
     saliency,
     score_cam,
@@ -44,6 +49,11 @@ METHODS: tuple[Method, ...] = (
     saliency.METHOD,
     smooth_grad.METHOD,
     integrated_gradients.METHOD,
+    guided_grad_cam.METHOD,
+    guided_backpropagation.METHOD,
+    attention_rollout.METHOD,
+    gradient_rollout.METHOD,
+    le_grad.METHOD,
 )
 
 
