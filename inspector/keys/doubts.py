@@ -8,6 +8,7 @@ by elimination. A *rival*: a name that reads as another place just as well. All 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -181,14 +182,17 @@ def _rivals(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]
         ends.setdefault(path[-1] if path else "", []).append(path)
     doubted = []
     known: dict[tuple[Path, Path], list[Path]] = {}
+    wrappers = KNOWN | _of_the_whole(moved, len(links))
     for link in moved:
         ours, theirs = _module(link.source), _module(link.target)
         if (ours, theirs) not in known:
-            known[ours, theirs] = _readings(ours, theirs, ends)
+            known[ours, theirs] = _readings(ours, theirs, ends, wrappers)
         leaf = link.target.name.rpartition(".")[2]
         for path in known[ours, theirs]:
             rival = there.get(".".join((*path, leaf)))
-            if rival is not None and rival.target.shape in (None, link.source.shape):
+            if rival is None or _is_exact(rival, KNOWN):
+                continue
+            if rival.target.shape in (None, link.source.shape):
                 doubted.append((link, rival))
                 break
     if doubted:
@@ -207,7 +211,7 @@ def _rivals(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]
         )
 
 
-def _readings(ours: Path, theirs: Path, ends: dict[str, list[Path]]) -> list[Path]:
+def _readings(ours: Path, theirs: Path, ends: dict[str, list[Path]], wrappers: frozenset[str]) -> list[Path]:
     """Other target modules that a name reads as with as few changes."""
     if len(ours) > _MOST_SEGMENTS:
         return []
@@ -216,8 +220,31 @@ def _readings(ours: Path, theirs: Path, ends: dict[str, list[Path]]) -> list[Pat
         return [path for group in shorter for path in group if path != theirs]
     # Put in, or exchanged: what only needs more segments is the better reading.
     bucket = ends.get(ours[-1] if ours else "", []) if ours else [p for paths in ends.values() for p in paths]
-    longest = len(theirs) if _within(ours, theirs) else len(ours) + 1
-    return [path for path in bucket if path != theirs and len(path) <= longest and _within(ours, path)]
+    # Wrappers count for nothing: whoever put them in meant no other place by them.
+    longest = len(_unwrapped(theirs if _within(ours, theirs) else ours, wrappers))
+    longest += not _within(ours, theirs)
+    return [
+        path for path in bucket if path != theirs and len(_unwrapped(path, wrappers)) <= longest and _within(ours, path)
+    ]
+
+
+def _is_exact(link: Link, wrappers: frozenset[str]) -> bool:
+    """Whether its name is its place's but for wrappers: nothing else has a better claim to that place."""
+    return _unwrapped(_module(link.source), wrappers) == _unwrapped(_module(link.target), wrappers)
+
+
+def _of_the_whole(moved: Sequence[Link], total: int) -> frozenset[str]:
+    """Segments that were dropped or added in most of the network: as good as a wrapper of torch's own."""
+    count = Counter(
+        segment
+        for link in moved
+        for segment in {value for move in link.moves for key, value in move.parameters if key in ("add", "drop")}
+    )
+    return frozenset(segment for segment, n in count.items() if n >= _WHOLE * total)
+
+
+def _unwrapped(path: Path, wrappers: frozenset[str] = KNOWN) -> Path:
+    return tuple(segment for segment in path if segment not in wrappers)
 
 
 def _weights(links: Sequence[Link]) -> list[Link]:
@@ -249,6 +276,8 @@ def _plain(path: Path, rules: set[str]) -> Path:
     if "mlp-names" in rules:
         names = {"linear_1": "0", "linear_2": "3"}
         path = tuple(names.get(segment, segment) for segment in path)
+    if "nested-numbers" in rules:
+        path = tuple(segment for segment in path if not segment.isdigit())
     if "index-shift" in rules:
         path = tuple(re.sub(r"[0-9]+$", "#", segment) for segment in path)
-    return tuple(segment for segment in path if segment not in KNOWN)
+    return _unwrapped(path)

@@ -16,6 +16,7 @@ from inspector.keys.order import Sides, lost_order
 from inspector.keys.placing import place
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
+from inspector.keys.spelling import give_back, respell
 
 _EXAMPLES = 3
 _MOST_PLACES = 8
@@ -47,6 +48,7 @@ def draft(
     ordered: whether the file's container keeps the model's own order.
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
+    leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     names_only = any(place.shape is None for place in places)
     source, goal = grow(leaves, names_only=names_only), grow(places, names_only=names_only)
     made = Draft(source=source, target=goal)
@@ -74,6 +76,7 @@ def draft(
         if at.get(link.source.name, link.target.name) is not None:
             for move in link.moves:
                 made.moves.setdefault((move.rule, move.says), []).append(link)
+    give_back(made, spelled)
     return made
 
 

@@ -13,6 +13,7 @@ from inspector.architectures.types import ArchitectureSpec, Target, TargetKind, 
 from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, StateDict, StateRole, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
+from inspector.keys.report import KeyReport
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -152,3 +153,49 @@ def fingerprinted() -> Callable[[torch.nn.Module], dict[str, torch.Tensor]]:
         return state
 
     return make
+
+
+def _block(prefix: str, width: int) -> Shapes:
+    found: Shapes = {}
+    for name, out, into in (("attn.qkv", 3, 1), ("attn.proj", 1, 1), ("mlp.fc1", 2, 1), ("mlp.fc2", 1, 2)):
+        found |= {f"{prefix}.{name}.weight": (out * width, into * width), f"{prefix}.{name}.bias": (out * width,)}
+    for name in ("norm1", "norm2"):
+        found |= {f"{prefix}.{name}.weight": (width,), f"{prefix}.{name}.bias": (width,)}
+    return found
+
+
+@pytest.fixture
+def tiny_vit() -> Callable[..., Shapes]:
+    """Names and shapes of a vision transformer: tiny_vit(depth=3, width=4)."""
+
+    def make(depth: int = 3, width: int = 4, classes: int = 10) -> Shapes:
+        found: Shapes = {"cls_token": (1, 1, width), "pos_embed": (1, 5, width)}
+        found |= {"patch_embed.proj.weight": (width, 3, 2, 2), "patch_embed.proj.bias": (width,)}
+        for i in range(depth):
+            found |= _block(f"blocks.{i}", width)
+        found |= {"norm.weight": (width,), "norm.bias": (width,)}
+        return found | {"head.weight": (classes, width), "head.bias": (classes,)}
+
+    return make
+
+
+@pytest.fixture
+def tiny_cnn() -> Shapes:
+    """Names and shapes of two convolutions with batch norms and a head."""
+    found: Shapes = {}
+    for i, (out, into) in enumerate(((8, 3), (16, 8)), 1):
+        found |= {f"conv{i}.weight": (out, into, 3, 3)}
+        found |= {f"bn{i}.{leaf}": (out,) for leaf in ("weight", "bias", "running_mean", "running_var")}
+        found |= {f"bn{i}.num_batches_tracked": ()}
+    return found | {"fc.weight": (10, 16), "fc.bias": (10,)}
+
+
+@pytest.fixture
+def placed_as() -> Callable[..., dict[str, str]]:
+    """{name in the target: name in the file} of everything a report's plan places, for comparing with the truth."""
+
+    def read(report: KeyReport) -> dict[str, str]:
+        assert report.plan is not None, report.refusal
+        return {s.target: s.source for s in report.plan.steps if s.source is not None and s.target is not None}
+
+    return read

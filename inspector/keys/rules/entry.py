@@ -61,6 +61,15 @@ class Link:
     evidence: Evidence | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A name of the file as the target would write it: nothing about where it belongs is settled by this."""
+
+    leaf: Leaf
+    name: str
+    move: Move
+
+
 @dataclass(slots=True)
 class Questions:
     """Where a rule asks what the file does not tell.
@@ -206,6 +215,7 @@ class Rule:
     id: stable, what `--accept` names. title: a few words. says: what it does and when, one sentence (docs).
     cost: lossy rules need the user's yes; consent: so does this one, although it loses nothing.
     done: what it did, as part of a sentence (see `sentences.py`).
+    spells: for rules on how names are written, before anything is compared (see `spelling.py`).
     routes: for name rules; leaf_links: for rules on the tensors of one module; steps: for tensor rules.
     phrases: ways to write a use as Python, the plainest first.
     """
@@ -216,6 +226,7 @@ class Rule:
     cost: Cost
     done: str
     consent: bool = False
+    spells: Callable[[Sequence[Leaf], Sequence[Leaf], Questions], Iterable[Spelling]] | None = None
     routes: Callable[[Pair], Iterable[Route]] | None = None
     leaf_links: Callable[[Pair], Iterable[Link]] | None = None
     steps: Callable[[Leftovers], Iterable[Step]] | None = None

@@ -1,34 +1,56 @@
-"""gamma and beta where the target's norm layer says weight and bias.
+"""gamma and beta, g and b, scale, moving_mean where the target's norm layer says weight, bias and running_mean.
 
-Names of TensorFlow's normalisation layers, carried over by converters. A layer scale is called gamma rightly, so this
-fires only on a pair of vectors of one length, in a target module that has weight and bias and neither gamma nor beta.
+Names of TensorFlow's, Keras's and Flax's normalisation layers, of GPT-2's first release and of torchtune, carried over
+by converters. A layer scale is called gamma rightly, so a rule fires only on vectors of one length, in a target module
+of vectors that has the new names and none of the old ones; a name alone (scale) needs a module that is called a norm.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from inspector.keys.keytree import BOOKKEEPING
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 
-_ALIASES = (("gamma", "weight"), ("beta", "bias"))
+# Each form whole or not at all.
+_FORMS = (
+    (("gamma", "weight"), ("beta", "bias")),
+    (("g", "weight"), ("b", "bias")),
+    (("scale", "weight"), ("shift", "bias")),
+    (("scale", "weight"),),
+    (("moving_mean", "running_mean"), ("moving_variance", "running_var")),
+    (("moving_mean", "running_mean"), ("moving_var", "running_var")),
+)
+_NORM = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)")
 
 
 def _links(pair: Pair) -> Iterator[Link]:
+    done: set[str] = set()
+    for form in _FORMS:
+        if not done & {name for names in form for name in names} and _fits(form, pair):
+            for old, new in form:
+                done |= {old, new}
+                move = Move(RULE.id, f'call "{old}" of norm layers "{new}"', (("old", old), ("new", new)))
+                yield Link(pair.source.leaves[old], pair.target.leaves[new], (move,))
+
+
+def _fits(form: tuple[tuple[str, str], ...], pair: Pair) -> bool:
     ours, theirs = pair.source.leaves, pair.target.leaves
-    taken = pair.whole_target.leaves
-    if any(old in taken for old, _ in _ALIASES):
-        return
-    if not all(old in ours and new in theirs for old, new in _ALIASES):
-        return
-    shapes = {ours[old].shape for old, _ in _ALIASES} | {
-        theirs[new].shape or ours["gamma"].shape for _, new in _ALIASES
-    }
-    if len(shapes) != 1 or len(ours["gamma"].shape or ()) != 1:
-        return
-    for old, new in _ALIASES:
-        move = Move(RULE.id, f'call "{old}" of norm layers "{new}"', (("old", old), ("new", new)))
-        yield Link(ours[old], theirs[new], (move,))
+    if not all(old in ours and new in theirs for old, new in form):
+        return False
+    if any(old in pair.whole_target.leaves or new in pair.whole_source.leaves for old, new in form):
+        return False
+    shapes = {ours[old].shape for old, _ in form}
+    shapes |= {theirs[new].shape for _, new in form if theirs[new].shape is not None}
+    if len(shapes) != 1 or any(len(shape or ()) != 1 for shape in shapes):
+        return False
+    # Norms hold vectors; a matrix beside them means another layer.
+    if any(len(x.shape or ()) > 1 for s, x in pair.whole_target.leaves.items() if s not in BOOKKEEPING):
+        return False
+    name = pair.whole_target.path[-1].lower() if pair.whole_target.path else ""
+    return len(form) > 1 or _NORM.search(name) is not None
 
 
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
@@ -40,9 +62,12 @@ def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
 RULE = Rule(
     id="norm-aliases",
     title="gamma and beta",
-    says="Calls gamma and beta weight and bias where the target module is a norm layer without those names.",
+    says=(
+        "Calls gamma and beta (g and b, scale, moving_mean) weight and bias (running_mean) where the target module is "
+        "a norm layer without those names."
+    ),
     cost=Cost.LOSSLESS,
-    done="gamma and beta of norm layers are called weight and bias",
+    done="other names of norm layers' tensors become the target's",
     leaf_links=_links,
     phrases=_phrases,
 )

@@ -1,0 +1,204 @@
+"""Names whose dots were left out or written otherwise: blocks71mlpfc1weight, conv1/bn.running_mean, down_blocks_0_norm.
+
+Lightning's LitEma takes the dots out, since a buffer's name may have none; converters write _ or / for them. Writing
+dots for every _ again is wrong (conv_in), so the target says where they belong: both sides are compared without any
+separator. A name that reads as two places is asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from inspector.keys.keytree import BOOKKEEPING, Leaf
+from inspector.keys.report import Ambiguity, Cost
+from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
+
+# Fewer names agree by chance.
+_FEWEST = 3
+_MOST_GROUPS = 64
+_SEPARATOR = re.compile(r"[^0-9A-Za-z]+")
+# The dots alone first: what _ means in a name is then left as it is.
+_WAYS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("put the dots back into names without them", lambda name: name.replace(".", "")),
+    ("write dots for other separators, where the target has them", lambda name: _SEPARATOR.sub("", name)),
+)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How one group of names reads: what stands before every name, and the target's names each could be."""
+
+    start: str
+    names: dict[Leaf, list[str]]
+
+
+def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
+    there = {place.name: place for place in places}
+    weights = [place for place in places if _weighs(place)]
+    for says, squash in _WAYS:
+        tables = [_table(under, squash) for under in _trunks(places)]
+        found = False
+        for prefix, group in _groups(leaves):
+            reading = max((_read(prefix, group, t, squash) for t in tables), key=lambda r: len(r.names))
+            if not _holds(prefix, group, reading, weights):
+                continue
+            found = True
+            yield from _spell(prefix, group, reading, there, Move(RULE.id, says), questions)
+        if found:
+            return
+
+
+def _weighs(leaf: Leaf) -> bool:
+    return not leaf.name.endswith(tuple(BOOKKEEPING))
+
+
+def _groups(leaves: Sequence[Leaf]) -> Iterator[tuple[str, list[Leaf]]]:
+    """(prefix with its dot, tensors under it): the whole file, or else what stands below its first names."""
+    yield "", list(leaves)
+    found: dict[str, list[Leaf]] = {}
+    for leaf in leaves:
+        first, dot, _ = leaf.name.partition(".")
+        if dot:
+            found.setdefault(first + dot, []).append(leaf)
+    for prefix in list(found)[:_MOST_GROUPS]:
+        if len(found[prefix]) >= _FEWEST and (len(found[prefix]) < len(leaves) or len(found) == 1):
+            yield prefix, found[prefix]
+
+
+def _trunks(places: Sequence[Leaf]) -> Iterator[list[tuple[str, Leaf]]]:
+    """The target's names whole, and without each level that all of them share."""
+    names = [place.name for place in places]
+    while True:
+        yield list(zip(names, places, strict=True))
+        firsts = {name.partition(".")[0] for name in names}
+        if len(firsts) != 1 or any("." not in name for name in names):
+            return
+        names = [name.partition(".")[2] for name in names]
+
+
+def _table(under: Sequence[tuple[str, Leaf]], squash: Callable[[str], str]) -> dict[str, list[tuple[str, Leaf]]]:
+    found: dict[str, list[tuple[str, Leaf]]] = {}
+    for name, place in under:
+        found.setdefault(squash(name), []).append((name, place))
+    return found
+
+
+def _read(
+    prefix: str,
+    group: Sequence[Leaf],
+    table: Mapping[str, list[tuple[str, Leaf]]],
+    squash: Callable[[str], str],
+) -> _Reading:
+    plain = {leaf: squash(leaf.name[len(prefix) :]) for leaf in group}
+    # What a name has before the target's: the same in all of them, so the longest name shows it.
+    longest = max(plain.values(), key=len, default="")
+    best = _Reading("", {})
+    for n in range(len(longest)):
+        if longest[n:] in table:
+            start = longest[:n]
+            names = {
+                leaf: [
+                    name
+                    for name, place in table.get(text[n:], ())
+                    if place.shape is None or leaf.shape is None or place.shape == leaf.shape
+                ]
+                for leaf, text in plain.items()
+                if text.startswith(start)
+            }
+            names = {leaf: options for leaf, options in names.items() if options}
+            if len(names) > len(best.names):
+                best = _Reading(start, names)
+    return best
+
+
+def _holds(prefix: str, group: Sequence[Leaf], reading: _Reading, weights: Sequence[Leaf]) -> bool:
+    """Whether these names are the target's but for separators: most of them, half of its weights, not as written."""
+    hits = [leaf for leaf in reading.names if _weighs(leaf)]
+    mangled = [leaf for leaf in hits if _is_mangled(leaf.name[len(prefix) :], reading.names[leaf])]
+    own = [leaf for leaf in group if _weighs(leaf)]
+    return (
+        len(mangled) >= _FEWEST
+        and 2 * len(mangled) >= len(hits)
+        and 5 * len(hits) >= 4 * len(own)
+        and 2 * len(hits) >= len(weights)
+    )
+
+
+def _is_mangled(name: str, options: Sequence[str]) -> bool:
+    """Whether separators are what is wrong: no dot left at all, or other characters where the target has dots.
+
+    norm1 for norm.1 is neither (see `joined_segments.py`), and something put before every name is none.
+    """
+    if any(name == option or name.endswith(f".{option}") for option in options):
+        return False
+    return "." not in name or all(name.replace(".", "") != option.replace(".", "") for option in options)
+
+
+def _spell(
+    prefix: str,
+    group: Sequence[Leaf],
+    reading: _Reading,
+    there: Mapping[str, Leaf],
+    move: Move,
+    questions: Questions,
+) -> Iterator[Spelling]:
+    by_name: dict[str, list[Leaf]] = {}
+    for leaf, options in reading.names.items():
+        exact = leaf.name[len(prefix) :]
+        if exact in options or leaf.name in there:
+            by_name.setdefault(exact, []).append(leaf)
+            continue
+        chosen: str | None = options[0]
+        if len(options) > 1:
+            chosen = _ask(leaf, options, questions)
+        if chosen is not None:
+            by_name.setdefault(chosen, []).append(leaf)
+    for name, rivals in by_name.items():
+        one: Leaf | None = rivals[0]
+        if len(rivals) > 1:
+            one = _ask_rivals(name, rivals, questions)
+        if one is None or one.name == prefix + name:
+            continue
+        yield Spelling(one, prefix + name, move)
+        # The tensor that had this name already leaves it to the one that was chosen.
+        for loser in rivals:
+            if loser.name == prefix + name:
+                yield Spelling(loser, one.name, move)
+
+
+def _ask(leaf: Leaf, options: Sequence[str], questions: Questions) -> str | None:
+    return questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=f"Without separators, {leaf.name} reads as {' and as '.join(options)}. Which one is it?",
+            options=tuple((name, f"it is {name}") for name in options),
+        ),
+        place=leaf.name,
+    )
+
+
+def _ask_rivals(name: str, rivals: Sequence[Leaf], questions: Questions) -> Leaf | None:
+    chosen = questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=f"{' and '.join(x.name for x in rivals)} both read as {name}. Which one is meant?",
+            options=tuple((x.name, f"the tensor {x.name}") for x in rivals),
+        ),
+        place=name,
+    )
+    return next((leaf for leaf in rivals if leaf.name == chosen), None)
+
+
+RULE = Rule(
+    id="separators",
+    title="Other separators",
+    says=(
+        "Puts dots back into names that were written without them or with _ or / instead (LitEma, converters), where "
+        "the target has them; asks where a name reads as two."
+    ),
+    cost=Cost.LOSSLESS,
+    done="dots are put back into the names of {tensors}",
+    spells=_spells,
+)
