@@ -79,7 +79,10 @@ def rows_of(model: nn.Module) -> list[Row]:
 
 
 def tied_names(model: nn.Module) -> list[str]:
-    """Names of tensors that are another, earlier one; `save_pretrained` leaves them out."""
+    """Names of tensors that `save_pretrained` leaves out, because they are another one."""
+    stated = getattr(model, "all_tied_weights_keys", None)  # transformers 5
+    if stated is not None:
+        return sorted(stated)
     first: dict[int, str] = {}
     tensors = model.state_dict(keep_vars=True).items()
     return [name for name, tensor in tensors if first.setdefault(id(tensor), name) != name]

@@ -1,40 +1,41 @@
 """BERT, as transformers names it (modeling_bert.py): BertModel and the models with a head on it."""
 
-from inspector.architectures.families.entry import Assume, Family, Optional, Repeat, Row
-from inspector.architectures.families.rows import linear, norm
+from __future__ import annotations
 
-LAYER = "@encoder.layer.{i}"
+from inspector.architectures.families.encoder_rows import embeddings, layers, pooler
+from inspector.architectures.families.entry import Family, Optional, Row, Settings
+from inspector.architectures.families.rows import linear, norm
+from inspector.architectures.families.usual import activation, epsilon, heads
+
+
+def form(settings: Settings) -> str:
+    """The class whose names these are, as far as the heads show it."""
+    if settings.get("mlm"):
+        return "BertForPreTraining" if settings.get("nsp") else "BertForMaskedLM"
+    if settings.get("nsp"):
+        return "BertForNextSentencePrediction"
+    if settings.get("qa"):
+        return "BertForQuestionAnswering"
+    if settings.get("classifier"):
+        return "BertForSequenceClassification" if settings.get("pooler") else "BertForTokenClassification"
+    return "BertModel"
+
 
 FAMILY = Family(
     library="transformers",
     name="bert",
-    title="BERT",
-    summary="{layers} layers of width {hidden}, {vocab} tokens",
+    title="BERT encoder",
+    summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="bert.",
     anchors=("@encoder.layer.{i}.attention.self.query.weight", "@embeddings.token_type_embeddings.weight"),
-    source="transformers 4.56, models/bert/modeling_bert.py",
+    source="transformers 4.57, models/bert/modeling_bert.py",
     stated=("bert",),
+    builder="inspector.architectures.families.build_transformers:bert",
+    form=form,
     rows=(
-        Optional("position_ids", (Row("@embeddings.position_ids", (1, "positions"), "int64", is_buffer=True),)),
-        Row("@embeddings.word_embeddings.weight", ("vocab", "hidden")),
-        Row("@embeddings.position_embeddings.weight", ("positions", "hidden")),
-        Row("@embeddings.token_type_embeddings.weight", ("types", "hidden")),
-        *norm("@embeddings.LayerNorm", "hidden"),
-        Repeat(
-            "i",
-            "layers",
-            (
-                *linear(f"{LAYER}.attention.self.query", "hidden", "hidden"),
-                *linear(f"{LAYER}.attention.self.key", "hidden", "hidden"),
-                *linear(f"{LAYER}.attention.self.value", "hidden", "hidden"),
-                *linear(f"{LAYER}.attention.output.dense", "hidden", "hidden"),
-                *norm(f"{LAYER}.attention.output.LayerNorm", "hidden"),
-                *linear(f"{LAYER}.intermediate.dense", "mlp", "hidden"),
-                *linear(f"{LAYER}.output.dense", "hidden", "mlp"),
-                *norm(f"{LAYER}.output.LayerNorm", "hidden"),
-            ),
-        ),
-        Optional("pooler", linear("@pooler.dense", "hidden", "hidden")),
+        *embeddings("hidden"),
+        layers(),
+        pooler(),
         Optional(
             "mlm",
             (
@@ -50,14 +51,8 @@ FAMILY = Family(
         Optional("qa", linear("qa_outputs", "num_classes", "hidden")),
     ),
     assumes=(
-        Assume(
-            "heads",
-            lambda s: max(1, int(str(s.get("hidden", 64))) // 64),
-            "attention heads of BERT are 64 wide",
-            stated=("num_attention_heads",),
-            fits=lambda s, value: isinstance(value, int) and int(str(s.get("hidden", 0))) % value == 0,
-        ),
-        Assume("activation", "gelu", "BERT uses GELU", stated=("hidden_act",)),
-        Assume("epsilon", 1e-12, "BERT's layer norms add 1e-12", stated=("layer_norm_eps",)),
+        heads("attention heads of BERT are 64 wide", "num_attention_heads"),
+        activation("gelu", "BERT", "hidden_act"),
+        epsilon(1e-12, "BERT", "layer_norm_eps"),
     ),
 )

@@ -87,9 +87,11 @@ class Family:
     base: the prefix that "@" stands for, with its dot; "" where rows have none.
     stated: what config.json beside such files has as "model_type" or in "architectures", in lower case.
     task: as in the index; "classification" means one picture in, one tensor of logits out.
-    image_size: the picture's side, as an expression over the settings; "" where nothing follows from the file.
+    image_size: the picture's side under some settings, None where nothing follows from the file.
     builder: "module:function" that builds it from (settings), "" where nothing here can.
     source: where names and order come from.
+    notes: what the names imply and no shape shows, each a clause ("wq and wk are Meta's names: ...").
+    form: from the settings to the class or head that the file is of ("BertForSequenceClassification"), "" for none.
     """
 
     library: str
@@ -103,8 +105,10 @@ class Family:
     assumes: tuple[Assume, ...] = ()
     stated: tuple[str, ...] = ()
     task: str = "other"
-    image_size: str = ""
+    image_size: Callable[[Settings], int] | None = None
     builder: str = ""
+    notes: tuple[str, ...] = ()
+    form: Callable[[Settings], str] | None = None
 
     @property
     def label(self) -> str:

@@ -46,8 +46,6 @@ def solve_family(family: Family, shapes: Mapping[str, Shape], *, bare: bool) -> 
     for _ in range(MOST_PASSES):
         votes: dict[Ref, Counter[int]] = defaultdict(Counter)
         for line, at, shape in seen:
-            if len(shape) != len(line.sizes):
-                continue
             for node, size in zip(line.sizes, shape, strict=True):
                 found = solve(node, size, values, at)
                 if found is not None:
@@ -145,7 +143,8 @@ def _sightings(template: Template, shapes: Mapping[str, Shape]) -> list[tuple[Li
     found = []
     for name, shape in shapes.items():
         for line in template.by_form.get(form_of(name), ()):
-            at = line.place(name)
+            # Of another rank it is another kind of layer: "3.weight" of a convolution is none of a norm.
+            at = line.place(name) if len(shape) == len(line.sizes) else None
             if at is not None:
                 found.append((line, at, shape))
     return found
@@ -170,8 +169,9 @@ def _solve_counts(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values:
 
 
 def _solve_flags(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values: Values) -> None:
-    for line, at, _ in seen:
-        if is_bookkeeping(line.row.name):
+    for line, at, shape in seen:
+        # Two optional parts may share a name and differ in dimensions: a projection as a matrix or as a convolution.
+        if is_bookkeeping(line.row.name) or len(shape) != len(line.sizes):
             continue
         for flag in line.flags:
             ref = _ref(flag, at)
