@@ -19,6 +19,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from inspector.architectures.build_timm import arguments_of, find_builder
+from inspector.architectures.families import find_family
+from inspector.architectures.families.building import builder_of, family_arguments
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import BrokenInstall, UnknownArchitecture, UsageError
@@ -75,6 +77,9 @@ def build_model(spec: ArchitectureSpec, *, device: str = "cpu") -> nn.Module:
     if device not in ("cpu", "meta"):
         raise UsageError(f'A model is built on "cpu" or "meta", not on "{device}".')
     check_install()
+    family = find_family(spec.library, spec.name)
+    if family is not None:
+        return _construct(spec, builder_of(family), family_arguments(family, spec), device).eval()
     if spec.library == "timm":
         return _construct(spec, find_builder(spec), arguments_of(spec), device).eval()
     builder = _find_builder(spec)
@@ -133,7 +138,7 @@ def _construct(spec: ArchitectureSpec, builder: Callable[..., nn.Module], argume
                 with _MetaParameters():
                     return builder(**arguments).to("meta")
         except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and spec.library != "timm":
+            if isinstance(error, RuntimeError) and spec.library == "torchvision":
                 raise
             raise UsageError(f"{spec.label} cannot be built: {str(error).rstrip('.')}.") from error
 

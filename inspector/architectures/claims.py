@@ -10,6 +10,8 @@ from inspector.checkpoint.types import Checkpoint
 # timm's config.json has "architecture"; training scripts save "arch" (torch's ImageNet example, timm's train.py).
 KEYS = ("architecture", "arch", "model_name", "model")
 LONGEST = 200  # characters
+# Files that describe a model's arguments by their names.
+CONFIGS = ("config.json", "hparams.yaml", "hparams.yml", "hparams.json", "params.json", "args.json", "args.yaml")
 
 
 def stated_architectures(checkpoint: Checkpoint, index: Index) -> dict[str, str]:
@@ -27,6 +29,22 @@ def stated_architectures(checkpoint: Checkpoint, index: Index) -> dict[str, str]
         if key == "architecture" and place.rpartition("/")[2] == "config.json":
             for label in _labels(text, index, LIBRARIES[::-1]):
                 found.setdefault(label, "config.json beside the file")
+    return found
+
+
+def stated_settings(checkpoint: Checkpoint) -> dict[str, tuple[str, str]]:
+    """What the file and the config.json beside it say: key -> (text, where it stands); the file's own come first.
+
+    Keys are dotted as written; of the file's own metadata the last part counts too ("hyper_parameters.num_heads").
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for name, text in checkpoint.own_metadata:
+        found.setdefault(name, (text, "the file"))
+        found.setdefault(name.rpartition(".")[2], (text, "the file"))
+    for name, text in checkpoint.metadata:
+        place, _, key = name.partition(": ")
+        if place.rpartition("/")[2] in CONFIGS:
+            found.setdefault(key, (text, f"{place.rpartition('/')[2]} beside the file"))
     return found
 
 

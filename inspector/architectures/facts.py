@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inspector.architectures.families import find_family
+from inspector.architectures.families.specs import input_of
 from inspector.architectures.index import Entry, load_index
 from inspector.architectures.official import Published, published_files
 from inspector.architectures.types import ArchitectureSpec, OfficialFile
@@ -50,6 +52,9 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
     A picture size in the spec comes first (`image_size`, which ViTs accept no other than); a spec without one means
     the builder's own. Architectures that nobody published a size for get 224 x 224.
     """
+    family = find_family(spec.library, spec.name)
+    if family is not None:
+        return input_of(family, spec)
     channels = spec.in_channels or 3
     entry = load_index().of(spec)
     size = spec.image_size or (entry.image_size if entry else None)
@@ -73,6 +78,15 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
         return channels, *facts.resize
     side = facts.resize or _USUAL
     return channels, side, side
+
+
+def task_of(spec: ArchitectureSpec) -> str:
+    """What the architecture is for ("classification", "detection"), "" for an unknown one."""
+    family = find_family(spec.library, spec.name)
+    if family is not None:
+        return family.task
+    entry = load_index().of(spec)
+    return entry.task if entry is not None else ""
 
 
 def smallest_input(spec: ArchitectureSpec) -> tuple[int, int] | None:

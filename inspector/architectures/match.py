@@ -171,7 +171,8 @@ def is_near(candidate: Candidate) -> bool:
 
 def with_sentence(candidate: Candidate, entry: Entry) -> Candidate:
     """The same candidate with its evidence as one sentence (two with twins). entry: what it was compared with."""
-    return replace(candidate, says=_sentence(candidate, entry))
+    says = evidence_of(candidate, describe(candidate.spec), is_trunk=holds_trunk(candidate, entry))
+    return replace(candidate, says=says)
 
 
 def holds_trunk(candidate: Candidate, entry: Entry) -> bool:
@@ -212,9 +213,9 @@ def describe(spec: ArchitectureSpec) -> str:
     return text
 
 
-def _sentence(candidate: Candidate, entry: Entry) -> str:
+def evidence_of(candidate: Candidate, what: str, *, is_trunk: bool) -> str:
+    """What fits and what does not, in a sentence. what: the architecture in words. is_trunk: see `holds_trunk`."""
     total = len(candidate.matched) + len(candidate.missing) + len(candidate.reshaped)
-    what = describe(candidate.spec)
     where = f' under "{candidate.wrapper}"' if candidate.wrapper else ""
     if candidate.exact and not candidate.missing:
         fits = f"all {counted(total, 'tensor')} fit by name and shape"
@@ -233,7 +234,7 @@ def _sentence(candidate: Candidate, entry: Entry) -> str:
         fits += f" ({rest})" if rest else ""
     if candidate.exact:
         start = f"This is {what}"
-    elif _weighty(candidate.extra) and holds_trunk(candidate, entry):
+    elif _weighty(candidate.extra) and is_trunk:
         start = f"This contains {what}"
     elif not _weighty(candidate.extra) and not candidate.reshaped:
         start = f"This is a part of {what}"

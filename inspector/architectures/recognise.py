@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from inspector.architectures.by_shapes import alike
-from inspector.architectures.claims import stated_architectures
+from inspector.architectures.claims import stated_architectures, stated_settings
 from inspector.architectures.index import LIBRARIES, Index, Shape, load_index
 from inspector.architectures.match import (
     Fit,
@@ -56,6 +56,11 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
     stated = stated_architectures(checkpoint, index)
     ranked = [_with_claim(candidate, stated) for candidate in rank(shapes, index, stated)]
     official = find_official(checkpoint.origin, [name for c in ranked for name in _builders(c)])
+    if official is None and not (ranked and ranked[0].exact):
+        # Imported where something is left to find: the templates of all families cost time to load.
+        from inspector.architectures.families.ranking import with_families
+
+        ranked = with_families(ranked, shapes, stated_settings(checkpoint))
     if official is not None:
         ranked = _official_first(ranked, official, index)
     named = _worth_showing(ranked)

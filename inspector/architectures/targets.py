@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from inspector.architectures.families import find_family
+from inspector.architectures.families.specs import follow_family, read_spec, target_of_family
 from inspector.architectures.index import LIBRARIES, Entry, load_index
 from inspector.architectures.match import shapes_for
 from inspector.architectures.suggest import suggest
-from inspector.architectures.types import ArchitectureSpec, Candidate, Target, TargetKind, TargetTensor
+from inspector.architectures.types import ArchitectureSpec, Candidate, OptionValue, Target, TargetKind, TargetTensor
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import ReadError, UnknownArchitecture, UsageError
 
@@ -30,10 +32,13 @@ FRACTIONS = ("frozen_epsilon",)
 
 
 def target_of(spec: ArchitectureSpec) -> Target:
-    """The state dict that a spec's model has, from the index.
+    """The state dict that a spec's model has, from the index or a family's template.
 
-    Raises UnknownArchitecture for a builder that the index does not have.
+    Raises UnknownArchitecture for a builder that the index does not have, UsageError for a family without its sizes.
     """
+    family = find_family(spec.library, spec.name)
+    if family is not None:
+        return target_of_family(family, spec)
     entry = find_entry(spec)
     tensors = tuple(
         replace(tensor, shape=shape) for tensor, shape in zip(entry.tensors, shapes_for(entry, spec), strict=True)
@@ -91,6 +96,9 @@ def _ties(tensors: Iterable[TensorInfo]) -> tuple[tuple[str, ...], ...]:
 def is_architecture(text: str) -> bool:
     """Whether this is meant as an architecture and not as a file: "timm/..." or a bare builder's name."""
     path = text.strip().partition("?")[0]
+    library, _, name = path.partition("/")
+    if find_family(library, name) is not None:
+        return True
     return path.startswith(tuple(f"{library}/" for library in LIBRARIES)) or bool(load_index().library_of(path))
 
 
@@ -135,12 +143,15 @@ def parse_spec(text: str) -> ArchitectureSpec:
                 f'Neither {" nor ".join(LIBRARIES)} has an architecture "{name}".',
                 hint=suggest(name, load_index().names) or _as_file(name),
             )
+    family = find_family(library, name)
+    if family is not None:
+        return read_spec(family, query)
     if library not in LIBRARIES:
         known = " and ".join(f"{known}'s" for known in LIBRARIES)
         raise UnknownArchitecture(f'No architectures of "{library}" are known, only {known}.', hint=FORMS)
     spec = ArchitectureSpec(library=library, name=name)
     find_entry(spec)
-    options: dict[str, bool | int | float] = {}
+    options: dict[str, OptionValue] = {}
     for pair in filter(None, query.split("&")):
         key, _, value = pair.partition("=")
         if key == "num_classes":
@@ -166,6 +177,9 @@ def follow(spec: ArchitectureSpec, candidate: Candidate | None) -> ArchitectureS
     if candidate is None:
         return spec
     seen = candidate.spec
+    family = find_family(spec.library, spec.name)
+    if family is not None:
+        return follow_family(family, spec, seen) if (seen.library, seen.name) == (spec.library, spec.name) else spec
     own, label = f"{seen.library}/{seen.name}", f"{spec.library}/{spec.name}"
     if label not in (own, *candidate.twins):
         return spec

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from inspector.architectures.build import build_model
+from inspector.architectures.families.building import check_confirmed
 from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import UsageError
 from inspector.flops.report import CostReport, ModuleCost
@@ -26,8 +27,9 @@ def count_costs(
     """The cost of one forward pass of an architecture that can be built.
 
     input_shape: (channels, height, width). Raises UnknownArchitecture, ModelError when the input does not fit (the
-    sentence names the layer), UsageError for sizes below 1.
+    sentence names the layer), UsageError for sizes below 1 and while what the model computes is partly assumed.
     """
+    check_confirmed(spec)
     return count_model_costs(
         build_model(spec, device="meta"), (batch, *input_shape), label=spec.label, second_opinion=second_opinion
     )

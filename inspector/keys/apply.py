@@ -93,9 +93,12 @@ def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSp
     """The target model with the repaired weights, strictly loaded, in eval mode. Raises KeysDoNotFit otherwise.
 
     So it does for a part: a model with untrained layers in it answers, and the answers mean nothing.
+    Raises UsageError while something that the model's answers depend on is only assumed.
     """
     from inspector.architectures.build import build_model
+    from inspector.architectures.families.building import check_confirmed
 
+    check_confirmed(spec)
     if plan.partial:
         raise KeysDoNotFit(f"{_count(plan.missing)} missing, {plan.missing[0]} first: a part of a model is not run.")
     state = apply_plan(checkpoint, plan, spec=spec)

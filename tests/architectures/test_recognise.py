@@ -122,9 +122,9 @@ def test_a_backbone_inside_another_model_is_not_exact(checkpoint: Make, shapes: 
 
 
 def test_a_changed_relative_is_near_and_nothing_more(checkpoint: Make, shapes: Of) -> None:
-    """The CIFAR variant that names its shortcuts and its head otherwise, with a 3x3 stem."""
+    """A variant that names its shortcuts and its head otherwise, with a 3x3 stem."""
     own = {
-        name.replace("downsample", "shortcut").replace("fc.", "linear."): shape
+        name.replace("downsample", "skip").replace("fc.", "out."): shape
         for name, shape in shapes("resnet18?num_classes=10").items()
     }
     own["conv1.weight"] = (64, 3, 3, 3)
@@ -243,6 +243,10 @@ def test_strangers_are_not_named(identify_benchmark: ModuleType, checkpoint: Mak
     assert len(strangers) >= 8
     for label, own in strangers.items():
         found = recognise(checkpoint(own))
+        if label == "CIFAR resnet20":
+            # A stranger to the index, and one of a family.
+            assert best(found).spec.library == "cifar"
+            continue
         assert found.candidates == (), label
         assert found.says.startswith("This is not one of torchvision's or timm's architectures"), label
 

@@ -10,9 +10,9 @@ from inspector.architectures.types import Assumption, OptionValue
 
 
 def assumptions(
-    family: Family, settings: Settings, stated: Mapping[str, str]
+    family: Family, settings: Settings, stated: Mapping[str, tuple[str, str]]
 ) -> tuple[tuple[Assumption, ...], tuple[Assumption, ...]]:
-    """(what is assumed, what is stated) beyond the settings. stated: key -> text, as `stated_settings` gives it."""
+    """(what is assumed, what is stated) beyond the settings. stated: key -> (text, where it stands)."""
     assumed, confirmed = [], []
     for one in family.assumes:
         if one.name in settings or (one.when is not None and not one.when(settings)):
@@ -26,13 +26,14 @@ def assumptions(
     return tuple(assumed), tuple(confirmed)
 
 
-def _stated(one: Assume, settings: Settings, stated: Mapping[str, str]) -> Assumption | None:
+def _stated(one: Assume, settings: Settings, stated: Mapping[str, tuple[str, str]]) -> Assumption | None:
     for key in one.stated:
         if key not in stated:
             continue
-        value = _read(stated[key], one.value(settings) if callable(one.value) else one.value)
+        text, where = stated[key]
+        value = _read(text, one.value(settings) if callable(one.value) else one.value)
         if value is not None and (one.fits is None or one.fits(settings, value)):
-            return Assumption(name=one.name, value=value, why=f'"{key}" is stated')
+            return Assumption(name=one.name, value=value, why=f'"{key}" in {where}')
     return None
 
 

@@ -6,17 +6,19 @@ under is taken off; what lies outside of it counts against the family.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
-from inspector.architectures.families.assume import assumptions
-from inspector.architectures.families.entry import Family, Settings
+from inspector.architectures.families.entry import Family
 from inspector.architectures.families.solve import expand, settings_of, solve_family, values_of
-from inspector.architectures.families.template import BARE, form_of, template_of
+from inspector.architectures.families.specs import spec_of
+from inspector.architectures.families.template import form_of
 from inspector.architectures.index import Shape, is_bookkeeping
-from inspector.architectures.types import ArchitectureSpec, Assumption, Candidate, OptionValue
+from inspector.architectures.types import Candidate
 from inspector.architectures.wrappers import WRAPPER_SEGMENTS, View, contract, taken_off
 from inspector.errors import UsageError
 
@@ -28,6 +30,9 @@ LEAST_MATCHED = 5
 MOST_TIMES = 4
 
 
+Stated = Mapping[str, tuple[str, str]]  # key -> (text, where it stands)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """A family with its settings and its evidence."""
@@ -36,12 +41,10 @@ class Found:
     candidate: Candidate
 
 
-def find_families(
-    shapes: Mapping[str, Shape], families: Iterable[Family], stated: Mapping[str, str] | None = None
-) -> list[Found]:
+def find_families(shapes: Mapping[str, Shape], families: Iterable[Family], stated: Stated | None = None) -> list[Found]:
     """The families that a state dict could be of, best first; only those worth naming.
 
-    stated: what config.json or the file itself says, key -> text; it settles what shapes do not.
+    stated: what config.json or the file itself says; it settles what shapes do not.
     """
     inner = contract(shapes, _Everything()) if _wrapped(shapes) else {name: name for name in shapes}
     forms = {name: form_of(own) for name, own in inner.items()}
@@ -53,10 +56,10 @@ def find_families(
         one = _look(family, shapes, inner, forms, tails, stated or {})
         if one is not None:
             found.append(one)
-    said = {text.lower() for key, text in (stated or {}).items() if key in ("model_type", "architectures")}
+    said = [text.lower() for key, (text, _) in (stated or {}).items() if key in ("model_type", "architectures")]
 
     def order(one: Found) -> tuple[object, ...]:
-        named = any(word in text for word in one.family.stated for text in said)
+        named = any(f'"{word}"' in f'"{text}"' for word in one.family.stated for text in said)
         return -one.candidate.score, not named, len(one.candidate.wrapper)
 
     return _join_twins(sorted(found, key=order))
@@ -79,7 +82,7 @@ def _look(
     inner: Mapping[str, str],
     forms: Mapping[str, str],
     tails: Mapping[str, list[str]],
-    stated: Mapping[str, str],
+    stated: Stated,
 ) -> Found | None:
     for bare in (False, True) if family.base else (False,):
         prefix = _prefix(family, inner, forms, tails, bare)
@@ -106,14 +109,14 @@ def _prefix(
     votes: list[Counter[str]] = []
     for anchor in family.anchors:
         base = "" if bare else family.base
-        form = _anchor_form(base + anchor[1:] if anchor.startswith("@") else anchor)
-        count = form.count(".") + 1
+        form, literal, count = _anchor(base + anchor[1:] if anchor.startswith("@") else anchor)
         counted: Counter[str] = Counter()
         for name in tails.get(form.rpartition(".")[2], ()):
-            own = forms[name]
-            if own == form or own.endswith(f".{form}"):
-                segments = inner[name].split(".")[:-count]
-                counted[".".join(segments) + "." if segments else ""] += 1
+            if forms[name] != form and not forms[name].endswith(f".{form}"):
+                continue
+            segments = inner[name].split(".")
+            if literal.fullmatch(".".join(segments[-count:])):
+                counted["".join(f"{segment}." for segment in segments[:-count])] += 1
         if not counted:
             return None
         votes.append(counted)
@@ -121,14 +124,14 @@ def _prefix(
     return min(shared, key=lambda prefix: (-votes[0][prefix], len(prefix), prefix), default=None)
 
 
-def _anchor_form(anchor: str) -> str:
-    pieces = anchor.split("{")
-    return form_of(pieces[0] + "".join("0" + piece.partition("}")[2] for piece in pieces[1:]))
+@lru_cache(maxsize=1024)
+def _anchor(anchor: str) -> tuple[str, re.Pattern[str], int]:
+    """(its form, what its names look like, how many segments)."""
+    pieces = re.split(r"\{[^}]*\}", anchor)
+    return form_of("0".join(pieces)), re.compile(r"\d+".join(map(re.escape, pieces))), anchor.count(".") + 1
 
 
-def compare_family(
-    family: Family, view: View, *, bare: bool = False, stated: Mapping[str, str] | None = None
-) -> Candidate | None:
+def compare_family(family: Family, view: View, *, bare: bool = False, stated: Stated | None = None) -> Candidate | None:
     """The evidence for a family against a view of a file, None when it is not worth naming. `twins` is left empty."""
     settings = settings_of(family, solve_family(family, view.shapes, bare=bare), bare=bare)
     try:
@@ -170,29 +173,6 @@ def compare_family(
     )
 
 
-def spec_of(
-    family: Family, settings: Settings, stated: Mapping[str, str]
-) -> tuple[ArchitectureSpec, tuple[Assumption, ...]]:
-    """The spec of these settings, with what is stated as options; and what was stated, with where."""
-    options = {key: value for key, value in settings.items() if key not in ("num_classes", "in_channels")}
-    assumed, confirmed = assumptions(family, settings, stated)
-    options.update({one.name: one.value for one in confirmed})
-    spec = ArchitectureSpec(
-        library=family.library,
-        name=family.name,
-        num_classes=_whole(settings.get("num_classes")),
-        in_channels=_whole(settings.get("in_channels")),
-        options=tuple(sorted(options.items())),
-        assumed=assumed,
-    )
-    return spec, confirmed
-
-
-def is_bare(spec: ArchitectureSpec) -> bool:
-    """Whether the names of a spec's tensors come without the family's base."""
-    return bool(dict(spec.options).get(BARE))
-
-
 def _join_twins(found: list[Found]) -> list[Found]:
     """Families with the same names and shapes become one candidate with twins, the first by rank in front."""
     joined: list[Found] = []
@@ -208,14 +188,5 @@ def _join_twins(found: list[Found]) -> list[Found]:
     return joined
 
 
-def _whole(value: OptionValue | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def _weighty(names: Iterable[str]) -> int:
     return sum(not is_bookkeeping(name) for name in names)
-
-
-def segments_of(family: Family, *, bare: bool) -> frozenset[str]:
-    """Every segment of the family's names without numbers."""
-    return frozenset(s for line in template_of(family, bare).lines for s in line.form.split(".") if "#" not in s)

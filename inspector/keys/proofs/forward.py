@@ -20,11 +20,9 @@ def input_of(target: Target) -> Shape | None:
     """(channels, height, width) that the target takes a batch of; None for what takes something else."""
     if target.spec is None:
         return None
-    from inspector.architectures.facts import default_input
-    from inspector.architectures.index import load_index
+    from inspector.architectures.facts import default_input, task_of
 
-    entry = load_index().of(target.spec)
-    return default_input(target.spec) if entry is not None and entry.task in _TASKS else None
+    return default_input(target.spec) if task_of(target.spec) in _TASKS else None
 
 
 def noise(shape: Shape) -> Tensor:
@@ -44,6 +42,9 @@ def prove_forward(
     """One forward pass. shape: of the whole input with its batch; None for what the architecture is usually run at."""
     if model is None or target.spec is None:
         return _not_run("No model could be built of the target, so nothing was run.")
+    if target.spec.assumed:
+        open_ = ", ".join(f"{one.name} = {one.value}" for one in target.spec.assumed)
+        return _not_run(f"Nothing was run: {open_} is assumed, not known. Write it into the target to confirm it.")
     if shape is None:
         usual = input_of(target)
         if usual is None:

@@ -1,0 +1,49 @@
+"""Families beside the index: when a family's answer stands in front of an architecture that is known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from inspector.architectures.families import FAMILIES
+from inspector.architectures.families.match import Found, Stated, find_families
+from inspector.architectures.families.specs import words_for
+from inspector.architectures.index import Shape
+from inspector.architectures.match import evidence_of, is_worth_naming, precision
+from inspector.architectures.types import Candidate
+
+# Of a file that is known nearly whole, the index says what it is: the rest is damage, not another size.
+KNOWN = 0.9
+
+
+def with_families(ranked: Sequence[Candidate], shapes: Mapping[str, Shape], stated: Stated) -> list[Candidate]:
+    """The index's candidates and the families' together, best first. Nothing is asked beside an exact match.
+
+    ranked: the index's, best first. shapes: of the whole file. stated: see `claims.stated_settings`.
+    """
+    best = next((candidate for candidate in ranked if is_worth_naming(candidate)), None)
+    if best is not None and best.exact:
+        return list(ranked)
+    found = [_in_words(one) for one in find_families(shapes, FAMILIES, stated)]
+    if not found:
+        return list(ranked)
+    first = found[0]
+    if best is None or first.exact or (first.score > best.score and precision(best) < KNOWN):
+        return [*found, *ranked]
+    if precision(best) >= KNOWN:
+        return list(ranked)
+    return sorted([*ranked, *found], key=lambda candidate: -candidate.score)
+
+
+def _in_words(one: Found) -> Candidate:
+    candidate = one.candidate
+    # Several families of one library are told apart by their names, those of two by both: see `computing_twins`.
+    text = evidence_of(candidate, words_for(one.family, candidate.spec), is_trunk=False)
+    text += "".join(f" {note}." for note in one.family.notes)
+    if candidate.confirmed:
+        said = ", ".join(f"{one.name} = {one.value} ({one.why})" for one in candidate.confirmed)
+        text += f" Stated beside the shapes: {said}."
+    if candidate.spec.assumed:
+        said = ", ".join(f"{one.name} = {one.value} ({one.why})" for one in candidate.spec.assumed)
+        text += f" Assumed, because no shape tells: {said}. Confirm by writing it into the target."
+    return replace(candidate, says=text)
