@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from inspector.cam.layers import find_layer, propose_layers
 from inspector.cam.method import Method
 from inspector.cam.methods import METHODS, method_named
+from inspector.cam.projection import reduce
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.tensors import enlarge, normalise, peak
@@ -51,19 +52,29 @@ def heat_maps(
     layer: LayerProposal | str | None = None,
     targets: int | Sequence[int] | Tensor | None = None,
     method: str = "grad-cam",
+    eigen_smooth: bool = False,
     progress: Progress = silent,
     seed: int = 0,
 ) -> Maps:
     """One map for each picture.
 
     batch: (N, C, H, W), prepared. layer: a name, a proposal (which saves tracing), None for the suggested one.
-    targets: one class for all, one for each, None for each picture's best class.
+    targets: one class for all, one for each, None for each picture's best class. eigen_smooth: the strongest pattern
+    over a layer's channels instead of their sum. seed: for methods that draw random numbers.
     Raises NoSuchLayer, LayerNotSpatial, TargetOutOfRange, ExplainError; UsageError for an unknown method or a batch
     that is none. The model is left as it was.
     """
     layers = None if layer is None else [layer]
     found = heat_grid(
-        model, batch, layers=layers, targets=targets, methods=[method], progress=progress, seed=seed, most_layers=1
+        model,
+        batch,
+        layers=layers,
+        targets=targets,
+        methods=[method],
+        eigen_smooth=eigen_smooth,
+        progress=progress,
+        seed=seed,
+        most_layers=1,
     )
     return found[0][0]
 
@@ -75,6 +86,7 @@ def heat_grid(
     layers: Sequence[LayerProposal | str] | None = None,
     targets: int | Sequence[int] | Tensor | None = None,
     methods: Sequence[str] = ("grad-cam",),
+    eigen_smooth: bool = False,
     progress: Progress = silent,
     seed: int = 0,
     most_layers: int | None = None,
@@ -93,9 +105,12 @@ def heat_grid(
     with open_scene(model, batch, chosen, targets, progress=progress, seed=seed) as scene:
         scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
         # What belongs to the model and not to a layer is made once and stands in every row.
-        whole = {e.id: _maps(scene, of_input(scene.batch), e) for e in entries if not e.by_layer}
+        whole = {e.id: _maps(scene, of_input(scene.batch), e, eigen=eigen_smooth) for e in entries if not e.by_layer}
         return tuple(
-            tuple(whole[entry.id] if entry.id in whole else _maps(scene, layer, entry) for entry in entries)
+            tuple(
+                whole[entry.id] if entry.id in whole else _maps(scene, layer, entry, eigen=eigen_smooth)
+                for entry in entries
+            )
             # A network without any map still has its pictures.
             for layer in chosen or (of_input(scene.batch),)
         )
@@ -130,7 +145,7 @@ def of_input(batch: Tensor) -> LayerProposal:
     )
 
 
-def _maps(scene: Scene, layer: LayerProposal, method: Method) -> Maps:
+def _maps(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) -> Maps:
     activation = scene.activation(layer) if layer.path else scene.batch.detach()
     gradient_peak = prefix_peak = torch.full((scene.batch.shape[0],), torch.nan)
     if method.arithmetic is None:
@@ -143,7 +158,7 @@ def _maps(scene: Scene, layer: LayerProposal, method: Method) -> Maps:
             gradient_peak, prefix_peak = peak(gradient), peak(scene.prefix_gradient(layer, method.objective))
         with torch.no_grad():
             raw = method.arithmetic(activation, gradient)
-    raw = raw.detach().cpu()
+    raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer)).cpu()
     return Maps(
         heat=enlarge(normalise(raw), (scene.batch.shape[2], scene.batch.shape[3])),
         raw=raw,

@@ -28,11 +28,13 @@ class Method:
     """One method.
 
     id: "grad-cam". title: "Grad-CAM". paper: where the formula is from. says: what the map shows, for people.
-    arithmetic: (activation, gradient), each (N, C, h, w) and at least float32, to the map before ReLU, (N, h, w).
+    arithmetic: (activation, gradient), each (N, C, h, w) and at least float32, to what each channel adds to the map
+    before ReLU, (N, C, h, w). The engine adds the channels up; eigen: projects on their strongest pattern instead.
     gradient: whether the arithmetic reads the gradient. objective: (logits (N, classes), targets (N,)) to the scores
     (N,) that are differentiated instead of the targets' own.
-    compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the map before ReLU,
-    (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown before it starts.
+    compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the same by channel, or to
+    the map before ReLU, (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown
+    before it starts.
     by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
     (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed).
     """
@@ -43,6 +45,7 @@ class Method:
     says: str
     arithmetic: Arithmetic | None = None
     gradient: bool = True
+    eigen: bool = False
     objective: Objective | None = None
     compute: Compute | None = None
     passes: Passes | None = None

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.objectives import against_nearest
+from inspector.cam.projection import reduce
 from inspector.errors import ExplainError, UsageError
 
 # Two channels on a 1x2 grid.
@@ -34,9 +35,13 @@ BY_HAND = {
 
 
 def arithmetic(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    found = method_named(name).arithmetic
-    assert found is not None
-    return found
+    method = method_named(name)
+
+    def made(activation: Tensor, gradient: Tensor) -> Tensor:
+        assert method.arithmetic is not None
+        return reduce(method.arithmetic(activation, gradient), eigen=method.eigen)
+
+    return made
 
 
 @pytest.mark.parametrize("name", BY_HAND)

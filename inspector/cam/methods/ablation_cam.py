@@ -17,7 +17,7 @@ from inspector.cam.tensors import channel_axis
 
 
 def ablation_cam(scene: Scene, layer: LayerProposal) -> Tensor:
-    """sum_k w_k A_k with w_k = (s - s without channel k) / |s|. Returns (N, h, w), signed.
+    """w_k A_k with w_k = (s - s without channel k) / |s|. Returns (N, C, h, w), signed.
 
     Only what is behind the layer is computed again, once for each channel. Class and register tokens keep their values.
     """
@@ -42,7 +42,7 @@ def ablation_cam(scene: Scene, layer: LayerProposal) -> Tensor:
                 patches.select(axis - 1, channel).zero_()
             weights[index, start : start + len(switched)] = score - replay.answer(outputs)[:, target]
         weights[index] /= score.abs() if float(score) != 0 else 1
-    return (weights[:, :, None, None] * activation).sum(dim=1)
+    return weights[:, :, None, None] * activation
 
 
 METHOD = Method(

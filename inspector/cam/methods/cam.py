@@ -19,14 +19,14 @@ _ROUNDING = 1e4
 
 
 def cam(scene: Scene, layer: LayerProposal) -> Tensor:
-    """sum_k w_k A_k with the head's weight for the class. Returns (N, h, w), signed.
+    """w_k A_k with the head's weight for the class. Returns (N, C, h, w), signed.
 
     Raises ExplainError where the answer is not one linear layer on the mean of this map: there CAM is not defined.
     """
     activation = scene.activation(layer)
     head = _head(scene, activation)
     weights = head.weight.detach().to(activation)[scene.targets]
-    return (weights[:, :, None, None] * activation).sum(dim=1)
+    return weights[:, :, None, None] * activation
 
 
 def _head(scene: Scene, activation: Tensor) -> nn.Linear:

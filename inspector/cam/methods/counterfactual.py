@@ -12,7 +12,7 @@ from inspector.cam.methods.grad_cam import grad_cam
 
 
 def counterfactual(activation: Tensor, gradient: Tensor) -> Tensor:
-    """Grad-CAM of the negated gradient. activation, gradient: (N, C, h, w). Returns (N, h, w), signed."""
+    """Grad-CAM of the negated gradient. activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed."""
     return grad_cam(activation, -gradient)
 
 

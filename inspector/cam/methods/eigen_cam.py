@@ -9,12 +9,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from inspector.cam.method import Method
-from inspector.cam.projection import first_component
 
 
 def eigen_cam(activation: Tensor, gradient: Tensor) -> Tensor:
-    """The activation (places x channels) projected on its first right singular vector. Returns (N, h, w), signed."""
-    return first_component(activation, activation)
+    """The activation (N, C, h, w) itself; the engine projects it on its first right singular vector."""
+    return activation
 
 
 METHOD = Method(
@@ -24,4 +23,5 @@ METHOD = Method(
     says="The strongest pattern in the layer's output; it is the same for every class.",
     arithmetic=eigen_cam,
     gradient=False,
+    eigen=True,
 )

@@ -11,8 +11,8 @@ from inspector.cam.method import Method
 
 
 def element_wise(activation: Tensor, gradient: Tensor) -> Tensor:
-    """sum_k relu(g_k A_k). activation, gradient: (N, C, h, w). Returns (N, h, w), never negative."""
-    return (gradient * activation).clamp_min(0).sum(dim=1)
+    """relu(g_k A_k). activation, gradient: (N, C, h, w). Returns (N, C, h, w), never negative."""
+    return (gradient * activation).clamp_min(0)
 
 
 METHOD = Method(

@@ -12,12 +12,11 @@ from inspector.cam.method import Method
 
 
 def grad_cam(activation: Tensor, gradient: Tensor) -> Tensor:
-    """sum_k w_k A_k with w_k the mean of the gradient over places; the ReLU of equation 2 is the engine's.
+    """w_k A_k with w_k the mean of the gradient over places; sum and ReLU of equation 2 are the engine's.
 
-    activation, gradient: (N, C, h, w). Returns (N, h, w), signed.
+    activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed.
     """
-    weights = gradient.mean(dim=(2, 3), keepdim=True)
-    return (weights * activation).sum(dim=1)
+    return gradient.mean(dim=(2, 3), keepdim=True) * activation
 
 
 METHOD = Method(

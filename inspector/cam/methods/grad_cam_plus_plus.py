@@ -14,16 +14,16 @@ from inspector.cam.method import Method
 
 
 def grad_cam_plus_plus(activation: Tensor, gradient: Tensor) -> Tensor:
-    """sum_k w_k A_k with w_k = sum alpha relu(g) and alpha = g^2 / (2 g^2 + (sum A) g^3), 0 where that is 0 / 0.
+    """w_k A_k with w_k = sum alpha relu(g) and alpha = g^2 / (2 g^2 + (sum A) g^3), 0 where that is 0 / 0.
 
-    activation, gradient: (N, C, h, w). Returns (N, h, w), signed.
+    activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed.
     """
     # g^2 is divided out, so that faint gradients do not vanish in the square: alpha = 1 / (2 + (sum A) g).
     denominator = 2 + activation.sum(dim=(2, 3), keepdim=True) * gradient
     usable = (gradient != 0) & (denominator != 0)
     alpha = torch.where(usable, 1 / torch.where(usable, denominator, torch.ones_like(denominator)), 0)
     weights = (alpha * gradient.clamp_min(0)).sum(dim=(2, 3), keepdim=True)
-    return (weights * activation).sum(dim=1)
+    return weights * activation
 
 
 METHOD = Method(

@@ -17,7 +17,7 @@ from inspector.cam.tensors import enlarge, normalise
 
 def guided_grad_cam(scene: Scene, layer: LayerProposal) -> Tensor:
     """The largest absolute guided gradient over the channels, times the enlarged heat. Returns (N, H, W), positive."""
-    heat = normalise(grad_cam(scene.activation(layer), scene.gradient(layer)))
+    heat = normalise(grad_cam(scene.activation(layer), scene.gradient(layer)).sum(dim=1))
     size = (scene.batch.shape[2], scene.batch.shape[3])
     return guided_gradient(scene).abs().amax(dim=1) * enlarge(heat, size)
 

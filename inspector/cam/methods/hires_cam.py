@@ -12,8 +12,8 @@ from inspector.cam.method import Method
 
 
 def hires_cam(activation: Tensor, gradient: Tensor) -> Tensor:
-    """sum_k g_k A_k, cell by cell. activation, gradient: (N, C, h, w). Returns (N, h, w), signed."""
-    return (gradient * activation).sum(dim=1)
+    """g_k A_k, cell by cell. activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed."""
+    return gradient * activation
 
 
 METHOD = Method(

@@ -12,8 +12,8 @@ from inspector.cam.method import Method
 
 
 def layer_cam(activation: Tensor, gradient: Tensor) -> Tensor:
-    """sum_k relu(g_k) A_k. activation, gradient: (N, C, h, w). Returns (N, h, w), signed."""
-    return (gradient.clamp_min(0) * activation).sum(dim=1)
+    """relu(g_k) A_k. activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed."""
+    return gradient.clamp_min(0) * activation
 
 
 METHOD = Method(

@@ -17,7 +17,7 @@ from inspector.cam.tensors import enlarge
 
 
 def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
-    """sum_k softmax_k(score of the picture under mask k) A_k. Returns (N, h, w), signed.
+    """softmax_k(score of the picture under mask k) A_k. Returns (N, C, h, w), signed.
 
     A channel that is the same everywhere is no mask and weighs nothing.
     """
@@ -39,7 +39,7 @@ def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
             answers = scene.answer(picture[None] * shown[:, None])
             scores[some] = answers[:, scene.targets[index]].to(scores)
         weights = torch.softmax(scores, dim=0) if len(kept) else torch.zeros_like(scores)
-        made.append((weights[:, None, None] * activation[index]).sum(dim=0))
+        made.append(weights[:, None, None] * activation[index])
     return torch.stack(made)
 
 

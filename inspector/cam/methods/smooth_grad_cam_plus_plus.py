@@ -21,7 +21,7 @@ NOISE = 0.15
 
 
 def smooth_grad_cam_plus_plus(scene: Scene, layer: LayerProposal) -> Tensor:
-    """Grad-CAM++ of the averaged first, second and third powers of the gradient. Returns (N, h, w), signed."""
+    """Grad-CAM++ of the averaged first, second and third powers of the gradient. Returns (N, C, h, w), signed."""
     activation = scene.activation(layer)
     first, second, third = (torch.zeros_like(activation) for _ in range(3))
     span = scene.batch.amax(dim=(1, 2, 3), keepdim=True) - scene.batch.amin(dim=(1, 2, 3), keepdim=True)
@@ -37,7 +37,7 @@ def smooth_grad_cam_plus_plus(scene: Scene, layer: LayerProposal) -> Tensor:
     usable = denominator != 0
     alpha = torch.where(usable, second / torch.where(usable, denominator, torch.ones_like(denominator)), 0)
     weights = (alpha * first.clamp_min(0)).sum(dim=(2, 3), keepdim=True)
-    return (weights * activation).sum(dim=1)
+    return weights * activation
 
 
 METHOD = Method(

@@ -16,15 +16,15 @@ _CANCELLED = 1e-6
 
 
 def xgrad_cam(activation: Tensor, gradient: Tensor) -> Tensor:
-    """sum_k w_k A_k with w_k = sum g A / sum A; 0 where the sum over the channel cancels out.
+    """w_k A_k with w_k = sum g A / sum A; 0 where the sum over the channel cancels out.
 
-    activation, gradient: (N, C, h, w). Returns (N, h, w), signed.
+    activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed.
     """
     total = activation.sum(dim=(2, 3), keepdim=True)
     usable = total.abs() > _CANCELLED * activation.abs().sum(dim=(2, 3), keepdim=True)
     share = (gradient * activation).sum(dim=(2, 3), keepdim=True)
     weights = torch.where(usable, share / torch.where(usable, total, torch.ones_like(total)), 0)
-    return (weights * activation).sum(dim=1)
+    return weights * activation
 
 
 METHOD = Method(
