@@ -19,6 +19,7 @@ from inspector.errors import CorruptFile, LimitExceeded, ReadError
 
 _MOST_NBYTES = 1 << 40
 _MOST_EXPANDED = 16
+_PIECE = 8 << 20
 
 
 def to_torch(checkpoint: Checkpoint, tensor: TensorInfo) -> torch.Tensor:
@@ -137,10 +138,22 @@ def _read(checkpoint: Checkpoint, key: str, start: int, end: int) -> torch.Untyp
         raise LimitExceeded(f"Storage {key} would take {end - start:,} bytes.")
     if end == start:
         return torch.empty(0, dtype=torch.uint8).untyped_storage()
-    raw = bytearray(read_storage(checkpoint, storage, start, end - start))
+    raw = _bytes(checkpoint, storage, start, end - start)
     if storage.big_endian:
         _swap(raw, checkpoint, storage)
     return torch.frombuffer(raw, dtype=torch.uint8).untyped_storage()
+
+
+def _bytes(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) -> bytearray:
+    """Piece by piece into the one buffer, so that a large tensor is not in memory twice."""
+    if storage.deflated_nbytes is not None or nbytes <= _PIECE:
+        return bytearray(read_storage(checkpoint, storage, start, nbytes))
+    read_storage(checkpoint, storage, start + nbytes, 0)  # Raises before anything is allocated that is not there.
+    raw = bytearray(nbytes)
+    for at in range(0, nbytes, _PIECE):
+        size = min(_PIECE, nbytes - at)
+        raw[at : at + size] = read_storage(checkpoint, storage, start + at, size)
+    return raw
 
 
 def _swap(raw: bytearray, checkpoint: Checkpoint, storage: Storage) -> None:

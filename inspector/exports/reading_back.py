@@ -26,7 +26,7 @@ from inspector.units import counted, human_bytes
 # Called with every tensor as the format's own library reads it.
 Look = Callable[[str, Tensor], None]
 
-_MAPPED_NBYTES = 256_000_000
+_MAPPED_NBYTES = 32_000_000
 _TENSOR_NBYTES = 64_000  # What opening a file of one tensor more costs, in bytes that could be mapped for it.
 _WHOLE_NBYTES = 1_000_000_000
 _CHUNK_NBYTES = 4 << 20
