@@ -23,7 +23,7 @@ from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.keys.apply import check_complete, state_of
 from inspector.keys.report import RepairPlan, StepKind, Verification
-from inspector.keys.verify import verify_plan
+from inspector.keys.verify import Compared, verify_plan
 from inspector.progress import Progress, silent
 
 
@@ -37,6 +37,7 @@ def export_repaired(
     dtype: str | None = None,
     shard_nbytes: int | None = None,
     model_nbytes: int = MODEL_NBYTES,
+    compared: Compared | None = None,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
 ) -> ExportReport:
@@ -44,7 +45,7 @@ def export_repaired(
 
     dtype: None keeps every tensor's type; one of DTYPE_CHOICES casts the floating ones, which may lose digits.
     shard_nbytes: write a folder of shards of about that size. model_nbytes: up to which size the target is built, held
-    in memory and run. progress: in tensors, each written and read back; raising from it stops the work.
+    in memory and run. compared: what the user gave to hold it against, which is then always done. progress: in tensors, each written and read back; raising from it stops the work.
     Raises ExportError, and leaves no file behind, when the plan is open or incomplete, a proof fails, the destination
     is the source, or the disk refuses. Raises UsageError for a writer or dtype that does not exist.
     """
@@ -58,9 +59,10 @@ def export_repaired(
         checks = PlanChecks(checkpoint, plan, target, stream, most_nbytes=model_nbytes)
         check(Verification(proofs=checks.before))
         built: Verification | None = None
-        if model_is_built(target, stream, model_nbytes):
+        held_against = compared is not None and (compared.reference is not None or compared.pair is not None)
+        if held_against or model_is_built(target, stream, model_nbytes):
             progress(0, None, "verifying the plan")
-            built = verify_plan(checkpoint, plan, target)
+            built = verify_plan(checkpoint, plan, target, compared=compared)
             check(built)
     except KeysDoNotFit as error:
         raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error

@@ -6,10 +6,13 @@ modules of one pattern have exactly these tensors, and where all share one numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 STAR = "*"
+_ENDING = re.compile(r"(?<=[^\d*])\d+\Z")
+_MANY = 8  # layer1 to layer4 are read as names, block0 to block23 as numbers
 _LEAVES = 6  # shown in braces
 
 
@@ -34,8 +37,8 @@ def fold(names: Iterable[str]) -> tuple[Fold, ...]:
         # With its dot: "" and "." are two names.
         modules.setdefault(name[: len(name) - len(leaf)], {})[leaf] = name
     alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for module, leaves in modules.items():
-        alike.setdefault((_starred(module), tuple(leaves)), []).append(module)
+    for template, module in zip(_templates(modules), modules, strict=True):
+        alike.setdefault((template, tuple(modules[module])), []).append(module)
     made = []
     for (template, inside), members in alike.items():
         pattern = ".".join(_settled(template, members)) + _braced(inside)
@@ -44,15 +47,21 @@ def fold(names: Iterable[str]) -> tuple[Fold, ...]:
     return tuple(made)
 
 
-def _starred(module: str) -> tuple[str, ...]:
-    return tuple(STAR if segment.isdecimal() else segment for segment in module.split("."))
+def _templates(modules: Iterable[str]) -> list[tuple[str, ...]]:
+    """Each module with stars for numbers; block17 is block* only where there are many such."""
+    exact = [tuple(STAR if s.isdecimal() else s for s in module.split(".")) for module in modules]
+    loose = [tuple(_ENDING.sub(STAR, segment) for segment in template) for template in exact]
+    kinds: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for template, wide in zip(exact, loose, strict=True):
+        kinds.setdefault(wide, set()).add(template)
+    return [wide if len(kinds[wide]) > _MANY else template for template, wide in zip(exact, loose, strict=True)]
 
 
 def _settled(template: tuple[str, ...], modules: Sequence[str]) -> tuple[str, ...]:
     """The template with a number wherever all modules have the same one."""
     columns = zip(*(module.split(".") for module in modules), strict=True)
     return tuple(
-        next(iter(seen)) if piece == STAR and len(seen) == 1 else piece
+        next(iter(seen)) if STAR in piece and len(seen) == 1 else piece
         for piece, seen in zip(template, map(set, columns), strict=True)
     )
 

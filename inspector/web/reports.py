@@ -6,6 +6,7 @@ settings are the process's own. Slices are imported when first asked, so that th
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -114,12 +115,18 @@ def keys_of(
     *,
     accept: tuple[str, ...] = (),
     choose: tuple[tuple[str, str], ...] = (),
+    partial: bool = False,
 ) -> KeyReport:
     """The keys against a target, and the plan that makes them fit."""
-    return _keys(hand.sha256, hand.name, state.path if state else None, target, accept, choose)
+    return _keys(hand.sha256, hand.name, state.path if state else None, target, accept, choose, partial)
 
 
-@st.cache_resource(max_entries=48, show_spinner="Comparing keys …")
+def target_key(target: Target) -> str:
+    """A digest of everything in it: Streamlit's own takes a second for thousands of tensors."""
+    return hashlib.sha256(repr(target).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing keys …", hash_funcs={Target: target_key})
 def _keys(
     sha256: str,
     name: str,
@@ -127,11 +134,14 @@ def _keys(
     target: Target,
     accept: tuple[str, ...],
     choose: tuple[tuple[str, str], ...],
+    partial: bool,
 ) -> KeyReport:
     from inspector.keys.diagnose import diagnose
 
     checkpoint = _open(sha256, name)
-    return diagnose(checkpoint, target, state=_state(checkpoint, path), accept=accept, choose=dict(choose))
+    return diagnose(
+        checkpoint, target, state=_state(checkpoint, path), accept=accept, choose=dict(choose), partial=partial
+    )
 
 
 @st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")

@@ -37,14 +37,19 @@ def list_files() -> list[str]:
     return found
 
 
-def store_path(relative: str) -> Stored:
-    """Take up one of them. Raises RefusedContent for whatever lies outside the root, symbolic links included."""
+def resolve_in_root(relative: str) -> Path:
+    """The file's real place. Raises RefusedContent for whatever lies outside the root, symbolic links included."""
     root = server_root()
     if root is None or not _inside(root / relative, root):
         raise RefusedContent(
             "That path is outside the folder this server opens to visitors.", hint="Choose one from the list."
         )
-    path = (root / relative).resolve()
+    return (root / relative).resolve()
+
+
+def store_path(relative: str) -> Stored:
+    """Take up one of them. Raises RefusedContent as `resolve_in_root`."""
+    path = resolve_in_root(relative)
     return the_store().refer(path, name=path.name, owner=session.owner())
 
 

@@ -207,7 +207,7 @@ class ContentStore:
         freed = 0
         with self._lock:
             waiting = sorted(
-                (folder.stat().st_mtime, sum(p.stat().st_size for p in folder.iterdir()), folder)
+                (folder.stat().st_mtime, sum(p.stat().st_size for p in folder.rglob("*")), folder)
                 for folder in self.exports.iterdir()
             )
             exported = sum(nbytes for _, nbytes, _ in waiting)

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from inspector.errors import InspectorError
+from inspector.web.downloads import download_route, prefix
 from inspector.web.store import ContentStore, clean_name, default_root
 
 UPLOAD_PATH = "/inspector/upload"
@@ -58,11 +59,10 @@ def routes() -> list[Route]:
     """What app.py mounts beside Streamlit's own routes."""
     global _mounted
     _mounted = True
-    base = (st.get_option("server.baseUrlPath") or "").strip("/")
-    prefix = f"/{base}" if base else ""
     return [
-        Route(prefix + UPLOAD_PATH, take_upload, methods=["PUT"]),
-        Route(prefix + HEALTH_PATH, tell_health, methods=["GET"]),
+        Route(prefix() + UPLOAD_PATH, take_upload, methods=["PUT"]),
+        Route(prefix() + HEALTH_PATH, tell_health, methods=["GET"]),
+        download_route(),
     ]
 
 

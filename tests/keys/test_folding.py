@@ -40,6 +40,14 @@ def test_modules_with_other_tensors_are_another_pattern():
     assert _patterns([*convolution, *norm]) == [("f.*.weight", 2), ("f.*.{weight,bias,running_mean}", 6)]
 
 
+def test_numbers_at_the_end_of_words_are_folded_where_there_are_many():
+    assert _patterns([f"layer{n}.0.w" for n in range(1, 5)]) == [(f"layer{n}.0.w", 1) for n in range(1, 5)]
+    many = [f"block{n}.{i}.w" for n in range(12) for i in range(2)]
+    assert _patterns(many) == [("block*.*.w", 24)]
+    # What all share is no star.
+    assert _patterns([f"conv1.block{n}.w" for n in range(12)]) == [("conv1.block*.w", 12)]
+
+
 def test_lists_of_parameters_and_names_at_the_top():
     assert _patterns(["p.0", "p.1", "p.2"]) == [("p.*", 3)]
     assert _patterns(["cls_token", "pos_embed"]) == [("{cls_token,pos_embed}", 2)]

@@ -12,7 +12,7 @@ from inspector.findings import Finding, Severity
 from inspector.web.architecture import _nest
 from inspector.web.components import _card, _few_of_each, count_words
 from inspector.web.explaining import edited, input_shape
-from inspector.web.repairing import stem_of
+from inspector.web.repair.export import stem_of
 from inspector.web.tensor_table import filtered, modules
 from inspector.web.trees import _rows, module_branch, value_branch
 

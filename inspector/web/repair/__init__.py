@@ -1,0 +1,1 @@
+"""The Repair page, one file per part of it: target, choices, lists, proofs, export."""

@@ -1,0 +1,82 @@
+"""What the visitor decides about one file and target: open questions, lossy rules, a part instead of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from inspector.architectures.types import Target
+from inspector.checkpoint.types import StateDict
+from inspector.keys.report import Ambiguity, Cost, RepairPlan
+from inspector.units import counted
+from inspector.web.session import Hand
+from inspector.web.text import plain
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the visitor accepted and chose for one file and target.
+
+    asked: every question that came up; an answered one is no longer open, but its answer must stay changeable.
+    partial: what nothing fills may stay at the model's initial value.
+    """
+
+    accept: set[str] = field(default_factory=set)
+    choose: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, Ambiguity] = field(default_factory=dict)
+    partial: bool = False
+
+    @property
+    def as_key(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], bool]:
+        """The same in an order of its own, for caches."""
+        return tuple(sorted(self.accept)), tuple(sorted(self.choose.items())), self.partial
+
+
+def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
+    """The session's answers for this file, state dict and target."""
+    slot = f"answers/{hand.sha256}/{state.path}/{target.label}"
+    held = st.session_state.setdefault(slot, Answers())
+    return held if isinstance(held, Answers) else Answers()
+
+
+def ask(plan: RepairPlan | None, answers: Answers) -> None:
+    """Open questions and lossy rules; a new answer makes a new diagnosis."""
+    before = answers.as_key
+    answers.asked.update({question.id: question for question in (plan.ambiguities if plan else ())})
+    for question in answers.asked.values():
+        _ask_one(question, answers)
+    waiting = plan.needs_accept if plan else ()
+    for use in plan.rules if plan else ():
+        # What a choice above already settles needs no second yes.
+        if use.id in answers.accept or use.id in waiting:
+            why = "changes the weights" if use.cost is Cost.LOSSY else "no name confirms it"
+            label = plain(f"Accept: {use.says} ({why})")
+            if st.checkbox(label, value=use.id in answers.accept, key=f"accept-{use.id}"):
+                answers.accept.add(use.id)
+            else:
+                answers.accept.discard(use.id)
+    if answers.partial or (plan is not None and plan.missing and not plan.ambiguities):
+        how_many = f"{counted(len(plan.missing), 'tensor')} that" if plan is not None and plan.missing else "what"
+        answers.partial = st.checkbox(
+            plain(f"A part is enough: {how_many} nothing fills may stay at the model's initial value"),
+            value=answers.partial,
+            key="partial",
+            help="The exported file then loads with strict=False, and the code below checks the list of what it lacks.",
+        )
+    if answers.as_key != before:
+        st.rerun()
+
+
+def _ask_one(question: Ambiguity, answers: Answers) -> None:
+    options = dict(question.options)
+    held = answers.choose.get(question.id)
+    chosen = st.radio(
+        plain(question.question),
+        list(options),
+        format_func=lambda option: plain(options[option]),
+        index=list(options).index(held) if held in options else None,
+        key=f"choose-{question.id}",
+    )
+    if chosen is not None:
+        answers.choose[question.id] = chosen

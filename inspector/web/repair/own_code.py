@@ -1,0 +1,135 @@
+"""`code:model.py:build` on the page: only where the page and the server are one person's, and only once confirmed.
+
+Offered when the server listens on this machine alone, the request came to this machine's own name and through no proxy,
+and a folder was opened (INSPECTOR_ROOT). INSPECTOR_CODE=off forbids it everywhere; nothing allows it to others. What is
+confirmed is the file's content: another byte in it asks again. Files that it imports are not looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from inspector.architectures.types import Target
+from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory, target_of_code
+from inspector.errors import RefusedContent, UsageError
+from inspector.web.server_paths import resolve_in_root, server_root
+from inspector.web.text import mono, plain, visible
+
+_AGREED = "code-agreed"
+_MOST_SOURCE = 1 << 20  # bytes
+_SHOWN = 20_000  # characters
+SECONDS = 60.0
+_FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The file that would run. sha256: of its bytes now."""
+
+    factory: Factory
+    path: Path
+    sha256: str
+    text: str
+
+
+def is_allowed() -> bool:
+    """Whether code may be offered at all: not on a server that others reach, whatever they send."""
+    if os.environ.get("INSPECTOR_CODE", "").lower() in {"off", "0", "no", "false"} or server_root() is None:
+        return False
+    if not _is_loopback(str(st.get_option("server.address") or "")):
+        return False
+    headers = {name.lower(): value for name, value in _headers().items()}
+    if any(name in headers for name in _FORWARDED):
+        return False
+    return _is_loopback(_host(headers.get("host", "")))
+
+
+def _headers() -> dict[str, str]:
+    return st.context.headers.to_dict()
+
+
+def _host(text: str) -> str:
+    """Without its port: "[::1]:8501" is "::1"."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0]
+
+
+def _is_loopback(name: str) -> bool:
+    if name.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def ask() -> Target | None:
+    """The field, the question, and the target once it was answered."""
+    text = st.text_input(
+        "Factory",
+        placeholder="code:model.py:build?num_classes=4",
+        key="target-code",
+        help=plain(f"A Python file in {server_root()}, and the function or class in it that makes the model."),
+    ).strip()
+    if not text:
+        return None
+    source = find_source(text if is_code(text) else PREFIX + text)
+    if not is_agreed(source):
+        _question(source)
+        return None
+    return _target(source.factory.text, source.sha256, server_root() or Path())
+
+
+def find_source(text: str) -> Source:
+    """The file that a `code:` target names. Raises UsageError for modules, RefusedContent outside the folder."""
+    factory = parse_factory(text)
+    if not factory.is_file:
+        raise UsageError("On this page code comes from a file.", hint="Write code:model.py:build.")
+    path = resolve_in_root(factory.where)
+    if path.stat().st_size > _MOST_SOURCE:
+        raise RefusedContent(f"{path.name} is too long for a model's source: {path.stat().st_size:,} bytes.")
+    raw = path.read_bytes()
+    return Source(
+        factory=factory,
+        path=path,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        text=raw.decode("utf-8", "replace"),
+    )
+
+
+def is_agreed(source: Source) -> bool:
+    """Whether this session's visitor said yes to this content at this place."""
+    return (str(source.path), source.sha256) in st.session_state.get(_AGREED, set())
+
+
+def check_agreed(target: Target) -> None:
+    """Raise UsageError when the file is another one than was agreed to: before it runs again."""
+    if not is_allowed() or not is_agreed(find_source(target.label)):
+        raise UsageError("The code changed since you agreed to run it.", hint="Look at it above and agree once more.")
+
+
+def _question(source: Source) -> None:
+    with st.container(border=True, key="code-question"):
+        st.html(
+            f"<p><b>Run this file?</b> {mono(str(source.path))} would run with this server's Python, in its own "
+            f"process of at most {SECONDS:.0f} seconds. It can do whatever your account can: read it first. Files it "
+            f"imports run too.</p><p>sha256 {mono(source.sha256[:16])}</p>"
+        )
+        with st.expander("What is in it", icon=":material/code:"):
+            st.code(visible(source.text[:_SHOWN]), language="python")
+        if st.button("Run it", key="code-run", icon=":material/play_arrow:"):
+            st.session_state.setdefault(_AGREED, set()).add((str(source.path), source.sha256))
+            st.rerun()
+
+
+@st.cache_resource(max_entries=8, show_spinner="Running your code in its own process …")
+def _target(text: str, sha256: str, folder: Path) -> Target:
+    """sha256: another content is another target."""
+    return target_of_code(text, folder=folder, seconds=SECONDS)

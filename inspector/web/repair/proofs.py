@@ -1,0 +1,95 @@
+"""The verification table, and what the visitor gives to hold the repair against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from inspector.architectures.types import Target, TargetKind
+from inspector.keys.report import Proof, RepairPlan, Verification
+from inspector.web import reports, session
+from inspector.web.repair import own_code
+from inspector.web.server_paths import server_root
+from inspector.web.session import Hand
+from inspector.web.text import escaped
+from inspector.web.trees import badge, table
+
+_WORDS = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "notice")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """Files of this session: one that loads into the target, and one with an input and its output."""
+
+    reference: Hand | None = None
+    pair: Hand | None = None
+
+
+def ask_against(hand: Hand) -> Against:
+    """What else to verify with; nothing where the session has no other file."""
+    others = [r.hand for r in session.recent() if r.hand.sha256 != hand.sha256]
+    with st.expander("Hold it against a file you trust", icon=":material/balance:"):
+        if not others:
+            st.caption(
+                "Open a file of this network that works, or a pair (.npz, .pt, .safetensors with the tensors input and "
+                "output) on the Open page, then come back: the answers are compared bit for bit."
+            )
+            return Against()
+        left, right = st.columns(2)
+        reference = left.selectbox(
+            "A file that works",
+            range(len(others)),
+            index=None,
+            format_func=lambda i: others[i].name,
+            placeholder="none",
+            key="reference",
+        )
+        pair = right.selectbox(
+            "An input with its output",
+            range(len(others)),
+            index=None,
+            format_func=lambda i: others[i].name,
+            placeholder="none",
+            key="pair",
+        )
+        return Against(
+            reference=others[reference] if reference is not None else None,
+            pair=others[pair] if pair is not None else None,
+        )
+
+
+def proof_table(verification: Verification, heading: str, key: str) -> None:
+    """One row per proof."""
+    table(("Proof", heading), [_row(proof) for proof in verification.proofs], key=key)
+
+
+def _row(proof: Proof) -> tuple[str, str]:
+    word, tone = _WORDS[proof.passed]
+    return badge(word, tone), escaped(proof.says)
+
+
+def verified(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: Against) -> Verification:
+    """Every proof, computed once. asked: what tells this plan from others of the same file and target.
+
+    Raises UsageError for a reference or pair that is none, and for code that changed since it was agreed to.
+    """
+    if target.kind is TargetKind.CODE:
+        own_code.check_agreed(target)
+    return _verified(hand.sha256, hand.name, plan, target, asked, against)
+
+
+@st.cache_resource(
+    max_entries=24, show_spinner="Verifying with a strict load …", hash_funcs={Target: reports.target_key}
+)
+def _verified(sha256: str, name: str, _plan: RepairPlan, target: Target, asked: str, against: Against) -> Verification:
+    from inspector.keys.verify import Compared, verify_plan
+
+    checkpoint = reports.checkpoint_of(Hand(sha256=sha256, name=name))
+    given = Compared(
+        reference=reports.checkpoint_of(against.reference) if against.reference else None,
+        pair=reports.checkpoint_of(against.pair) if against.pair else None,
+        folder=server_root(),
+    )
+    with reports.torch_lock:
+        return verify_plan(checkpoint, _plan, target, compared=given)

@@ -1,0 +1,120 @@
+"""What the file should fit: the recognised model, another one, another file, a list of keys, or one's own code."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.architectures.types import ArchitectureSpec, Candidate, OptionValue, Target
+from inspector.errors import UsageError
+from inspector.web import reports, session
+from inspector.web.repair import own_code
+from inspector.web.session import Hand
+from inspector.web.text import escaped, mono, plain
+
+_WAYS = {
+    "own": "the recognised model",
+    "named": "another model",
+    "keys": "a list of keys",
+    "file": "another file",
+    "code": "your own code",
+}
+
+
+def choose_target(hand: Hand, own: Target | None) -> tuple[Target | None, str]:
+    """(the target, why it is that one); None until the visitor has chosen."""
+    others = [r.hand for r in session.recent() if r.hand.sha256 != hand.sha256]
+    possible = {"own": own is not None, "file": bool(others), "code": own_code.is_allowed()}
+    ways = [way for way in _WAYS if possible.get(way, True)]
+    if own is None:
+        # Nobody knows its model by name, so the visitor's own list of keys is the likelier target.
+        st.caption("The file was not recognised. Compare it with the keys of your own model, or with another file.")
+        ways.sort(key=lambda way: way == "named")
+    way = st.segmented_control(
+        "Compare with", ways, format_func=_WAYS.__getitem__, default=ways[0], required=True, key="target-way"
+    )
+    if way == "own":
+        best = reports.recognition_of(hand).best
+        return own, best.says if best is not None else ""
+    if way == "named":
+        return _named(hand), "You named it; sizes that a file shows follow the file."
+    if way == "file":
+        at = st.selectbox("File", range(len(others)), format_func=lambda i: others[i].name, key="target-file")
+        return (_of_file(others[at]) if at is not None else None), "The names and shapes of another file you opened."
+    if way == "code":
+        return own_code.ask(), "What your own code builds."
+    text = st.text_area("One key per line", placeholder='print(*model.state_dict(), sep="\\n")', key="target-keys")
+    return (_of_keys(text) if text and text.strip() else None), "Names that you pasted; shapes cannot be compared."
+
+
+def show_target(target: Target, why: str) -> None:
+    """One line: which, how large, and why that one."""
+    more = f'<br><span class="mi-more">{escaped(why)}</span>' if why else ""
+    st.html(f"<p>Target {mono(target.label)}, {len(target.tensors):,} tensors.{more}</p>")
+
+
+def _named(hand: Hand) -> Target | None:
+    name = st.selectbox(
+        "Model", _builder_names(), index=None, placeholder="type to search torchvision and timm", key="target-name"
+    )
+    return _parsed(name, reports.recognition_of(hand).best) if name else None
+
+
+def _builder_names() -> list[str]:
+    from inspector.architectures.index import load_index
+
+    return list(load_index().builders)
+
+
+def _parsed(name: str, candidate: Candidate | None) -> Target:
+    from inspector.architectures.targets import parse_target
+
+    return parse_target(name, candidate=candidate)
+
+
+def _of_file(other: Hand) -> Target:
+    from inspector.architectures.targets import target_of_checkpoint
+
+    return target_of_checkpoint(reports.checkpoint_of(other), other.name)
+
+
+def _of_keys(text: str) -> Target:
+    from inspector.architectures.targets import target_of_keys
+
+    names = dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())
+    if not names:
+        raise UsageError("There is no name in the list.", hint="Paste one key per line.")
+    return target_of_keys(tuple(names), "the pasted list")
+
+
+def confirm_assumed(target: Target) -> Target:
+    """What no shape tells and a forward pass depends on: shown with its reason, changed or confirmed by the visitor.
+
+    The same target until everything is confirmed; names and shapes are compared meanwhile, nothing is run.
+    """
+    spec = target.spec
+    if spec is None or not spec.assumed:
+        return target
+    slot = f"assumed/{target.label}"
+    with st.container(border=True, key="assumed"):
+        st.html(
+            "<p><b>Assumed</b> What the model computes depends on what no shape tells. Names and shapes are compared "
+            "without it; the model is run once you have confirmed it.</p>"
+        )
+        answers = {}
+        for one in spec.assumed:
+            text = st.text_input(
+                plain(f"{one.name}: {one.why}"), value=_written(one.value), key=f"{slot}/{one.name}", max_chars=200
+            )
+            answers[one.name] = text.strip()
+        agreed = st.checkbox("These are right for this file", key=f"{slot}/agreed")
+    return _parsed(_with_options(spec, answers), None) if agreed else target
+
+
+def _with_options(spec: ArchitectureSpec, answers: dict[str, str]) -> str:
+    """The label with the answers among its options, as it is written on the command line."""
+    added = "&".join(f"{name}={text}" for name, text in answers.items() if text)
+    return spec.label + ("&" if "?" in spec.label else "?") + added if added else spec.label
+
+
+def _written(value: OptionValue) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
