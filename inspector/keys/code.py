@@ -17,7 +17,15 @@ from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Phrase, Rule
 
 # A leading wrapper is dropped before places below it are spoken of; numbers are named by the target's paths, so last.
-_ORDER = ("wrapper-segment", "joined-segments", "mlp-names", "norm-aliases", "matrix-aliases", "index-shift")
+_ORDER = (
+    "wrapper-segment",
+    "other-library",
+    "joined-segments",
+    "mlp-names",
+    "norm-aliases",
+    "matrix-aliases",
+    "index-shift",
+)
 _MOST_COMBINATIONS = 2000
 
 

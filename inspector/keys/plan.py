@@ -165,7 +165,7 @@ def group(made: Draft, rules: Sequence[Rule], accept: Collection[str]) -> tuple[
                 RuleUse(
                     id=rule.id,
                     says=_say_steps(steps),
-                    cost=costs[rule.id],
+                    cost=Cost.LOSSY if any(s.cost is Cost.LOSSY for s in steps) else costs[rule.id],
                     count=len(steps),
                     examples=tuple(_example(step) for step in steps[:_EXAMPLES]),
                     # A choice among twins is itself the acceptance.

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from inspector.keys.operations import (
     drop,
+    drop_computed,
     drop_copy,
     drop_zeros,
+    fill_computed,
     fill_initial,
     fill_zero,
     flattened,
@@ -28,6 +30,7 @@ OPERATIONS: tuple[Operation, ...] = (
     keep.OPERATION,
     drop.OPERATION,
     drop_copy.OPERATION,
+    drop_computed.OPERATION,
     drop_zeros.OPERATION,
     reshape.OPERATION,
     permute.OPERATION,
@@ -39,6 +42,7 @@ OPERATIONS: tuple[Operation, ...] = (
     resize_grid.OPERATION,
     fill_zero.OPERATION,
     fill_initial.OPERATION,
+    fill_computed.OPERATION,
     tie.OPERATION,
 )
 _BY_WAY = {(kind, operation.way): operation for operation in OPERATIONS for kind in operation.kinds}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from inspector.keys.rules import (
     bookkeeping_buffers,
     channels_last,
+    computed_buffers,
     extra_tensors,
     first_convolution,
     flattened_kernel,
@@ -23,6 +24,7 @@ from inspector.keys.rules import (
     moved_parts,
     nested_numbers,
     norm_aliases,
+    other_library,
     parametrizations,
     position_grid,
     query_value_bias,
@@ -39,6 +41,7 @@ from inspector.keys.rules import (
 from inspector.keys.rules.entry import Rule
 
 RULES: tuple[Rule, ...] = (
+    other_library.RULE,
     separators.RULE,
     truncated_names.RULE,
     moved_parts.RULE,
@@ -61,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     query_value_bias.RULE,
     tied_weights.RULE,
     bookkeeping_buffers.RULE,
+    computed_buffers.RULE,
     head_mismatch.RULE,
     first_convolution.RULE,
     position_grid.RULE,

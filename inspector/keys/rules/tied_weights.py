@@ -80,7 +80,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             evidence=Evidence.CHOSEN if lossy else Evidence.RULE,
             value="" if lossy else "copy",
             beside=() if lossy else (same[0].source.name,),
-            declared=not lossy,
+            declared=True,  # by its numbers, or by the user's choice
         )
 
 

@@ -1,0 +1,120 @@
+"""Buffers that a network computes when it is built, as pure functions of their shape. Nothing is learned in them.
+
+Each kind is written twice, as a function and as lines of Python; a test holds them equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One kind. leaves: what such a buffer is called. fits: whether this shape can be one. make: its value.
+
+    lines: the same in Python, into a variable `buffer`. fills: whether its value can be filled in: all of it follows
+    from the shape.
+    """
+
+    leaves: tuple[str, ...]
+    what: str
+    fits: Callable[[Shape], bool]
+    make: Callable[[Shape], Tensor]
+    lines: Callable[[Shape], list[str]]
+    fills: bool = True
+
+
+def _positions(shape: Shape) -> Tensor:
+    import torch
+
+    return torch.arange(shape[-1]).reshape(shape)
+
+
+def _window(shape: Shape) -> int:
+    """The side of the window of an index over pairs of its places, () and cut alike; 0 where it is none."""
+    pairs = shape[0] * shape[1] if len(shape) == 2 else shape[0] if len(shape) == 1 else 0
+    side = math.isqrt(math.isqrt(pairs))
+    square = len(shape) == 1 or shape[0] == shape[-1]
+    return side if side > 1 and side**4 == pairs and square else 0
+
+
+def _pairs(shape: Shape) -> Tensor:
+    """Swin's relative_position_index (Liu 2021): row (2 w - 1) * difference of rows + difference of columns."""
+    import torch
+
+    side = _window(shape)
+    places = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")).flatten(1)
+    away = places[:, :, None] - places[:, None, :] + side - 1
+    return (away[0] * (2 * side - 1) + away[1]).reshape(shape)
+
+
+def _pair_lines(shape: Shape) -> list[str]:
+    side = _window(shape)
+    return [
+        f'places = torch.meshgrid(torch.arange({side}), torch.arange({side}), indexing="ij")',
+        "places = torch.stack(places).flatten(1)",
+        f"away = places[:, :, None] - places[:, None, :] + {side - 1}",
+        f"buffer = (away[0] * {2 * side - 1} + away[1]).reshape({shape!r})",
+    ]
+
+
+def _lower(shape: Shape) -> Tensor:
+    import torch
+
+    return torch.ones(shape[-2:]).tril().reshape(shape)
+
+
+def _frequencies(shape: Shape) -> Tensor:
+    """Rotary embedding's inverse frequencies for the usual base of 10,000 (Su 2021, section 3.4.3)."""
+    import torch
+
+    return 1.0 / (10000.0 ** (torch.arange(0, 2 * shape[0], 2).float() / (2 * shape[0])))
+
+
+def _is_mask(shape: Shape) -> bool:
+    return len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3] > 1
+
+
+COMPUTED: Mapping[str, Computed] = {
+    "positions": Computed(
+        leaves=("position_ids",),
+        what="the positions 0, 1, 2, ...",
+        fits=lambda shape: len(shape) in (1, 2) and shape[-1] > 1 and shape[:-1] in ((), (1,)),
+        make=_positions,
+        lines=lambda shape: [f"buffer = torch.arange({shape[-1]}).reshape({shape!r})"],
+    ),
+    "window-pairs": Computed(
+        leaves=("relative_position_index",),
+        what="the index of relative positions in its window",
+        fits=lambda shape: bool(shape) and _window(shape) > 0,
+        make=_pairs,
+        lines=_pair_lines,
+    ),
+    # The leaf is called bias: shape and numbers must both be a mask's.
+    "causal-mask": Computed(
+        leaves=("bias", "mask", "causal_mask"),
+        what="a causal mask",
+        fits=_is_mask,
+        make=_lower,
+        lines=lambda shape: [f"buffer = torch.ones({shape[-2:]!r}).tril().reshape({shape!r})"],
+        fills=False,
+    ),
+    "inverse-frequencies": Computed(
+        leaves=("inv_freq",),
+        what="the rotary frequencies for the base 10,000",
+        fits=lambda shape: len(shape) == 1 and shape[0] > 1,
+        make=_frequencies,
+        lines=lambda shape: [
+            f"buffer = 1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).float() / {2 * shape[0]}))"
+        ],
+        fills=False,
+    ),
+}

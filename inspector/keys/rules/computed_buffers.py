@@ -1,0 +1,70 @@
+"""Buffers that a network computes when it is built, on one side only: position_ids, Swin's relative_position_index,
+GPT-2's causal mask (called bias), rotary frequencies.
+
+One that the target lacks is left out if its numbers are the computed ones, which is looked at when the plan is applied:
+other frequencies are another base, and that is information. One that the file lacks is computed where everything about
+it follows from its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.keys.keytree import Leaf
+from inspector.keys.operations.computed import COMPUTED
+from inspector.keys.operations.drop_computed import LEAVE_OUT
+from inspector.keys.report import Cost, Evidence, Step, StepKind
+from inspector.keys.roles import split_name
+from inspector.keys.rules.entry import Leftovers, Rule
+
+
+def _kind(leaf: Leaf) -> str:
+    last = split_name(leaf.name)[1]
+    found = [k for k, x in COMPUTED.items() if last in x.leaves and leaf.shape and 0 not in leaf.shape]
+    return next((k for k in found if COMPUTED[k].fits(leaf.shape or ())), "")
+
+
+def _steps(left: Leftovers) -> Iterator[Step]:
+    for leaf in left.extra:
+        if kind := _kind(leaf):
+            # Only its numbers can raise this question, so it is not asked beforehand.
+            lossy = left.questions.told(RULE.id, (LEAVE_OUT,)) == LEAVE_OUT
+            why = "by the user's choice" if lossy else f"if it is {COMPUTED[kind].what}"
+            yield Step(
+                kind=StepKind.DROP,
+                source=leaf.name,
+                target=None,
+                rule=RULE.id,
+                reason=f"The target computes it itself: left out {why}.",
+                cost=Cost.LOSSY if lossy else Cost.LOSSLESS,
+                evidence=Evidence.CHOSEN if lossy else Evidence.RULE,
+                shape=leaf.shape,
+                value="" if lossy else f"computed:{kind}",
+            )
+    for leaf in left.missing:
+        kind = _kind(leaf)
+        if kind and COMPUTED[kind].fills:
+            yield Step(
+                kind=StepKind.FILL,
+                source=None,
+                target=leaf.name,
+                rule=RULE.id,
+                reason=f"The file lacks it; its shape says all about {COMPUTED[kind].what}.",
+                cost=Cost.LOSSLESS,
+                evidence=Evidence.RULE,
+                shape=leaf.shape,
+                value=f"computed:{kind}",
+            )
+
+
+RULE = Rule(
+    id="computed-buffers",
+    title="Computed buffers",
+    says=(
+        "Leaves out buffers that the network computes itself (position_ids, relative_position_index, causal masks, "
+        "inv_freq) if their numbers are the computed ones; computes missing ones that follow from their shape."
+    ),
+    cost=Cost.LOSSLESS,
+    done="computed buffers are left out or computed",
+    steps=_steps,
+)

@@ -1,0 +1,191 @@
+"""The same network under another library's names: torchvision's vision transformers, Swins, ConvNeXts and VGGs as
+timm calls them, and back.
+
+One table per family, read from either side. It speaks only where it speaks for the whole file: every weight is named in
+the table's one spelling and every weight of the target in the other. What then differs (a head, a picture size, an
+index buffer) is left to the other rules. That the answers are equal was measured with both libraries' own models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from inspector.keys.keytree import Leaf
+from inspector.keys.report import Cost, RuleUse
+from inspector.keys.roles import is_counter
+from inspector.keys.rules.entry import Move, Phrase, Questions, Rule, Spelling
+
+Rows = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How torchvision and timm name one family. rows: in order; ^ is a name's beginning, $ its end, {i} a number.
+
+    Applied from torchvision to timm from the first row to the last, the other way from the last to the first.
+    anchors: beginnings of names that each of the two has.
+    """
+
+    id: str
+    rows: Rows
+    anchors: tuple[str, str]
+
+
+def _stages(ours: str, theirs: str) -> Rows:
+    return tuple((ours.format(block=2 * n + 1, i="{i}"), theirs.format(stage=n, i="{i}")) for n in range(4))
+
+
+def _between(ours: str, theirs: str) -> Rows:
+    return tuple((ours.format(layer=2 * n), theirs.format(stage=n)) for n in range(1, 4))
+
+
+DIALECTS: tuple[Dialect, ...] = (
+    Dialect(
+        id="vision transformers",
+        rows=(
+            ("^class_token$", "^cls_token$"),
+            ("^conv_proj.", "^patch_embed.proj."),
+            ("^encoder.pos_embedding$", "^pos_embed$"),
+            ("^encoder.layers.encoder_layer_{i}.", "^blocks.{i}."),
+            (".ln_{i}.", ".norm{i}."),
+            (".self_attention.in_proj_", ".attn.qkv."),
+            (".self_attention.out_proj.", ".attn.proj."),
+            (".mlp.0.", ".mlp.fc1."),
+            (".mlp.3.", ".mlp.fc2."),
+            ("^encoder.ln.", "^norm."),
+            ("^heads.head.", "^head."),
+        ),
+        anchors=("encoder.layers.encoder_layer_", "blocks."),
+    ),
+    Dialect(
+        id="Swin transformers",
+        rows=(
+            ("^features.0.0.", "^patch_embed.proj."),
+            ("^features.0.2.", "^patch_embed.norm."),
+            *_stages("^features.{block}.{i}.", "^layers.{stage}.blocks.{i}."),
+            *_between("^features.{layer}.", "^layers.{stage}.downsample."),
+            (".mlp.0.", ".mlp.fc1."),
+            (".mlp.3.", ".mlp.fc2."),
+            ("^head.", "^head.fc."),
+        ),
+        anchors=("features.1.0.attn.", "layers.0.blocks."),
+    ),
+    Dialect(
+        id="ConvNeXts",
+        rows=(
+            ("^features.0.", "^stem."),
+            *_stages("^features.{block}.{i}.", "^stages.{stage}.blocks.{i}."),
+            *_between("^features.{layer}.", "^stages.{stage}.downsample."),
+            (".block.0.", ".conv_dw."),
+            (".block.2.", ".norm."),
+            (".block.3.", ".mlp.fc1."),
+            (".block.5.", ".mlp.fc2."),
+            (".layer_scale$", ".gamma$"),
+            ("^classifier.0.", "^head.norm."),
+            ("^classifier.2.", "^head.fc."),
+        ),
+        anchors=("features.1.0.layer_scale", "stages.0.blocks."),
+    ),
+    Dialect(
+        id="VGGs",
+        rows=(
+            ("^classifier.0.", "^pre_logits.fc1."),
+            ("^classifier.3.", "^pre_logits.fc2."),
+            ("^classifier.6.", "^head.fc."),
+        ),
+        anchors=("classifier.6.", "pre_logits.fc1."),
+    ),
+)
+
+
+def _pattern(text: str) -> str:
+    start, end = "^" if text.startswith("^") else "", "$" if text.endswith("$") else ""
+    return start + re.escape(text.strip("^$")).replace(r"\{i\}", "([0-9]+)") + end
+
+
+def _put(text: str) -> str:
+    return text.strip("^$").replace("{i}", r"\1")
+
+
+@cache
+def _rows(number: int, to_timm: bool) -> tuple[tuple[str, str], ...]:
+    """(pattern, replacement) for re.sub, in the order in which they are used."""
+    rows = DIALECTS[number].rows
+    if to_timm:
+        return tuple((_pattern(a), _put(b)) for a, b in rows)
+    return tuple((_pattern(b), _put(a)) for a, b in reversed(rows))
+
+
+def translate(name: str, number: int, to_timm: bool) -> str:
+    """A name of one library as the other writes it."""
+    for pattern, put in _rows(number, to_timm):
+        name = re.sub(pattern, put, name)
+    return name
+
+
+def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
+    weights = [leaf for leaf in leaves if not is_counter(leaf)]
+    theirs = {place.name: place for place in places if not is_counter(place)}
+    prefix = _wrapper(weights)
+    for number, dialect in enumerate(DIALECTS):
+        for to_timm in (True, False):
+            own, other = dialect.anchors if to_timm else dialect.anchors[::-1]
+            if not any(x.name.startswith(prefix + own) for x in weights):
+                continue
+            if not any(name.startswith(other) for name in theirs) or any(name.startswith(own) for name in theirs):
+                continue
+            made = {leaf.name: translate(leaf.name.removeprefix(prefix), number, to_timm) for leaf in leaves}
+            if not _speaks_for_all(weights, made, theirs):
+                continue
+            names = ("torchvision", "timm") if to_timm else ("timm", "torchvision")
+            move = Move(
+                RULE.id,
+                f"call the parts of {dialect.id} as {names[1]} does, not as {names[0]}",
+                (("dialect", str(number)), ("to", names[1])),
+            )
+            for leaf in leaves:
+                if made[leaf.name] != leaf.name.removeprefix(prefix):
+                    yield Spelling(leaf, prefix + made[leaf.name], move)
+            return
+
+
+def _wrapper(weights: Sequence[Leaf]) -> str:
+    """One segment before all names ("module."), "" without one; taking it off is another rule's."""
+    first = {leaf.name.partition(".")[0] for leaf in weights}
+    return f"{first.pop()}." if len(first) == 1 and all("." in leaf.name for leaf in weights) else ""
+
+
+def _speaks_for_all(weights: Sequence[Leaf], made: dict[str, str], theirs: dict[str, Leaf]) -> bool:
+    """Whether every tensor gets a place of its own with as many dimensions, but for index buffers."""
+    from inspector.keys.operations.computed import COMPUTED
+
+    computed = {name for kind in COMPUTED.values() for name in kind.leaves} - {"bias"}
+    names = [made[leaf.name] for leaf in weights if made[leaf.name].rpartition(".")[2] not in computed]
+    there = {name for name in theirs if name.rpartition(".")[2] not in computed}
+    return len(set(names)) == len(names) and set(names) == there
+
+
+def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
+    parameters = dict(use.parameters)
+    number, to_timm = int(parameters["dialect"]), parameters["to"] == "timm"
+    # Anywhere at a name's beginning, also behind the prefix that is dropped before.
+    rows = "".join(f"\n        ({pattern!r}, {put!r})," for pattern, put in _rows(number, to_timm))
+    line = f"for pattern, put in ({rows}\n    ):\n        key = re.sub(pattern, put, key)"
+    return (Phrase(line, lambda key: translate(key, number, to_timm)),)
+
+
+RULE = Rule(
+    id="other-library",
+    title="Another library's names",
+    says=(
+        "Calls the parts of vision transformers, Swins, ConvNeXts and VGGs as timm does where they are called as in "
+        "torchvision, or back, where that gives every tensor of both sides a counterpart."
+    ),
+    cost=Cost.LOSSLESS,
+    done="another library's names become the target's",
+    spells=_spells,
+    phrases=_phrases,
+)
