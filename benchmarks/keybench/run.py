@@ -32,7 +32,7 @@ class Settings:
 
     peers: tuple[Peer, ...] = ()
     only: Collection[str] = ()
-    slow_tensors: int = 200
+    slow_tensors: int = 125
     slow_seconds: float = 10.0
     logits: bool = True
 

@@ -50,7 +50,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     there = [link for link in left.settled if _is_embedding(link.target.name) and not _is_square(link.target)]
     for place in left.missing:
         group = next((names for names in left.target.ties if place.name in names), ())
-        declared = [link for link in left.settled if link.target.name in group]
+        declared = [link for link in left.settled if link.target.name in group] if group else []
         own = declared or ([link for link in there if _is_head(place) and link.target.shape == place.shape])
         if len(own) == 1 or declared:
             yield Step(
