@@ -51,6 +51,14 @@ Partial = Annotated[
     typer.Option("--partial", help="A part is enough: what the file lacks stays at the model's initial value, listed."),
 ]
 
+WithOptimizer = Annotated[
+    bool,
+    typer.Option(
+        "--with-optimizer",
+        help="Write a training checkpoint: optimizer state follows its parameters, plain values stay.",
+    ),
+]
+
 
 def diagnose(
     file: File,
@@ -106,6 +114,7 @@ def repair(
     writer: WriterName = "",
     dtype: Dtype = "",
     shard_size: ShardSize = "",
+    with_optimizer: WithOptimizer = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> int:
@@ -143,6 +152,7 @@ def repair(
             writer=writer_for(where, writer, shard_size),
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),
+            optimizer=with_optimizer,
             progress=progress_bar("writing"),
         )
     except ExportError as error:

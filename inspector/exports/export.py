@@ -12,12 +12,13 @@ from pathlib import Path
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import ExportError, KeysDoNotFit
+from inspector.errors import ExportError, KeysDoNotFit, UsageError
 from inspector.exports.cast import Cast
 from inspector.exports.losses import left_behind, provenance, unshown
 from inspector.exports.plan_checks import MODEL_NBYTES, PlanChecks, model_is_built
 from inspector.exports.report import ExportReport
 from inspector.exports.sources import stream_of_plan
+from inspector.exports.training import export_training
 from inspector.exports.write import check, check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
@@ -38,6 +39,7 @@ def export_repaired(
     shard_nbytes: int | None = None,
     model_nbytes: int = MODEL_NBYTES,
     compared: Compared | None = None,
+    optimizer: bool = False,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
 ) -> ExportReport:
@@ -45,12 +47,21 @@ def export_repaired(
 
     dtype: None keeps every tensor's type; one of DTYPE_CHOICES casts the floating ones, which may lose digits.
     shard_nbytes: write a folder of shards of about that size. model_nbytes: up to which size the target is built, held
-    in memory and run. compared: what the user gave to hold it against, which is then always done. progress: in tensors, each written and read back; raising from it stops the work.
+    in memory and run. compared: what the user gave to hold it against, which is then always done. optimizer: write a
+    training checkpoint, in which the optimizer's state follows its parameters (`training.py`). progress: in tensors,
+    each written and read back; raising from it stops the work.
     Raises ExportError, and leaves no file behind, when the plan is open or incomplete, a proof fails, the destination
     is the source, or the disk refuses. Raises UsageError for a writer or dtype that does not exist.
     """
     entry = find_writer(writer, writers)
     destination = Path(destination)
+    if optimizer:
+        if entry.id != "pth" or dtype is not None or shard_nbytes is not None:
+            raise UsageError(
+                "With its optimizer, a checkpoint is written as one .pth in the types that it has.",
+                hint="Leave out the other format, type or shard size.",
+            )
+        return export_training(checkpoint, plan, target, destination, compared=compared, progress=progress)
     check_destination(checkpoint, destination, folder=shard_nbytes is not None)
     try:
         check_complete(plan)

@@ -18,7 +18,7 @@ from inspector.errors import ExportError, InspectorError
 from inspector.exports.plain import NotPlain, plain_of
 from inspector.keys.apply import state_of
 from inspector.keys.operations import operation_of
-from inspector.keys.optimizer import ELEMENTWISE, map_optimizers, may_be_parameter
+from inspector.keys.optimizer import ELEMENTWISE, map_optimizers, may_be_parameter, value_at
 from inspector.keys.optimizer_travel import OptimizerPlan, plan_travel
 from inspector.keys.report import RepairPlan, Step
 
@@ -76,7 +76,12 @@ def state_dict_of(checkpoint: Checkpoint, going: OptimizerPlan) -> dict[str, obj
             else:
                 settings[label] = _setting(checkpoint, (*found.path, "param_groups", str(number), label), child)
         groups.append(settings)
-    return {"state": state, "param_groups": groups}
+    made: dict[str, object] = {"state": state, "param_groups": groups}
+    for label, child in value_at(checkpoint.root, found.path).children:
+        if label not in made:
+            # An apex optimizer keeps fp32 copies of the weights beside its state: without them it is another training.
+            made[label] = _setting(checkpoint, (*found.path, label), child)
+    return made
 
 
 def _setting(checkpoint: Checkpoint, path: tuple[str, ...], value: Value) -> object:

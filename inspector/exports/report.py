@@ -23,7 +23,8 @@ class ExportReport:
     name: base name. writer: entry id ("pth", "safetensors"). nbytes: of all files. sha256: of the written bytes, ""
     for several files, which have one each. files: what was written; of a folder, its index last.
     lost: what the format cannot carry ("epoch", "_metadata"). verification: proofs on the file read back.
-    stays_initial: names of the target that the file does not fill, for a part.
+    stays_initial: names of the target that the file does not fill, for a part. optimizers: what became of each
+    optimizer of the file, a sentence each, where that was asked for.
     """
 
     name: str
@@ -34,4 +35,5 @@ class ExportReport:
     lost: tuple[str, ...]
     verification: Verification
     stays_initial: tuple[str, ...] = ()
+    optimizers: tuple[str, ...] = ()
     files: tuple[WrittenFile, ...] = ()

@@ -68,7 +68,7 @@ def write_proved(
     checks = checks or NoChecks()
     tick = _ticking(progress, 2 * len(stream.blocks))
     _check_room(destination, stream)
-    temporary = _new_place(destination, entry.suffix, folder=shard_nbytes is not None)
+    temporary = new_place(destination, entry.suffix, folder=shard_nbytes is not None)
     try:
         parts = _parts(stream, temporary, entry, shard_nbytes)
         lost: list[str] = []
@@ -82,7 +82,7 @@ def write_proved(
         verification = Verification(proofs=proofs)
         check(verification)
         files = _files(temporary)
-        _publish(temporary, destination)
+        publish(temporary, destination)
     except OSError as error:
         raise ExportError(f"{destination.name} cannot be written: {error.strerror or error}.") from error
     except RuntimeError as error:
@@ -177,8 +177,11 @@ def _check_room(destination: Path, stream: Stream) -> None:
         )
 
 
-def _new_place(destination: Path, suffix: str, *, folder: bool) -> Path:
-    """An empty file or folder of our own beside the destination, so that naming it at the end is one step."""
+def new_place(destination: Path, suffix: str, *, folder: bool) -> Path:
+    """An empty file or folder of our own beside the destination, so that naming it at the end is one step.
+
+    Raises ExportError where nothing can be written.
+    """
     try:
         if folder:
             return Path(tempfile.mkdtemp(dir=destination.parent, prefix=".writing-"))
@@ -209,7 +212,8 @@ def _files(temporary: Path) -> tuple[WrittenFile, ...]:
     return tuple(made)
 
 
-def _publish(temporary: Path, destination: Path) -> None:
+def publish(temporary: Path, destination: Path) -> None:
+    """Give a finished file, or folder of files, its name in one step."""
     # mkstemp makes files for the owner alone; a written model gets what any new file gets.
     mask = os.umask(0)
     os.umask(mask)

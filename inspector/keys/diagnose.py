@@ -12,9 +12,11 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.checkpoint.values import ValueKind
 from inspector.errors import UsageError
+from inspector.findings import Finding, Severity
 from inspector.keys import sentences
 from inspector.keys.keytree import Leaf
 from inspector.keys.loading import loader_of
+from inspector.keys.optimizer import map_optimizers
 from inspector.keys.partial import refuse_part
 from inspector.keys.plan import Draft, draft, group
 from inspector.keys.refusals import refuse
@@ -133,9 +135,25 @@ def _diagnose_one(
         reshaped=reshaped,
         loads=loads,
         says=refusal or sentences.say(plan, target, loads=loads, rules=rules),
-        findings=sentences.find(plan, refusal, state, target),
+        findings=(*sentences.find(plan, refusal, state, target), *_of_optimizers(checkpoint, state)),
         plan=plan,
         refusal=refusal,
+    )
+
+
+def _of_optimizers(checkpoint: Checkpoint, state: StateDict) -> tuple[Finding, ...]:
+    """What the file's optimizers are, and whether their state could follow these weights."""
+    return tuple(
+        Finding(
+            id="optimizer-state",
+            severity=Severity.INFO,
+            says=found.says,
+            subjects=(found.label,),
+            remedy=""
+            if found.refusal
+            else "The repair writes it along if asked (--with-optimizer); the weights do not need it.",
+        )
+        for found in map_optimizers(checkpoint, state)
     )
 
 

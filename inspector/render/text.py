@@ -365,6 +365,8 @@ def export_text(report: ExportReport) -> RenderableType:
     ]
     if report.lost:
         rows.append(("Left behind", ", ".join(safe(what) for what in report.lost)))
+    if report.optimizers:
+        rows.append(("Optimizer", " ".join(safe(says) for says in report.optimizers)))
     if report.stays_initial:
         rows.append(("Stays initial", ", ".join(safe(name) for name in report.stays_initial)))
     return Group(pairs(rows), "", verification_text(report.verification))

@@ -54,6 +54,7 @@ _GROUP_NBYTES = 1500
 _CHILD_NBYTES = 200
 _ENTERED = 10  # The work of entering a container, in children listed.
 _FEW = 8
+_CONSTANT = 4  # Items of a tuple that is shown again.
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -97,6 +98,11 @@ def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> O
         nbytes=walk.room.taken,
         misfits=walk.misfits,
     )
+
+
+def _is_constant(record: object) -> bool:
+    """A few plain values in a tuple: betas, which every group of an optimizer shares. Shown wherever it stands."""
+    return type(record) is tuple and len(record) <= _CONSTANT and all(type(item) in _PLAIN for item in record)
 
 
 class _Walk:
@@ -206,7 +212,7 @@ class _Walk:
         if isinstance(record, GlobalRef):
             self.places.setdefault(id(record.use), path)
             return Value(kind=ValueKind.GLOBAL, type_name="global", says=record.full[:TEXT_WIDTH])
-        if id(record) in self.seen:
+        if id(record) in self.seen and not _is_constant(record):
             return Value(kind=ValueKind.SEEN, type_name=type_name_of(record), says="the same object as one shown above")
         self.seen.add(id(record))
         return self.container(label, record, path) if self.affords(record) else self.cut(record)
