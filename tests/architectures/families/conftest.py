@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
+from functools import partial
 
 import pytest
 import torch
@@ -17,26 +14,12 @@ from inspector.architectures.families.specs import confirm_all
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import parse_spec, target_of
 from inspector.architectures.types import Candidate
+from inspector.checkpoint.types import Checkpoint
+
+See = Callable[[nn.Module], Candidate | None]
 
 
-def _make_checkpoint() -> ModuleType:
-    name = "families_make_checkpoint"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).resolve().parents[1] / "conftest.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-def see(module: nn.Module, prefix: str = "") -> Candidate | None:
-    """What a module's names and shapes are recognised as."""
-    shapes = {prefix + name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    return recognise(_make_checkpoint().make_checkpoint(shapes)).best
-
-
-def comes_back(module: nn.Module, label: str, given: tuple[int, ...] | None = None) -> Candidate:
+def comes_back(see: See, module: nn.Module, label: str, given: tuple[int, ...] | None = None) -> Candidate:
     """Recognise a module, check its label, its target and, by equal outputs, the model that is built for it.
 
     given: the shape of an input on which both must answer alike; None where nothing builds the family.
@@ -63,10 +46,16 @@ def comes_back(module: nn.Module, label: str, given: tuple[int, ...] | None = No
 
 
 @pytest.fixture
-def recognised() -> Callable[..., Candidate | None]:
+def recognised(checkpoint: Callable[..., Checkpoint]) -> See:
+    """What a module's names and shapes are recognised as."""
+
+    def see(module: nn.Module) -> Candidate | None:
+        shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+        return recognise(checkpoint(shapes)).best
+
     return see
 
 
 @pytest.fixture
-def check() -> Callable[..., Candidate]:
-    return comes_back
+def check(recognised: See) -> Callable[..., Candidate]:
+    return partial(comes_back, recognised)
