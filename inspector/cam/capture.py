@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from inspector.errors import ExplainError, NoSuchLayer
+from inspector.cam.readings import Reading, class_scores, tensors_in
+from inspector.errors import NoSuchLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +43,18 @@ class Capture:
     model: unwrapped. outputs: place -> (N, ...) tensor in the graph of the last forward, the model's own dtype.
     """
 
-    def __init__(self, model: nn.Module, places: Sequence[Place]) -> None:
+    def __init__(self, model: nn.Module, places: Sequence[Place], read: Reading) -> None:
         self.model = model
+        self.read = read
         self.places = tuple(dict.fromkeys(places))
         self.outputs: dict[Place, Tensor] = {}
         self._calls: dict[str, int] = {}
 
     def forward(self, batch: Tensor) -> Tensor:
-        """Run the model. batch: (N, C, H, W), moved to the model's device and dtype. Returns (N, classes) logits.
+        """Run the model. batch: (N, C, H, W), moved to the model's device and dtype. Returns (N, classes) scores.
 
-        Raises ExplainError when the model gives nothing that looks like class scores, NoSuchLayer when an asked
-        place was never reached.
+        Raises ExplainError when the reading finds no scores in the answer, NoSuchLayer when an asked place was never
+        reached.
         """
         self.outputs = {}
         self._calls = dict.fromkeys((place.path for place in self.places), 0)
@@ -65,7 +67,7 @@ class Capture:
                     f"{place.call}.",
                     hint="Calls are counted from 0." if count else "Choose a layer that the forward pass reaches.",
                 )
-        return logits_of(answer)
+        return self.read(answer, range(batch.shape[0]))
 
     def gradients(
         self, score: Tensor, outputs: Mapping[Place, Tensor] | None = None, *, keep_graph: bool = False
@@ -102,14 +104,16 @@ class Capture:
 
 
 @contextmanager
-def capture(model: nn.Module, places: Iterable[Place] = ()) -> Iterator[Capture]:
+def capture(model: nn.Module, places: Iterable[Place] = (), *, read: Reading = class_scores) -> Iterator[Capture]:
     """Lend the model for explaining; grad mode is on inside, whatever the caller has switched off.
+
+    read: how the answer becomes scores.
 
     Raises NoSuchLayer for a path that the model does not have. Restored at the end, also after an exception:
     training flag per module, requires_grad, hooks, buffers (also replaced ones), random state.
     """
     bare = unwrap(model)
-    lent = Capture(bare, tuple(places))
+    lent = Capture(bare, tuple(places), read)
     modules = dict(bare.named_modules(remove_duplicate=False))
     with ExitStack() as stack:
         stack.enter_context(borrowed(bare))
@@ -205,33 +209,9 @@ def unwrap(model: nn.Module) -> nn.Module:
         model = inner
 
 
-def logits_of(answer: object) -> Tensor:
-    """The first tensor in a model's answer that looks like class scores, as (N, classes).
-
-    Takes a tensor, a tuple (GoogLeNet and Inception with auxiliary heads) or a mapping (`logits` first, as language
-    and vision libraries name it). (N,) becomes (N, 1), (N, K, 1, 1) becomes (N, K).
-    Raises ExplainError with the shapes that were found.
-    """
-    found = list(_tensors(answer))
-    for tensor in found:
-        if not tensor.is_floating_point():
-            continue
-        if tensor.dim() == 2:
-            return tensor
-        if tensor.dim() == 1:
-            return tensor[:, None]
-        if tensor.dim() > 2 and all(side == 1 for side in tensor.shape[2:]):
-            return tensor.flatten(1)
-    shapes = ", ".join("x".join(map(str, tensor.shape)) or "scalar" for tensor in found) or "no tensor"
-    raise ExplainError(
-        f"The model answers with {shapes}; class scores of shape (pictures, classes) are needed.",
-        hint="Heat maps of classes need a classifier.",
-    )
-
-
 def first_tensor(output: object) -> Tensor | None:
     """The first tensor in a module's output, None when there is none."""
-    return next(_tensors(output), None)
+    return next(tensors_in(output), None)
 
 
 def replace_tensor(output: object, old: Tensor, new: Tensor) -> object:
@@ -249,18 +229,6 @@ def replace_tensor(output: object, old: Tensor, new: Tensor) -> object:
         items = [replace_tensor(value, old, new) for value in output]
         return items if isinstance(output, list) else tuple(items)
     return output
-
-
-def _tensors(value: object) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        named = [value[key] for key in ("logits",) if key in value]
-        for item in (*named, *value.values()):
-            yield from _tensors(item)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _tensors(item)
 
 
 def like_the_model(batch: Tensor, model: nn.Module) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from inspector.cam.layers import find_layer, propose_layers
 from inspector.cam.maps import Maps, heat_maps
+from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import LayerProposal
 from inspector.cam.tensors import enlarge, normalise
 from inspector.errors import UsageError
@@ -48,6 +49,7 @@ def augmented_maps(
     targets: int | Sequence[int] | Tensor | None = None,
     method: str = "grad-cam",
     eigen_smooth: bool = False,
+    read: Reading = class_scores,
     progress: Progress = silent,
     seed: int = 0,
 ) -> Maps:
@@ -67,6 +69,7 @@ def augmented_maps(
         targets=targets,
         method=method,
         eigen_smooth=eigen_smooth,
+        read=read,
         progress=progress,
         seed=seed,
     )
@@ -82,6 +85,7 @@ def augmented_maps(
                 targets=plain.targets,
                 method=method,
                 eigen_smooth=eigen_smooth,
+                read=read,
                 progress=progress,
                 seed=seed,
             ).raw

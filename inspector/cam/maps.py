@@ -15,6 +15,7 @@ from inspector.cam.layers import find_layer, propose_layers
 from inspector.cam.method import Method
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.projection import reduce
+from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.tensors import enlarge, normalise, peak
@@ -53,6 +54,7 @@ def heat_maps(
     targets: int | Sequence[int] | Tensor | None = None,
     method: str = "grad-cam",
     eigen_smooth: bool = False,
+    read: Reading = class_scores,
     progress: Progress = silent,
     seed: int = 0,
 ) -> Maps:
@@ -60,7 +62,8 @@ def heat_maps(
 
     batch: (N, C, H, W), prepared. layer: a name, a proposal (which saves tracing), None for the suggested one.
     targets: one class for all, one for each, None for each picture's best class. eigen_smooth: the strongest pattern
-    over a layer's channels instead of their sum. seed: for methods that draw random numbers.
+    over a layer's channels instead of their sum. read: what is scored, where that is not a class (`readings.py`).
+    seed: for methods that draw random numbers.
     Raises NoSuchLayer, LayerNotSpatial, TargetOutOfRange, ExplainError; UsageError for an unknown method or a batch
     that is none. The model is left as it was.
     """
@@ -72,6 +75,7 @@ def heat_maps(
         targets=targets,
         methods=[method],
         eigen_smooth=eigen_smooth,
+        read=read,
         progress=progress,
         seed=seed,
         most_layers=1,
@@ -87,6 +91,7 @@ def heat_grid(
     targets: int | Sequence[int] | Tensor | None = None,
     methods: Sequence[str] = ("grad-cam",),
     eigen_smooth: bool = False,
+    read: Reading = class_scores,
     progress: Progress = silent,
     seed: int = 0,
     most_layers: int | None = None,
@@ -102,7 +107,7 @@ def heat_grid(
     of_layers = any(entry.by_layer for entry in entries)
     shape = (batch.shape[1], batch.shape[2], batch.shape[3])
     chosen = choose_layers(model, layers, shape, most_layers) if of_layers else ()
-    with open_scene(model, batch, chosen, targets, progress=progress, seed=seed) as scene:
+    with open_scene(model, batch, chosen, targets, read=read, progress=progress, seed=seed) as scene:
         scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
         # What belongs to the model and not to a layer is made once and stands in every row.
         whole = {e.id: _maps(scene, of_input(scene.batch), e, eigen=eigen_smooth) for e in entries if not e.by_layer}

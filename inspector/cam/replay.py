@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import Place, first_tensor, like_the_model, logits_of, replace_tensor
+from inspector.cam.capture import Place, first_tensor, like_the_model, replace_tensor
+from inspector.cam.readings import Reading, class_scores
 from inspector.cam.tensors import working_precision
 from inspector.errors import NoSuchLayer
 
@@ -35,14 +36,18 @@ class _Call:
 
 
 class Replay:
-    """Made inside a scene, for one picture (1, C, H, W).
+    """Made inside a scene, for one picture (1, C, H, W), which has this index in its batch.
 
     output: the layer's own, as it came, (1, ...). logits: (1, classes). shortened: whether what is before the layer is
     left out.
     """
 
-    def __init__(self, model: nn.Module, place: Place, picture: Tensor) -> None:
+    def __init__(
+        self, model: nn.Module, place: Place, picture: Tensor, index: int = 0, read: Reading = class_scores
+    ) -> None:
         self._model = model
+        self._read = read
+        self._index = index
         self._picture = like_the_model(picture, model)
         self._layer = model.get_submodule(place.path)
         self._place = place
@@ -67,7 +72,8 @@ class Replay:
         # What is put back is a clone: an in-place operation behind the layer must not write into the caller's.
         stubs.setdefault(self._layer, {})[self._place.call] = replace_tensor(whole, repeated, outputs.clone())
         with torch.set_grad_enabled(grad), _answering(stubs):
-            return working_precision(logits_of(self._model(self._picture.expand(count, -1, -1, -1).contiguous())))
+            answer = self._model(self._picture.expand(count, -1, -1, -1).contiguous())
+            return working_precision(self._read(answer, [self._index] * count))
 
     def _record(self) -> tuple[list[_Call], object]:
         """(outermost calls finished before the layer's began, what the layer put out)."""
@@ -98,7 +104,7 @@ class Replay:
         handles += [module.register_forward_hook(leave) for module in self._model.modules()]
         try:
             with torch.no_grad():
-                self.logits = working_precision(logits_of(self._model(self._picture)))
+                self.logits = working_precision(self._read(self._model(self._picture), [self._index]))
         finally:
             for handle in handles:
                 handle.remove()

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import Capture, Place, capture, like_the_model, logits_of
+from inspector.cam.capture import Capture, Place, capture, like_the_model
 from inspector.cam.method import Objective
+from inspector.cam.readings import Reading, class_scores
 from inspector.cam.replay import Replay
 from inspector.cam.report import LayerProposal
 from inspector.cam.tensors import spatial, target_indices, working_precision
@@ -87,6 +88,11 @@ class Scene:
         """(N, classes) of the first pass, at least float32."""
         return self._first.logits
 
+    @property
+    def read(self) -> Reading:
+        """How answers become scores."""
+        return self._lent.read
+
     def expect(self, objectives: Sequence[Objective | None]) -> None:
         """Say which scores will be differentiated, so that the graph is freed with the last of them."""
         self._expected = tuple(dict.fromkeys(objectives))
@@ -115,20 +121,21 @@ class Scene:
         """Another captured forward, of other pictures of the same number and size."""
         return Pass(self._lent, batch)
 
-    def answer(self, batch: Tensor) -> Tensor:
-        """(M, classes) of any number of pictures, at least float32, without a graph."""
+    def answer(self, pictures: Tensor, index: int) -> Tensor:
+        """(M, classes) of changed copies (M, C, H, W) of one picture of the batch, without a graph."""
         made = []
         with torch.no_grad():
-            for start in range(0, batch.shape[0], CHUNK):
-                part = batch[start : start + CHUNK]
-                made.append(working_precision(logits_of(self.model(like_the_model(part, self.model)))))
+            for start in range(0, pictures.shape[0], CHUNK):
+                part = pictures[start : start + CHUNK]
+                answer = self.model(like_the_model(part, self.model))
+                made.append(working_precision(self._lent.read(answer, [index] * part.shape[0])))
         return torch.cat(made)
 
-    def input_gradient(self, batch: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """((M, classes) logits, (M, C, H, W) d score / d input), at least float32. targets: (M,)."""
+    def input_gradient(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """((N, classes) scores, (N, C, H, W) d score / d input) of the batch or a changed copy, at least float32."""
         start = like_the_model(batch, self.model).requires_grad_()
-        logits = working_precision(logits_of(self.model(start)))
-        scores = own_scores(logits, targets)
+        logits = working_precision(self._lent.read(self.model(start), range(batch.shape[0])))
+        scores = own_scores(logits, self.targets)
         if not scores.requires_grad:
             return logits.detach(), torch.zeros_like(working_precision(start.detach()))
         (found,) = torch.autograd.grad(scores.sum(), [start])
@@ -136,7 +143,7 @@ class Scene:
 
     def replay(self, layer: LayerProposal, index: int) -> Replay:
         """What is behind the layer, to be run on changed outputs of it, for one picture of the batch."""
-        return Replay(self.model, place_of(layer), self.batch[index : index + 1])
+        return Replay(self.model, place_of(layer), self.batch[index : index + 1], index, self._lent.read)
 
     def noise(self, index: int) -> Tensor:
         """(N, C, H, W) standard normal numbers, the same for the same seed and index on every device."""
@@ -158,15 +165,17 @@ def open_scene(
     layers: Sequence[LayerProposal],
     targets: int | Sequence[int] | Tensor | None = None,
     *,
+    read: Reading = class_scores,
     progress: Progress = silent,
     seed: int = 0,
 ) -> Iterator[Scene]:
     """Lend the model, run the batch once and keep what the layers put out.
 
     batch: (N, C, H, W), prepared. targets: one class for all, one for each, None for each picture's best class.
+    read: what the scores are (`readings.py`).
     Raises as `capture` and its forward do. The model is left as it was.
     """
-    with capture(model, [place_of(layer) for layer in layers]) as lent:
+    with capture(model, [place_of(layer) for layer in layers], read=read) as lent:
         yield Scene(lent, batch, layers, targets, progress, seed)
 
 

@@ -126,8 +126,8 @@ def block_attentions(scene: Scene, index: int) -> Iterator[Blocks]:
             "The blocks of this model do not put out tokens, so their attention cannot be followed one by one."
         )
     # Recorded before the layers are held: its own hooks are not to be recorded with it.
-    behind = Replay(scene.model, places[-1], picture)
-    with capture(scene.model, places) as lent:
+    behind = Replay(scene.model, places[-1], picture, index, scene.read)
+    with capture(scene.model, places, read=lambda answer, _: scene.read(answer, [index])) as lent:
         with attentions(tokens) as found:
             lent.forward(picture)
         outputs = [lent.outputs[place] for place in places]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import borrowed, first_tensor, logits_of, unwrap
+from inspector.cam.capture import borrowed, first_tensor, unwrap
+from inspector.cam.readings import logits_of
 from inspector.errors import ExplainError
 
 POOLING = (

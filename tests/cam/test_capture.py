@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.capture import Place, capture, logits_of, unwrap
+from inspector.cam.capture import Place, capture, unwrap
+from inspector.cam.readings import logits_of
 from inspector.errors import ExplainError, NoSuchLayer
 
 

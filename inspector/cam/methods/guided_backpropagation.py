@@ -18,7 +18,7 @@ from inspector.cam.scene import Scene
 def guided_gradient(scene: Scene) -> Tensor:
     """(N, C, H, W). Raises ExplainError for a model without ReLUs."""
     with guided():
-        return scene.input_gradient(scene.batch, scene.targets)[1]
+        return scene.input_gradient(scene.batch)[1]
 
 
 def guided_backpropagation(scene: Scene, layer: LayerProposal) -> Tensor:

@@ -25,7 +25,7 @@ def integrated_gradients(scene: Scene, layer: LayerProposal) -> Tensor:
     total = torch.zeros_like(working_precision(scene.batch))
     for number in range(STEPS):
         scene.progress(number, STEPS, "following the picture from nothing")
-        _, gradient = scene.input_gradient(scene.batch * ((number + 0.5) / STEPS), scene.targets)
+        _, gradient = scene.input_gradient(scene.batch * ((number + 0.5) / STEPS))
         total = total.to(gradient) + gradient / STEPS
     return (total * scene.batch.to(total)).sum(dim=1)
 

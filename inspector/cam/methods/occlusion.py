@@ -35,7 +35,7 @@ def occlusion(scene: Scene, layer: LayerProposal) -> Tensor:
             pictures = picture.repeat(len(some), 1, 1, 1)
             for row, (top, left) in enumerate(some):
                 pictures[row, :, top : top + side, left : left + side] = 0
-            falls = score - scene.answer(pictures)[:, target]
+            falls = score - scene.answer(pictures, index)[:, target]
             for (top, left), amount in zip(some, falls, strict=True):
                 fall[top : top + side, left : left + side] += amount
                 covered[top : top + side, left : left + side] += 1

@@ -15,7 +15,7 @@ from inspector.cam.scene import Scene
 
 def saliency(scene: Scene, layer: LayerProposal) -> Tensor:
     """The largest absolute gradient over the picture's channels. Returns (N, H, W), never negative."""
-    _, gradient = scene.input_gradient(scene.batch, scene.targets)
+    _, gradient = scene.input_gradient(scene.batch)
     return gradient.abs().amax(dim=1)
 
 

@@ -36,7 +36,7 @@ def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
             scene.progress(index * channels + start, count * channels, "masking the picture")
             some = kept[start : start + CHUNK]
             shown = (masks[some] - low[some]) / (high[some] - low[some])
-            answers = scene.answer(picture[None] * shown[:, None])
+            answers = scene.answer(picture[None] * shown[:, None], index)
             scores[some] = answers[:, scene.targets[index]].to(scores)
         weights = torch.softmax(scores, dim=0) if len(kept) else torch.zeros_like(scores)
         made.append(weights[:, None, None] * activation[index])

@@ -24,7 +24,7 @@ def smooth_grad(scene: Scene, layer: LayerProposal) -> Tensor:
     span = scene.batch.amax(dim=(1, 2, 3), keepdim=True) - scene.batch.amin(dim=(1, 2, 3), keepdim=True)
     for number in range(COPIES):
         scene.progress(number, COPIES, "adding noise to the picture")
-        _, gradient = scene.input_gradient(scene.batch + NOISE * span * scene.noise(number), scene.targets)
+        _, gradient = scene.input_gradient(scene.batch + NOISE * span * scene.noise(number))
         total = total.to(gradient) + gradient / COPIES
     return total.abs().amax(dim=1)
 
