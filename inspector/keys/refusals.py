@@ -10,6 +10,7 @@ from inspector.architectures.types import Target
 from inspector.keys.keytree import Node, numbered
 from inspector.keys.plan import Draft
 from inspector.keys.report import StepKind
+from inspector.keys.rules.prefix_tokens import say_tokens
 from inspector.units import counted, human_shape
 
 # A block of at least so many tensors repeated beyond the target's last is another depth, not a spare layer.
@@ -28,6 +29,9 @@ def refuse(made: Draft, target: Target, total: int) -> str:
             f"{len(target.tensors):,} and say nothing. {made.lost_order}"
         ).rstrip()
     if made.reshaped:
+        for link in made.reshaped:
+            if says := say_tokens(link):
+                return says
         first = made.reshaped[0]
         return (
             f"{len(made.reshaped):,} of {counted(len(target.tensors), 'tensor')} have another shape than "

@@ -13,7 +13,7 @@ from inspector.keys.report import Cost, Step, StepKind
 from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 
-_NAMES = ("pos_embed", "pos_embedding", "position_embeddings", "position_embedding", "positional_embedding")
+NAMES = ("pos_embed", "pos_embedding", "position_embeddings", "position_embedding", "positional_embedding")
 _MOST_TOKENS = 2
 
 
@@ -22,13 +22,13 @@ def _tokens(link: Link) -> int | None:
     ours, theirs = link.source.shape or (), link.target.shape or ()
     if len(ours) != 3 or len(theirs) != 3 or ours[0] != 1 or ours[::2] != theirs[::2] or ours[1] == theirs[1]:
         return None
-    if split_name(link.target.name)[1] not in _NAMES:
+    if split_name(link.target.name)[1] not in NAMES:
         return None
-    found = [k for k in range(_MOST_TOKENS + 1) if _is_square(ours[1] - k) and _is_square(theirs[1] - k)]
+    found = [k for k in range(_MOST_TOKENS + 1) if is_square(ours[1] - k) and is_square(theirs[1] - k)]
     return found[0] if len(found) == 1 else None
 
 
-def _is_square(number: int) -> bool:
+def is_square(number: int) -> bool:
     return number > 1 and math.isqrt(number) ** 2 == number
 
 

@@ -1,0 +1,57 @@
+"""Spectral norm worked out: the kernel divided by its largest singular value, as the saved vectors estimate it.
+
+sigma = u (W v), Miyato 2018, equation 19, with W as a matrix of its first dimension by the rest: what torch's layer
+computes in evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from inspector.keys.operations.entry import Moment, Operation
+from inspector.keys.report import Step, StepKind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+    import torch
+
+    kernel, left, right = (tensors[name] for name in step.sources)
+    return kernel / torch.dot(left, torch.mv(kernel.reshape(kernel.shape[0], -1), right))
+
+
+def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
+    import torch
+
+    made = _make(step, tensors)
+    if bool(torch.isfinite(made).all()) or not bool(torch.isfinite(tensors[step.sources[0]]).all()):
+        return ""
+    return f"The vectors beside {step.source} give it a largest singular value of zero: nothing can be divided by it."
+
+
+def _lines(steps: Sequence[Step]) -> list[str]:
+    lines = []
+    for step in steps:
+        kernel, left, right = (f"state[{name!r}]" for name in step.sources)
+        lines += [
+            f"kernel = {kernel}",
+            f"sigma = torch.dot({left}, torch.mv(kernel.reshape(kernel.shape[0], -1), {right}))",
+            f"made[{step.target!r}] = kernel / sigma",
+        ]
+    return lines
+
+
+OPERATION = Operation(
+    id="fold-spectral-norm",
+    kinds=(StepKind.MERGE,),
+    way="spectral-norm",
+    says="work out the spectral norm of {}",
+    moment=Moment.FILE,
+    make=_make,
+    lines=_lines,
+    check=_check,
+    otherwise="The layer was saved before its first step in training.",
+)
