@@ -17,6 +17,7 @@ from inspector.keys.rules import (
     flattened_kernel,
     folded_weights,
     fused_attention,
+    fused_gates,
     head_mismatch,
     index_shift,
     joined_segments,
@@ -38,6 +39,7 @@ from inspector.keys.rules import (
     truncated_names,
     twins,
     unit_dimensions,
+    window_size,
     wrapper_segment,
 )
 from inspector.keys.rules.entry import Rule
@@ -64,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     transposed.RULE,
     fused_attention.RULE,
     query_value_bias.RULE,
+    fused_gates.RULE,
     tied_weights.RULE,
     bookkeeping_buffers.RULE,
     computed_buffers.RULE,
@@ -72,5 +75,6 @@ RULES: tuple[Rule, ...] = (
     first_convolution.RULE,
     position_grid.RULE,
     prefix_tokens.RULE,
+    window_size.RULE,
     extra_tensors.RULE,
 )

@@ -28,7 +28,8 @@ def test_what_could_be_another_layout_is_left_alone(file_of, target_of):
     assert not same_but_ones((1, 1, 4, 4), (4, 4, 1, 1)) and not same_but_ones((4, 8), (8, 4, 1, 1))
     assert not same_but_ones((4, 1, 4), (4, 4))
     ours = {"conv.weight": (1, 1, 4, 4), "fc.weight": (3, 4)}
-    assert diagnose(file_of(ours), target_of({"conv.weight": (4, 4, 1, 1), "fc.weight": (3, 4)})).plan is None
+    plan = diagnose(file_of(ours), target_of({"conv.weight": (4, 4, 1, 1), "fc.weight": (3, 4)})).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["channels-last"]
 
 
 def test_a_square_one_beside_matrices_turned_round_is_not_decided(file_of, target_of):

@@ -1,0 +1,91 @@
+"""Gate and value joined and taken apart in the order that names say, and never where only shapes do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.code import python_code
+from inspector.keys.diagnose import diagnose
+from inspector.keys.verify import prove_bytes, verify_plan
+from inspector.readers import open_checkpoint
+
+ACCEPT = ("fused-gates",)
+FORMS = [("gate_proj", "up_proj", "gate_up_proj"), ("w1", "w2", "w12")]
+
+
+def nets(form):
+    torch.manual_seed(0)
+    one, two, both = form
+    apart, fused = {}, {}
+    for i in range(2):
+        start = f"layers.{i}.mlp."
+        a, b, down = torch.randn(6, 4), torch.randn(6, 4), torch.randn(4, 6)
+        # The value first: names decide, not the order of the file.
+        apart |= {f"{start}{two}.weight": b, f"{start}{one}.weight": a, f"{start}down.weight": down}
+        fused |= {f"{start}{both}.weight": torch.cat([a, b]), f"{start}down.weight": down}
+    return apart, fused
+
+
+def shapes(state):
+    return {n: tuple(t.shape) for n, t in state.items()}
+
+
+class Loaded:
+    def load_state_dict(self, state, strict):
+        self.held = state
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("joined", [True, False])
+def test_there_and_back(form, prefix, joined, tmp_path, target_of, monkeypatch):
+    ours, goal = nets(form) if joined else nets(form)[::-1]
+    torch.save({prefix + n: t for n, t in ours.items()}, tmp_path / "a.pth")
+    checkpoint, target = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(goal))
+    waiting = diagnose(checkpoint, target).plan
+    assert not waiting.complete and waiting.needs_accept == ACCEPT
+    plan = diagnose(checkpoint, target, accept=ACCEPT).plan
+    assert plan.complete and verify_plan(checkpoint, plan, target).holds
+    made = apply_plan(checkpoint, plan)
+    assert set(made) == set(goal) and all(torch.equal(made[n], t) for n, t in goal.items())
+    model = Loaded()
+    monkeypatch.chdir(tmp_path)
+    exec(python_code(plan, file_name="a.pth"), {"model": model})
+    assert set(model.held) == set(goal) and all(torch.equal(model.held[n], t) for n, t in goal.items())
+
+
+def test_halves_that_changed_places_are_caught_by_the_bytes(saved, target_of):
+    apart, fused = nets(FORMS[0])
+    checkpoint, target = saved(apart), target_of(shapes(fused))
+    plan = diagnose(checkpoint, target, accept=ACCEPT).plan
+    held = apply_plan(checkpoint, plan)
+    assert prove_bytes(checkpoint, plan, held).passed
+    name = "layers.1.mlp.gate_up_proj.weight"
+    held[name] = held[name].roll(6, 0)
+    assert prove_bytes(checkpoint, plan, held).passed is False
+
+
+@pytest.mark.parametrize(
+    ("ours", "goal"),
+    [
+        ({"fc1.weight": (6, 4), "fc2.weight": (6, 4)}, {"gate_up_proj.weight": (12, 4)}),  # names say no order
+        ({"gate_proj.weight": (6, 4), "up_proj.weight": (6, 4)}, {"up_gate_proj.weight": (12, 4)}),
+        ({"gate_proj.weight": (6, 4), "up_proj.weight": (6, 4)}, {"wi.weight": (12, 4)}),
+        ({"gate_proj.weight": (6, 4), "up_proj.weight": (5, 4)}, {"gate_up_proj.weight": (12, 4)}),
+        ({"w1.weight": (6, 4), "w3.weight": (6, 4)}, {"w12.weight": (12, 4)}),
+        ({"gate_proj.weight": (6, 4)}, {"gate_up_proj.weight": (12, 4)}),
+    ],
+)
+def test_where_only_shapes_agree_nothing_is_joined(ours, goal, file_of, target_of):
+    both = ({f"m.{n}": s for n, s in net.items()} | {"m.down.weight": (4, 6)} for net in (ours, goal))
+    own, there = both
+    for a, b in ((own, there), (there, own)):
+        plan = diagnose(file_of(a), target_of(b), accept=(*ACCEPT, "extra-tensors")).plan
+        assert plan is None or not plan.complete
+
+
+def test_both_sides_alike_are_untouched(file_of, target_of):
+    for net in nets(FORMS[0]):
+        assert diagnose(file_of(shapes(net)), target_of(shapes(net))).plan.rules == ()
