@@ -39,13 +39,17 @@ def solve_family(family: Family, shapes: Mapping[str, Shape], *, bare: bool) -> 
     Where tensors disagree, the majority decides, and the first among equals. Linear in the file.
     """
     template = template_of(family, bare)
-    seen = _sightings(template, shapes)
+    seen = _sightings(template, shapes, {})
     values = _WithFlags({}, template.flags)
     _solve_counts(seen, values)
+    if any(line.is_late for line in template.lines):
+        seen = _sightings(template, shapes, values)
     _solve_flags(seen, values)
     for _ in range(MOST_PASSES):
         votes: dict[Ref, Counter[int]] = defaultdict(Counter)
         for line, at, shape in seen:
+            if any(evaluate(node, values, at) == 0 for node in line.conditions):
+                continue
             for node, size in zip(line.sizes, shape, strict=True):
                 found = solve(node, size, values, at)
                 if found is not None:
@@ -139,12 +143,14 @@ def all_settings(family: Family, settings: Settings, *, bare: bool) -> dict[str,
     return found
 
 
-def _sightings(template: Template, shapes: Mapping[str, Shape]) -> list[tuple[Line, dict[str, int], Shape]]:
+def _sightings(
+    template: Template, shapes: Mapping[str, Shape], values: Mapping[Ref, int]
+) -> list[tuple[Line, dict[str, int], Shape]]:
     found = []
     for name, shape in shapes.items():
         for line in template.by_form.get(form_of(name), ()):
             # Of another rank it is another kind of layer: "3.weight" of a convolution is none of a norm.
-            at = line.place(name) if len(shape) == len(line.sizes) else None
+            at = line.place(name, values) if len(shape) == len(line.sizes) else None
             if at is not None:
                 found.append((line, at, shape))
     return found
@@ -216,7 +222,7 @@ def _tensor(line: Line, values: Mapping[Ref, int], at: Mapping[str, int]) -> Tar
     sizes = [evaluate(node, values, at) for node in line.sizes]
     known = tuple(size for size in sizes if size is not None)
     return TargetTensor(
-        name=line.name(at),
+        name=line.name(at, values),
         shape=known if len(known) == len(sizes) else None,
         dtype=line.row.dtype,
         is_buffer=line.row.is_buffer,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from inspector.architectures.families.entry import Family, Optional, Part, Repeat, Row, When
-from inspector.architectures.families.expressions import evaluate, parse, solve, symbols_in
+from inspector.architectures.families.expressions import Ref, evaluate, parse, solve, symbols_in
 
 _BRACES = re.compile(r"\{([^}]*)\}")
 _DIGITS = re.compile(r"\d+")
@@ -40,20 +40,29 @@ class Line:
     flags: tuple[ast.expr, ...]
     conditions: tuple[ast.expr, ...]
 
-    def place(self, name: str) -> dict[str, int] | None:
-        """The indices under which this row has that name, None when it cannot have it."""
+    @property
+    def is_late(self) -> bool:
+        """Whether its name follows from a count, so that it is found only once the counts are known."""
+        indices = {loop.index for loop in self.loops}
+        return any(name not in indices for number in self.numbers for name, _ in symbols_in(number))
+
+    def place(self, name: str, values: Mapping[Ref, int]) -> dict[str, int] | None:
+        """The indices under which this row has that name, None when it cannot have it.
+
+        values: for rows whose name follows a count ("features.{blocks+1}.weight").
+        """
         at: dict[str, int] = {}
         indices = {loop.index for loop in self.loops}
         for digits, number in zip(_DIGITS.findall(name), self.numbers, strict=True):
             value = int(digits) if len(digits) < 10 else -1
             if str(value) != digits:
                 return None
-            known = evaluate(number, {}, at)
+            known = evaluate(number, values, at)
             if known is not None:
                 if known != value:
                     return None
                 continue
-            found = solve(number, value, {}, at)
+            found = solve(number, value, values, at)
             if found is None or found[0][0] not in indices:
                 return None
             at[found[0][0]] = found[1]
@@ -61,11 +70,11 @@ class Line:
             return None
         return at
 
-    def name(self, at: Mapping[str, int]) -> str:
+    def name(self, at: Mapping[str, int], values: Mapping[Ref, int]) -> str:
         """The name for these indices."""
         text = self.pieces[0]
         for number, piece in zip(self.numbers, self.pieces[1:], strict=True):
-            text += f"{evaluate(number, {}, at)}{piece}"
+            text += f"{evaluate(number, values, at)}{piece}"
         return text
 
 

@@ -30,7 +30,8 @@ FAMILY = Family(
         Optional("register_tokens", (Row("register_tokens", (1, "registers_dino", "hidden")),)),
         Optional("mask_token", (Row("mask_token", (1, "hidden")),)),
         Optional("distilled", (Row("dist_token", (1, 1, "hidden")),)),
-        *conv("patch_embed.proj", "hidden", "in_channels", "patch", bias=True),
+        *conv("patch_embed.proj", "hidden", "in_channels", "patch"),
+        Optional("patch_bias", bias_of("patch_embed.proj", "hidden")),
         Optional("norm_pre", norm("norm_pre", "hidden")),
         Repeat(
             "i",
