@@ -28,15 +28,17 @@ def plan_optimizers(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
     state = state_of(checkpoint, plan)
     known = {t.name: t.is_buffer for t in target.tensors}
     buffers = {s.source for s in plan.steps if s.source is not None and s.target is not None and known.get(s.target)}
-    found = map_optimizers(checkpoint, state, buffers)
-    if not found:
+    if not map_optimizers(checkpoint, state, buffers):
         return ()
-    ndims = _parameters(target)
+    ndims, certain = _parameters(target)
+    if certain:
+        buffers |= {s.source for s in plan.steps if s.source is not None and s.target and s.target not in ndims}
+    found = map_optimizers(checkpoint, state, buffers)
     return tuple(plan_travel(one, plan, tuple(ndims), ndims) for one in found)
 
 
-def _parameters(target: Target) -> dict[str, int]:
-    """The target's parameters in the order of `model.parameters()`, with their numbers of dimensions."""
+def _parameters(target: Target) -> tuple[dict[str, int], bool]:
+    """(dimensions of the target's parameters, in the order of `model.parameters()`; whether a built model says so)."""
     if target.spec is not None:
         from inspector.architectures.build import build_model
 
@@ -45,7 +47,7 @@ def _parameters(target: Target) -> dict[str, int]:
         except InspectorError:
             pass
         else:
-            return {name: parameter.dim() for name, parameter in model.named_parameters()}
+            return {name: parameter.dim() for name, parameter in model.named_parameters()}, True
     if not target.ordered:
         raise ExportError(
             f"The order of {target.label}'s parameters is not known, and an optimizer's indices go by it.",
@@ -54,7 +56,7 @@ def _parameters(target: Target) -> dict[str, int]:
     if any(t.shape is None for t in target.tensors):
         raise ExportError(f"{target.label} tells no shapes, so no optimizer state can be checked against it.")
     wanted = [t for t in target.tensors if may_be_parameter(t.name, t.dtype, t.is_buffer)]
-    return {t.name: len(t.shape or ()) for t in wanted}
+    return {t.name: len(t.shape or ()) for t in wanted}, False
 
 
 def state_dict_of(checkpoint: Checkpoint, going: OptimizerPlan) -> dict[str, object]:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.units import counted, human_shape
+from inspector.keys.optimizer_dealing import NotMapped, deal
+from inspector.keys.order import sorted_by_name
+from inspector.units import counted
 
 # State with one number per parameter element, by the optimizers of torch.optim, Lion, LAMB and Adafactor.
 ELEMENTWISE = re.compile(
@@ -39,8 +40,6 @@ _BUFFERS = re.compile(
     r"running_mean|running_var|num_batches_tracked|total_ops|total_params|n_averaged|_extra_state|position_ids|inv_freq"
     r"|relative_position_index|relative_coords_table|attn_mask|masked_bias|weight_u|_u|_v"
 )
-_MOST_READINGS = 1024
-_LONGEST_EMBEDDING = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +58,10 @@ class OptimizerMap:
     """One optimizer of the file, mapped to the parameters of one state dict.
 
     path: keys to it. kind: what its state looks like ("Adam-like"). by: "name", "index and shape". checked: how many
-    parameters have state whose shape agrees; parameters: how many the weights have. state: parameter name -> field ->
-    tensor of the file; plain: the same for what is no tensor. by_name: its state is kept under names. class_of_group:
-    when groups were told apart by what a parameter is (leaf name, more than one dimension), the group of each class.
+    parameters have state whose shape agrees. listed: all parameters of the weights, in the file's order. state:
+    parameter name -> field -> tensor of the file; plain: the same for what is no tensor. by_name: its state is kept
+    under names. class_of_group: the group of each class (leaf name, more than one dimension) that lies in one group.
+    sorted_names: the weights are in an alphabet's order, which may not be the model's.
     refusal: why it cannot be mapped, "" when it is. says: the answer in one sentence.
     """
 
@@ -71,12 +71,13 @@ class OptimizerMap:
     refusal: str = ""
     by: str = ""
     checked: int = 0
-    parameters: int = 0
+    listed: tuple[str, ...] = ()
     by_name: bool = False
     groups: tuple[ParamGroup, ...] = ()
     state: Mapping[str, Mapping[str, TensorInfo]] = field(default_factory=dict)
     plain: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     class_of_group: Mapping[Hashable, int] = field(default_factory=dict)
+    sorted_names: bool = False
 
     @property
     def label(self) -> str:
@@ -84,13 +85,14 @@ class OptimizerMap:
         return " / ".join(self.path) or "the file itself"
 
     @property
+    def order(self) -> dict[str, int]:
+        """Position of each mapped parameter among the weights as the file lists them."""
+        return {name: number for number, name in enumerate(self.listed)}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Every mapped parameter, group by group."""
         return tuple(name for group in self.groups for name in group.names)
-
-
-class _NotMapped(Exception):
-    """Why, as one sentence."""
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ def _map(checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Co
         raw = _read(checkpoint, other)
         kind = _kind(raw)
         if state.role is StateRole.EMA:
-            raise _NotMapped("its moments belong to the trained weights, and these are averaged ones")
+            raise NotMapped("its moments belong to the trained weights, and these are averaged ones")
         parameters = parameters_of(state, buffers)
         classes: dict[Hashable, int] = {}
         if raw.named:
@@ -128,8 +130,12 @@ def _map(checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Co
         elif raw.given:
             groups = _by_names(raw.given, raw, parameters)
         else:
-            groups, classes = _by_index(raw, parameters, ordered=state.ordered)
-    except _NotMapped as error:
+            if not state.ordered:
+                raise NotMapped("the weights are not in the model's order, so an index says nothing")
+            sizes = {key: list(_sizes(raw, key).values()) for key in raw.tensors}
+            shapes = {name: tensor.shape for name, tensor in parameters.items()}
+            groups, classes = deal([keys for keys, _ in raw.groups], sizes, shapes)
+    except NotMapped as error:
         says = f"{' / '.join(other.path)}: {kind}, cannot be mapped to parameters: {error}."
         return OptimizerMap(path=other.path, kind=kind, says=says, refusal=str(error))
     key_of = {
@@ -147,7 +153,7 @@ def _map(checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Co
         says=says,
         by=by,
         checked=checked,
-        parameters=len(parameters),
+        listed=tuple(parameters),
         by_name=raw.named,
         groups=tuple(
             ParamGroup(names=tuple(names), keys=tuple(keys), settings=settings)
@@ -156,6 +162,7 @@ def _map(checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Co
         state={name: raw.tensors.get(key, {}) for name, key in key_of.items()},
         plain={name: raw.plain.get(key, {}) for name, key in key_of.items()},
         class_of_group=classes,
+        sorted_names=by != "name" and sorted_by_name(list(parameters)),
     )
 
 
@@ -189,22 +196,17 @@ def may_be_parameter(name: str, dtype: str | None, is_buffer: bool | None) -> bo
     return _could_train(name, dtype or "float32") if is_buffer is None else not is_buffer
 
 
-def class_of(name: str, ndim: int) -> Hashable:
-    """What weight decay goes by: the leaf's name, and whether it is more than a vector."""
-    return name.rpartition(".")[2], ndim > 1
-
-
 def _read(checkpoint: Checkpoint, other: StateDict) -> _Raw:
     parts = dict(value_at(checkpoint.root, other.path).children)
     if not {"state", "param_groups"} <= set(parts):
-        raise _NotMapped("it is kept in pieces without its parameter groups, as sharded trainings save it")
+        raise NotMapped("it is kept in pieces without its parameter groups, as sharded trainings save it")
     groups: list[tuple[list[str], Value]] = []
     given: list[list[str]] = []
     kinds = set()
     for group in _items(parts["param_groups"]):
         settings = dict(group.children)
         if "params" not in settings:
-            raise _NotMapped("a group of it does not list its parameters")
+            raise NotMapped("a group of it does not list its parameters")
         keys = _items(settings["params"])
         kinds |= {key.kind for key in keys}
         groups.append(([key.says for key in keys], group))
@@ -213,34 +215,34 @@ def _read(checkpoint: Checkpoint, other: StateDict) -> _Raw:
             given.append([name.says for name in _items(names)])
     every = [key for keys, _ in groups for key in keys]
     if kinds - {ValueKind.NUMBER} and kinds - {ValueKind.TEXT}:
-        raise _NotMapped("its parameters are listed neither by number nor by name")
+        raise NotMapped("its parameters are listed neither by number nor by name")
     if len(set(every)) != len(every) or not every:
-        raise _NotMapped("it lists no parameter, or one twice")
+        raise NotMapped("it lists no parameter, or one twice")
     if [len(names) for names in given] != [len(keys) for keys, _ in groups]:
         given = []
     raw = _Raw(groups=groups, tensors={}, plain={}, named=ValueKind.TEXT in kinds, given=given)
     for key, fields in parts["state"].children:
         if fields.kind is not ValueKind.MAPPING or len(fields.children) != fields.size:
-            raise _NotMapped(f"the state of parameter {key} is no mapping, or not shown in full")
+            raise NotMapped(f"the state of parameter {key} is no mapping, or not shown in full")
         raw.plain[key] = {name: v for name, v in fields.children if v.kind is not ValueKind.TENSOR}
     if len(parts["state"].children) != parts["state"].size:
-        raise _NotMapped("its state is not shown in full")
+        raise NotMapped("its state is not shown in full")
     start = (*other.path, "state")
     for tensor in other.tensors:
         if tensor.path[: len(start)] != start:
             continue
         if len(tensor.path) != len(start) + 2:
-            raise _NotMapped(f"it keeps nested state ({'.'.join(tensor.path[len(start) :])[:80]})")
+            raise NotMapped(f"it keeps nested state ({'.'.join(tensor.path[len(start) :])[:80]})")
         raw.tensors.setdefault(tensor.path[-2], {})[tensor.path[-1]] = tensor
     strangers = (set(raw.tensors) | set(raw.plain)) - set(every)
     if strangers:
-        raise _NotMapped(f"it has state for a parameter that no group lists ({sorted(strangers)[0][:80]})")
+        raise NotMapped(f"it has state for a parameter that no group lists ({sorted(strangers)[0][:80]})")
     return raw
 
 
 def _items(value: Value) -> list[Value]:
     if value.kind is not ValueKind.SEQUENCE or len(value.children) != value.size:
-        raise _NotMapped("a list of it is not shown in full")
+        raise NotMapped("a list of it is not shown in full")
     return [child for _, child in value.children]
 
 
@@ -264,116 +266,14 @@ def _sizes(raw: _Raw, key: str) -> dict[str, tuple[int, ...]]:
     return {name: t.shape for name, t in raw.tensors.get(key, {}).items() if ELEMENTWISE.fullmatch(name)}
 
 
-def _agrees(raw: _Raw, key: str, parameter: TensorInfo) -> bool:
-    return all(shape == parameter.shape for shape in _sizes(raw, key).values())
-
-
 def _by_names(names: list[list[str]], raw: _Raw, parameters: Mapping[str, TensorInfo]) -> list[list[str]]:
+    every = [name for mine in names for name in mine]
+    if len(set(every)) != len(every):
+        raise NotMapped("it names a parameter twice")
     for mine, (keys, _) in zip(names, raw.groups, strict=True):
         for name, key in zip(mine, keys, strict=True):
             if name not in parameters:
-                raise _NotMapped(f"it names {name[:80]}, which is no parameter of these weights")
-            if not _agrees(raw, key, parameters[name]):
-                raise _NotMapped(f"its state of {name[:80]} has another shape than the parameter")
+                raise NotMapped(f"it names {name[:80]}, which is no parameter of these weights")
+            if any(shape != parameters[name].shape for shape in _sizes(raw, key).values()):
+                raise NotMapped(f"its state of {name[:80]} has another shape than the parameter")
     return names
-
-
-def _by_index(
-    raw: _Raw, parameters: Mapping[str, TensorInfo], *, ordered: bool
-) -> tuple[list[list[str]], dict[Hashable, int]]:
-    if not ordered:
-        raise _NotMapped("the weights are not in the model's order, so an index says nothing")
-    keys = [key for group, _ in raw.groups for key in group]
-    names = list(parameters)
-    known = sum(1 for key in keys if _sizes(raw, key))
-    if 2 * known < len(keys):
-        raise _NotMapped(f"only {known:,} of its {len(keys):,} entries have a shape to check them by")
-    if len(keys) > len(names):
-        raise _NotMapped(f"it has {counted(len(keys), 'parameter')}, these weights have {len(names):,}")
-    if len(keys) < len(names):
-        return _embedded(raw, parameters), {}
-    readings: dict[tuple[tuple[str, ...], ...], dict[Hashable, int]] = {}
-    first = ""
-    for groups, classes in _readings(raw, parameters):
-        wrong = _first_wrong(raw, groups, parameters)
-        if not wrong:
-            readings.setdefault(tuple(map(tuple, groups)), {}).update(classes)
-        first = first or wrong
-    if not readings:
-        raise _NotMapped(first)
-    if len(readings) > 1:
-        raise _NotMapped("its groups can be read in several ways that fit equally well")
-    ((reading, classes),) = readings.items()
-    return [list(group) for group in reading], classes
-
-
-def _first_wrong(raw: _Raw, groups: Sequence[Sequence[str]], parameters: Mapping[str, TensorInfo]) -> str:
-    for names, (keys, _) in zip(groups, raw.groups, strict=True):
-        for name, key in zip(names, keys, strict=True):
-            if not _agrees(raw, key, parameters[name]):
-                ours = next(iter(_sizes(raw, key).values()))
-                return (
-                    f"entry {key} is {human_shape(ours)}, and {name}, which would be its parameter, "
-                    f"{human_shape(parameters[name].shape)}"
-                )
-    return ""
-
-
-def _readings(raw: _Raw, parameters: Mapping[str, TensorInfo]) -> Iterator[tuple[list[list[str]], dict[Hashable, int]]]:
-    """Ways in which a script could have dealt the parameters out to groups, each in the model's order."""
-    names = list(parameters)
-    sizes = [len(keys) for keys, _ in raw.groups]
-    starts = [sum(sizes[:n]) for n in range(len(sizes))]
-    yield [names[start : start + size] for start, size in zip(starts, sizes, strict=True)], {}
-    if len(sizes) == 1:
-        return
-    ways: tuple[Callable[[str], Hashable], ...] = (
-        lambda name: class_of(name, len(parameters[name].shape)),
-        lambda name: name.partition(".")[0],
-        lambda name: ".".join(name.split(".")[:2]),
-    )
-    for number, way in enumerate(ways):
-        counts = Counter(way(name) for name in names)
-        if len(sizes) ** len(counts) > _MOST_READINGS:
-            continue
-        for dealt in product(range(len(sizes)), repeat=len(counts)):
-            group_of = dict(zip(counts, dealt, strict=True))
-            if [sum(c for key, c in counts.items() if group_of[key] == g) for g in range(len(sizes))] != sizes:
-                continue
-            groups: list[list[str]] = [[] for _ in sizes]
-            for name in names:
-                groups[group_of[way(name)]].append(name)
-            yield groups, dict(group_of) if number == 0 else {}
-
-
-def _embedded(raw: _Raw, parameters: Mapping[str, TensorInfo]) -> list[list[str]]:
-    """Fewer entries than parameters: some were frozen. Mapped only if the shapes allow one way in the model's order."""
-    names = list(parameters)
-    few = f"it has {len([k for g, _ in raw.groups for k in g]):,} of {counted(len(names), 'parameter')}"
-    if len(raw.groups) > 1:
-        raise _NotMapped(f"{few}, in several groups")
-    keys = raw.groups[0][0]
-    if any(not _sizes(raw, key) for key in keys):
-        raise _NotMapped(f"{few}, and not every entry has a shape to find its parameter by")
-    if len(keys) * len(names) > _LONGEST_EMBEDDING:
-        raise _NotMapped(f"{few}, too many to compare")
-    earliest, latest = _greedy(raw, keys, names, parameters), _greedy(raw, keys[::-1], names[::-1], parameters)
-    if earliest is None or latest is None:
-        raise _NotMapped(f"{few}, and their shapes do not follow one another there")
-    if earliest != latest[::-1]:
-        raise _NotMapped(f"{few}, and their shapes fit in more than one way")
-    return [earliest]
-
-
-def _greedy(
-    raw: _Raw, keys: Sequence[str], names: Sequence[str], parameters: Mapping[str, TensorInfo]
-) -> list[str] | None:
-    """Each entry on the first parameter that fits it. From either end the same: no other."""
-    found: list[str] = []
-    left = iter(names)
-    for key in keys:
-        name = next((name for name in left if _agrees(raw, key, parameters[name])), None)
-        if name is None:
-            return None
-        found.append(name)
-    return found

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inspector.keys.operations import operation_of
-from inspector.keys.optimizer import ELEMENTWISE, LAZY, OptimizerMap, class_of
+from inspector.keys.optimizer import ELEMENTWISE, LAZY, OptimizerMap
+from inspector.keys.optimizer_dealing import class_of
 from inspector.keys.report import RepairPlan, Step, StepKind
 
 # Operations that move elements and change none, so that they do the same to moments.
@@ -70,7 +71,7 @@ def _travel(
     steps: dict[str, Step] = {}
     dropped: list[str] = []
     used: set[str] = set()
-    partly = len(found.names) < found.parameters
+    partly = len(found.names) < len(found.listed)
     for name in parameters:
         step = making.get(name)
         if step is None or not step.sources:
@@ -94,6 +95,11 @@ def _travel(
             dropped.append(f"{name}: its values are computed anew, so its optimizer state is left behind")
         elif any(found.state[source] or found.plain[source] for source in step.sources):
             steps[name] = step
+    if found.sorted_names:
+        here = [step.sources[0] for name in parameters if (step := making.get(name)) is not None and step.sources]
+        ours = sorted((source for source in here if source in group_of), key=found.order.__getitem__)
+        if ours != [source for source in here if source in group_of]:
+            raise _Stays("the file's tensors are sorted by name, so its indices may go by another order than theirs")
     lost = [source for source in group_of if source not in used]
     places = {step.source: step for step in plan.steps if step.source is not None}
     for source in lost:
