@@ -93,11 +93,26 @@ def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
     if len(tokens) and spatial[-1][1].layout == "NLC":
         ranked = _rank_tokens(tokens, [call for call in seen.calls if call.attention])
     else:
-        ranked = _rank_maps([pair for pair in spatial if pair[1].layout != "NLC"], seen.classes)
+        maps = [pair for pair in spatial if pair[1].layout != "NLC"]
+        ranked = _rank_maps(_before_boxes(maps) if seen.boxes else maps, seen.classes)
     return tuple(
         replace(layer, rank=rank, reason=reason)
         for rank, (layer, reason) in enumerate(ranked[:MOST_PROPOSALS], start=1)
     )
+
+
+def _before_boxes(maps: list[Pair]) -> list[Pair]:
+    """The maps that a detector's every box comes from, where it is built as torchvision's are.
+
+    Its heads look at several sizes one after the other, so the last map is one head's. What a feature pyramid or extra stages add to
+    the body is left out too: each box comes from one of its levels, and the gradient of the others is 0.
+    """
+    for start in ("backbone.body.", "backbone.features.", "backbone."):
+        # A body that gives several sizes at once is no single map; its last stage is.
+        inside = [pair for pair in maps if f"{pair[1].path}.".startswith(start) and not pair[0].several]
+        if inside:
+            return inside
+    return maps
 
 
 def _rank_maps(spatial: list[Pair], classes: int | None) -> list[tuple[LayerProposal, str]]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import borrowed, first_tensor, unwrap
-from inspector.cam.readings import logits_of
+from inspector.cam.readings import logits_of, pixel_scores, tensors_in
 from inspector.errors import ExplainError
 
 POOLING = (
@@ -38,7 +38,8 @@ class TracedCall:
 
     path, call: which module, and its how-manieth call. kind: class name. shape: of its first output tensor, with the
     batch dimension. memory: equal numbers mean outputs that are one tensor or views of it. inputs: the same for its
-    input tensors. pooling: made by a pooling layer. attention: an innermost module with attention heads.
+    input tensors. several: there are more output tensors than the first. pooling: made by a pooling layer.
+    attention: an innermost module with attention heads.
     """
 
     path: str
@@ -47,6 +48,7 @@ class TracedCall:
     shape: tuple[int, ...]
     memory: int
     inputs: tuple[int, ...]
+    several: bool
     pooling: bool
     attention: bool
 
@@ -56,13 +58,15 @@ class Trace:
     """One forward pass.
 
     input_shape: (C, H, W). batch: how many pictures. calls: in the order in which they finished. classes: width of the
-    answer, None if unclear. on_meta: whether it ran without data.
+    answer, also of each pixel's, None if unclear. boxes: the answer is a detector's. on_meta: whether it ran without
+    data.
     """
 
     input_shape: tuple[int, int, int]
     batch: int
     calls: tuple[TracedCall, ...]
     classes: int | None
+    boxes: bool
     on_meta: bool
 
 
@@ -121,13 +125,23 @@ def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device
     finally:
         for handle in handles:
             handle.remove()
-    try:
-        classes = int(logits_of(answer).shape[1])
-    except ExplainError:
-        classes = None
     return Trace(
-        input_shape=input_shape, batch=batch, calls=tuple(calls), classes=classes, on_meta=device.type == "meta"
+        input_shape=input_shape,
+        batch=batch,
+        calls=tuple(calls),
+        classes=_width_of(answer),
+        boxes=isinstance(answer, list),
+        on_meta=device.type == "meta",
     )
+
+
+def _width_of(answer: object) -> int | None:
+    for read in (logits_of, pixel_scores):
+        try:
+            return int(read(answer).shape[1])
+        except ExplainError:
+            continue
+    return None
 
 
 def _recorder(
@@ -153,6 +167,7 @@ def _recorder(
                 shape=tuple(tensor.shape),
                 memory=_memory(tensor),
                 inputs=tuple(_memory(arg) for arg in inputs),
+                several=sum(1 for _ in tensors_in(output)) > 1,
                 pooling=pooling,
                 attention=attention,
             )

@@ -183,3 +183,19 @@ def test_layers_asked_for_by_name() -> None:
     vit = on_meta("vit_b_16")
     with pytest.raises(LayerNotSpatial, match="is not called by the forward pass"):
         find_layer(vit, "encoder.layers.encoder_layer_0.self_attention.out_proj", shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "suggested"),
+    [
+        ("lraspp_mobilenet_v3_large", 128, "classifier.cbr"),
+        ("fcn_resnet50", 128, "backbone"),
+        ("fasterrcnn_mobilenet_v3_large_320_fpn", 160, "backbone.body.16"),
+        ("retinanet_resnet50_fpn", 160, "backbone.body.layer4"),
+        ("ssdlite320_mobilenet_v3_large", 320, "backbone.features.1"),
+    ],
+)
+def test_segmentation_and_detection(name: str, size: int, suggested: str) -> None:
+    """Not the scores themselves, and not one of several heads."""
+    model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=4).eval()
+    assert propose_layers(model, (3, size, size))[0].path == suggested
