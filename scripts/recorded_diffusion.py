@@ -190,7 +190,7 @@ _XL = {"width": 320, "multiples": [1, 2, 4], "depths": [0, 2, 10], "middle": 10,
 _XL |= {"linear": True, "label": 2816}
 _REFINER = {"width": 384, "multiples": [1, 2, 4, 4], "depths": [0, 4, 4, 0], "middle": 4, "context": 1280}
 _REFINER |= {"linear": True, "label": 2560}
-_SMALL = {"width": 32, "multiples": [1, 2, 3], "depths": [1, 1, 0], "middle": 1, "context": 40, "blocks": 1}
+_SMALL = {"width": 32, "multiples": [1, 2, 3], "depths": [1, 1, 0], "middle": 1, "context": 40}
 UNETS: dict[str, dict[str, Any]] = {
     "sd-1.5 unet": _SD1,
     "sd-1.5 inpainting unet": {**_SD1, "channels": 9},

@@ -55,7 +55,7 @@ _REFINER = {
 }
 _UNET = {"block_out_channels": [32, 64, 96], "cross_attention_dim": 40, "attention_head_dim": 8}
 _UNET |= {"down_block_types": ["CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"]}
-_UNET |= {"up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"], "layers_per_block": 1}
+_UNET |= {"up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"]}
 _VAE = {
     "down_block_types": ["DownEncoderBlock2D"] * 4,
     "up_block_types": ["UpDecoderBlock2D"] * 4,
@@ -201,13 +201,14 @@ MODELS: dict[str, list[Model]] = {
         ("sdxl unet", "UNet2DConditionModel", _XL),
         ("sdxl refiner unet", "UNet2DConditionModel", _REFINER),
         ("small unet", "UNet2DConditionModel", _UNET),
+        ("small unet one block", "UNet2DConditionModel", {**_UNET, "layers_per_block": 1}),
         ("small unet linear", "UNet2DConditionModel", {**_UNET, "use_linear_projection": True, "in_channels": 5}),
     ],
     "diffusers_vae": [
         ("sd vae", "AutoencoderKL", _VAE),
         ("small vae", "AutoencoderKL", _SMALL_VAE),
         (
-            "flux vae",
+            "vae without quantisation layers",
             "AutoencoderKL",
             {**_VAE, "latent_channels": 16, "use_quant_conv": False, "use_post_quant_conv": False},
         ),

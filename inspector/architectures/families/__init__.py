@@ -9,6 +9,8 @@ from inspector.architectures.families.clip_openai import FAMILIES as CLIP_OPENAI
 from inspector.architectures.families.convnext import ORIGINAL as CONVNEXT_ORIGINAL
 from inspector.architectures.families.convnext import TORCHVISION as CONVNEXT
 from inspector.architectures.families.densenet import FAMILY as DENSENET
+from inspector.architectures.families.diffusion_unet import FAMILIES as DIFFUSION_UNETS
+from inspector.architectures.families.diffusion_vae import FAMILIES as DIFFUSION_VAES
 from inspector.architectures.families.distilbert import FAMILY as DISTILBERT
 from inspector.architectures.families.efficientnet import FAMILY as EFFICIENTNET
 from inspector.architectures.families.electra import FAMILY as ELECTRA
@@ -25,6 +27,7 @@ from inspector.architectures.families.qwen3 import FAMILY as QWEN3
 from inspector.architectures.families.resnet import BOTTLENECK as RESNET_BOTTLENECK
 from inspector.architectures.families.resnet import PLAIN as RESNET
 from inspector.architectures.families.roberta import FAMILY as ROBERTA
+from inspector.architectures.families.stable_diffusion import FAMILIES as STABLE_DIFFUSION
 from inspector.architectures.families.swin import ORIGINAL as SWIN_ORIGINAL
 from inspector.architectures.families.swin import TIMM as SWIN_TIMM
 from inspector.architectures.families.t5 import FAMILY as T5

@@ -9,7 +9,12 @@ from inspector.architectures.families.usual import activation, epsilon, heads
 
 
 def form(settings: Settings) -> str:
-    """The class whose names these are, as far as the heads show it."""
+    """The class whose names these are."""
+    return f"under the names of transformers' {class_of(settings)}"
+
+
+def class_of(settings: Settings) -> str:
+    """The class, as far as the heads show it."""
     if settings.get("mlm"):
         return "BertForPreTraining" if settings.get("nsp") else "BertForMaskedLM"
     if settings.get("nsp"):
@@ -27,10 +32,9 @@ FAMILY = Family(
     title="BERT encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="bert.",
-    anchors=("@encoder.layer.{i}.attention.self.query.weight", "@embeddings.token_type_embeddings.weight"),
+    anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/bert/modeling_bert.py",
     stated=("bert",),
-    builder="inspector.architectures.families.build_transformers:bert",
     form=form,
     rows=(
         *embeddings("hidden"),

@@ -18,7 +18,6 @@ FAMILY = Family(
     ),
     source=SOURCE,
     stated=("clip",),
-    builder="inspector.architectures.families.build_transformers:clip",
     rows=(
         Row("logit_scale", ()),
         *text_tower(symbols="text_"),
@@ -39,10 +38,9 @@ TEXT = Family(
     title="CLIP text encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}, {positions} positions",
     base="text_model.",
-    anchors=("@encoder.layers.{i}.self_attn.q_proj.weight", "@embeddings.token_embedding.weight"),
+    anchors=("@encoder.layers.{i}.self_attn.q_proj.weight", "@encoder.layers.{i}.layer_norm1.weight"),
     source=SOURCE,
     stated=("clip_text_model",),
-    builder="inspector.architectures.families.build_transformers:clip_text",
     rows=(
         *text_tower("@"),
         Optional("projected", (Row("text_projection.weight", ("projection", "hidden")),)),
@@ -59,10 +57,9 @@ VISION = Family(
     title="CLIP vision encoder",
     summary="{layers} layers, hidden {hidden}, patches of {patch} pixels",
     base="vision_model.",
-    anchors=("@encoder.layers.{i}.self_attn.q_proj.weight", "@embeddings.class_embedding", "@pre_layrnorm.weight"),
+    anchors=("@encoder.layers.{i}.self_attn.q_proj.weight", "@encoder.layers.{i}.layer_norm1.weight"),
     source=SOURCE,
     stated=("clip_vision_model",),
-    builder="inspector.architectures.families.build_transformers:clip_vision",
     rows=(
         *vision_tower("@"),
         Optional("projected", (Row("visual_projection.weight", ("projection", "hidden")),)),

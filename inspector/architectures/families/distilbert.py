@@ -12,10 +12,9 @@ FAMILY = Family(
     title="DistilBERT encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="distilbert.",
-    anchors=("@transformer.layer.{i}.attention.q_lin.weight", "@embeddings.word_embeddings.weight"),
+    anchors=("@transformer.layer.{i}.attention.q_lin.weight", "@transformer.layer.{i}.sa_layer_norm.weight"),
     source="transformers 4.57, models/distilbert/modeling_distilbert.py",
     stated=("distilbert",),
-    builder="inspector.architectures.families.build_transformers:distilbert",
     rows=(
         Row("@embeddings.word_embeddings.weight", ("vocab", "hidden")),
         Row("@embeddings.position_embeddings.weight", ("positions", "hidden")),

@@ -11,10 +11,9 @@ FAMILY = Family(
     title="ELECTRA encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="electra.",
-    anchors=("@encoder.layer.{i}.attention.self.query.weight", "@embeddings.token_type_embeddings.weight"),
+    anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/electra/modeling_electra.py",
     stated=("electra",),
-    builder="inspector.architectures.families.build_transformers:electra",
     rows=(
         *embeddings("embedding"),
         Optional("projected", linear("@embeddings_project", "hidden", "embedding")),

@@ -91,7 +91,7 @@ class Family:
     builder: "module:function" that builds it from (settings), "" where nothing here can.
     source: where names and order come from.
     notes: what the names imply and no shape shows, each a clause ("wq and wk are Meta's names: ...").
-    form: from the settings to the class or head that the file is of ("BertForSequenceClassification"), "" for none.
+    form: from the settings to what is said behind the title ("under the names of BertForMaskedLM"), "" for nothing.
     """
 
     library: str

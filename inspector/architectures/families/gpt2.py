@@ -12,10 +12,9 @@ FAMILY = Family(
     title="GPT-2 decoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}, {positions} positions",
     base="transformer.",
-    anchors=("@h.{i}.attn.c_attn.weight", "@wte.weight", "@ln_f.bias"),
+    anchors=("@h.{i}.attn.c_attn.weight", "@h.{i}.mlp.c_fc.weight"),
     source="transformers 4.57, models/gpt2/modeling_gpt2.py",
     stated=("gpt2",),
-    builder="inspector.architectures.families.build_transformers:gpt2",
     rows=(
         Row("@wte.weight", ("vocab", "hidden")),
         Row("@wpe.weight", ("positions", "hidden")),

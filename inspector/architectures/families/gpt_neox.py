@@ -12,10 +12,9 @@ FAMILY = Family(
     title="GPT-NeoX decoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="gpt_neox.",
-    anchors=("@layers.{i}.attention.query_key_value.weight", "@embed_in.weight"),
+    anchors=("@layers.{i}.attention.query_key_value.weight", "@layers.{i}.mlp.dense_h_to_4h.weight"),
     source="transformers 4.57, models/gpt_neox/modeling_gpt_neox.py",
     stated=("gpt_neox",),
-    builder="inspector.architectures.families.build_transformers:gpt_neox",
     rows=(
         Row("@embed_in.weight", ("vocab", "hidden")),
         Repeat(

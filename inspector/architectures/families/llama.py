@@ -10,10 +10,9 @@ FAMILY = Family(
     title="Llama or Mistral decoder",
     summary="{layers} layers, hidden {hidden}, feed-forward {mlp}, vocabulary {vocab}",
     base="model.",
-    anchors=("@layers.{i}.self_attn.q_proj.weight", "@layers.{i}.mlp.gate_proj.weight", "@embed_tokens.weight"),
+    anchors=("@layers.{i}.self_attn.q_proj.weight", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/llama/modeling_llama.py",
     stated=("llama", "mistral"),
-    builder="inspector.architectures.families.build_transformers:llama",
     rows=decoder(attention_bias="attention_bias", output_bias="attention_bias"),
     notes=(HALF_SPLIT,),
     assumes=(

@@ -11,7 +11,7 @@ FAMILY = Family(
     name="llama",
     title="Llama decoder in Meta's names",
     summary="{layers} layers, hidden {hidden}, feed-forward {mlp}, vocabulary {vocab}",
-    anchors=("layers.{i}.attention.wq.weight", "tok_embeddings.weight"),
+    anchors=("layers.{i}.attention.wq.weight", "layers.{i}.feed_forward.w1.weight"),
     source="facebookresearch/llama, llama/model.py",
     rows=(
         Row("tok_embeddings.weight", ("vocab", "hidden")),

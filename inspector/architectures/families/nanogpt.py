@@ -11,7 +11,7 @@ FAMILY = Family(
     title="nanoGPT decoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}, {positions} positions",
     base="transformer.",
-    anchors=("@h.{i}.attn.c_attn.weight", "@wte.weight"),
+    anchors=("@h.{i}.attn.c_attn.weight", "@h.{i}.mlp.c_fc.weight"),
     source="karpathy/nanoGPT, model.py",
     rows=(
         Row("@wte.weight", ("vocab", "hidden")),

@@ -10,10 +10,9 @@ FAMILY = Family(
     title="Qwen2 decoder",
     summary="{layers} layers, hidden {hidden}, feed-forward {mlp}, vocabulary {vocab}",
     base="model.",
-    anchors=("@layers.{i}.self_attn.q_proj.bias", "@layers.{i}.mlp.gate_proj.weight", "@embed_tokens.weight"),
+    anchors=("@layers.{i}.self_attn.q_proj.bias", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/qwen2/modeling_qwen2.py",
     stated=("qwen2",),
-    builder="inspector.architectures.families.build_transformers:qwen2",
     rows=decoder(attention_bias="attention_bias"),
     notes=(HALF_SPLIT,),
     assumes=(

@@ -11,10 +11,9 @@ FAMILY = Family(
     summary="{layers} layers, hidden {hidden}, {heads} heads of width {head_width}, {key_heads} of them for keys, "
     "feed-forward {mlp}, vocabulary {vocab}",
     base="model.",
-    anchors=("@layers.{i}.self_attn.q_norm.weight", "@layers.{i}.mlp.gate_proj.weight", "@embed_tokens.weight"),
+    anchors=("@layers.{i}.self_attn.q_norm.weight", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/qwen3/modeling_qwen3.py",
     stated=("qwen3",),
-    builder="inspector.architectures.families.build_transformers:qwen3",
     rows=decoder(head_norms=True, query="heads*head_width", key="key_heads*head_width"),
     notes=(HALF_SPLIT,),
     assumes=(

@@ -11,10 +11,9 @@ FAMILY = Family(
     title="RoBERTa encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="roberta.",
-    anchors=("@encoder.layer.{i}.attention.self.query.weight", "@embeddings.token_type_embeddings.weight"),
+    anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/roberta/modeling_roberta.py",
     stated=("roberta", "xlm-roberta", "camembert"),
-    builder="inspector.architectures.families.build_transformers:roberta",
     rows=(
         *embeddings("hidden"),
         layers(),

@@ -8,7 +8,7 @@ from itertools import islice
 
 from inspector.architectures.families.assume import assumptions
 from inspector.architectures.families.entry import Family, Settings
-from inspector.architectures.families.expressions import parse, symbols_in
+from inspector.architectures.families.expressions import symbols_in
 from inspector.architectures.families.solve import MOST_TENSORS, all_settings, expand, unsolved, values_of
 from inspector.architectures.families.template import BARE, places_of, template_of
 from inspector.architectures.suggest import suggest
@@ -83,7 +83,7 @@ def target_of_family(family: Family, spec: ArchitectureSpec) -> Target:
     """
     settings = settings_in(spec)
     bare = bool(settings.get(BARE))
-    counts = {name for line in template_of(family, bare).lines for loop in line.loops for name in _names(loop.count)}
+    counts = template_of(family, bare).counts
     missing = [name for name in unsolved(family, settings, bare=bare) if name in counts]
     if missing:
         raise UsageError(
@@ -132,7 +132,7 @@ def words_for(family: Family, spec: ArchitectureSpec) -> str:
     shown = {name: _shown(settings.get(name)) for name in (*settings_known(family), BARE)}
     text = family.summary.format_map(shown)
     form = family.form(settings) if family.form is not None else ""
-    title = f"{family.title} under the names of {form}" if form else family.title
+    title = f"{family.title} {form}" if form else family.title
     return f"{title} ({text})" if text else title
 
 
@@ -163,10 +163,6 @@ def _read(key: str, text: str) -> OptionValue:
         if text.replace("_", "").replace("-", "").isalnum():
             return text
     raise UsageError(f'{key} cannot be "{text}".', hint="Settings are numbers, words, or numbers joined by commas.")
-
-
-def _names(count: str | int) -> set[str]:
-    return {name for name, _ in symbols_in(parse(str(count)))}
 
 
 def _shown(value: OptionValue | None) -> str:

@@ -57,10 +57,9 @@ FAMILY = Family(
     title="T5",
     summary="{layers} encoder layers, {decoder_layers} decoder layers, hidden {hidden}, {heads} heads of width "
     "{head_width}, feed-forward {mlp}, vocabulary {vocab}",
-    anchors=("encoder.block.{i}.layer.0.SelfAttention.q.weight", "encoder.final_layer_norm.weight"),
+    anchors=("encoder.block.{i}.layer.0.SelfAttention.q.weight", "encoder.block.{i}.layer.1.DenseReluDense.wo.weight"),
     source="transformers 4.57, models/t5/modeling_t5.py",
     stated=("t5", "mt5", "umt5"),
-    builder="inspector.architectures.families.build_transformers:t5",
     rows=(
         Row("shared.weight", ("vocab", "hidden")),
         *stack("encoder", "i", "layers", cross=False),

@@ -37,10 +37,9 @@ FAMILY = Family(
     summary="{layers} encoder layers, {decoder_layers} decoder layers, hidden {hidden}, {mels} mel bands, "
     "vocabulary {vocab}",
     base="model.",
-    anchors=("@encoder.layers.{i}.self_attn.q_proj.weight", "@encoder.conv1.weight", "@encoder.conv2.weight"),
+    anchors=("@encoder.layers.{i}.self_attn.q_proj.weight", "@encoder.layers.{i}.self_attn_layer_norm.weight"),
     source="transformers 4.57, models/whisper/modeling_whisper.py",
     stated=("whisper",),
-    builder="inspector.architectures.families.build_transformers:whisper",
     rows=(
         Row("@encoder.conv1.weight", ("hidden", "mels", 3)),
         Row("@encoder.conv1.bias", ("hidden",)),
