@@ -10,11 +10,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from inspector.architectures.types import Target, TargetKind
-from inspector.checkpoint.data import read_bytes
+from inspector.checkpoint.data import read_array
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.keys.apply import apply_plan, state_of
@@ -219,17 +221,16 @@ class BytesTally:
                     return False
                 continue
             info = self._infos[part.source]
-            raw = read_bytes(self._checkpoint, info)
+            raw = read_array(self._checkpoint, info).reshape(-1).view(np.uint8)
             dtype = getattr(torch, info.dtype)
             if part.rows is not None:
                 row = len(raw) // info.shape[0]
                 raw = raw[part.rows[0] * row : part.rows[1] * row]
             if part.tensor.dtype is not dtype:
                 # The model computes in another type: what it holds must be the file's numbers, cast.
-                flat = torch.frombuffer(bytearray(raw), dtype=dtype) if raw else torch.empty(0, dtype=dtype)
-                raw = tensor_bytes(flat.to(part.tensor.dtype))
+                raw = _flat_bytes(torch.from_numpy(raw.copy()).view(dtype).to(part.tensor.dtype))
                 self._cast += 1
-            if raw != tensor_bytes(part.tensor):
+            if not np.array_equal(raw, _flat_bytes(part.tensor)):
                 self._wrong = f"{step.target} does not hold the bytes of {part.source}."
                 return False
         self._equal += 1
@@ -246,5 +247,11 @@ class BytesTally:
 
 def tensor_bytes(tensor: Tensor) -> bytes:
     """Row-major bytes of a CPU tensor of any dtype."""
+    return _flat_bytes(tensor).tobytes()
+
+
+def _flat_bytes(tensor: Tensor) -> NDArray[np.uint8]:
+    """The same without a copy, where its elements lie in that order."""
     flat = tensor.detach().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+    raw: NDArray[np.uint8] = flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
+    return raw
