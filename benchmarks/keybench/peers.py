@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import multiprocessing
+import resource
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
@@ -21,6 +23,8 @@ from benchmarks.keybench.damage import Answer, Damaged, State
 from benchmarks.keybench.score import Outcome, judge, loads_strictly
 
 Shape = tuple[int, ...]
+# Seconds on the clock per second of processor time, before a process is given up.
+PATIENCE = 30
 # The state dict that the tool would hand to load_state_dict. Raises when the tool refuses.
 Method = Callable[[State, Mapping[str, Shape]], State]
 
@@ -147,11 +151,16 @@ Verdict = tuple[int, int, bool, bool, bool, float]  # right, wrong, silent, stri
 
 
 def judge_within(peer: Peer, case: Damaged, expects: Answer, most_seconds: float) -> tuple[Verdict, bool]:
-    """(the verdict, whether the time ran out), from a process of its own, which can be ended."""
+    """(the verdict, whether the time ran out), from a process of its own, which can be ended.
+
+    most_seconds: of processor time, so that a busy machine takes nothing away from the tool.
+    """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
 
     def work() -> None:
+        limit = math.ceil(time.process_time() + most_seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         outcome = run_peer(peer, case)
         right, wrong, silent = judge(case, outcome, expects)
         theirs.send((right, len(wrong), silent, outcome.strict, outcome.refused, outcome.seconds))
@@ -160,7 +169,7 @@ def judge_within(peer: Peer, case: Damaged, expects: Answer, most_seconds: float
     process.start()
     theirs.close()
     try:
-        if ours.poll(most_seconds):
+        if ours.poll(PATIENCE * most_seconds):
             verdict: Verdict = ours.recv()
             return verdict, False
     except EOFError:

@@ -40,7 +40,9 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     links = _one_each(found, asked)
     linked = {link.source.name for link in links}
     explained = len(links)
-    left = [leaf for leaf in sides.leaves if leaf.name not in linked]
+    # What waits for an answer is not left over yet: no doubt may rest on it.
+    waits = {leaf.name for leaf in found.held}
+    left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
     links, held = settle_doubts(links, left, sides.places, asked)
     held = [*found.held, *held]
     pairs = whole_order(sides) if same_order.RULE in rules and _lacks(sides, links) and not why_no_order(sides) else ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from inspector.errors import UsageError
@@ -99,3 +101,18 @@ def test_twins_at_two_places_are_two_questions(file_of, target_of):
     assert plan.complete
     taken = {s.source for s in plan.steps if s.target is not None}
     assert taken == {n for n in ours if n.startswith(("x.m.", "y.ema."))}
+
+
+def test_what_waits_for_an_answer_is_no_second_set_of_weights(shapes, file_of, target_of) -> None:
+    """Numbers moved under a wrapper: one question. Its tensors, not placed yet, looked like copies of the placed ones."""
+    net = {f"layers.{i}.{leaf}": (8, 8) for i in range(4) for leaf in ("conv.weight", "proj.weight")}
+    net |= {f"norms.{i}.weight": (8,) for i in range(4)} | {"stem.weight": (8, 3)}
+    moved = {re.sub(r"\.(\d+)\.", lambda n: f".{int(n[1]) + 1}.", name): shape for name, shape in net.items()}
+    file = file_of({f"module.{name}": shape for name, shape in moved.items()})
+    plan = diagnose(file, target_of(net)).plan
+    assert [question.id for question in plan.ambiguities] == ["index-shift"]
+    answered = diagnose(file, target_of(net), choose={"index-shift": "shifted"}).plan
+    assert answered.complete
+    for step in answered.steps:
+        before, number = step.source.removeprefix("module."), re.search(r"\.(\d+)\.", step.target)
+        assert before == (step.target.replace(number[0], f".{int(number[1]) + 1}.") if number else step.target)
