@@ -104,7 +104,7 @@ def test_twins_at_two_places_are_two_questions(file_of, target_of):
 
 
 def test_what_waits_for_an_answer_is_no_second_set_of_weights(shapes, file_of, target_of) -> None:
-    """Numbers moved under a wrapper: one question. Its tensors, not placed yet, looked like copies of the placed ones."""
+    """Numbers moved under a wrapper are one question: tensors not placed yet are no copies of the placed ones."""
     net = {f"layers.{i}.{leaf}": (8, 8) for i in range(4) for leaf in ("conv.weight", "proj.weight")}
     net |= {f"norms.{i}.weight": (8,) for i in range(4)} | {"stem.weight": (8, 3)}
     moved = {re.sub(r"\.(\d+)\.", lambda n: f".{int(n[1]) + 1}.", name): shape for name, shape in net.items()}
