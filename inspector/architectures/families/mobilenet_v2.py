@@ -24,7 +24,7 @@ def strides(settings: Settings) -> tuple[int, ...]:
 
 FAMILY = Family(
     library="torchvision",
-    name="mobilenet_v2",
+    name="mobilenet2",
     title="a MobileNet v2",
     summary="{blocks} blocks, widths {width}, {num_classes} classes",
     anchors=("features.1.conv.0.0.weight", "features.2.conv.3.running_mean", "classifier.1.weight"),

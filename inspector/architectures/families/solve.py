@@ -74,7 +74,9 @@ def settings_of(family: Family, values: Mapping[Ref, int], *, bare: bool) -> dic
     settings: dict[str, OptionValue] = {BARE: True} if bare and family.base else {}
     for name, (loops, fixed) in places_of(template).items():
         keys = _keys(loops, fixed, _with_flags(values, template))
-        found = [values.get((name, key), 0 if name in template.flags else None) for key in keys]
+        # Of parts that the file shows nothing of there are none, as far as it tells.
+        absent = 0 if name in template.flags or (loops and name in template.counts) else None
+        found = [values.get((name, key), absent) for key in keys]
         known = [value for value in found if value is not None]
         if not known:
             continue

@@ -80,11 +80,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """A family's lines, in order, and the same by form. flags: names of its optional parts."""
+    """A family's lines, in order, and the same by form.
+
+    flags: names of its optional parts. counts: names of the symbols that say how often parts are repeated.
+    """
 
     lines: tuple[Line, ...]
     by_form: Mapping[str, tuple[Line, ...]]
     flags: frozenset[str]
+    counts: frozenset[str]
 
 
 @lru_cache(maxsize=512)
@@ -95,7 +99,9 @@ def template_of(family: Family, bare: bool) -> Template:
     for line in lines:
         by_form.setdefault(line.form, []).append(line)
     flags = frozenset(name for line in lines for flag in line.flags for name, _ in symbols_in(flag))
-    return Template(lines, {form: tuple(found) for form, found in by_form.items()}, flags)
+    repeated = {parse(str(loop.count)) for line in lines for loop in line.loops}
+    counts = frozenset(name for count in repeated for name, _ in symbols_in(count))
+    return Template(lines, {form: tuple(found) for form, found in by_form.items()}, flags, counts)
 
 
 def _lines(

@@ -49,7 +49,7 @@ FAMILY = Family(
             "i",
             "modules",
             (
-                Optional("conv[i]", _unit(MODULE, "width[i]", "inner[i]", "kernel[i]")),
+                Optional("conv[i]", _unit(MODULE, "width[i]", "in_channels if i == 0 else inner[i]", "kernel[i]")),
                 _side("cv1"),
                 _side("cv2"),
                 _side("cv3"),

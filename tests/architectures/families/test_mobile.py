@@ -28,7 +28,7 @@ def test_a_mobilenet_of_other_widths(check: Check) -> None:
     stages = [[1, 16, 1, 1], [6, 24, 2, 2], [4, 32, 1, 2], [6, 48, 2, 2], [6, 56, 1, 1], [6, 64, 1, 2]]
     model = MobileNetV2(num_classes=5, inverted_residual_setting=stages)
     label = (
-        "torchvision/mobilenet_v2?num_classes=5&in_channels=3&blocks=8&expand=0,1,1,1,1,1,1,1"
+        "torchvision/mobilenet2?num_classes=5&in_channels=3&blocks=8&expand=0,1,1,1,1,1,1,1"
         "&inner=32,96,144,96,192,288,288,336&last=1280&width=32,16,24,24,32,48,48,56,64"
     )
     found = check(model, label, (1, 3, 64, 64))
@@ -36,7 +36,7 @@ def test_a_mobilenet_of_other_widths(check: Check) -> None:
 
 
 def test_strides_are_written_as_a_list_and_must_be_one_per_block() -> None:
-    short = "torchvision/mobilenet_v2?num_classes=5&in_channels=1&blocks=2&expand=0,1&inner=8,48&last=20&width=8,8,12"
+    short = "torchvision/mobilenet2?num_classes=5&in_channels=1&blocks=2&expand=0,1&inner=8,48&last=20&width=8,8,12"
     model = build_model(parse_spec(f"{short}&strides=1,2"))
     assert [m.stride for m in model.modules() if isinstance(m, nn.Conv2d) and m.groups > 1] == [(1, 1), (2, 2)]
     with torch.inference_mode():

@@ -9,6 +9,7 @@ from inspector.architectures.families.entry import Family, Optional, Repeat, Row
 from inspector.architectures.families.expressions import evaluate, parse, solve
 from inspector.architectures.families.match import find_families
 from inspector.architectures.families.solve import all_settings, expand, settings_of, solve_family, unsolved, values_of
+from inspector.architectures.index import load_index
 from inspector.errors import UsageError
 
 Shapes = dict[str, tuple[int, ...]]
@@ -207,4 +208,8 @@ def test_every_shipped_template_can_be_read() -> None:
     for family in FAMILIES:
         for bare in (False, True):
             assert unsolved(family, {}, bare=bare), family.label
-        assert len({one.label for one in FAMILIES}) == len(FAMILIES)
+    assert len({one.label for one in FAMILIES}) == len(FAMILIES)
+
+
+def test_no_family_has_the_name_of_a_builder() -> None:
+    assert not {family.label for family in FAMILIES} & set(load_index().builders)
