@@ -15,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from finding_list import listed_findings
 
 from inspector.cam.methods import METHODS
+from inspector.cam.trust.measures import MEASURES
 from inspector.exports.writers import WRITERS
+from inspector.keys.catalogue import CATALOGUE, tally
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
 
@@ -53,11 +55,31 @@ def pages() -> dict[str, str]:
             ("Id", "Cost", "What it does, and when"),
             ((r.id, r.cost.value, r.says) for r in RULES),
         ),
+        "catalogue.md": _page(
+            "Mismatches",
+            "Every known way in which a file and a model miss each other, and what becomes of it at best; where two "
+            "ways fit, whatever would be repaired is asked about. Each class has a test of its number in tests/keys/. "
+            + ", ".join(f"{count} {outcome.value}" for outcome, count in tally().items())
+            + f": {len(CATALOGUE)} in all.",
+            ("Class", "What it is", "Here it is", "By"),
+            ((str(entry.number), entry.what, entry.outcome.value, entry.by) for entry in CATALOGUE),
+        ),
         "methods.md": _page(
             "Methods of explanation",
-            "Every method turns the activations and gradients of one captured layer into a map.",
+            "Most methods are arithmetic on the activation and gradient of a captured layer, so that any number of them comes from one forward and one backward; the others run the model again. Measures of trust stand in measures.md.",
             ("Id", "Method", "What the map shows", "Source"),
             ((m.id, m.title, m.says, m.paper) for m in METHODS),
+        ),
+        "measures.md": _page(
+            "Measures of trust",
+            "Every measure is taken of the map and of three that know nothing of the model: noise on the layer's grid, "
+            "a Gaussian in the middle, and the edges of the picture. Beside them stand the randomisation test "
+            "(Adebayo 2018, arXiv 1810.03292) and, where a mask is given, the pointing game and the energy inside it.",
+            ("Id", "Measure", "What it says", "Better", "Source"),
+            (
+                (m.id, m.title, m.says, {True: "more", False: "less", None: "neither"}[m.higher], m.paper)
+                for m in MEASURES
+            ),
         ),
         "exports.md": _page(
             "Exports",

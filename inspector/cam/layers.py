@@ -104,8 +104,8 @@ def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
 def _before_boxes(maps: list[Pair]) -> list[Pair]:
     """The maps that a detector's every box comes from, where it is built as torchvision's are.
 
-    Its heads look at several sizes one after the other, so the last map is one head's. What a feature pyramid or extra stages add to
-    the body is left out too: each box comes from one of its levels, and the gradient of the others is 0.
+    Its heads look at several sizes one after the other, so the last map is one head's. What a feature pyramid or extra
+    stages add to the body is left out too: each box comes from one level, and the gradient of the others is 0.
     """
     for start in ("backbone.body.", "backbone.features.", "backbone."):
         # A body that gives several sizes at once is no single map; its last stage is.

@@ -1,0 +1,74 @@
+"""What a measure of trust is, what it is given, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from inspector.cam.scene import Scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """One picture, one answer, one map.
+
+    scene: opened for this picture alone. heat: (H, W) in [0, 1], at the picture's size. remap: the same method and
+    layer on a changed picture (1, C, H, W), None where the map has no method (a baseline).
+    """
+
+    scene: Scene
+    heat: Tensor
+    remap: Callable[[Tensor], Tensor] | None = None
+
+    @property
+    def picture(self) -> Tensor:
+        """(C, H, W), prepared."""
+        return self.scene.batch[0]
+
+    def probabilities(self, pictures: Tensor) -> Tensor:
+        """(M,) of the target class for changed copies (M, C, H, W): softmax, or sigmoid of a single output."""
+        logits = self.scene.answer(pictures, 0).double()
+        scores = torch.sigmoid(logits) if logits.shape[1] == 1 else torch.softmax(logits, dim=1)
+        return scores[:, int(self.scene.targets[0])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """value: the number. curve: (x, y) pairs behind it, () when there are none."""
+
+    value: float
+    curve: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One measure.
+
+    id, title, paper. says: what it measures, for people. higher: whether more is better, None when neither is.
+    compute: the case to the number. passes: forward passes of one picture that it takes, about.
+    of_method: asks the method again, so that baselines have no value.
+    """
+
+    id: str
+    title: str
+    paper: str
+    says: str
+    higher: bool | None
+    compute: Callable[[Case], Measured]
+    passes: int
+    of_method: bool = False
+
+
+def area(curve: list[tuple[float, float]]) -> float:
+    """Under straight lines between the points, over the width of the curve."""
+    width = curve[-1][0] - curve[0][0]
+    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(curve)) / width
+
+
+def by_heat(heat: Tensor) -> Tensor:
+    """(H * W,) pixel numbers, the hottest first; equal ones from top left to bottom right."""
+    return torch.argsort(heat.flatten(), descending=True, stable=True)

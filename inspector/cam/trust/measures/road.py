@@ -1,0 +1,93 @@
+"""ROAD: remove the hottest or the coldest pixels so that their shape does not give the class away.
+
+Source: Rong and others, "A Consistent and Efficient Evaluation Strategy for Attribution Methods", ICML 2022 (arXiv
+2202.00449): removed pixels become the weighted mean of their neighbours (1/6 beside, 1/12 diagonally), plus a little
+noise.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from inspector.cam.trust.measure import Case, Measure, Measured, by_heat
+
+SHARES = (0.2, 0.4, 0.6, 0.8)
+NOISE = 0.01
+_MOST_STEPS = 2000
+_PRECISION = 1e-4
+
+
+def road(case: Case) -> Measured:
+    """Half the difference of the probability without the coldest and without the hottest pixels, over four shares."""
+    order = by_heat(case.heat)
+    points, differences = [], []
+    for number, share in enumerate(SHARES):
+        count = round(share * len(order))
+        pictures = []
+        for side, some in enumerate((order[len(order) - count :], order[:count])):
+            case.scene.progress(2 * number + side, 2 * len(SHARES), "removing pixels")
+            mask = torch.zeros(len(order), dtype=torch.bool)
+            mask[some.cpu()] = True
+            mask = mask.reshape(case.heat.shape).to(case.picture.device)
+            noise = NOISE * case.scene.noise(2 * number + side)[0]
+            pictures.append(torch.where(mask, impute(case.picture, mask) + noise, case.picture))
+        cold, hot = case.probabilities(torch.stack(pictures)).tolist()
+        points.append((share, hot))
+        differences.append((cold - hot) / 2)
+    return Measured(value=sum(differences) / len(differences), curve=tuple(points))
+
+
+def impute(picture: Tensor, mask: Tensor) -> Tensor:
+    """(C, H, W) with every masked pixel the weighted mean of its neighbours, known or imputed themselves.
+
+    mask: (H, W) of bool. The linear system is symmetric and positive as long as one pixel is known, so conjugate
+    gradients solve it; a picture without known pixels becomes its own mean.
+    """
+    if not bool(mask.any()):
+        return picture
+    if bool(mask.all()):
+        return picture.mean(dim=(1, 2), keepdim=True).expand_as(picture)
+    values = picture.double()[:, None]
+    kernel = (
+        torch.tensor([[1, 2, 1], [2, 0, 2], [1, 2, 1]], dtype=torch.float64, device=picture.device)[None, None] / 12
+    )
+    degree = functional.conv2d(torch.ones_like(values[:1]), kernel, padding=1)
+    unknown = mask.to(values)[None, None]
+
+    def spread(x: Tensor) -> Tensor:
+        return functional.conv2d(x, kernel, padding=1)
+
+    # degree x - spread(x) = spread(known), on the unknown pixels.
+    right = spread(values * (1 - unknown)) * unknown
+    mean = (values * (1 - unknown)).sum(dim=(2, 3), keepdim=True) / (1 - unknown).sum()
+    x = mean * unknown
+    rest = (right - degree * x + spread(x)) * unknown
+    way = rest / degree
+    size = (rest * way).sum(dim=(2, 3), keepdim=True)
+    enough = _PRECISION**2 * (right * right).sum(dim=(2, 3), keepdim=True).clamp_min(1e-30)
+    for _ in range(_MOST_STEPS):
+        if bool(((rest * rest).sum(dim=(2, 3), keepdim=True) <= enough).all()):
+            break
+        bent = (degree * way - spread(way)) * unknown
+        along = (way * bent).sum(dim=(2, 3), keepdim=True)
+        step = torch.where(along > 0, size / along.clamp_min(1e-300), 0)
+        x = x + step * way
+        rest = rest - step * bent
+        scaled = rest / degree
+        new = (rest * scaled).sum(dim=(2, 3), keepdim=True)
+        way = scaled + torch.where(size > 0, new / size.clamp_min(1e-300), 0) * way
+        size = new
+    return torch.where(mask, x[:, 0].to(picture), picture)
+
+
+MEASURE = Measure(
+    id="road",
+    title="ROAD",
+    paper="Rong 2022, arXiv 2202.00449",
+    says="How much more the hottest pixels matter than the coldest, removed without leaving their outline.",
+    higher=True,
+    compute=road,
+    passes=2 * len(SHARES),
+)
