@@ -5,12 +5,13 @@ from __future__ import annotations
 from inspector.architectures.families.encoder_rows import embeddings, layers, pooler
 from inspector.architectures.families.entry import Family, Optional, Row, Settings
 from inspector.architectures.families.rows import linear, norm
-from inspector.architectures.families.usual import activation, epsilon, heads
+from inspector.architectures.families.usual import activation, epsilon, heads, whole
 
 
 def form(settings: Settings) -> str:
-    """The class whose names these are."""
-    return f"under the names of transformers' {class_of(settings)}"
+    """The class whose names these are, and how many classes it tells apart."""
+    classes = f" with {whole(settings, 'num_classes')} outputs" if settings.get("classifier") else ""
+    return f"under the names of transformers' {class_of(settings)}{classes}"
 
 
 def class_of(settings: Settings) -> str:
@@ -29,7 +30,7 @@ def class_of(settings: Settings) -> str:
 FAMILY = Family(
     library="transformers",
     name="bert",
-    title="BERT encoder",
+    title="a BERT encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="bert.",
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),

@@ -19,7 +19,7 @@ VISUAL = (
 FAMILY = Family(
     library="openai",
     name="clip",
-    title="CLIP with a vision transformer, in OpenAI's names",
+    title="a CLIP with a vision transformer, in OpenAI's names",
     summary="text: {layers} layers, hidden {hidden}, vocabulary {vocab}; vision: {vision_layers} layers, hidden "
     "{vision_hidden}, patches of {vision_patch} pixels; both projected to {projection}",
     anchors=("visual.transformer.resblocks.{v}.attn.in_proj_weight", "transformer.resblocks.{i}.attn.in_proj_weight"),
@@ -42,7 +42,7 @@ FAMILY = Family(
 TEXT = Family(
     library="openai",
     name="clip_text",
-    title="CLIP text encoder in OpenAI's names",
+    title="a CLIP text encoder in OpenAI's names",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}, {positions} positions",
     anchors=("transformer.resblocks.{i}.attn.in_proj_weight", "transformer.resblocks.{i}.mlp.c_fc.weight"),
     source=SOURCE,

@@ -18,32 +18,32 @@ SUMMARY = (
 )
 
 
-def generation(settings: Settings) -> str:
-    """The generation that a UNet of this context belongs to, "" for another width."""
+def form(settings: Settings, whose: str) -> str:
+    """The generation that a UNet of this context belongs to, and whose names it has."""
     name = GENERATIONS.get(whole(settings, "context"), "")
-    return f"of {name}" if name else ""
+    return f"of {name}, in {whose} names" if name else f"in {whose} names"
 
 
 FAMILY = Family(
     library="diffusers",
     name="unet",
-    title="conditional UNet",
+    title="a conditional UNet",
     summary=SUMMARY,
     anchors=("down_blocks.{d}.resnets.{r}.time_emb_proj.weight", "mid_block.resnets.{r}.time_emb_proj.weight"),
     source="diffusers 0.42, models/unets/unet_2d_condition.py",
     stated=("unet2dconditionmodel",),
-    form=generation,
+    form=lambda settings: form(settings, "diffusers'"),
     rows=diffusers_unet(),
 )
 
 AUTHORS = Family(
     library="compvis",
     name="unet",
-    title="conditional UNet in its authors' names",
+    title="a conditional UNet",
     summary=SUMMARY,
     anchors=("input_blocks.{n}.{m}.in_layers.0.weight", "middle_block.{n}.in_layers.0.weight"),
     source="CompVis/latent-diffusion, ldm/modules/diffusionmodules/openaimodel.py",
-    form=generation,
+    form=lambda settings: form(settings, "its authors'"),
     rows=authors_unet(),
 )
 

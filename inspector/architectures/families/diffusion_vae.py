@@ -168,7 +168,7 @@ def authors_vae(prefix: str = "", symbols: str = "", index: str = "d") -> tuple[
 FAMILY = Family(
     library="diffusers",
     name="vae",
-    title="AutoencoderKL",
+    title="an AutoencoderKL",
     summary="{levels} levels of width {width}, {latent} latent channels",
     anchors=("encoder.down_blocks.{d}.resnets.{r}.conv1.weight", "decoder.up_blocks.{u}.resnets.{r}.conv1.weight"),
     source="diffusers 0.42, models/autoencoders/autoencoder_kl.py",
@@ -179,7 +179,7 @@ FAMILY = Family(
 AUTHORS = Family(
     library="compvis",
     name="vae",
-    title="AutoencoderKL in its authors' names",
+    title="an AutoencoderKL in its authors' names",
     summary="{levels} levels of width {width}, {latent} latent channels",
     anchors=("encoder.down.{d}.block.{r}.conv1.weight", "decoder.up.{du}.block.{r}.conv1.weight"),
     source="CompVis/latent-diffusion, ldm/models/autoencoder.py",

@@ -8,7 +8,7 @@ from inspector.architectures.families.usual import activation, epsilon, heads
 FAMILY = Family(
     library="transformers",
     name="electra",
-    title="ELECTRA encoder",
+    title="an ELECTRA encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="electra.",
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),

@@ -7,7 +7,7 @@ from inspector.architectures.families.usual import activation, epsilon, grouped_
 FAMILY = Family(
     library="transformers",
     name="llama",
-    title="Llama or Mistral decoder",
+    title="a Llama or Mistral decoder",
     summary="{layers} layers, hidden {hidden}, feed-forward {mlp}, vocabulary {vocab}",
     base="model.",
     anchors=("@layers.{i}.self_attn.q_proj.weight", "@layers.{i}.mlp.gate_proj.weight"),

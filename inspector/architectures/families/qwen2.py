@@ -7,7 +7,7 @@ from inspector.architectures.families.usual import activation, epsilon, grouped_
 FAMILY = Family(
     library="transformers",
     name="qwen2",
-    title="Qwen2 decoder",
+    title="a Qwen2 decoder",
     summary="{layers} layers, hidden {hidden}, feed-forward {mlp}, vocabulary {vocab}",
     base="model.",
     anchors=("@layers.{i}.self_attn.q_proj.bias", "@layers.{i}.mlp.gate_proj.weight"),

@@ -7,7 +7,7 @@ from inspector.architectures.families.usual import activation, epsilon, rope_the
 FAMILY = Family(
     library="transformers",
     name="qwen3",
-    title="Qwen3 decoder",
+    title="a Qwen3 decoder",
     summary="{layers} layers, hidden {hidden}, {heads} heads of width {head_width}, {key_heads} of them for keys, "
     "feed-forward {mlp}, vocabulary {vocab}",
     base="model.",

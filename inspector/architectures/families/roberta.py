@@ -8,7 +8,7 @@ from inspector.architectures.families.usual import activation, epsilon, heads
 FAMILY = Family(
     library="transformers",
     name="roberta",
-    title="RoBERTa encoder",
+    title="a RoBERTa encoder",
     summary="{layers} layers, hidden {hidden}, vocabulary {vocab}",
     base="roberta.",
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),

@@ -48,21 +48,21 @@ def family(name: str, title: str, texts: str, anchors: tuple[str, ...], *rows: P
 FAMILIES = (
     family(
         "stable-diffusion-1",
-        "whole Stable Diffusion 1 checkpoint, three models in one file",
+        "a whole Stable Diffusion 1 checkpoint, three models in one file",
         ONE,
         (f"{FIRST}.encoder.layers.{{t}}.self_attn.q_proj.weight",),
         *text_tower(FIRST, symbols="text_"),
     ),
     family(
         "stable-diffusion-2",
-        "whole Stable Diffusion 2 checkpoint, three models in one file",
+        "a whole Stable Diffusion 2 checkpoint, three models in one file",
         ONE,
         (f"{SECOND}transformer.resblocks.{{t}}.attn.in_proj_weight",),
         *openai_text(SECOND, symbols="text_"),
     ),
     family(
         "stable-diffusion-xl",
-        "whole Stable Diffusion XL checkpoint, four models in one file",
+        "a whole Stable Diffusion XL checkpoint, four models in one file",
         f"{ONE}, another of {{second_layers}} layers and width {{second_hidden}}",
         (
             f"{XL_FIRST}.encoder.layers.{{t}}.self_attn.q_proj.weight",
@@ -73,7 +73,7 @@ FAMILIES = (
     ),
     family(
         "stable-diffusion-xl-refiner",
-        "whole checkpoint of Stable Diffusion XL's refiner, three models in one file",
+        "a whole checkpoint of Stable Diffusion XL's refiner, three models in one file",
         ONE,
         (f"{REFINER}transformer.resblocks.{{t}}.attn.in_proj_weight",),
         *openai_text(REFINER, symbols="text_"),

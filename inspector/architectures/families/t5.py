@@ -54,7 +54,7 @@ def stack(name: str, index: str, count: str, *, cross: bool) -> tuple[Part, ...]
 FAMILY = Family(
     library="transformers",
     name="t5",
-    title="T5",
+    title="a T5",
     summary="{layers} encoder layers, {decoder_layers} decoder layers, hidden {hidden}, {heads} heads of width "
     "{head_width}, feed-forward {mlp}, vocabulary {vocab}",
     anchors=("encoder.block.{i}.layer.0.SelfAttention.q.weight", "encoder.block.{i}.layer.1.DenseReluDense.wo.weight"),

@@ -33,7 +33,7 @@ def layer(name: str, mlp: str, *, cross: bool) -> tuple[Part, ...]:
 FAMILY = Family(
     library="transformers",
     name="whisper",
-    title="Whisper",
+    title="a Whisper",
     summary="{layers} encoder layers, {decoder_layers} decoder layers, hidden {hidden}, {mels} mel bands, "
     "vocabulary {vocab}",
     base="model.",

@@ -33,7 +33,7 @@ def block(name: str, *, cross: bool) -> tuple[Part, ...]:
 FAMILY = Family(
     library="openai",
     name="whisper",
-    title="Whisper in OpenAI's names",
+    title="a Whisper in OpenAI's names",
     summary="{layers} encoder layers, {decoder_layers} decoder layers, hidden {hidden}, {mels} mel bands, "
     "vocabulary {vocab}",
     anchors=("encoder.blocks.{i}.attn.query.weight", "decoder.blocks.{j}.cross_attn.query.weight"),

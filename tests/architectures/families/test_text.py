@@ -166,11 +166,11 @@ def test_words_say_what_the_names_imply() -> None:
         return words_for(one.family, one.candidate.spec)
 
     assert words("transformers-4.57.1", "bert", "bert-base classes") == (
-        "BERT encoder under the names of transformers' BertForSequenceClassification "
+        "a BERT encoder under the names of transformers' BertForSequenceClassification with 2 outputs "
         "(12 layers, hidden 768, vocabulary 30,522)"
     )
     assert words("diffusers-0.42.1", "diffusers_unet", "sd-2.1 unet").startswith(
-        "conditional UNet of Stable Diffusion 2 ("
+        "a conditional UNet of Stable Diffusion 2, in diffusers' names ("
     )
     # Rotary positions pair channels in two ways that no shape tells; the names do.
     halves, neighbours = find_family("transformers", "llama"), find_family("meta", "llama")
