@@ -52,8 +52,8 @@ if plan is not None and plan.certificate:
     st.caption(plain(f"Why each tensor belongs there: {lists.certificate(plan)}"))
 
 st.subheader("Left over")
-lists.show_left_over(left_over(report))
 choices.ask(plan, answers)
+lists.show_left_over(left_over(report), waiting=plan is not None and bool(plan.ambiguities))
 finding_cards(lists.beside(report))
 if plan is not None:
     lists.show_plan(plan, state, target, stem_of(hand.name))

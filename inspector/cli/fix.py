@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +61,28 @@ WithOptimizer = Annotated[
 ]
 
 
+Reference = Annotated[
+    str,
+    typer.Option(
+        "--reference",
+        metavar="FILE",
+        help="A file that loads into the target: both must answer alike, or none is written.",
+    ),
+]
+Pair = Annotated[
+    str,
+    typer.Option(
+        "--pair", metavar="FILE", help="An .npz, .pt or .safetensors with an input and the output that belongs to it."
+    ),
+]
+InputShape = Annotated[
+    str,
+    typer.Option(
+        "--input-shape", metavar="SHAPE", help="Shape of the noise for a forward pass, with its batch: 1x3x64x64."
+    ),
+]
+
+
 def diagnose(
     file: File,
     target: TargetOption = "",
@@ -94,7 +117,7 @@ def diagnose(
         return 0
 
     def text() -> RenderableType:
-        from inspector.render.text import keys_text
+        from inspector.render.repair_text import keys_text
 
         return keys_text(report)
 
@@ -115,6 +138,9 @@ def repair(
     dtype: Dtype = "",
     shard_size: ShardSize = "",
     with_optimizer: WithOptimizer = False,
+    reference: Reference = "",
+    pair: Pair = "",
+    input_shape: InputShape = "",
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> int:
@@ -122,6 +148,7 @@ def repair(
     from inspector.exports.export import export_repaired
     from inspector.exports.pick import find_averaged
     from inspector.keys.diagnose import diagnose as ask
+    from inspector.keys.verify import Compared
 
     where = check_output(output, overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
@@ -153,6 +180,11 @@ def repair(
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),
             optimizer=with_optimizer,
+            compared=Compared(
+                reference=open_file(reference) if reference else None,
+                pair=open_file(pair) if pair else None,
+                shape=_shape(input_shape),
+            ),
             progress=progress_bar("writing"),
         )
     except ExportError as error:
@@ -162,7 +194,8 @@ def repair(
     def text() -> RenderableType:
         from rich.console import Group
 
-        from inspector.render.text import export_text, keys_text
+        from inspector.render.repair_text import keys_text
+        from inspector.render.text import export_text
 
         return Group(keys_text(report), "", export_text(written))
 
@@ -174,11 +207,21 @@ def _show_refusal(report: KeyReport, *, as_json: bool) -> None:
     def text() -> RenderableType:
         from rich.console import Group
 
-        from inspector.render.text import keys_text
+        from inspector.render.repair_text import keys_text
 
         return Group(keys_text(report), "", "[bold]Nothing was written.[/bold]")
 
     show({"diagnosis": report, "export": None}, text, as_json=as_json)
+
+
+def _shape(text: str) -> tuple[int, ...] | None:
+    """ "1x3x64x64" -> (1, 3, 64, 64); None for ""."""
+    pieces = text.lower().split("x") if text else []
+    if any(not piece.isascii() or not piece.isdigit() or not 0 < int(piece[:9]) <= 1 << 20 for piece in pieces):
+        raise UsageError(f'"{text}" is no shape of an input.', hint="Write it with its batch, e.g. 1x3x64x64.")
+    if math.prod(map(int, pieces)) > 1 << 28:
+        raise UsageError(f'"{text}" is too large an input.', hint="Two hundred million numbers are enough.")
+    return tuple(map(int, pieces)) or None
 
 
 def _choices(choose: list[str] | None) -> dict[str, str]:

@@ -51,10 +51,14 @@ def _templates(modules: Iterable[str]) -> list[tuple[str, ...]]:
     """Each module with stars for numbers; block17 is block* only where there are many such."""
     exact = [tuple(STAR if s.isdecimal() else s for s in module.split(".")) for module in modules]
     loose = [tuple(_ENDING.sub(STAR, segment) for segment in template) for template in exact]
-    kinds: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    seen: dict[tuple[str, ...], list[set[str]]] = {}
     for template, wide in zip(exact, loose, strict=True):
-        kinds.setdefault(wide, set()).add(template)
-    return [wide if len(kinds[wide]) > _MANY else template for template, wide in zip(exact, loose, strict=True)]
+        for place, segment in zip(seen.setdefault(wide, [set() for _ in wide]), template, strict=True):
+            place.add(segment)
+    return [
+        tuple(w if len(place) > _MANY else t for t, w, place in zip(template, wide, seen[wide], strict=True))
+        for template, wide in zip(exact, loose, strict=True)
+    ]
 
 
 def _settled(template: tuple[str, ...], modules: Sequence[str]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from inspector.checkpoint.values import Value
     from inspector.exports.report import ExportReport
     from inspector.flops.report import CostReport
-    from inspector.keys.report import KeyReport, Verification
+    from inspector.keys.report import Verification
     from inspector.params.report import ParameterReport
     from inspector.weights.report import WeightsReport
 
@@ -311,39 +311,6 @@ def weights_text(report: WeightsReport) -> RenderableType:
         )
     parts: list[RenderableType] = [made]
     parts += [f"[dim]{safe(name)} was not measured: {safe(why)}[/dim]" for name, why in report.skipped]
-    return Group(*parts)
-
-
-def keys_text(report: KeyReport) -> RenderableType:
-    """The diagnosis, the rules, what is left over, open questions."""
-    parts: list[RenderableType] = [f"Target  {safe(report.target)}", f"[bold]{safe(report.says)}[/bold]"]
-    if report.refusal and report.refusal != report.says:
-        parts.append(f"[bold red]{safe(report.refusal)}[/]")
-    plan = report.plan
-    if plan and plan.rules:
-        made = table("Rule", "Cost", "Tensors", "For example", right=(2,))
-        for rule in plan.rules:
-            example = " · ".join(f"{safe(a)} -> {safe(b)}" for a, b in rule.examples[:1])
-            made.add_row(safe(rule.says), rule.cost.value, f"{rule.count:,}", example)
-        parts += ["", made]
-        parts += [f"[yellow]Only with --accept {rule}[/]" for rule in plan.needs_accept]
-    if plan and plan.certificate:
-        parts += ["", f"Placed by {', '.join(f'{kind.value}: {count:,}' for kind, count in plan.certificate)}."]
-    left = (("Missing", report.missing), ("Unexpected", report.unexpected))
-    as_is = [f"{len(report.matched):,} fit", *(f"{len(names):,} {what.lower()}" for what, names in left)]
-    parts += ["", f"As it is: {', '.join(as_is)}, {len(report.reshaped):,} of another shape."]
-    for what, names in left:
-        if names:
-            shown = ", ".join(safe(name) for name in names[:4])
-            parts.append(f"[dim]{what}: {shown}{f' and {len(names) - 4:,} more' if len(names) > 4 else ''}[/dim]")
-    for name, found, expected in report.reshaped[:_SHOWN]:
-        parts.append(
-            f"[dim]{safe(name)}: {human_shape(found)} in the file, {human_shape(expected)} in the target[/dim]"
-        )
-    for question in plan.ambiguities if plan else ():
-        parts.append(f"\n[yellow]{safe(question.question)}[/]")
-        parts += [f"  --choose {question.id}={option}  {safe(means)}" for option, means in question.options]
-    parts += ["", findings_text(report.findings)]
     return Group(*parts)
 
 

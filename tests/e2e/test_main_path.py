@@ -19,7 +19,7 @@ def _export(visitor, label: str, folder: Path) -> Path:  # type: ignore[no-untyp
     visitor.settle()
     page.get_by_role("button", name="Write and verify").click()
     # By its file name: the button of the export before stays until the page has run again.
-    button = page.get_by_test_id("stDownloadButton").get_by_role("button").filter(has_text=f"_repaired{label}")
+    button = page.get_by_test_id("downloads").get_by_role("link").filter(has_text=f"_repaired{label}")
     button.wait_for()
     visitor.settle()
     with page.expect_download() as waiting:
@@ -139,7 +139,7 @@ def test_an_unknown_model_is_repaired_against_a_pasted_list(visitor, tmp_path: P
     visitor.settle()
     assert 'All 2 tensors fit once "module." is dropped' in visitor.text()
     visitor.page.get_by_role("button", name="Write and verify").click()
-    button = visitor.page.get_by_test_id("stDownloadButton").get_by_role("button")
+    button = visitor.page.get_by_test_id("downloads").get_by_role("link")
     button.wait_for()
     with visitor.page.expect_download() as waiting:
         button.click()

@@ -44,6 +44,9 @@ def test_numbers_at_the_end_of_words_are_folded_where_there_are_many():
     assert _patterns([f"layer{n}.0.w" for n in range(1, 5)]) == [(f"layer{n}.0.w", 1) for n in range(1, 5)]
     many = [f"block{n}.{i}.w" for n in range(12) for i in range(2)]
     assert _patterns(many) == [("block*.*.w", 24)]
+    # Each place by itself: four layers stay four patterns however many blocks they have.
+    both = [f"layer{n}.block{i}.w" for n in (1, 2) for i in range(12)]
+    assert _patterns(both) == [("layer1.block*.w", 12), ("layer2.block*.w", 12)]
     # What all share is no star.
     assert _patterns([f"conv1.block{n}.w" for n in range(12)]) == [("conv1.block*.w", 12)]
 

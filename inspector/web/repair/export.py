@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.architectures.types import Target, TargetKind
+from inspector.checkpoint.types import Checkpoint, StateRole
 from inspector.exports.report import ExportReport
 from inspector.keys.folding import folded_line
 from inspector.keys.report import RepairPlan
@@ -35,6 +36,7 @@ class Options:
     writer: str
     dtype: str
     shard_size: str
+    optimizer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Written:
 
 def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> None:
     """Choose, write, check, hand out."""
-    options = _choose(hand)
+    options = _choose(reports.checkpoint_of(hand))
     slot = f"written/{hand.sha256}/{asked}/{options}"
     if st.button("Write and verify", type="primary", key="write", icon=":material/save:"):
         with st.spinner("Writing and reading back …"):
@@ -58,13 +60,20 @@ def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> Non
         _show(written)
 
 
-def _choose(hand: Hand) -> Options:
+def _choose(checkpoint: Checkpoint) -> Options:
     writer_box, dtype_box, shard_box = st.columns([3, 1.4, 1.4], vertical_alignment="bottom")
     writer = writer_box.segmented_control(
         "Format", _writer_ids(), format_func=_label, default="safetensors", required=True, key="writer"
     )
     dtype = dtype_box.selectbox("Element type", _DTYPES, format_func=lambda d: d or "as stored", key="dtype")
     shards = shard_box.selectbox("Files", list(_SHARDS), format_func=_SHARDS.__getitem__, key="shards")
+    optimizer = any(s.role is StateRole.OPTIMIZER for s in checkpoint.state_dicts) and st.checkbox(
+        "With its optimizer: one .pth in which the optimizer's state follows the renamed parameters",
+        key="optimizer",
+        help="A whole training checkpoint, to go on training from; format, type and files above do not apply.",
+    )
+    if optimizer:
+        return Options(writer="pth", dtype="", shard_size="", optimizer=True)
     return Options(writer=writer or "safetensors", dtype=dtype or "", shard_size=shards or "")
 
 
@@ -91,6 +100,7 @@ def _write(hand: Hand, plan: RepairPlan, target: Target, options: Options) -> Wr
                 writer=options.writer,
                 dtype=options.dtype or None,
                 shard_nbytes=parse_size(options.shard_size) if options.shard_size else None,
+                optimizer=options.optimizer,
                 compared=Compared(folder=server_root()),
             )
     finally:
@@ -109,6 +119,8 @@ def _show(written: Written) -> None:
     proof_table(report.verification, "Read back from the file", "export-proofs")
     if report.stays_initial:
         st.caption(plain(f"Stays at the model's initial value: {folded_line(report.stays_initial, _LOST_SHOWN)}."))
+    for says in report.optimizers:
+        st.caption(plain(says))
     if report.lost:
         more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
         st.caption(plain(f"Left out of this file: {', '.join(report.lost[:_LOST_SHOWN])}{more}."))

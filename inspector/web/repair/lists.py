@@ -44,12 +44,23 @@ def certificate(plan: RepairPlan) -> str:
     return " · ".join(f"{kind.value}: {count:,}" for kind, count in plan.certificate)
 
 
-def show_left_over(left: LeftOver) -> None:
-    """Missing, unexpected and reshaped names, folded; with a search field where there are many."""
+def show_left_over(left: LeftOver, *, waiting: bool = False) -> None:
+    """Missing, unexpected and reshaped names, folded; with a search field where there are many.
+
+    waiting: a question is open, which decides about many of them: then they lie behind a click.
+    """
     if left.nothing:
         quiet("Nothing missing, nothing unexpected, no other shapes.")
         return
     total = len(left.missing) + len(left.initial) + len(left.unexpected) + len(left.reshaped)
+    if waiting:
+        with st.expander(f"Not placed until that is answered ({total:,})", icon=":material/pending:"):
+            _show_lists(left, total)
+    else:
+        _show_lists(left, total)
+
+
+def _show_lists(left: LeftOver, total: int) -> None:
     words = ""
     if total > _SEARCHED:
         words = st.text_input(
