@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
     from inspector.checkpoint.types import Checkpoint
     from inspector.errors import InspectorError
+    from inspector.exports.convert import export_as_is
     from inspector.exports.export import export_repaired
+    from inspector.exports.merge import merge_adapter
     from inspector.flops.count import count_costs
     from inspector.inspection import Question, inspect
     from inspector.keys.apply import apply_plan, load_repaired
@@ -46,10 +48,12 @@ _HOMES = {
     "count_parameters": "inspector.params.count",
     "diagnose": "inspector.keys.diagnose",
     "explain": "inspector.cam.explain",
+    "export_as_is": "inspector.exports.convert",
     "export_repaired": "inspector.exports.export",
     "inspect": "inspector.inspection",
     "load_repaired": "inspector.keys.apply",
     "measure_weights": "inspector.weights.measure",
+    "merge_adapter": "inspector.exports.merge",
     "open_checkpoint": "inspector.readers",
     "parse_target": "inspector.architectures.targets",
     "propose_layers": "inspector.cam.layers",
@@ -71,10 +75,12 @@ __all__ = [
     "count_parameters",
     "diagnose",
     "explain",
+    "export_as_is",
     "export_repaired",
     "inspect",
     "load_repaired",
     "measure_weights",
+    "merge_adapter",
     "open_checkpoint",
     "parse_target",
     "propose_layers",

@@ -66,7 +66,9 @@ def pages() -> dict[str, str]:
         ),
         "methods.md": _page(
             "Methods of explanation",
-            "Most methods are arithmetic on the activation and gradient of a captured layer, so that any number of them comes from one forward and one backward; the others run the model again. Measures of trust stand in measures.md.",
+            "Most methods are arithmetic on the activation and gradient of a captured layer, so that any number of them "
+            "comes from one forward and one backward; the others run the model again. Measures of trust stand in "
+            "measures.md.",
             ("Id", "Method", "What the map shows", "Source"),
             ((m.id, m.title, m.says, m.paper) for m in METHODS),
         ),
@@ -83,8 +85,10 @@ def pages() -> dict[str, str]:
         ),
         "exports.md": _page(
             "Exports",
-            "Every file is written beside its destination, read back by our own reader and by the format's own "
-            "library, compared bit for bit, and only then given its name.",
+            "Every file is written beside its destination, one tensor in memory at a time, read back by our own reader "
+            "and by the format's own library, compared bit for bit with the source, and only then given its name. With "
+            "`--shard-size` it is a folder of shards with an index, as Hugging Face writes it, and named as a whole. "
+            "`repair` writes a target's names, `convert` the file's own, `merge` a base with a LoRA adapter in it.",
             ("Id", "Ending", "What it is"),
             ((w.id, w.suffix, w.says) for w in WRITERS),
         ),

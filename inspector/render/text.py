@@ -328,7 +328,7 @@ def export_text(report: ExportReport) -> RenderableType:
     """What was written and what it lost."""
     rows = [
         ("Written", f"{safe(report.name)}, {human_bytes(report.nbytes)}, {counted(report.tensors, 'tensor')}"),
-        ("sha256", report.sha256),
+        *([("sha256", report.sha256)] if report.sha256 else [(safe(f.name), f.sha256) for f in report.files]),
     ]
     if report.lost:
         rows.append(("Left behind", ", ".join(safe(what) for what in report.lost)))

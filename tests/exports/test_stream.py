@@ -218,3 +218,101 @@ def test_a_stream_knows_shapes_before_numbers(tmp_path):
     stream = stream_of_tensors(checkpoint, checkpoint.weights.tensors)
     assert stream.shapes == {n: tuple(t.shape) for n, t in odd_state().items()}
     assert stream.ties() == (("turned", "tied"), ("row", "tied"), ("again", "tied"))
+
+
+def plan_for(path, model, spec=None):
+    from inspector.architectures.types import Target, TargetKind, TargetTensor
+    from inspector.keys.diagnose import diagnose
+
+    tensors = tuple(TargetTensor(name=n, shape=tuple(t.shape)) for n, t in model.items())
+    kind = TargetKind.ARCHITECTURE if spec else TargetKind.FILE
+    goal = Target(label="the model", kind=kind, tensors=tensors, spec=spec)
+    checkpoint = open_checkpoint(path)
+    return checkpoint, diagnose(checkpoint, goal).plan, goal
+
+
+def test_a_repair_is_proved_on_the_written_file_without_being_held(tmp_path, monkeypatch):
+    from inspector.exports import export
+
+    monkeypatch.setattr(export, "verify_plan", lambda *_, **__: pytest.fail("the whole state dict was made"))
+    state = {"a.weight": torch.randn(4, 3), "bn.running_var": torch.rand(5), "bn.num_batches_tracked": torch.tensor(2)}
+    torch.save({f"module.{n}": t for n, t in state.items()}, tmp_path / "in.pth")
+    checkpoint, plan, goal = plan_for(tmp_path / "in.pth", state)
+    report = export.export_repaired(checkpoint, plan, goal, tmp_path / "out.pth")
+    proofs = {p.id: p for p in report.verification.proofs}
+    assert list(proofs) == ["bijection", "strict-load", "bytes", "values", "forward", "reread", "library"]
+    assert proofs["bytes"].says == "3 tensors bit for bit the file's." and proofs["forward"].passed is None
+    assert same(torch.load(tmp_path / "out.pth", weights_only=True), state)
+    ill = {**state, "bn.running_var": torch.tensor([0.5, -0.25, 1, 1, 1])}
+    torch.save({f"module.{n}": t for n, t in ill.items()}, tmp_path / "in.pth")
+    with pytest.raises(ExportError, match=r"bn.running_var has negative variances"):
+        export.export_repaired(*plan_for(tmp_path / "in.pth", state), tmp_path / "other.pth")
+    assert files(tmp_path) == ["in.pth", "out.pth"]
+
+
+def test_a_step_that_goes_wrong_while_streaming_is_caught_by_the_source_bytes(tmp_path, monkeypatch):
+    """Wrong in writing and in reading back alike: only the file's own bytes tell."""
+    from inspector.exports.export import export_repaired
+
+    real = sources.to_torch
+    monkeypatch.setattr(sources, "to_torch", lambda checkpoint, info: real(checkpoint, info).flip(0))
+    state = {"a.weight": torch.arange(6.0)}
+    torch.save({f"module.{n}": t for n, t in state.items()}, tmp_path / "in.pth")
+    with pytest.raises(ExportError, match=r"a.weight does not hold the bytes of module.a.weight"):
+        export_repaired(*plan_for(tmp_path / "in.pth", state), tmp_path / "out.pth")
+    assert files(tmp_path) == ["in.pth"]
+
+
+def test_above_the_stated_size_no_model_is_built(tmp_path):
+    import torchvision
+
+    from inspector.architectures.types import ArchitectureSpec
+    from inspector.exports.export import export_repaired
+
+    state = torchvision.models.squeezenet1_1(num_classes=3).state_dict()
+    torch.save({f"module.{n}": t for n, t in state.items()}, tmp_path / "in.pth")
+    spec = ArchitectureSpec(library="torchvision", name="squeezenet1_1", num_classes=3)
+    plan = plan_for(tmp_path / "in.pth", state, spec)
+    report = export_repaired(*plan, tmp_path / "out.pth", model_nbytes=1_000_000)
+    proofs = {p.id: p for p in report.verification.proofs}
+    assert proofs["forward"].passed is None and "above 1.00 MB none is built" in proofs["forward"].says
+    assert same(torch.load(tmp_path / "out.pth", weights_only=True), state)
+
+
+def test_what_cannot_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypatch):
+    from collections import namedtuple
+
+    from inspector.exports import write
+
+    torch.save({"w": torch.ones(1000)}, tmp_path / "in.pth")
+    monkeypatch.setattr(write.shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(100))
+    monkeypatch.setattr(write.tempfile, "mkstemp", lambda **_: pytest.fail("a file was made"))
+    with pytest.raises(ExportError, match=r"out.pth takes 4.00 kB, and 100 B are free there"):
+        convert(tmp_path / "in.pth", tmp_path / "out.pth")
+
+
+@pytest.mark.parametrize("writer", ["pth", "safetensors"])
+def test_a_disk_that_fills_up_leaves_no_shard(writer, tmp_path, monkeypatch):
+    torch.save({f"w{n}": torch.ones(100) for n in range(6)}, tmp_path / "in.pth")
+    from inspector.exports.writers import WRITERS
+
+    entry = next(w for w in WRITERS if w.id == writer)
+    count = []
+
+    def full(stream, path, text, tick):
+        count.append(path)
+        if len(count) == 3:
+            raise OSError(28, "No space left on device")
+        return entry.write(stream, path, text, tick)
+
+    from dataclasses import replace
+
+    with pytest.raises(ExportError, match=r"out cannot be written: No space left on device"):
+        convert(
+            tmp_path / "in.pth",
+            tmp_path / "out",
+            writer=writer,
+            shard_nbytes=1000,
+            writers=(replace(entry, write=full),),
+        )
+    assert len(count) == 3 and files(tmp_path) == ["in.pth"]
