@@ -1,0 +1,139 @@
+"""The Repair page in its states: a part, an answer to wait for, thousands of keys, one's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.testing.v1 import AppTest
+
+from inspector.web import uploads
+from inspector.web.repair import own_code
+from inspector.web.session import Hand
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 2)
+    def forward(self, x):
+        return self.b(self.a(x))
+
+build = Net
+"""
+
+
+def _run_main(path: str) -> None:
+    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path})
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
+    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("INSPECTOR_ROOT", raising=False)
+    monkeypatch.setattr(uploads, "_mounted", False)
+    monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
+    uploads.the_store.cache_clear()
+    yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
+    uploads.the_store.cache_clear()
+
+
+def _open(app: AppTest, tensors: Mapping[str, torch.Tensor], folder: Path, way: str = "keys") -> None:
+    file = folder / "own.pth"
+    torch.save(dict(tensors), file)
+    stored = uploads.the_store().put_bytes(file.read_bytes(), name="own.pth", owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name="own.pth")
+    app.session_state["target-way"] = way
+    app.run().switch_page("pages/repair.py").run()
+
+
+def _html(app: AppTest) -> str:
+    return " ".join(element.proto.body for element in app.get("html"))
+
+
+def _headings(app: AppTest) -> list[str]:
+    return [heading.value for heading in app.subheader]
+
+
+def test_a_part_is_exported_once_asked_for(app: AppTest, tmp_path: Path) -> None:
+    names = [f"blocks.{i}.{leaf}" for i in range(12) for leaf in ("weight", "bias")]
+    _open(app, {f"module.{n}": torch.ones(2) for n in names}, tmp_path)
+    app.text_area[0].set_value("\n".join([*names, "fc.weight", "fc.bias"])).run()
+    assert _headings(app) == ["Rules", "Left over"]
+    assert "fc.{weight,bias}" in _html(app) and "2 keys missing" in _html(app)
+    app.checkbox(key="partial").check().run()
+    assert not app.exception
+    assert _headings(app) == ["Rules", "Left over", "Verified", "Python", "Export"]
+    assert "staying at the model" in _html(app)
+    assert "strict=False" in app.code[0].value
+    app.checkbox(key="partial").uncheck().run()
+    assert _headings(app) == ["Rules", "Left over"]
+
+
+def test_an_open_question_stands_before_the_lists(app: AppTest, tmp_path: Path) -> None:
+    twins = {f"{twin}.fc.{n}": torch.ones(2, 2) for twin in ("ema_model", "online_model") for n in ("weight", "scale")}
+    _open(app, twins, tmp_path)
+    app.text_area[0].set_value("fc.weight\nfc.scale").run()
+    assert "Which one?" in app.radio[0].label.replace("\\", "")
+    assert any("Not placed until that is answered" in box.label for box in app.expander)
+    app.radio[0].set_value("ema_model").run()
+    assert not app.exception
+    assert "Verified" in _headings(app)
+    assert not any("Not placed until" in box.label for box in app.expander)
+
+
+def test_three_thousand_keys_are_folded_searched_and_listed(app: AppTest, tmp_path: Path) -> None:
+    names = [f"layers.{i}.{part}.{leaf}" for i in range(250) for part in "abcdef" for leaf in ("weight", "bias")]
+    _open(app, {n: torch.zeros(1) for n in names}, tmp_path)
+    app.text_area[0].set_value("\n".join(f"other.{i}.w" for i in range(3000))).run()
+    html = _html(app)
+    assert '>other.*.w</code><span class="mi-count">3,000</span>' in html
+    assert '>layers.*.a.{weight,bias}</code><span class="mi-count">500</span>' in html
+    # Of each pattern some hundreds are sent, not all.
+    assert len(html) < 1_000_000
+    app.text_input(key="left-search").set_value("layers.17. bias").run()
+    assert not app.exception
+    assert "6 found" in _html(app) and "layers.17.a.bias" in _html(app)
+    app.text_area[0].set_value("\n".join(names)).run()
+    assert any(box.label == "Every tensor (3,000)" for box in app.expander)
+    assert len(app.dataframe[0].value) == 3000
+    app.text_input(key="plan-search").set_value("layers.9.a").run()
+    assert len(app.dataframe[0].value) == 2
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (folder / "model.py").write_text(MODEL)
+    monkeypatch.setenv("INSPECTOR_ROOT", str(folder))
+    monkeypatch.setattr(own_code, "_headers", lambda: {"Host": "localhost:8501"})
+    return folder
+
+
+def test_own_code_runs_once_agreed_to_and_asks_again_when_it_changes(app: AppTest, own: Path, tmp_path: Path) -> None:
+    shapes = {"a.weight": (3, 3), "a.bias": (3,), "b.weight": (2, 3), "b.bias": (2,)}
+    _open(app, {f"module.{n}": torch.randn(s) for n, s in shapes.items()}, tmp_path, way="code")
+    app.text_input(key="target-code").set_value("code:model.py:build").run()
+    assert not app.exception
+    assert "Run this file?" in _html(app) and _headings(app) == []
+    app.button(key="code-run").click().run()
+    assert not app.exception
+    assert "Net.load_state_dict(strict=True) accepts all 4 tensors, in its own process" in _html(app)
+    (own / "model.py").write_text(MODEL + "# changed")
+    app.run()
+    assert "Run this file?" in _html(app) and _headings(app) == []
+
+
+def test_own_code_is_not_offered_to_others(app: AppTest, own: Path, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(own_code, "_headers", lambda: {"Host": "example.org"})
+    _open(app, {"a": torch.ones(2)}, tmp_path)
+    (ways,) = [group for group in app.get("button_group") if "a list of keys" in str(group.proto)]
+    assert "your own code" not in str(ways.proto)
+    assert not any(box.key == "target-code" for box in app.text_input)
