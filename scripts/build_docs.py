@@ -66,8 +66,8 @@ def pages() -> dict[str, str]:
         ),
         "methods.md": _page(
             "Methods of explanation",
-            "Most methods are arithmetic on the activation and gradient of a captured layer, so that any number of them "
-            "comes from one forward and one backward; the others run the model again. Measures of trust stand in "
+            "Most methods are arithmetic on the activation and gradient of a captured layer, so that any number of "
+            "them comes from one forward and one backward; the others run the model again. Measures of trust stand in "
             "measures.md.",
             ("Id", "Method", "What the map shows", "Source"),
             ((m.id, m.title, m.says, m.paper) for m in METHODS),
