@@ -36,6 +36,7 @@ FAMILY = Family(
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/bert/modeling_bert.py",
     stated=("bert",),
+    builder="inspector.architectures.families.builders.transformers_models:build_bert",
     form=form,
     rows=(
         *embeddings("hidden"),

@@ -173,6 +173,7 @@ FAMILY = Family(
     anchors=("encoder.down_blocks.{d}.resnets.{r}.conv1.weight", "decoder.up_blocks.{u}.resnets.{r}.conv1.weight"),
     source="diffusers 0.42, models/autoencoders/autoencoder_kl.py",
     stated=("autoencoderkl",),
+    builder="inspector.architectures.families.builders.transformers_models:build_vae",
     rows=diffusers_vae(),
 )
 

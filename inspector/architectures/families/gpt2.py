@@ -15,6 +15,7 @@ FAMILY = Family(
     anchors=("@h.{i}.attn.c_attn.weight", "@h.{i}.mlp.c_fc.weight"),
     source="transformers 4.57, models/gpt2/modeling_gpt2.py",
     stated=("gpt2",),
+    builder="inspector.architectures.families.builders.transformers_models:build_gpt2",
     rows=(
         Row("@wte.weight", ("vocab", "hidden")),
         Row("@wpe.weight", ("positions", "hidden")),

@@ -13,6 +13,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.self_attn.q_proj.weight", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/llama/modeling_llama.py",
     stated=("llama", "mistral"),
+    builder="inspector.architectures.families.builders.transformers_models:build_llama",
     rows=decoder(attention_bias="attention_bias", output_bias="attention_bias"),
     notes=(HALF_SPLIT,),
     assumes=(

@@ -13,6 +13,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.self_attn.q_proj.bias", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/qwen2/modeling_qwen2.py",
     stated=("qwen2",),
+    builder="inspector.architectures.families.builders.transformers_models:build_qwen2",
     rows=decoder(attention_bias="attention_bias"),
     notes=(HALF_SPLIT,),
     assumes=(

@@ -14,6 +14,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.self_attn.q_norm.weight", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/qwen3/modeling_qwen3.py",
     stated=("qwen3",),
+    builder="inspector.architectures.families.builders.transformers_models:build_qwen3",
     rows=decoder(head_norms=True, query="heads*head_width", key="key_heads*head_width"),
     notes=(HALF_SPLIT,),
     assumes=(
