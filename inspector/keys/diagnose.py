@@ -7,6 +7,7 @@ plan is what `apply.py` applies, `code.py` writes down and `exports/` writes out
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
@@ -20,6 +21,8 @@ from inspector.keys.optimizer import map_optimizers
 from inspector.keys.partial import refuse_part
 from inspector.keys.plan import Draft, draft, group
 from inspector.keys.refusals import refuse
+from inspector.keys.remarks import notice, reason
+from inspector.keys.remarks.entry import Seen
 from inspector.keys.report import Cost, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
@@ -116,6 +119,8 @@ def _diagnose_one(
     partial = partial and bool(made.missing)
     if partial and not refusal:
         refusal = refuse_part(made, target, leaves, questions)
+    seen = Seen(checkpoint=checkpoint, state=state, target=target, made=made, refusal=refusal)
+    refusal = reason(seen)
     plan = None if refusal else _plan(checkpoint, state, target, made, accept, questions, rules, partial)
     ours = {leaf.name: leaf.shape for leaf in leaves}
     theirs = {t.name: t.shape for t in target.tensors}
@@ -135,7 +140,11 @@ def _diagnose_one(
         reshaped=reshaped,
         loads=loads,
         says=refusal or sentences.say(plan, target, loads=loads, rules=rules),
-        findings=(*sentences.find(plan, refusal, state, target), *_of_optimizers(checkpoint, state)),
+        findings=(
+            *sentences.find(plan, refusal, state, target),
+            *notice(replace(seen, refusal=refusal, plan=plan)),
+            *_of_optimizers(checkpoint, state),
+        ),
         plan=plan,
         refusal=refusal,
     )

@@ -1,0 +1,129 @@
+"""Every known way in which a file and a model miss each other, and what becomes of it here.
+
+For docs/catalogue.md and for the tests: each class has a test of its own number. Collected from the issues of some
+eighty projects; nothing in this table is looked at while a file is diagnosed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What becomes of a class, at best: where two ways fit, whatever is repaired is asked about."""
+
+    REPAIRED = "repaired"
+    ASKED = "asked"
+    REFUSED = "refused"
+    TOLD = "told"
+    UNDETECTABLE = "cannot be told"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One class. number: for the tests. what: how it shows. by: the rule, finding or part that answers."""
+
+    number: int
+    what: str
+    outcome: Outcome
+    by: str
+
+
+R, A, X, T, U = Outcome.REPAIRED, Outcome.ASKED, Outcome.REFUSED, Outcome.TOLD, Outcome.UNDETECTABLE
+_TABLE: tuple[tuple[str, Outcome, str], ...] = (
+    ("a whole training checkpoint given as the weights", R, "state dicts found by content; wrapper-dict"),
+    ("weights under an unusual name (params, net_state)", R, "state dicts found by content"),
+    ("weights under a name that is wrapped itself", R, "state dicts found by content"),
+    ("a list or tuple of state dicts", R, "state dicts found by content"),
+    ("a pickled module instead of tensors", R, "read without running it"),
+    ("an optimizer's moments beside each weight", T, "optimizer-among-weights, extra-tensors"),
+    ("two sets of weights in one dict", A, "twins"),
+    ("an average under names without dots (LitEma)", R, "separators, twins"),
+    ("tensors of a loss, a metric or a probe", T, "loss-or-metric, extra-tensors"),
+    ("values that are no tensors among the weights", R, "not-tensors, extra-state"),
+    ("numpy arrays as values", R, "the pickle reader"),
+    ("module. before every name", R, "wrapper-segment"),
+    ("the model is wrapped and the file is not", R, "wrapper-segment, other-depth"),
+    ("module. several times", R, "wrapper-segment"),
+    ("module. in the middle of names", R, "wrapper-segment"),
+    ("_orig_mod. of torch.compile, either side", R, "wrapper-segment"),
+    ("_orig_mod. and module. in any order", R, "wrapper-segment"),
+    ("_forward_module. of Lightning Fabric", R, "wrapper-segment"),
+    ("names cut by a fixed number of characters", R, "truncated-names"),
+    ("_fsdp_wrapped_module. at every level", R, "wrapper-segment"),
+    ("fairscale's _fpw_module. and flat parameters", X, "wrapper-segment; flat parameters refused"),
+    ("_checkpoint_wrapped_module. of activation checkpointing", R, "wrapper-segment"),
+    ("an averaged model: module. and n_averaged", R, "wrapper-segment, bookkeeping-buffers"),
+    ("the attribute of a Lightning module before every name", R, "wrapper-segment"),
+    ("a list's number before every name (sentence-transformers)", R, "wrapper-segment"),
+    ("with or without the name of the base model", R, "wrapper-segment"),
+    ("a detector's file for a backbone, or the reverse", R, "wrapper-segment, extra-tensors"),
+    ("batch counters on one side only", R, "bookkeeping-buffers"),
+    ("a FLOP counter's total_ops and total_params, either side", R, "bookkeeping-buffers"),
+    ("position_ids on one side only", R, "computed-buffers"),
+    ("rotary frequencies on one side only", R, "computed-buffers"),
+    ("Swin's index and mask buffers on one side only", R, "computed-buffers, extra-tensors"),
+    ("GPT-2's causal mask, called bias", R, "computed-buffers"),
+    ("running statistics on one side only", R, "running-statistics with consent; unused-statistics, no-statistics"),
+    ("pruning masks", T, "extra-tensors, missing-tensors"),
+    ("private states (_extra_state)", T, "extra-state, not-tensors"),
+    ("an auxiliary head on one side only", T, "auxiliary-branch"),
+    ("a projection head of self-supervised training", T, "projection-head"),
+    ("gamma and beta of norms", R, "norm-aliases"),
+    ("scale, kernel, moving_mean, g and b", R, "norm-aliases, matrix-aliases"),
+    ("norm.1 for norm1 (old DenseNets)", R, "joined-segments"),
+    ("linear_1 for 0 in an MLP block", R, "mlp-names"),
+    ("weight norm's old and new names", R, "parametrizations"),
+    ("spectral norm's old and new names", R, "parametrizations"),
+    ("a plain weight for a normed one, or the reverse", T, "missing-tensors"),
+    ("numbers of a Sequential that moved", A, "index-shift"),
+    ("a Sequential nested or unrolled, gaps in its numbers", R, "nested-numbers, index-shift"),
+    ("Swin's reduction in the neighbouring stage", R, "moved-parts"),
+    ("blocks in chunks", R, "nested-numbers"),
+    ("old and new names of a whole family (ESRGAN)", T, "esrgan-names, same-order"),
+    ("the same network in another library", R, "same-order with consent, layout rules"),
+    ("Caffe2's names", X, "refused with what converts them"),
+    ("other separators than dots", R, "separators"),
+    ("other spelling of a part of the names", A, "rename, same-order"),
+    ("another number of classes; one class more", R, "head-mismatch with consent; background-class"),
+    ("another number of input channels", R, "first-convolution with consent"),
+    ("position embeddings of another grid", R, "position-grid with consent"),
+    ("an extra prefix token", X, "refused: another shape"),
+    ("relative positions of another window", X, "refused: another shape"),
+    ("another size of the network", X, "refused, and named where known"),
+    ("another depth of the network", X, "refused or other-depth, and named where known"),
+    ("a 1x1 convolution for a linear layer", R, "unit-dimensions"),
+    ("a convolution for a fully connected layer", A, "unit-dimensions, flattened kernels"),
+    ("transposed linear layers", A, "transposed"),
+    ("channels last (TensorFlow, Keras)", A, "channels-last"),
+    ("axes in one of several orders (spconv)", A, "channels-last, with the number of orders"),
+    ("query, key and value fused or apart", R, "fused-attention with consent; cannot-tell: qkv-order"),
+    ("biases of query and value without key", R, "query-value-bias"),
+    ("rotary halves split or interleaved", U, "cannot-tell: rope-layout"),
+    ("gate and up fused, experts stacked", U, "cannot-tell: gate-up-order, stacked-experts"),
+    ("tied weights on one side only", R, "tied-weights"),
+    ("tensors that share memory", R, "the writers: kept, or cloned and said"),
+    ("a scalar as a vector of one", R, "scalar-shape"),
+    ("one tensor-parallel rank", X, "refused, with the number of ranks"),
+    ("empty placeholders of ZeRO-3, either side", X, "refused, with what to run"),
+    ("one process's part of a distributed tensor", X, "refused"),
+    ("another floating-point type; scaled float8", T, "dtype-differs; scales refused"),
+    ("int8 weights with scale and zero point", X, "refused"),
+    ("weights packed by GPTQ or bitsandbytes", X, "refused, with who packed them"),
+    ("complex tensors", T, "complex-tensors"),
+    ("a full save with adapters in it (PEFT)", T, "wrapper-segment, adapter-inside"),
+    ("an adapter's own name inside the names", R, "wrapper-segment"),
+    ("an adapter alone", X, "refused, with rank and layers"),
+    ("a module whose own name is like a wrapper's or adapter's", R, "left alone"),
+    ("pickles from a GPU, old and new archives", R, "the readers"),
+    ("a part of the network only", T, "missing-tensors"),
+    ("nothing in common (strict=False loads nothing)", X, "refused, with 0 of n"),
+)
+
+CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))
+
+
+def tally() -> dict[Outcome, int]:
+    """How many classes end in each outcome."""
+    return {outcome: sum(1 for entry in CATALOGUE if entry.outcome is outcome) for outcome in Outcome}

@@ -1,0 +1,224 @@
+"""Classes 55 to 76 of the catalogue: other sizes, other layouts, and pieces of a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.diagnose import diagnose
+
+
+@pytest.fixture
+def ids():
+    return lambda report: {f.id for f in report.findings}
+
+
+@pytest.fixture
+def unsure():
+    """What the findings say that cannot be told, and how much it matters."""
+    return lambda report: {
+        dict(f.evidence)["about"]: f.severity.value for f in report.findings if f.id == "cannot-tell"
+    }
+
+
+def refused(report):
+    assert report.plan is None
+    return report.refusal
+
+
+def test_class_55_another_number_of_classes(file_of, target_of, tiny_cnn, ids):
+    goal = tiny_cnn | {"fc.weight": (2, 16), "fc.bias": (2,)}
+    report = diagnose(file_of(tiny_cnn), target_of(goal))
+    assert report.plan.needs_accept == ("head-mismatch",) and "background-class" not in ids(report)
+    one_more = tiny_cnn | {"fc.weight": (11, 16), "fc.bias": (11,)}
+    background = diagnose(file_of(one_more), target_of(tiny_cnn), accept=["head-mismatch"])
+    assert "background-class" in ids(background)
+    assert not any(s.source and s.source.startswith("fc.") and s.target for s in background.plan.steps)
+
+
+def test_class_56_other_input_channels(file_of, target_of, tiny_cnn):
+    report = diagnose(file_of(tiny_cnn), target_of(tiny_cnn | {"conv1.weight": (8, 1, 3, 3)}))
+    assert report.plan.needs_accept == ("first-convolution",)
+
+
+def test_class_57_another_grid(file_of, target_of, tiny_vit):
+    report = diagnose(file_of(tiny_vit()), target_of(tiny_vit() | {"pos_embed": (1, 10, 4)}))
+    assert report.plan.needs_accept == ("position-grid",)
+
+
+def test_class_58_an_extra_token_is_not_resized(file_of, target_of, tiny_vit):
+    report = diagnose(file_of(tiny_vit() | {"pos_embed": (1, 6, 4)}), target_of(tiny_vit()))
+    assert report.plan is None or not report.plan.complete
+
+
+def test_class_59_another_window(file_of, target_of, tiny_vit):
+    table = "blocks.0.attn.relative_position_bias_table"
+    report = diagnose(file_of(tiny_vit() | {table: (9, 2)}), target_of(tiny_vit() | {table: (25, 2)}))
+    assert report.plan is None or not report.plan.complete
+
+
+def test_class_60_another_size_is_named(file_of, architecture, target_of, tiny_vit, shapes):
+    says = refused(diagnose(file_of(tiny_vit(width=8)), target_of(tiny_vit())))
+    assert "another size" in says
+    large = refused(diagnose(file_of(shapes("vit_b_16")), architecture("vit_l_16")))
+    assert "this is torchvision/vit_b_16, not torchvision/vit_l_16" in large
+
+
+def test_class_61_another_depth_is_named(file_of, architecture, target_of, tiny_vit, shapes, ids):
+    other = diagnose(file_of(shapes("vgg13")), architecture("vgg19"))
+    assert other.plan is None or not other.plan.complete
+    assert any("torchvision/vgg13" in f.says and "torchvision/vgg19" in f.says for f in other.findings)
+    assert "deeper network" in refused(diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit())))
+    shallow = diagnose(file_of(tiny_vit()), target_of(tiny_vit(depth=5)))
+    assert "other-depth" in ids(shallow) and not shallow.plan.complete
+
+
+def test_class_62_a_convolution_of_one_by_one(saved, target_of):
+    state = {"proj.weight": torch.rand(4, 6, 1, 1), "out.weight": torch.rand(3, 4)}
+    plan = diagnose(saved(state), target_of({"proj.weight": (4, 6), "out.weight": (3, 4)})).plan
+    assert plan.complete and torch.equal(
+        apply_plan(saved(state), plan)["proj.weight"], state["proj.weight"][:, :, 0, 0]
+    )
+
+
+def test_class_63_a_fully_connected_layer_as_a_convolution(file_of, target_of):
+    ours, goal = {"fc.weight": (6, 36), "out.weight": (2, 6)}, {"fc.weight": (6, 4, 3, 3), "out.weight": (2, 6)}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert report.plan is None or not any(s.cost.value == "lossy" for s in report.plan.steps)
+
+
+def test_class_64_transposed_linear_layers(saved, target_of):
+    goal = {"mlp.fc1.weight": (8, 4), "mlp.fc2.weight": (4, 8), "head.weight": (4, 4)}
+    state = {n: torch.rand(*s[::-1]) for n, s in goal.items()}
+    report = diagnose(saved(state), target_of(goal))
+    if report.plan.complete:
+        made = apply_plan(saved(state), report.plan)
+        assert all(torch.equal(made[n], t.T) for n, t in state.items())
+    else:
+        assert report.plan.ambiguities  # the square one has no shape to tell by
+
+
+def test_class_65_channels_last(file_of, target_of):
+    ours = {"conv1.weight": (3, 3, 3, 8), "conv2.weight": (3, 3, 8, 16)}
+    goal = {"conv1.weight": (8, 3, 3, 3), "conv2.weight": (16, 8, 3, 3)}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert report.plan is None or report.plan.ambiguities or report.plan.complete
+
+
+def test_class_66_several_orders_of_axes_are_asked_about(file_of, target_of):
+    ours, goal = {"conv.weight": (16, 3, 3, 3, 32)}, {"conv.weight": (32, 16, 3, 3, 3)}
+    rest = {"fc.weight": (2, 9)}
+    report = diagnose(file_of(ours | rest), target_of(goal | rest))
+    (question,) = report.plan.ambiguities
+    assert "6 ways" in question.question and not report.plan.complete  # 3! arrangements of the threes
+
+
+def attention(names):
+    names = names | {"proj": (4, 4)}
+    found = {f"h.{i}.attn.{n}.weight": s for i in range(2) for n, s in names.items()}
+    return found | {"ln.weight": (4,), "head.weight": (9, 4)}
+
+
+def test_class_67_query_key_and_value(file_of, target_of, unsure):
+    apart, fused = attention({"q_proj": (4, 4), "k_proj": (4, 4), "v_proj": (4, 4)}), attention({"qkv": (12, 4)})
+    report = diagnose(file_of(apart, ordered=False), target_of(fused))
+    assert report.plan.needs_accept == ("fused-attention",) and unsure(report) == {"qkv-order": "warning"}
+    assert unsure(diagnose(file_of(fused), target_of(fused))) == {}
+
+
+def test_class_68_biases_without_key(saved, target_of):
+    state = {"attn.qkv.weight": torch.rand(12, 4), "attn.q_bias": torch.rand(4), "attn.v_bias": torch.rand(4)}
+    goal = {"attn.qkv.weight": (12, 4), "attn.qkv.bias": (12,)}
+    report = diagnose(saved(state), target_of(goal))
+    if report.plan.complete:
+        made = apply_plan(saved(state), report.plan)["attn.qkv.bias"]
+        assert torch.equal(made, torch.cat([state["attn.q_bias"], torch.zeros(4), state["attn.v_bias"]]))
+    else:
+        assert "attn.qkv.bias" in report.plan.missing or report.plan.needs_accept
+
+
+def llama(names):
+    layer = {"q": (4, 4), "k": (4, 4), "gate": (8, 4)}
+    return {f"layers.{i}.{names[n]}.weight": s for i in range(2) for n, s in layer.items()} | {"norm.weight": (4,)}
+
+
+def test_class_69_rotary_halves_cannot_be_told(file_of, target_of, unsure, tiny_vit):
+    hugging = llama({"q": "self_attn.q_proj", "k": "self_attn.k_proj", "gate": "mlp.gate_proj"})
+    meta = llama({"q": "attention.wq", "k": "attention.wk", "gate": "feed_forward.w1"})
+    assert unsure(diagnose(file_of(hugging), target_of(hugging))) == {"rope-layout": "notice"}
+    crossed = diagnose(file_of(meta), target_of(hugging), accept=["same-order"])
+    assert not crossed.plan or unsure(crossed).get("rope-layout", "warning") == "warning"
+    assert unsure(diagnose(file_of(tiny_vit()), target_of(tiny_vit()))) == {}
+
+
+def test_class_70_experts_and_gates_cannot_be_told(file_of, target_of, unsure):
+    rest = {"norm.weight": (4,), "head.weight": (9, 4)}
+    ours = {f"layers.0.mlp.experts.{i}.up_proj.weight": (8, 4) for i in range(3)} | rest
+    goal = {"layers.0.mlp.experts.gate_up_proj": (3, 16, 4)} | rest
+    report = diagnose(file_of(ours), target_of(goal))
+    assert not report.plan.complete and unsure(report) == {"stacked-experts": "warning"}
+    assert "stacked-experts" not in unsure(diagnose(file_of(goal), target_of(goal)))
+    gated = {"a.norm.weight": (4,), "a.mlp.w12.weight": (16, 4), "a.mlp.w3.weight": (4, 8)}
+    other = {"y.weight": (4,), "x.gate_up_proj.weight": (16, 4), "x.down.weight": (4, 8)}
+    assert unsure(diagnose(file_of(other), target_of(gated), accept=["same-order"])) == {"gate-up-order": "warning"}
+    assert unsure(diagnose(file_of(gated), target_of(gated))) == {}
+
+
+def test_class_71_tied_weights(file_of, target_of):
+    goal = {"wte.weight": (9, 4), "h.weight": (4, 4), "lm_head.weight": (9, 4)}
+    report = diagnose(file_of({n: s for n, s in goal.items() if n != "lm_head.weight"}), target_of(goal))
+    assert not report.plan.complete  # without the target's word or the user's
+    extra = diagnose(file_of(goal), target_of({n: s for n, s in goal.items() if n != "lm_head.weight"}))
+    assert not extra.plan.complete or all(s.rule for s in extra.plan.steps if s.target is None)
+
+
+def test_class_72_tensors_that_share_memory(saved, target_of):
+    whole = torch.rand(4, 4)
+    state = {"a.weight": whole, "b.weight": whole, "c.weight": torch.rand(2, 4)}
+    plan = diagnose(saved(state), target_of({n: tuple(t.shape) for n, t in state.items()})).plan
+    made = apply_plan(saved(state), plan)
+    assert made["a.weight"].data_ptr() == made["b.weight"].data_ptr() != made["c.weight"].data_ptr()
+
+
+def test_class_73_a_scalar_as_a_vector(file_of, target_of, tiny_cnn):
+    vector = {n: ((1,) if s == () else s) for n, s in tiny_cnn.items()}
+    for ours, goal in ((vector, tiny_cnn), (tiny_cnn, vector)):
+        report = diagnose(file_of(ours), target_of(goal))
+        assert report.plan.complete and [u.id for u in report.plan.rules] == ["scalar-shape"]
+
+
+def rank(shapes, ranks):
+    """Megatron's cut: qkv and fc1 by rows, proj and fc2 by columns."""
+    found = {}
+    for n, s in shapes.items():
+        if ".qkv." in n or ".fc1." in n:
+            s = (s[0] // ranks, *s[1:])
+        elif n.endswith(("attn.proj.weight", "fc2.weight")):
+            s = (s[0], s[1] // ranks)
+        found[n] = s
+    return found
+
+
+def test_class_74_a_tensor_parallel_rank(file_of, target_of, tiny_vit):
+    for ranks in (2, 4):
+        says = refused(diagnose(file_of(rank(tiny_vit(width=8), ranks)), target_of(tiny_vit(width=8))))
+        assert f"one of {ranks} tensor-parallel ranks" in says and "by columns" in says and "by rows" in says
+    assert "tensor-parallel" not in refused(diagnose(file_of(tiny_vit(width=4)), target_of(tiny_vit(width=8))))
+
+
+def test_class_75_placeholders_of_zero(file_of, target_of, tiny_vit):
+    empty = dict.fromkeys(tiny_vit(), (0,))
+    assert "zero_to_fp32.py" in refused(diagnose(file_of(empty), target_of(tiny_vit())))
+    assert "GatheredParameters" in refused(diagnose(file_of(tiny_vit()), target_of(empty)))
+
+
+def test_class_76_a_part_of_a_distributed_tensor(file_of, target_of, tiny_cnn):
+    checkpoint = file_of(tiny_cnn)
+    note = "DTensor Shard(0) over a mesh of 2 devices; this file holds 5x16 of it"
+    tensors = tuple(replace(t, note=note) if t.name == "fc.weight" else t for t in checkpoint.tensors)
+    state = replace(checkpoint.state_dicts[0], tensors=tensors)
+    says = refused(diagnose(replace(checkpoint, tensors=tensors, state_dicts=(state,)), target_of(tiny_cnn)))
+    assert "fc.weight" in says and "full_tensor" in says
