@@ -194,3 +194,38 @@ def test_what_waits_in_a_whole_repair_waits_in_a_part(shapes, file_of, target_of
     assert report.plan.needs_accept == ("extra-tensors",) and not report.plan.complete
     plan = diagnose(file_of(extra), target_of(shapes("resnet18")), partial=True, accept=("extra-tensors",)).plan
     assert plan.complete and [s.source for s in plan.steps if s.kind is StepKind.DROP] == ["criterion.weight"]
+
+
+def test_a_rename_with_an_equal_empty_place_is_asked_about(file_of, target_of):
+    # Whatever placed it: tower_b is empty and has the same names and shapes below.
+    from inspector.keys.keytree import Leaf, grow
+    from inspector.keys.partial import refuse_part
+    from inspector.keys.plan import Draft
+    from inspector.keys.report import Cost, Evidence, Step
+    from inspector.keys.rules.entry import Link, Move, Questions
+
+    leaves = [Leaf(f"enc.{k}", v) for k, v in TOWER.items()]
+    there = {tower: [Leaf(f"{tower}.{k}", v) for k, v in TOWER.items()] for tower in ("tower_a", "tower_b")}
+    move = Move("wrapper-segment", "by hand")
+    made = Draft(source=grow(leaves), target=grow(there["tower_a"] + there["tower_b"]), missing=there["tower_b"])
+    made.placed = [Link(ours, place, (move,)) for ours, place in zip(leaves, there["tower_a"], strict=True)]
+    made.steps = [
+        Step(
+            kind=StepKind.RENAME,
+            source=link.source.name,
+            target=link.target.name,
+            rule=move.rule,
+            reason="",
+            cost=Cost.LOSSLESS,
+            evidence=Evidence.RULE,
+        )
+        for link in made.placed
+    ]
+    goal = target_of({leaf.name: leaf.shape for leaf in there["tower_a"] + there["tower_b"]})
+    questions = Questions(answers={})
+    assert refuse_part(made, goal, leaves, questions) == ""
+    assert [question.id for question in questions.open] == ["place"] and "tower_b.conv1" in questions.open[0].question
+    assert "does not belong" in refuse_part(made, goal, leaves, Questions(answers={"place": "not-there"}))
+    named = Questions(answers={})
+    made.placed = [Link(link.source, link.target) for link in made.placed]
+    assert refuse_part(made, goal, leaves, named) == "" and not named.open
