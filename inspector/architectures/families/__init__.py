@@ -35,6 +35,7 @@ from inspector.architectures.families.unet import FAMILY as UNET
 from inspector.architectures.families.vgg import FAMILY as VGG
 from inspector.architectures.families.vit_timm import FAMILY as VIT_TIMM
 from inspector.architectures.families.vit_torchvision import FAMILY as VIT
+from inspector.architectures.families.vit_transformers import FAMILIES as TRANSFORMERS_VITS
 from inspector.architectures.families.wav2vec2 import FAMILIES as WAV2VEC2
 from inspector.architectures.families.whisper import FAMILY as WHISPER
 from inspector.architectures.families.whisper_openai import FAMILY as WHISPER_OPENAI
@@ -78,6 +79,7 @@ FAMILIES: tuple[Family, ...] = (
     WHISPER,
     WHISPER_OPENAI,
     *WAV2VEC2,
+    *TRANSFORMERS_VITS,
     *STABLE_DIFFUSION,
     *DIFFUSION_UNETS,
     *DIFFUSION_VAES,
