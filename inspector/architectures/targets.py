@@ -3,6 +3,7 @@
 torchvision/resnet18                     classes and input channels follow the file
 torchvision/resnet18?num_classes=1000    fixed
 timm/resnetaa50                          likewise; needs no timm, but for building it
+cifar/resnet?blocks=3&width=16,16,32,64  a family with its sizes; what is left open follows the file
 file:other.safetensors                   the names and shapes of another file
 keys:list.txt                            one name per line, no shapes
 code:model.py:build?num_classes=4        what your own factory builds; running it is the caller's to allow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.architectures.families import FAMILIES
+from inspector.architectures.families.building import builder_of
 from inspector.architectures.families.entry import Family, Optional, Repeat, Row, When
 from inspector.architectures.families.expressions import evaluate, parse, solve
 from inspector.architectures.families.match import find_families
@@ -209,6 +210,12 @@ def test_every_shipped_template_can_be_read() -> None:
         for bare in (False, True):
             assert unsolved(family, {}, bare=bare), family.label
     assert len({one.label for one in FAMILIES}) == len(FAMILIES)
+
+
+def test_every_builder_that_is_named_is_there() -> None:
+    for family in FAMILIES:
+        if family.builder:
+            assert callable(builder_of(family)), family.label
 
 
 def test_no_family_has_the_name_of_a_builder() -> None:
