@@ -80,7 +80,10 @@ def _answered(
 
 def _outcome(checkpoint: Checkpoint, report: KeyReport, target: Target, *, seconds: float) -> Outcome:
     plan = report.plan
-    placed = {} if plan is None else apply_part(checkpoint, plan)
+    try:
+        placed = {} if plan is None else apply_part(checkpoint, plan)
+    except KeysDoNotFit:  # what only the numbers show is refused when they are read
+        return Outcome(placed={}, strict=False, refused=True, seconds=seconds)
     return Outcome(
         placed=placed,
         strict=plan is not None and plan.complete,

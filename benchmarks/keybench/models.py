@@ -12,6 +12,20 @@ from inspector.architectures.build import build_model
 from inspector.errors import InspectorError
 
 
+def tables_of(architecture: Architecture) -> Mapping[str, Tensor] | None:
+    """A built model's state where it has tables of whole numbers, such as relative positions; None without any.
+
+    Random ones would be no such tables, and are refused where a repair leaves them out.
+    """
+    plain = all(t.dtype == "float32" or t.name.endswith("num_batches_tracked") for t in architecture.tensors)
+    if plain or architecture.spec is None:
+        return None
+    try:
+        return build_model(architecture.spec).state_dict()
+    except (InspectorError, ImportError):
+        return None
+
+
 class Reference:
     """The built model of an architecture, None where it cannot be built here, and what it answers."""
 
@@ -24,10 +38,6 @@ class Reference:
                 self.model = build_model(architecture.spec).eval()
             except (InspectorError, ImportError):
                 self.model = None
-
-    @property
-    def state(self) -> Mapping[str, Tensor] | None:
-        return None if self.model is None else self.model.state_dict()
 
     def learn(self, intact: Mapping[str, Tensor]) -> None:
         """Take these weights' answer as the right one."""

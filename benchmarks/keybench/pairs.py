@@ -12,6 +12,7 @@ from typing import NamedTuple
 from benchmarks.keybench.architectures import Architecture, architecture_of
 from benchmarks.keybench.corruptions_names import BY_ORDER
 from benchmarks.keybench.damage import Answer, Corruption, Damaged, renamed
+from benchmarks.keybench.models import tables_of
 from benchmarks.keybench.numbers import fingerprints
 from benchmarks.keybench.templates import TEMPLATES
 from inspector.architectures.index import Entry, load_index
@@ -67,11 +68,11 @@ def pairs() -> Iterator[Pair]:
     for kind, listed in ((SIBLING, SIBLINGS), (TWIN, TWINS)):
         for ours, theirs in listed:
             one, other = _sized(ours), _sized(theirs)
-            file, truth = fingerprints(one, 0), fingerprints(other, 1)
+            file, truth = fingerprints(one, 0, tables_of(one)), fingerprints(other, 1)
             yield Pair(kind, replace(other, name=f"{ours} as {theirs}"), Damaged(file, truth, frozenset()))
     for entry, its_twin in natural():
         one, other = architecture_of(entry.label), architecture_of(its_twin.label)
-        file = fingerprints(one, 0)
+        file = fingerprints(one, 0, tables_of(one))
         truth = dict(zip((t.name for t in other.tensors), file.values(), strict=True))
         label = f"{entry.label} as {its_twin.label}"
         yield Pair(NATURAL, replace(other, name=label), Damaged(file, truth, frozenset(truth)))

@@ -15,7 +15,7 @@ from benchmarks.keybench.corruptions import CORRUPTIONS
 from benchmarks.keybench.damage import Answer, Corruption, Damaged
 from benchmarks.keybench.engine import run_engine
 from benchmarks.keybench.files import plain_target
-from benchmarks.keybench.models import Reference
+from benchmarks.keybench.models import Reference, tables_of
 from benchmarks.keybench.numbers import fingerprints
 from benchmarks.keybench.pairs import pairs
 from benchmarks.keybench.peers import Peer, judge_within, run_peer
@@ -49,9 +49,10 @@ def run(architectures: list[Architecture], settings: Settings) -> Iterator[Score
     torch.set_num_threads(1)
     for architecture in architectures:
         reference = Reference(replace(architecture, size=architecture.size if settings.logits else 0))
+        tables = tables_of(architecture)
         seeds = HELD_SEEDS if architecture.held_out else OPEN_SEEDS
         for seed in seeds:
-            own = fingerprints(architecture, seed, reference.state)
+            own = fingerprints(architecture, seed, tables)
             if seed == seeds[0]:
                 reference.learn(own)
             for corruption in CORRUPTIONS:

@@ -61,6 +61,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
     if picked is not None and named and picked[0] not in pair.target.children:
         # The chosen twin takes the place that the other one has by name.
         place = pair.target.children[named[0]]
+        if overlap(picked[1], pair.target) > overlap(picked[1], place):
+            return  # ema_model.lm_head beside ema_model.model: the whole network, whose level a wrapper rule takes off
         parent = ".".join(picked[1].path[:-1])
         moves = (
             Move("wrapper-segment", f'drop the segment "{picked[0]}"', (("drop", picked[0]), ("place", parent))),

@@ -50,3 +50,13 @@ def test_two_tensors_for_one_place_are_asked_about(file_of, target_of):
     chosen = diagnose(file_of(both), target_of({"a.weight": (2, 3)}), choose={question.id: option}).plan
     assert chosen.complete
     assert [s.source for s in chosen.steps if s.target == "a.weight"] == ["module.a.weight"]
+
+
+def test_a_chosen_twin_of_a_target_that_has_a_part_of_the_others_name_is_the_whole_network(file_of, target_of):
+    """Llama's own "model." beside "lm_head.": ema_model.model is the target's model, and ema_model.lm_head its head."""
+    own = {f"model.{n}": s for n, s in NET.items()} | {"lm_head.weight": (7, 4)}
+    both = {f"{p}.{n}": s for p in ("model", "ema_model") for n, s in own.items()}
+    for chosen in ("model", "ema_model"):
+        plan = diagnose(file_of(both), target_of(own), choose={"twins": chosen}).plan
+        assert plan.complete
+        assert {s.target: s.source for s in plan.steps if s.target} == {n: f"{chosen}.{n}" for n in own}
