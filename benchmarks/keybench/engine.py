@@ -17,7 +17,6 @@ from benchmarks.keybench.score import Outcome
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import KeysDoNotFit
-from inspector.errors import KeysDoNotFit
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import KeyReport, RepairPlan, StepKind
