@@ -10,7 +10,6 @@ from collections import OrderedDict
 
 from inspector.keys.report import RepairPlan, StepKind
 
-
 _APART = (StepKind.MERGE, StepKind.SPLIT, StepKind.TIE)
 
 
