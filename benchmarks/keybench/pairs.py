@@ -56,7 +56,7 @@ class Pair(NamedTuple):
     case: Damaged
 
 
-def _sized(name: str) -> Architecture:
+def sized(name: str) -> Architecture:
     plain, _, depth = name.partition(" of ")
     if not depth:
         return architecture_of(name)
@@ -67,7 +67,7 @@ def _sized(name: str) -> Architecture:
 def pairs() -> Iterator[Pair]:
     for kind, listed in ((SIBLING, SIBLINGS), (TWIN, TWINS)):
         for ours, theirs in listed:
-            one, other = _sized(ours), _sized(theirs)
+            one, other = sized(ours), sized(theirs)
             file, truth = fingerprints(one, 0, tables_of(one)), fingerprints(other, 1)
             yield Pair(kind, replace(other, name=f"{ours} as {theirs}"), Damaged(file, truth, frozenset()))
     for entry, its_twin in natural():

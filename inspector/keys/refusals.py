@@ -47,6 +47,8 @@ def _first(node: Node) -> str:
 
 def _deeper(made: Draft, target: Target) -> str:
     left_out = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule == "extra-tensors"}
+    # A block's tables go by rules of their own; what the user chose to leave out is no deeper network.
+    dropped = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule != "twins"}
     placed = {link.source.name for link in made.placed}
     if not left_out:
         return ""
@@ -61,7 +63,8 @@ def _deeper(made: Draft, target: Target) -> str:
                 groups.setdefault(number[0], []).append(child)
         for stem, blocks in groups.items():
             outside = [b for b in blocks if b.size >= _BLOCK and all(x.name not in placed for _, x in b.walk())]
-            outside = [b for b in outside if all(x.name in left_out for _, x in b.walk() if _weighs(x.name))]
+            outside = [b for b in outside if all(x.name in dropped for _, x in b.walk() if _weighs(x.name))]
+            outside = [b for b in outside if any(x.name in left_out for _, x in b.walk())]
             inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
             kinds = {b.forms for b in inside}
             if outside and any(b.forms in kinds for b in outside):
