@@ -35,6 +35,7 @@ SIBLINGS = (
     ("timm/deit_tiny_distilled_patch16_224", "timm/vit_tiny_patch16_224"),
     ("timm/convnext_femto", "timm/convnext_atto"),
     ("timm/resmlp_24_224", "timm/resmlp_12_224"),
+    ("timm/resnest50d", "timm/resnest14d"),
     ("bert_tiny of 6 layers", "bert_tiny of 4 layers"),
     ("gpt2_tiny of 4 layers", "gpt2_tiny of 6 layers"),
     ("llama_tiny of 8 layers", "llama_tiny of 6 layers"),

@@ -67,7 +67,8 @@ def _deeper(made: Draft, target: Target) -> str:
             outside = [b for b in outside if any(x.name in left_out for _, x in b.walk())]
             inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
             kinds = {b.forms for b in inside}
-            if outside and any(b.forms in kinds for b in outside):
+            # The first block of a stage often has a shortcut more than those that repeat it.
+            if any(b.forms <= kind for b in outside for kind in kinds):
                 place = ".".join((*node.path, stem)).rstrip(".") or "The file"
                 return (
                     f"{place} has {len(blocks)} blocks in the file and {len(inside)} in {target.label}: "
