@@ -1,8 +1,8 @@
-"""One heat map with everything needed to judge and repeat it."""
+"""Heat maps with everything needed to judge and repeat them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +76,31 @@ class Score:
     probability: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a map was made beside its method; the defaults change nothing.
+
+    fusion: how the maps of several layers became one ("mean", "maximum", "product"), "" for one layer.
+    eigen_smooth: the strongest pattern over the channels instead of their sum. augmented: the mean over six changed
+    copies of the picture. seed: for methods that draw random numbers.
+    """
+
+    fusion: str = ""
+    eigen_smooth: bool = False
+    augmented: bool = False
+    seed: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation:
     """A heat map.
 
     heat: (H, W) float32 in [0, 1] at the model's input size: ReLU, divided by its own maximum, then enlarged
     bilinearly, so that its peak lies a little below 1 where the layer is coarser; all 0 for an empty map.
-    raw: (h, w) float32, the map at the layer's resolution before ReLU. method, layer, target: what was asked.
+    raw: (h, w) float32, the map at the layer's resolution before ReLU; for fused layers, which have none, the heat.
+    logits: (classes,) float32, every score of the answer in output order.
+    method, layer, target: what was asked. layers: those that were fused into one, (layer,) otherwise. asked: what the
+    scores are of: "class", "pixels of class 3", "box 10,20,30,40 of class 3". options: how the map was made.
     scores: top classes, best first. raw_minimum, raw_maximum: of `raw`. negative_share: share of
     its absolute mass below zero.
     findings: constant, all-negative, zero-gradient or non-finite maps, with the cause. crop: geometry for overlays.
@@ -101,4 +119,43 @@ class Explanation:
     crop: Crop
     findings: tuple[Finding, ...]
     versions: tuple[tuple[str, str], ...]
+    seconds: float
+    logits: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    layers: tuple[LayerProposal, ...] = ()
+    asked: str = "class"
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grid:
+    """Maps of one picture by several methods at several layers for several classes, from one forward pass.
+
+    cells: [class][layer][method]. A method that looks at no layer has the same map in every row. layers, methods,
+    targets: the axes, in the order that was asked for. refused: (method, why) of those that this model has no map
+    for; they are left out of `methods`. seconds: for all of it.
+    """
+
+    cells: tuple[tuple[tuple[Explanation, ...], ...], ...]
+    layers: tuple[LayerProposal, ...]
+    methods: tuple[str, ...]
+    targets: tuple[Score, ...]
+    refused: tuple[tuple[str, str], ...]
+    seconds: float
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Top classes, best first."""
+        return self.cells[0][0][0].scores if self.methods else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What maps will cost before they are made.
+
+    passes: forward passes of one picture, about, a backward counting as two. by_method: (method, passes) beside the
+    one that all share. seconds: passes times what one forward took just now on this machine.
+    """
+
+    passes: int
+    by_method: tuple[tuple[str, int], ...]
     seconds: float

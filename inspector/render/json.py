@@ -16,7 +16,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
 #: Fields that are no data, or too much of it: open files, arrays with file formats of their own, packed value tables.
-LEFT_OUT = frozenset({"source", "heat", "raw", "table"})
+LEFT_OUT = frozenset({"source", "heat", "raw", "logits", "table"})
 # What a reader wants first is often derived: it is said once, here, for every face.
 _DERIVED = ("label", "holds", "total", "flops", "numel")
 _PIECE = 1 << 16
