@@ -19,7 +19,7 @@ from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.tensors import enlarge, normalise, peak
-from inspector.errors import UsageError
+from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
 
 
@@ -101,24 +101,52 @@ def heat_grid(
     One forward, and one backward for each score that the methods differentiate (mostly one); methods with passes of
     their own say so. layers: None for the proposed ones, at most `most_layers` of them. Otherwise as `heat_maps`.
     """
+    (only,) = heat_grids(
+        model,
+        batch,
+        layers=layers,
+        classes=[targets],
+        methods=methods,
+        eigen_smooth=eigen_smooth,
+        read=read,
+        progress=progress,
+        seed=seed,
+        most_layers=most_layers,
+    )
+    return tuple(tuple(cell for cell in row if isinstance(cell, Maps)) for row in only)
+
+
+def heat_grids(
+    model: nn.Module,
+    batch: Tensor,
+    *,
+    classes: Sequence[int | Sequence[int] | Tensor | None],
+    layers: Sequence[LayerProposal | str] | None = None,
+    methods: Sequence[str] = ("grad-cam",),
+    eigen_smooth: bool = False,
+    read: Reading = class_scores,
+    progress: Progress = silent,
+    seed: int = 0,
+    most_layers: int | None = None,
+    lenient: bool = False,
+) -> tuple[tuple[tuple[Maps | ExplainError, ...], ...], ...]:
+    """[class][layer][method]: the same for several classes, each as `targets` there, from the same forward.
+
+    Each further class costs its backward passes alone. lenient: where a method has no map at a layer of this model,
+    why stands in its place; otherwise that is raised.
+    """
     entries = [method_named(name, METHODS) for name in methods]
     if batch.dim() != 4 or batch.shape[0] == 0:
         raise UsageError(f"A batch (N, C, H, W) is needed, not {tuple(batch.shape)}.")
     of_layers = any(entry.by_layer for entry in entries)
     shape = (batch.shape[1], batch.shape[2], batch.shape[3])
     chosen = choose_layers(model, layers, shape, most_layers) if of_layers else ()
-    with open_scene(model, batch, chosen, targets, read=read, progress=progress, seed=seed) as scene:
-        scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
-        # What belongs to the model and not to a layer is made once and stands in every row.
-        whole = {e.id: _maps(scene, of_input(scene.batch), e, eigen=eigen_smooth) for e in entries if not e.by_layer}
-        return tuple(
-            tuple(
-                whole[entry.id] if entry.id in whole else _maps(scene, layer, entry, eigen=eigen_smooth)
-                for entry in entries
-            )
-            # A network without any map still has its pictures.
-            for layer in chosen or (of_input(scene.batch),)
-        )
+    with open_scene(model, batch, chosen, classes[0], read=read, progress=progress, seed=seed) as scene:
+        # All classes first: a wrong one is said before the work.
+        scenes = [scene] if len(classes) == 1 else [scene.towards(targets) for targets in classes]
+        if len(classes) == 1:
+            scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
+        return tuple(_rows(one, entries, chosen, eigen=eigen_smooth, lenient=lenient) for one in scenes)
 
 
 def choose_layers(
@@ -150,7 +178,29 @@ def of_input(batch: Tensor) -> LayerProposal:
     )
 
 
-def _maps(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) -> Maps:
+def _rows(
+    scene: Scene, entries: Sequence[Method], layers: Sequence[LayerProposal], *, eigen: bool, lenient: bool
+) -> tuple[tuple[Maps | ExplainError, ...], ...]:
+    def cell(layer: LayerProposal, entry: Method) -> Maps | ExplainError:
+        try:
+            return maps_of(scene, layer, entry, eigen=eigen)
+        except ExplainError as error:
+            if not lenient:
+                raise
+            return error
+
+    # What belongs to the model and not to a layer is made once and stands in every row.
+    picture = of_input(scene.batch)
+    whole = {entry.id: cell(picture, entry) for entry in entries if not entry.by_layer}
+    return tuple(
+        tuple(whole[entry.id] if entry.id in whole else cell(layer, entry) for entry in entries)
+        # A network without any map still has its pictures.
+        for layer in layers or (picture,)
+    )
+
+
+def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) -> Maps:
+    """One method at one layer of a scene."""
     activation = scene.activation(layer) if layer.path else scene.batch.detach()
     gradient_peak = prefix_peak = torch.full((scene.batch.shape[0],), torch.nan)
     if method.arithmetic is None:

@@ -30,7 +30,7 @@ class Method:
     id: "grad-cam". title: "Grad-CAM". paper: where the formula is from. says: what the map shows, for people.
     arithmetic: (activation, gradient), each (N, C, h, w) and at least float32, to what each channel adds to the map
     before ReLU, (N, C, h, w). The engine adds the channels up; eigen: projects on their strongest pattern instead.
-    gradient: whether the arithmetic reads the gradient. objective: (logits (N, classes), targets (N,)) to the scores
+    gradient: whether a gradient is read at all. objective: (logits (N, classes), targets (N,)) to the scores
     (N,) that are differentiated instead of the targets' own.
     compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the same by channel, or to
     the map before ReLU, (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown

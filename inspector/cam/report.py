@@ -68,7 +68,7 @@ class Crop:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """One class of the model's answer. name: None where nothing names the classes. probability: softmax, or
-    sigmoid where the model has one output."""
+    sigmoid where the model has one output; of a box the detector's own confidence, which `logit` is too."""
 
     index: int
     name: str | None
@@ -130,22 +130,23 @@ class Explanation:
 class Grid:
     """Maps of one picture by several methods at several layers for several classes, from one forward pass.
 
-    cells: [class][layer][method]. A method that looks at no layer has the same map in every row. layers, methods,
-    targets: the axes, in the order that was asked for. refused: (method, why) of those that this model has no map
-    for; they are left out of `methods`. seconds: for all of it.
+    cells: [class][layer][method], None where a method has no map at this layer of this model. A method that looks at no
+    layer has the same map in every row. layers, methods, targets: the axes, in the order that was asked for.
+    refused: (method, layer, why) of what is None. scores: top classes, best first. seconds: for all of it.
     """
 
-    cells: tuple[tuple[tuple[Explanation, ...], ...], ...]
+    cells: tuple[tuple[tuple[Explanation | None, ...], ...], ...]
     layers: tuple[LayerProposal, ...]
     methods: tuple[str, ...]
     targets: tuple[Score, ...]
-    refused: tuple[tuple[str, str], ...]
+    refused: tuple[tuple[str, str, str], ...]
+    scores: tuple[Score, ...]
     seconds: float
 
     @property
-    def scores(self) -> tuple[Score, ...]:
-        """Top classes, best first."""
-        return self.cells[0][0][0].scores if self.methods else ()
+    def maps(self) -> tuple[Explanation, ...]:
+        """Every map there is, class by class, layer by layer."""
+        return tuple(cell for rows in self.cells for row in rows for cell in row if cell is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

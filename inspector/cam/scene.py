@@ -6,6 +6,7 @@ Whatever runs the model again goes through here, so that progress, cancelling an
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -35,6 +36,12 @@ class Pass:
         self.logits = working_precision(lent.forward(batch))
         self._outputs = dict(lent.outputs)
         self._gradients: dict[Objective | None, dict[Place, Tensor]] = {}
+
+    def anew(self) -> Pass:
+        """The same forward, to be differentiated for other targets: what was kept is shared, gradients are not."""
+        twin = copy.copy(self)
+        twin._gradients = {}
+        return twin
 
     def activation(self, layer: LayerProposal) -> Tensor:
         """(N, C, h, w), at least float32, out of the graph."""
@@ -112,6 +119,17 @@ class Scene:
     def prefix_gradient(self, layer: LayerProposal, objective: Objective | None = None) -> Tensor:
         """(N, P, C), the same at class and register tokens; P is 0 for maps."""
         return _split(self._gradients(objective)[place_of(layer)], layer)[1]
+
+    def towards(self, targets: int | Sequence[int] | Tensor | None) -> Scene:
+        """This scene for other targets: the forward is shared, its graph is kept, each objective costs one backward.
+
+        Usable for activations and gradients also after the model was given back. Raises TargetOutOfRange.
+        """
+        twin = copy.copy(self)
+        twin._first = self._first.anew()
+        twin._expected, twin._differentiated = (), set()
+        twin.targets = target_indices(self.logits.detach(), targets).to(self.logits.device)
+        return twin
 
     def scores(self, logits: Tensor) -> Tensor:
         """(N,) of the targets, from (N, classes)."""

@@ -50,6 +50,7 @@ METHOD = Method(
     title="Ablation-CAM",
     paper="Desai 2020, WACV",
     says="Each channel weighted by how far the score falls without it; slow, and free of gradients.",
+    gradient=False,
     compute=ablation_cam,
     passes=lambda scene, layer: scene.batch.shape[0] * scene.activation(layer).shape[1],
 )

@@ -32,6 +32,7 @@ METHOD = Method(
     title="Attention rollout",
     paper="Abnar 2020, arXiv 2005.00928",
     says="How much of each patch attention carries to the answer; it is the same for every class.",
+    gradient=False,
     compute=attention_rollout,
     passes=lambda scene, layer: scene.batch.shape[0],
     by_layer=False,

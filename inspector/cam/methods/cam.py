@@ -54,6 +54,7 @@ METHOD = Method(
     title="CAM",
     paper="Zhou 2016, arXiv 1512.04150",
     says="The last map weighted by the head; only for networks that end in a mean and one linear layer.",
+    gradient=False,
     compute=cam,
     passes=lambda scene, layer: 0,
 )

@@ -60,6 +60,7 @@ METHOD = Method(
     title="Occlusion",
     paper="Zeiler 2014, arXiv 1311.2901",
     says="How far the score falls when the place is covered; slow, and free of gradients.",
+    gradient=False,
     compute=occlusion,
     passes=lambda scene, layer: scene.batch.shape[0] * len(_places(scene.batch.shape[2], scene.batch.shape[3])),
     by_layer=False,

@@ -48,6 +48,7 @@ METHOD = Method(
     title="Score-CAM",
     paper="Wang 2020, arXiv 1910.01279",
     says="Each channel weighted by the score of the picture seen through it; slow, and free of gradients.",
+    gradient=False,
     compute=score_cam,
     passes=lambda scene, layer: scene.batch.shape[0] * scene.activation(layer).shape[1],
 )
