@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 
 from inspector.errors import UsageError
 
+# Steps of blue and orange from ColorBrewer (Apache 2.0), which colour-blind eyes tell apart, even in
+# lightness towards the white in the middle: -1, ..., 0, ..., 1.
+_DIVERGING = (
+    (8, 48, 107), (33, 113, 181), (107, 174, 214), (198, 219, 239), (247, 247, 247),
+    (253, 208, 162), (253, 141, 60), (217, 72, 1), (127, 39, 4),
+)  # fmt: skip
+
 COLOUR_MAPS: tuple[str, ...] = ("viridis", "cividis", "inferno", "magma", "turbo", "jet")
 
 
@@ -34,4 +41,22 @@ def coloured(values: NDArray[np.floating], name: str) -> NDArray[np.uint8]:
     """Values in [0, 1], any shape, to colours with a last axis of 3: the nearest of 256 steps, clipped, NaN as 0."""
     steps = np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0) * 255).astype(np.intp)
     colours: NDArray[np.uint8] = colour_table(name)[steps]
+    return colours
+
+
+@cache
+def diverging_table() -> NDArray[np.uint8]:
+    """(257, 3) RGB, read-only, blue over white to orange; row 128 is 0."""
+    steps = np.linspace(0, len(_DIVERGING) - 1, 257)
+    anchors = np.asarray(_DIVERGING, dtype=np.float64)
+    channels = [np.interp(steps, np.arange(len(_DIVERGING)), anchors[:, channel]) for channel in range(3)]
+    table: NDArray[np.uint8] = np.rint(np.stack(channels, axis=1)).astype(np.uint8)
+    table.flags.writeable = False
+    return table
+
+
+def signed_colours(values: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Values in [-1, 1], any shape, to colours with a last axis of 3: blue below 0, white at 0 and for NaN."""
+    steps = np.rint(np.clip(np.nan_to_num(values, nan=0.0), -1.0, 1.0) * 128).astype(np.intp) + 128
+    colours: NDArray[np.uint8] = diverging_table()[steps]
     return colours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,31 @@ def overlay(
     where the model saw nothing, the picture stays as it is, or is darkened by the share `dim_outside`.
     Raises UsageError when the picture is not the explained one's size, or a share is not in 0..1.
     """
+    return lay_over(
+        picture,
+        explanation.heat,
+        explanation.crop,
+        lambda heat: coloured(heat, colour_map),
+        opacity=opacity,
+        dim_outside=dim_outside,
+    )
+
+
+def lay_over(
+    picture: Image.Image,
+    field: NDArray[np.float32],
+    crop: Crop,
+    colour: Callable[[NDArray[np.float32]], NDArray[np.uint8]],
+    *,
+    opacity: float = 0.5,
+    dim_outside: float = 0.0,
+) -> NDArray[np.uint8]:
+    """(H, W, 3) uint8: any field of numbers (h, w) over the crop that it covers. colour: (rows, columns) of the field
+    at the picture's pixels to (rows, columns, 3). Otherwise as `overlay`."""
     for name, share in (("opacity", opacity), ("dim_outside", dim_outside)):
         if not 0.0 <= share <= 1.0:
             raise UsageError(f"{name} is {share}; a share from 0 to 1 is needed.")
     ground = np.array(upright(picture), dtype=np.uint8)
-    crop = explanation.crop
     if ground.shape[:2] != (crop.picture_height, crop.picture_width):
         raise UsageError(
             f"The picture has {ground.shape[1]} x {ground.shape[0]} pixels, the explained one "
@@ -48,11 +69,11 @@ def overlay(
     rows, columns = crop_pixels(crop)
     if rows.stop <= rows.start or columns.stop <= columns.start:
         return result
-    across = resample(explanation.heat, columns, crop.left, crop.width, axis=1)
+    across = resample(field, columns, crop.left, crop.width, axis=1)
     for first in range(rows.start, rows.stop, _ROWS):
         some = range(first, min(first + _ROWS, rows.stop))
         heat = resample(across, some, crop.top, crop.height, axis=0)
-        colours = coloured(heat, colour_map).astype(np.float32)
+        colours = colour(heat).astype(np.float32)
         place = np.s_[some.start : some.stop, columns.start : columns.stop]
         blended = ground[place] * np.float32(1.0 - opacity) + colours * np.float32(opacity)
         result[place] = np.rint(blended).astype(np.uint8)
