@@ -1,21 +1,28 @@
-"""Where does this model look: a picture in, one heat map with everything needed to judge it out."""
+"""Where does this model look: pictures in, heat maps with everything needed to judge and repeat them out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from importlib import metadata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.judge import judge
-from inspector.cam.maps import Maps, heat_maps
+from inspector.cam.combine import augmented_maps, fuse
+from inspector.cam.describe import PLAIN, explanation_of
+from inspector.cam.layers import find_layer
+from inspector.cam.maps import Maps, choose_layers, heat_maps
+from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
-from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
+from inspector.cam.questions import A_CLASS, Asked, Question
+from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.errors import UsageError
+from inspector.progress import Progress, silent
+
+# Pictures that go through the model at once, where more are given.
+BATCH = 8
 
 
 def explain(
@@ -24,27 +31,38 @@ def explain(
     *,
     preprocessing: Preprocessing,
     layer: LayerProposal | str | None = None,
+    layers: Sequence[LayerProposal | str] = (),
     target: int | None = None,
     method: str = "grad-cam",
     categories: Sequence[str] = (),
     top: int = 5,
+    options: Options = PLAIN,
+    question: Question = A_CLASS,
+    progress: Progress = silent,
 ) -> Explanation:
     """One heat map of one picture.
 
     layer: a name ("layer4", "relu:0" for the first call of a shared module), a proposal, None for the suggested one.
+    layers: those that `options.fusion` makes one map of; () for the proposed ones.
     target: class index, None for the model's best. categories: class names in output order; ignored when their count
-    is not that of the outputs. Raises ExplainError and its kinds. The model is left as it was.
+    is not that of the outputs. question: what is scored, where that is no class (`questions.py`).
+    Raises ExplainError and its kinds, UsageError for options that mean nothing together. The model is left as it was.
     """
-    return explain_batch(
+    (found,) = explain_many(
         model,
         [picture],
         preprocessing=preprocessing,
         layer=layer,
+        layers=layers,
         targets=target,
         method=method,
         categories=categories,
         top=top,
-    )[0]
+        options=options,
+        question=question,
+        progress=progress,
+    )
+    return found
 
 
 def explain_batch(
@@ -58,82 +76,183 @@ def explain_batch(
     categories: Sequence[str] = (),
     top: int = 5,
 ) -> tuple[Explanation, ...]:
-    """The same for several pictures in one forward; `seconds` is each picture's share.
-
-    Raises UsageError when the preprocessing does not bring the pictures to one size.
-    """
-    start = time.perf_counter()
-    prepared = [prepare(picture, preprocessing) for picture in pictures]
-    sizes = {tuple(tensor.shape) for tensor, _ in prepared}
-    if len(sizes) != 1:
-        raise UsageError(f"One batch needs pictures of one size; these have {len(sizes)}.", hint="Set a crop size.")
-    batch = torch.cat([tensor for tensor, _ in prepared])
-    maps = heat_maps(model, batch, layer=layer, targets=targets, method=method)
-    seconds = (time.perf_counter() - start) / len(pictures)
-    return tuple(
-        _explanation(model, batch, maps, index, crop, preprocessing, method, categories, top, seconds)
-        for index, (_, crop) in enumerate(prepared)
+    """`explain_many` of pictures that are all at hand."""
+    found = explain_many(
+        model,
+        pictures,
+        preprocessing=preprocessing,
+        layer=layer,
+        targets=targets,
+        method=method,
+        categories=categories,
+        top=top,
     )
-
-
-def scores_of(logits: Tensor, categories: Sequence[str] = ()) -> tuple[Score, ...]:
-    """Every class, best first. logits: (classes,). One output alone is read as a yes-no answer (sigmoid)."""
-    exact = logits.detach().double()
-    probabilities = torch.sigmoid(exact) if exact.numel() == 1 else torch.softmax(exact, dim=0)
-    order = torch.argsort(torch.nan_to_num(exact, nan=-torch.inf), descending=True, stable=True)
-    named = categories if len(categories) == exact.numel() else ()
-    return tuple(
-        Score(
-            index=index,
-            name=named[index] if named else None,
-            logit=float(exact[index]),
-            probability=float(probabilities[index]),
-        )
-        for index in order.tolist()
-    )
-
-
-def versions() -> tuple[tuple[str, str], ...]:
-    """What computed this, for repeating it."""
-    found = []
-    for name in ("model-inspector", "torch", "torchvision", "pillow"):
-        try:
-            found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            continue
     return tuple(found)
 
 
-def _explanation(
+def explain_many(
     model: nn.Module,
-    batch: Tensor,
-    maps: Maps,
-    index: int,
-    crop: Crop,
+    pictures: Iterable[Image.Image],
+    *,
     preprocessing: Preprocessing,
-    method: str,
-    categories: Sequence[str],
-    top: int,
-    seconds: float,
-) -> Explanation:
-    raw: np.ndarray[tuple[int, int], np.dtype[np.float32]] = maps.raw[index].float().numpy().copy()
-    finite = raw[np.isfinite(raw)].astype(np.float64)
-    mass = float(np.abs(finite).sum())
-    scores = scores_of(maps.logits[index], categories)
-    target = next(score for score in scores if score.index == int(maps.targets[index]))
-    return Explanation(
-        heat=maps.heat[index].float().clamp(0, 1).numpy().copy(),
-        raw=raw,
-        method=method,
-        layer=maps.layer,
-        target=target,
-        scores=scores[: max(top, 1)],
-        raw_minimum=float(finite.min()) if finite.size else float("nan"),
-        raw_maximum=float(finite.max()) if finite.size else float("nan"),
-        negative_share=float(np.abs(finite[finite < 0]).sum() / mass) if mass > 0 else 0.0,
-        preprocessing=preprocessing,
-        crop=crop,
-        findings=judge(model, batch[index : index + 1], maps, index, target),
-        versions=versions(),
-        seconds=seconds,
+    layer: LayerProposal | str | None = None,
+    layers: Sequence[LayerProposal | str] = (),
+    targets: int | Sequence[int] | None = None,
+    method: str = "grad-cam",
+    categories: Sequence[str] = (),
+    top: int = 5,
+    options: Options = PLAIN,
+    question: Question = A_CLASS,
+    batch_size: int = BATCH,
+    progress: Progress = silent,
+) -> Iterator[Explanation]:
+    """One heat map of each picture, in their order; arguments as `explain`.
+
+    Pictures may come one by one and have any size: neighbours whose inputs are of one size share a forward pass, at
+    most `batch_size` of them, and no more than these are held. targets: one class for all, or one for each.
+    `seconds` is each picture's share.
+    """
+    wanted = None if targets is None or isinstance(targets, int) else list(targets)
+    if wanted is not None and isinstance(pictures, Sequence) and len(wanted) != len(pictures):
+        raise UsageError(f"{len(wanted)} targets were given for {len(pictures)} pictures.")
+    work = _Work(model, preprocessing, layer, tuple(layers), method, tuple(categories), top, options, question)
+    waiting: list[tuple[Tensor, Crop]] = []
+    done = 0
+
+    def flush() -> Iterator[Explanation]:
+        nonlocal done
+        if waiting:
+            some = wanted[done : done + len(waiting)] if wanted is not None else targets
+            progress(done, None, "looking")
+            done += len(waiting)
+            yield from work.explained(waiting, some, progress)
+            waiting.clear()
+
+    for picture in pictures:
+        ready = prepare(picture, preprocessing)
+        if waiting and (len(waiting) >= batch_size or ready[0].shape != waiting[0][0].shape):
+            yield from flush()
+        waiting.append(ready)
+    yield from flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is the same for every batch of `explain_many`. places: the layers by input shape, found once."""
+
+    model: nn.Module
+    preprocessing: Preprocessing
+    layer: LayerProposal | str | None
+    layers: tuple[LayerProposal | str, ...]
+    method: str
+    categories: tuple[str, ...]
+    top: int
+    options: Options
+    question: Question
+    places: dict[tuple[int, int, int], tuple[LayerProposal, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        fused = bool(self.options.fusion)
+        if self.layers and not fused:
+            raise UsageError("Several layers make one map by a fusion.", hint="Name it, or ask for a grid.")
+        if fused and self.layer is not None:
+            raise UsageError("A fusion takes several layers.", hint="Give them as `layers`.")
+        if fused and not method_named(self.method).by_layer:
+            raise UsageError(f"{method_named(self.method).title} looks at no layer, so there is nothing to fuse.")
+
+    def explained(
+        self, ready: Sequence[tuple[Tensor, Crop]], targets: int | Sequence[int] | None, progress: Progress
+    ) -> Iterator[Explanation]:
+        """The reports on pictures whose inputs are of one size."""
+        start = time.perf_counter()
+        batch = torch.cat([tensor for tensor, _ in ready])
+        asked = self.question.ask(self.model, batch, [crop for _, crop in ready])
+        if targets is not None and not self.question.of_class:
+            raise UsageError("What is asked about says the class already.", hint="Leave the class out.")
+        maps, parts = self._maps(batch, targets if asked.columns is None else asked.columns, asked, progress)
+        seconds = (time.perf_counter() - start) / len(ready)
+        for index, (_, crop) in enumerate(ready):
+            yield explanation_of(
+                self.model,
+                batch,
+                maps,
+                index=index,
+                crop=crop,
+                preprocessing=self.preprocessing,
+                categories=self.categories,
+                top=self.top,
+                asked=asked,
+                options=self.options,
+                parts=parts,
+                seconds=seconds,
+            )
+
+    def _maps(
+        self, batch: Tensor, targets: int | Sequence[int] | None, asked: Asked, progress: Progress
+    ) -> tuple[Maps, tuple[Maps, ...]]:
+        """(the map, those that were fused into it)."""
+        places = self._places((batch.shape[1], batch.shape[2], batch.shape[3]))
+        make = augmented_maps if self.options.augmented else heat_maps
+        made = [
+            make(
+                self.model,
+                batch,
+                layer=place,
+                targets=targets,
+                method=self.method,
+                eigen_smooth=self.options.eigen_smooth,
+                read=asked.read,
+                progress=progress,
+                seed=self.options.seed,
+            )
+            for place in places or (None,)
+        ]
+        return (joined(made, self.options.fusion), tuple(made)) if self.options.fusion else (made[0], ())
+
+    def _places(self, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
+        if not method_named(self.method).by_layer:
+            return ()
+        if shape not in self.places:
+            wanted: Sequence[LayerProposal | str] | None = self.layers or None
+            if not self.options.fusion and self.layer is not None:
+                wanted = [self.layer]
+            if self.places and wanted is not None:
+                # A proposal is of one input size; for another the same layer is traced again.
+                wanted = [
+                    find_layer(self.model, f"{layer.path}:{layer.call}", shape)
+                    if isinstance(layer, LayerProposal)
+                    else layer
+                    for layer in wanted
+                ]
+            self.places[shape] = choose_layers(self.model, wanted, shape, None if self.options.fusion else 1)
+        return self.places[shape]
+
+
+def joined(parts: Sequence[Maps], how: str) -> Maps:
+    """Several layers' maps as one, whose raw map is its heat. how: as `fuse`."""
+    heat = fuse(parts, how)
+    first = parts[0]
+    size = (heat.shape[1], heat.shape[2])
+    place = LayerProposal(
+        path=" + ".join(part.layer.path for part in parts),
+        kind=how,
+        shape=size,
+        layout="NCHW",
+        prefix_tokens=0,
+        grid=size,
+        rank=0,
+        reason=f"The {how} of the maps of {len(parts)} layers.",
+    )
+    peaks = {
+        name: torch.stack([getattr(part, name) for part in parts]).amax(dim=0)
+        for name in ("gradient_peak", "prefix_peak", "activation_peak")
+    }
+    return Maps(
+        heat=heat,
+        raw=heat,
+        logits=first.logits,
+        targets=first.targets,
+        layer=place,
+        method=first.method,
+        **peaks,
     )

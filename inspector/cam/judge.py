@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import unwrap
 from inspector.cam.maps import Maps
+from inspector.cam.method import Method
+from inspector.cam.methods import method_named
 from inspector.cam.report import Score
 from inspector.findings import Finding, Severity
 from inspector.units import counted
@@ -21,65 +23,86 @@ def judge(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: Score
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
-    gradient, constant, all negative.
+    gradient, constant, all negative. Methods that read no gradient or look at no layer are judged by their map.
     """
     return tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
 
 
+def judge_fused(
+    model: nn.Module, batch: Tensor, parts: Sequence[Maps], maps: Maps, index: int, target: Score
+) -> tuple[Finding, ...]:
+    """Findings about one map that was made of several layers' maps: each of theirs, else that they share no place."""
+    found = tuple(finding for part in parts for finding in judge(model, batch, part, index, target))
+    if found or float(maps.heat[index].max()) > 0:
+        return found
+    return (
+        Finding(
+            id="constant-map",
+            severity=Severity.WARNING,
+            subjects=tuple(part.layer.path for part in parts),
+            says=f"The map is 0 everywhere: no place is hot at all {len(parts)} layers.",
+            evidence=(("raw_minimum", 0.0), ("raw_maximum", 0.0)),
+            remedy="Look at the layers one by one, or fuse them by their mean.",
+        ),
+    )
+
+
 def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: Score) -> Iterator[Finding]:
     raw = maps.raw[index].double()
-    layer = maps.layer.path
+    method = method_named(maps.method)
+    subjects = (maps.layer.path,) if maps.layer.path else ()
     called = target.name or f"class {target.index}"
     broken = int((~torch.isfinite(raw)).sum())
     if broken:
         yield Finding(
             id="non-finite-map",
             severity=Severity.ERROR,
-            subjects=(layer,),
+            subjects=subjects,
             says=f"{broken} of {raw.numel()} cells of the map are not finite, so no heat is shown: "
-            + _why_not_finite(model, batch, maps, index),
+            + _why_not_finite(model, batch, maps, index, method),
             evidence=(("cells_not_finite", broken), ("cells", raw.numel())),
             remedy="Look at the weights page for the tensors that hold them.",
         )
         return
-    if float(maps.gradient_peak[index]) == 0.0:
-        says, remedy = _why_no_gradient(model, maps, index, called)
+    # NaN where a method has no gradient of a layer: then an empty map is all there is to see.
+    peak = float(maps.gradient_peak[index])
+    empty = not bool(raw.any())
+    if peak == 0.0 or (empty and method.gradient and peak != peak):
+        says, remedy = _why_no_gradient(model, maps, index, called, method)
         yield Finding(
             id="zero-gradient-map",
             severity=Severity.WARNING,
-            subjects=(layer,),
+            subjects=subjects,
             says=says,
-            evidence=(("gradient_peak", 0.0), ("prefix_gradient_peak", float(maps.prefix_peak[index]))),
+            evidence=(("gradient_peak", 0.0), ("prefix_gradient_peak", _or_zero(maps.prefix_peak[index]))),
             remedy=remedy,
         )
         return
     lowest, highest = float(raw.min()), float(raw.max())
     size = max(abs(lowest), abs(highest))
     evidence = (("raw_minimum", lowest), ("raw_maximum", highest))
-    if raw.numel() > 1 and highest - lowest <= FLAT * size:
-        silent = float(maps.activation_peak[index]) == 0.0
-        cause = f"the output of {layer} is 0 everywhere" if silent else f"every cell is {highest:.4g}"
+    if empty or (raw.numel() > 1 and highest - lowest <= FLAT * size):
         yield Finding(
             id="constant-map",
             severity=Severity.WARNING,
-            subjects=(layer,),
-            says=f"The map is constant: {cause}, so it points nowhere.",
+            subjects=subjects,
+            says=f"The map is constant: {_why_constant(maps, index, called, method, empty)}, so it points nowhere.",
             evidence=evidence,
-            remedy="Try an earlier layer, and check that the picture is not of one colour.",
+            remedy="Try another layer or method, and check that the picture is not of one colour.",
         )
     elif highest <= 0:
         yield Finding(
             id="all-negative-map",
             severity=Severity.NOTICE,
-            subjects=(layer,),
-            says=f"All {raw.numel()} cells speak against {called} (from {lowest:.4g} to {highest:.4g}); "
-            "after ReLU nothing is left.",
+            subjects=subjects,
+            says=f"All {raw.numel()} cells of {method.title} are negative for {called} (from {lowest:.4g} to "
+            f"{highest:.4g}): after ReLU nothing is left.",
             evidence=evidence,
             remedy="Try another class or an earlier layer.",
         )
 
 
-def _why_not_finite(model: nn.Module, batch: Tensor, maps: Maps, index: int) -> str:
+def _why_not_finite(model: nn.Module, batch: Tensor, maps: Maps, index: int, method: Method) -> str:
     """Where the NaN or infinity comes from, nearest to its origin first."""
     if not torch.isfinite(batch).all():
         return "the prepared picture has values that are not finite; check mean and standard deviation."
@@ -90,14 +113,17 @@ def _why_not_finite(model: nn.Module, batch: Tensor, maps: Maps, index: int) -> 
     ]
     if sick:
         return f"{counted(len(sick), 'tensor')} of the model hold NaN or infinity, the first is {sick[0]}."
+    where = maps.layer.path or "the picture"
     if not torch.isfinite(maps.activation_peak[index]):
-        return f"the output of {maps.layer.path} overflows."
+        return f"the output of {where} overflows."
     if not torch.isfinite(maps.logits[index]).all():
-        return f"the class scores overflow behind {maps.layer.path}."
-    return f"the gradient at {maps.layer.path} overflows."
+        return f"the class scores overflow behind {where}."
+    if not method.gradient:
+        return f"the scores of changed copies overflow behind {where}."
+    return f"the gradient at {where} overflows."
 
 
-def _why_no_gradient(model: nn.Module, maps: Maps, index: int, called: str) -> tuple[str, str]:
+def _why_no_gradient(model: nn.Module, maps: Maps, index: int, called: str, method: Method) -> tuple[str, str]:
     """(one sentence, remedy) for a gradient that is exactly 0 over the whole grid."""
     layer = maps.layer
     if float(maps.prefix_peak[index]) > 0:
@@ -116,7 +142,31 @@ def _why_no_gradient(model: nn.Module, maps: Maps, index: int, called: str) -> t
             f"The weights of {heads[-1]} are all 0, so no place can change the score of {called}.",
             "The head was never trained or not loaded; load the file that has it.",
         )
+    cut_off = "The units behind it may all be cut off (dead ReLU), or the layer may lie on a branch that is not used."
+    if maps.gradient_peak[index].isnan():
+        where = f" inside what Grad-CAM finds at {layer.path}" if layer.path else ""
+        return (
+            f"{method.title} is 0 everywhere{where}: no positive part of the gradient of {called} arrives.",
+            cut_off,
+        )
     return (
         f"The score of {called} does not depend on the output of {layer.path}: its gradient is exactly 0 everywhere.",
-        "The units behind it may all be cut off (dead ReLU), or the layer may lie on a branch that is not used.",
+        cut_off,
     )
+
+
+def _why_constant(maps: Maps, index: int, called: str, method: Method, empty: bool) -> str:
+    where = maps.layer.path or "the picture"
+    if float(maps.activation_peak[index]) == 0.0:
+        return f"the output of {where} is 0 everywhere" if maps.layer.path else "the prepared picture is 0 everywhere"
+    if not empty:
+        return f"every cell is {float(maps.raw[index].double().max()):.4g}"
+    if method.gradient:
+        return f"nothing at {where} speaks for {called}, and {method.title} keeps nothing else"
+    if maps.layer.path:
+        return f"no channel of {where} changes the score of {called}"
+    return f"no change of the picture changes the score of {called}"
+
+
+def _or_zero(value: Tensor) -> float:
+    return 0.0 if bool(value.isnan()) else float(value)

@@ -9,7 +9,8 @@ import torchvision
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.explain import explain, explain_batch, scores_of
+from inspector.cam.describe import scores_of
+from inspector.cam.explain import explain, explain_batch
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.errors import NoSuchLayer, TargetOutOfRange, UsageError
 
@@ -77,7 +78,7 @@ def test_every_field_of_a_map_known_by_hand(spot: Image.Image) -> None:
 
 def test_all_negative(spot: Image.Image) -> None:
     found = explain(Bright(), spot, preprocessing=PLAIN, layer="conv", target=1)
-    assert "all-negative-map: All 80 cells speak against class 1" in only_finding(found)
+    assert "all-negative-map: All 80 cells of Grad-CAM are negative for class 1" in only_finding(found)
     assert found.negative_share == 1.0
     assert found.heat.max() == 0.0
 
@@ -171,8 +172,8 @@ def test_batch_is_the_single_ones(spot: Image.Image) -> None:
         alone = explain(Bright(), picture, preprocessing=PLAIN, layer="conv", target=target)
         assert np.array_equal(found.heat, alone.heat)
         assert found.target.index == target
-    with pytest.raises(UsageError, match="pictures of one size; these have 2"):
-        explain_batch(Bright(), [spot, spot.resize((9, 9))], preprocessing=PLAIN)
+    with pytest.raises(UsageError, match="1 targets were given for 2 pictures"):
+        explain_batch(Bright(), [spot, other], preprocessing=PLAIN, targets=[0])
 
 
 def test_wrong_questions(spot: Image.Image) -> None:

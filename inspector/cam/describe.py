@@ -1,0 +1,105 @@
+"""One map as a report: what the answer was, the raw range, what is wrong with the map, what computed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+
+import torch
+from torch import Tensor, nn
+
+from inspector.cam.judge import judge, judge_fused
+from inspector.cam.maps import Maps
+from inspector.cam.questions import Asked
+from inspector.cam.report import Crop, Explanation, Options, Preprocessing, Score
+
+PLAIN = Options()
+
+
+def explanation_of(
+    model: nn.Module,
+    batch: Tensor,
+    maps: Maps,
+    *,
+    crop: Crop,
+    preprocessing: Preprocessing,
+    index: int = 0,
+    categories: Sequence[str] = (),
+    top: int = 5,
+    asked: Asked | None = None,
+    options: Options = PLAIN,
+    parts: Sequence[Maps] = (),
+    seconds: float = 0.0,
+) -> Explanation:
+    """The report on one picture of maps that were made already.
+
+    batch: (N, C, H, W), prepared. parts: the maps of the layers that were fused. Other arguments as `explain`.
+    """
+    raw = maps.raw[index].float()
+    exact = raw[torch.isfinite(raw)].double()
+    mass = float(exact.abs().sum())
+    logits = maps.logits[index]
+    scores: tuple[Score, ...]
+    if asked is not None and asked.labels:
+        scores = (_of_detector(logits, asked.labels[index], categories),)
+        target = scores[0]
+    else:
+        scores = scores_of(logits, categories)
+        target = next(score for score in scores if score.index == int(maps.targets[index]))
+    own = batch[index : index + 1]
+    findings = judge_fused(model, own, parts, maps, index, target) if parts else judge(model, own, maps, index, target)
+    return Explanation(
+        heat=maps.heat[index].float().clamp(0, 1).numpy().copy(),
+        raw=raw.numpy().copy(),
+        logits=logits.float().numpy().copy(),
+        method=maps.method,
+        layer=maps.layer,
+        layers=tuple(part.layer for part in parts) or (maps.layer,),
+        target=target,
+        asked="class" if asked is None else asked.names[index],
+        options=options,
+        scores=scores[: max(top, 1)],
+        raw_minimum=float(exact.min()) if exact.numel() else float("nan"),
+        raw_maximum=float(exact.max()) if exact.numel() else float("nan"),
+        negative_share=float(exact[exact < 0].abs().sum() / mass) if mass > 0 else 0.0,
+        preprocessing=preprocessing,
+        crop=crop,
+        findings=findings,
+        versions=versions(),
+        seconds=seconds,
+    )
+
+
+def scores_of(logits: Tensor, categories: Sequence[str] = ()) -> tuple[Score, ...]:
+    """Every class, best first. logits: (classes,). One output alone is read as a yes-no answer (sigmoid)."""
+    exact = logits.detach().double()
+    probabilities = torch.sigmoid(exact) if exact.numel() == 1 else torch.softmax(exact, dim=0)
+    order = torch.argsort(torch.nan_to_num(exact, nan=-torch.inf), descending=True, stable=True)
+    named = categories if len(categories) == exact.numel() else ()
+    return tuple(
+        Score(
+            index=index,
+            name=named[index] if named else None,
+            logit=float(exact[index]),
+            probability=float(probabilities[index]),
+        )
+        for index in order.tolist()
+    )
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """What computed this, for repeating it."""
+    found = []
+    for name in ("model-inspector", "torch", "torchvision", "numpy", "pillow"):
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+def _of_detector(logits: Tensor, label: int, categories: Sequence[str]) -> Score:
+    """How sure it is of the box, over the detections that cover it. logits: (1,)."""
+    value = float(logits[0])
+    name = categories[label] if 0 <= label < len(categories) else None
+    return Score(index=label, name=name, logit=value, probability=min(max(value, 0.0), 1.0))

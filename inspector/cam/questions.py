@@ -1,0 +1,148 @@
+"""What is asked about a picture: a class, the pixels of a class, or a box; and how that becomes scores for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from inspector.cam.capture import capture, like_the_model
+from inspector.cam.readings import BoxScore, PixelScores, Reading, class_scores, detections, overlaps
+from inspector.cam.report import Crop
+from inspector.errors import ExplainError, UsageError
+
+Corners = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question as it stands for one batch.
+
+    read: how answers become scores. columns: which of them is explained in each picture, None for each one's best.
+    labels: the class of each picture where there is one column that is no class score, () otherwise.
+    names: what is asked of each picture, in words.
+    """
+
+    read: Reading
+    columns: tuple[int, ...] | None
+    names: tuple[str, ...]
+    labels: tuple[int, ...] = ()
+
+
+class Question(Protocol):
+    """of_class: whether a class can be chosen beside it."""
+
+    @property
+    def of_class(self) -> bool: ...
+
+    def ask(self, model: nn.Module, batch: Tensor, crops: Sequence[Crop]) -> Asked:
+        """For a batch (N, C, H, W) of these rectangles. Raises ExplainError where the model has no such thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfClass:
+    """The score of a class: of a classifier, one label of several, or one output of a regression."""
+
+    of_class: bool = field(default=True, init=False)
+
+    def ask(self, model: nn.Module, batch: Tensor, crops: Sequence[Crop]) -> Asked:
+        """Costs nothing."""
+        return Asked(read=class_scores, columns=None, names=("class",) * batch.shape[0])
+
+
+A_CLASS = OfClass()
+
+
+@dataclass(frozen=True, slots=True)
+class OfPixels:
+    """The pixels that a model for semantic segmentation gives to a class; one more forward."""
+
+    index: int
+    of_class: bool = field(default=False, init=False)
+
+    def ask(self, model: nn.Module, batch: Tensor, crops: Sequence[Crop]) -> Asked:
+        """Raises TargetOutOfRange, ExplainError where a picture has no such pixel."""
+        count = batch.shape[0]
+        read = PixelScores.of_class(_answer(model, batch), self.index)
+        return Asked(read=read, columns=(self.index,) * count, names=(f"pixels of class {self.index}",) * count)
+
+
+@dataclass(frozen=True, slots=True)
+class OfBox:
+    """One box of a detector; one more forward.
+
+    corners: left, top, right, bottom in pixels of the upright picture; None for a box that the detector found.
+    label: its class, None for that of the detection that covers it best. rank: which of the found boxes, 1 for the
+    surest, where no corners are given.
+    """
+
+    corners: Corners | None = None
+    label: int | None = None
+    rank: int = 1
+    of_class: bool = field(default=False, init=False)
+
+    def ask(self, model: nn.Module, batch: Tensor, crops: Sequence[Crop]) -> Asked:
+        """Raises ExplainError where nothing was found there."""
+        found = detections(_answer(model, batch))
+        size = (batch.shape[2], batch.shape[3])
+        boxes, labels, names = [], [], []
+        for number, (one, crop) in enumerate(zip(found, crops, strict=True), start=1):
+            box, label = self._choose(one["boxes"].float(), one["labels"], one["scores"], crop, size, number)
+            boxes.append(box)
+            labels.append(label)
+            names.append(f"box {','.join(f'{c:.0f}' for c in in_picture(box.tolist(), crop, size))} of class {label}")
+        read = BoxScore(torch.stack(boxes), labels)
+        return Asked(read=read, columns=(0,) * batch.shape[0], names=tuple(names), labels=tuple(labels))
+
+    def _choose(
+        self, boxes: Tensor, labels: Tensor, scores: Tensor, crop: Crop, size: tuple[int, int], number: int
+    ) -> tuple[Tensor, int]:
+        mine = torch.ones_like(labels, dtype=torch.bool) if self.label is None else labels == self.label
+        called = "anything" if self.label is None else f"class {self.label}"
+        if self.corners is None:
+            order = scores.masked_fill(~mine, -1).argsort(descending=True, stable=True)[: int(mine.sum())]
+            if not 1 <= self.rank <= len(order):
+                raise ExplainError(
+                    f"The detector finds {called} {len(order)} times in picture {number}; there is no box "
+                    f"{self.rank} of it."
+                )
+            chosen = int(order[self.rank - 1])
+            return boxes[chosen].cpu(), int(labels[chosen])
+        box = torch.tensor(in_input(self.corners, crop, size))
+        shares = overlaps(boxes, box.to(boxes)).masked_fill(~mine, 0)
+        if not len(shares) or float(shares.max()) < BoxScore.LEAST_OVERLAP:
+            raise ExplainError(
+                f"The detector finds {called} nowhere in picture {number} with half an overlap with this box.",
+                hint="Boxes are left,top,right,bottom in pixels of the picture; 1 is the surest that was found.",
+            )
+        return box, int(labels[int(shares.argmax())])
+
+
+def in_input(corners: Sequence[float], crop: Crop, size: tuple[int, int]) -> Corners:
+    """From pixels of the upright picture to pixels of the model's input. size: (height, width)."""
+    left, top, right, bottom = corners
+    if not (left < right and top < bottom):
+        raise UsageError("A box is left, top, right, bottom, with left < right and top < bottom.")
+    across, down = size[1] / crop.width, size[0] / crop.height
+    return (
+        (left - crop.left) * across,
+        (top - crop.top) * down,
+        (right - crop.left) * across,
+        (bottom - crop.top) * down,
+    )
+
+
+def in_picture(corners: Sequence[float], crop: Crop, size: tuple[int, int]) -> Corners:
+    """The way back."""
+    left, top, right, bottom = corners
+    across, down = crop.width / size[1], crop.height / size[0]
+    return left * across + crop.left, top * down + crop.top, right * across + crop.left, bottom * down + crop.top
+
+
+def _answer(model: nn.Module, batch: Tensor) -> object:
+    with capture(model) as lent, torch.no_grad():
+        answer: object = lent.model(like_the_model(batch, lent.model))
+        return answer
