@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from inspector.cam.layers import find_layer, propose_layers
 from inspector.cam.maps import Maps, heat_maps
-from inspector.cam.readings import Reading, class_scores
+from inspector.cam.readings import Reading, class_scores, mirrored
 from inspector.cam.report import LayerProposal
 from inspector.cam.tensors import enlarge, normalise
 from inspector.errors import UsageError
@@ -75,20 +75,20 @@ def augmented_maps(
     )
     raws: list[Tensor] = []
     for factor in _BRIGHTNESS:
-        for mirrored in (False, True):
+        for turned in (False, True):
             progress(len(raws), 2 * len(_BRIGHTNESS), "changing the picture")
             copies = batch * factor
             made = heat_maps(
                 model,
-                copies.flip(3) if mirrored else copies,
+                copies.flip(3) if turned else copies,
                 layer=layer,
                 targets=plain.targets,
                 method=method,
                 eigen_smooth=eigen_smooth,
-                read=read,
+                read=mirrored(read, batch.shape[3]) if turned else read,
                 progress=progress,
                 seed=seed,
             ).raw
-            raws.append(made.flip(2) if mirrored else made)
+            raws.append(made.flip(2) if turned else made)
     raw = torch.stack(raws).mean(dim=0)
     return replace(plain, raw=raw, heat=enlarge(normalise(raw), (batch.shape[2], batch.shape[3])))

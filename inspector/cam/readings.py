@@ -49,6 +49,10 @@ class PixelScores:
             raise ExplainError("No pixel of the picture is asked about, so there is nothing to explain.")
         return (scores * masks[:, None]).sum(dim=(2, 3)) / count[:, None]
 
+    def mirrored(self, width: int) -> PixelScores:
+        """The same for pictures mirrored left to right."""
+        return PixelScores(self.masks.flip(2))
+
     @classmethod
     def of_class(cls, answer: object, index: int) -> PixelScores:
         """The pixels that the model itself gives to a class. answer: of the batch that will be explained.
@@ -91,6 +95,16 @@ class BoxScore:
             shares = torch.where(shares >= self.LEAST_OVERLAP, shares, 0) * (one["labels"] == self.labels[picture])
             rows.append((scores * shares.detach().to(scores)).sum())
         return torch.stack(rows)[:, None]
+
+    def mirrored(self, width: int) -> BoxScore:
+        """The same for pictures mirrored left to right. width: of the input, in pixels."""
+        left, top, right, bottom = self.boxes.unbind(dim=1)
+        return BoxScore(torch.stack([width - right, top, width - left, bottom], dim=1), self.labels)
+
+
+def mirrored(read: Reading, width: int) -> Reading:
+    """How the same things are read of mirrored pictures; a reading that asks about no place stays as it is."""
+    return read.mirrored(width) if isinstance(read, PixelScores | BoxScore) else read
 
 
 def detections(answer: object) -> list[Mapping[str, Tensor]]:
