@@ -146,6 +146,7 @@ def repair(
 ) -> int:
     """Repair a file for a target, verify it and write it. Exits with 1 and writes nothing when it refuses."""
     from inspector.exports.export import export_repaired
+    from inspector.exports.optimizer import GROUPS_BY_KIND
     from inspector.exports.pick import find_averaged
     from inspector.keys.diagnose import diagnose as ask
     from inspector.keys.verify import Compared
@@ -153,6 +154,7 @@ def repair(
     where = check_output(output, overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
     answers = _choices(choose)
+    by_kind = with_optimizer and GROUPS_BY_KIND in (accept or ())
     averaged = find_averaged(checkpoint) if ema else None
     if averaged is not None:
         answers = {**({"twins": averaged.prefix} if averaged.prefix else {}), **answers}
@@ -162,7 +164,7 @@ def repair(
         checkpoint,
         goal,
         state=chosen if state or ema else None,
-        accept=tuple(accept or ()),
+        accept=tuple(rule for rule in accept or () if not (by_kind and rule == GROUPS_BY_KIND)),
         choose=answers,
         partial=partial,
     )
@@ -180,6 +182,7 @@ def repair(
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),
             optimizer=with_optimizer,
+            groups_by_kind=by_kind,
             compared=Compared(
                 reference=open_file(reference) if reference else None,
                 pair=open_file(pair) if pair else None,

@@ -40,6 +40,7 @@ def export_repaired(
     model_nbytes: int = MODEL_NBYTES,
     compared: Compared | None = None,
     optimizer: bool = False,
+    groups_by_kind: bool = False,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
 ) -> ExportReport:
@@ -48,8 +49,9 @@ def export_repaired(
     dtype: None keeps every tensor's type; one of DTYPE_CHOICES casts the floating ones, which may lose digits.
     shard_nbytes: write a folder of shards of about that size. model_nbytes: up to which size the target is built, held
     in memory and run. compared: what the user gave to hold it against, which is then always done. optimizer: write a
-    training checkpoint, in which the optimizer's state follows its parameters (`training.py`). progress: in tensors,
-    each written and read back; raising from it stops the work.
+    training checkpoint, in which the optimizer's state follows its parameters (`training.py`); groups_by_kind: its
+    groups go by kind of parameter, where the file leaves that open. progress: in tensors, each written and read back;
+    raising from it stops the work.
     Raises ExportError, and leaves no file behind, when the plan is open or incomplete, a proof fails, the destination
     is the source, or the disk refuses. Raises UsageError for a writer or dtype that does not exist.
     """
@@ -61,7 +63,9 @@ def export_repaired(
                 "With its optimizer, a checkpoint is written as one .pth in the types that it has.",
                 hint="Leave out the other format, type or shard size.",
             )
-        return export_training(checkpoint, plan, target, destination, compared=compared, progress=progress)
+        return export_training(
+            checkpoint, plan, target, destination, by_kind=groups_by_kind, compared=compared, progress=progress
+        )
     check_destination(checkpoint, destination, folder=shard_nbytes is not None)
     try:
         check_complete(plan)

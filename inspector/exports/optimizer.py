@@ -22,9 +22,17 @@ from inspector.keys.optimizer import ELEMENTWISE, map_optimizers, may_be_paramet
 from inspector.keys.optimizer_travel import OptimizerPlan, plan_travel
 from inspector.keys.report import RepairPlan, Step
 
+# What a user says yes to where groups of an optimizer can be read by kind of parameter, and in other ways too.
+GROUPS_BY_KIND = "optimizer-groups"
 
-def plan_optimizers(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> tuple[OptimizerPlan, ...]:
-    """What becomes of each optimizer of the file. Raises ExportError when the target's parameters are not known."""
+
+def plan_optimizers(
+    checkpoint: Checkpoint, plan: RepairPlan, target: Target, *, by_kind: bool = False
+) -> tuple[OptimizerPlan, ...]:
+    """What becomes of each optimizer of the file. by_kind: the yes to GROUPS_BY_KIND.
+
+    Raises ExportError when the target's parameters are not known.
+    """
     state = state_of(checkpoint, plan)
     known = {t.name: t.is_buffer for t in target.tensors}
     buffers = {s.source for s in plan.steps if s.source is not None and s.target is not None and known.get(s.target)}
@@ -33,7 +41,7 @@ def plan_optimizers(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
     ndims, certain = _parameters(target)
     if certain:
         buffers |= {s.source for s in plan.steps if s.source is not None and s.target and s.target not in ndims}
-    found = map_optimizers(checkpoint, state, buffers)
+    found = map_optimizers(checkpoint, state, buffers, by_kind=by_kind)
     return tuple(plan_travel(one, plan, tuple(ndims), ndims) for one in found)
 
 

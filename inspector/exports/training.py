@@ -20,7 +20,7 @@ from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ExportError, InspectorError, KeysDoNotFit
-from inspector.exports.optimizer import plan_optimizers, state_dict_of
+from inspector.exports.optimizer import GROUPS_BY_KIND, plan_optimizers, state_dict_of
 from inspector.exports.plain import NotPlain, plain_of, text_key
 from inspector.exports.report import ExportReport, WrittenFile
 from inspector.exports.write import check, check_destination, new_place, publish
@@ -42,19 +42,21 @@ def export_training(
     target: Target,
     destination: Path,
     *,
+    by_kind: bool = False,
     compared: Compared | None = None,
     progress: Progress = silent,
 ) -> ExportReport:
     """Write a .pth with the repaired weights, the optimizers' state for them, and the plain values beside them.
 
-    compared: what the user gave to hold the weights against.
+    by_kind: groups go by kind of parameter where the file leaves that open. compared: what the user gave to hold the
+    weights against.
     Raises ExportError, and leaves no file behind, when the plan is open, no optimizer of the file can travel, one of
     several in a list cannot, a proof fails, or the disk refuses.
     """
     check_destination(checkpoint, destination)
     try:
         check_complete(plan)
-        goings = plan_optimizers(checkpoint, plan, target)
+        goings = plan_optimizers(checkpoint, plan, target, by_kind=by_kind)
         _check_travels(checkpoint, goings)
         progress(0, 4, "verifying the plan")
         verification = verify_plan(checkpoint, plan, target, compared=compared)
@@ -73,7 +75,7 @@ def export_training(
         progress(2, 4, f"writing {destination.name}")
         torch.save(made.root, temporary)
         progress(3, 4, "reading it back")
-        proofs = _prove(temporary, made, weights, goings)
+        proofs = _prove(temporary, made, weights, goings, by_kind)
         verification = Verification(proofs=verification.proofs + proofs)
         check(verification)
         source = PathSource(temporary)
@@ -116,7 +118,10 @@ def _check_travels(checkpoint: Checkpoint, goings: tuple[OptimizerPlan, ...]) ->
     listed = [going for going in staying if going.map.path and going.map.path[-1].isdigit()]
     if len(staying) == len(goings) or listed:
         first = (listed or staying)[0]
-        raise ExportError(f"Nothing was written. {first.says}", hint="Export the weights without the optimizer.")
+        hint = "Export the weights without the optimizer."
+        if first.map.asks:
+            hint = f"If the groups are these, pass --accept {GROUPS_BY_KIND}; else export without the optimizer."
+        raise ExportError(f"Nothing was written. {first.says}", hint=hint)
 
 
 @dataclass(slots=True)
@@ -191,14 +196,14 @@ def _put(root: dict[str, object], path: Path_, value: object) -> None:
 
 
 def _prove(
-    path: Path, made: _Made, weights: Mapping[str, Tensor], goings: tuple[OptimizerPlan, ...]
+    path: Path, made: _Made, weights: Mapping[str, Tensor], goings: tuple[OptimizerPlan, ...], by_kind: bool
 ) -> tuple[Proof, ...]:
     """Our own reader and torch's restricted one on the written file."""
     source = PathSource(path)
     try:
         written = open_checkpoint(source)
         reread = _prove_reread(written, made, weights)
-        mapped = _prove_mapped(written, made, goings)
+        mapped = _prove_mapped(written, made, goings, by_kind)
     except InspectorError as error:
         return (Proof(id="reread", says=f"The written file does not read back: {error.says}", passed=False),)
     finally:
@@ -240,10 +245,10 @@ def _tensors(value: object, path: Path_) -> dict[Path_, Tensor]:
     return found
 
 
-def _prove_mapped(written: Checkpoint, made: _Made, goings: tuple[OptimizerPlan, ...]) -> Proof:
+def _prove_mapped(written: Checkpoint, made: _Made, goings: tuple[OptimizerPlan, ...], by_kind: bool) -> Proof:
     """The indices of the new file, mapped anew from nothing but the new file."""
     state = next((s for s in written.state_dicts if s.path == made.weights), None)
-    found = {m.path: m for m in map_optimizers(written, state)} if state is not None else {}
+    found = {m.path: m for m in map_optimizers(written, state, by_kind=by_kind)} if state is not None else {}
     wanted = [going for going in goings if not going.refusal]
     for going, path in zip(wanted, made.optimizers, strict=True):
         other = found.get(path)

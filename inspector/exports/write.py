@@ -152,6 +152,9 @@ def check_destination(checkpoint: Checkpoint, destination: Path, *, folder: bool
             )
     elif destination.is_dir():
         raise ExportError(f"{destination.name} is a folder.", hint="Name a file in it.")
+    elif destination.exists() and not destination.is_file():
+        # Naming the new file would put it in the place of /dev/null or of a pipe that others read.
+        raise ExportError(f"{destination.name} is no ordinary file.", hint="Give the new file a name of its own.")
 
 
 def _ticking(progress: Progress, total: int) -> Tick:
@@ -213,7 +216,14 @@ def _files(temporary: Path) -> tuple[WrittenFile, ...]:
 
 
 def publish(temporary: Path, destination: Path) -> None:
-    """Give a finished file, or folder of files, its name in one step."""
+    """Give a finished file, or folder of files, its name in one step, once the disk has all of it.
+
+    A disk may take bytes and find only later that it has no room (network drives, quotas): asked here, it says so in
+    time. Raises OSError. A link of that name is replaced; what it points to stays as it is.
+    """
+    for path in temporary.iterdir() if temporary.is_dir() else [temporary]:
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
     # mkstemp makes files for the owner alone; a written model gets what any new file gets.
     mask = os.umask(0)
     os.umask(mask)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.keys.optimizer_dealing import NotMapped, deal
+from inspector.keys.optimizer_dealing import GroupsByKind, NotMapped, deal
 from inspector.keys.order import sorted_by_name
 from inspector.units import counted
 
@@ -62,13 +62,15 @@ class OptimizerMap:
     parameter name -> field -> tensor of the file; plain: the same for what is no tensor. by_name: its state is kept
     under names. class_of_group: the group of each class (leaf name, more than one dimension) that lies in one group.
     sorted_names: the weights are in an alphabet's order, which may not be the model's.
-    refusal: why it cannot be mapped, "" when it is. says: the answer in one sentence.
+    refusal: why it cannot be mapped, "" when it is; asks: a yes to groups by kind of parameter would do. says: the
+    answer in one sentence.
     """
 
     path: tuple[str, ...]
     kind: str
     says: str
     refusal: str = ""
+    asks: bool = False
     by: str = ""
     checked: int = 0
     listed: tuple[str, ...] = ()
@@ -106,17 +108,21 @@ class _Raw:
     given: list[list[str]]
 
 
-def map_optimizers(checkpoint: Checkpoint, state: StateDict, buffers: Collection[str] = ()) -> tuple[OptimizerMap, ...]:
+def map_optimizers(
+    checkpoint: Checkpoint, state: StateDict, buffers: Collection[str] = (), *, by_kind: bool = False
+) -> tuple[OptimizerMap, ...]:
     """Every optimizer of the file against one of its state dicts, in the file's order.
 
-    buffers: tensors of the state dict that are known to be none of the model's parameters. Raises nothing: what cannot
-    be mapped says why.
+    buffers: tensors of the state dict that are known to be none of the model's parameters. by_kind: the visitor's yes
+    to groups by kind of parameter (`deal`). Raises nothing: what cannot be mapped says why.
     """
     found = [s for s in checkpoint.state_dicts if s.role is StateRole.OPTIMIZER and s.tensors]
-    return tuple(_map(checkpoint, other, state, buffers) for other in sorted(found, key=lambda s: s.path))
+    return tuple(_map(checkpoint, other, state, buffers, by_kind) for other in sorted(found, key=lambda s: s.path))
 
 
-def _map(checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Collection[str]) -> OptimizerMap:
+def _map(
+    checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Collection[str], by_kind: bool
+) -> OptimizerMap:
     kind = "an optimizer"
     try:
         raw = _read(checkpoint, other)
@@ -134,10 +140,12 @@ def _map(checkpoint: Checkpoint, other: StateDict, state: StateDict, buffers: Co
                 raise NotMapped("the weights are not in the model's order, so an index says nothing")
             sizes = {key: list(_sizes(raw, key).values()) for key in raw.tensors}
             shapes = {name: tensor.shape for name, tensor in parameters.items()}
-            groups, classes = deal([keys for keys, _ in raw.groups], sizes, shapes)
+            groups, classes = deal([keys for keys, _ in raw.groups], sizes, shapes, by_kind=by_kind)
     except NotMapped as error:
         says = f"{' / '.join(other.path)}: {kind}, cannot be mapped to parameters: {error}."
-        return OptimizerMap(path=other.path, kind=kind, says=says, refusal=str(error))
+        return OptimizerMap(
+            path=other.path, kind=kind, says=says, refusal=str(error), asks=isinstance(error, GroupsByKind)
+        )
     key_of = {
         n: key for (keys, _), names in zip(raw.groups, groups, strict=True) for key, n in zip(keys, names, strict=True)
     }

@@ -2,9 +2,10 @@
 
 A script goes through `model.parameters()` and puts each one into a group; the numbers then run group by group. So each
 group has its parameters in the model's order. One group, or one for each parameter, leaves nothing open. Several groups
-are believed where the shapes allow one way of dealing, or where groups of whole modules are out of the question and
-exactly one division by leaf name and dimensions fits (weight decay for all but biases). Fewer entries than parameters
-are believed where the shapes allow one way of choosing.
+are believed where the shapes allow one way of dealing. Where groups of whole modules are out of the question and
+exactly one division by leaf name and dimensions fits (weight decay for all but biases), that is asked about: groups put
+together by hand can look the same. Fewer entries than parameters are believed where the shapes allow one way of
+choosing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class NotMapped(Exception):
     """Why entries cannot be mapped, as the end of a sentence."""
 
 
+class GroupsByKind(NotMapped):
+    """The groups go by leaf name and dimensions, if somebody who knows says so."""
+
+
 def class_of(name: str, ndim: int) -> Hashable:
     """What weight decay goes by: the leaf's name, and whether it is more than a vector."""
     return name.rpartition(".")[2], ndim > 1
@@ -37,11 +42,16 @@ def agrees(sizes: Mapping[str, Sequence[Shape]], key: str, shape: Shape) -> bool
 
 
 def deal(
-    queues: Sequence[Sequence[str]], sizes: Mapping[str, Sequence[Shape]], parameters: Mapping[str, Shape]
+    queues: Sequence[Sequence[str]],
+    sizes: Mapping[str, Sequence[Shape]],
+    parameters: Mapping[str, Shape],
+    *,
+    by_kind: bool = False,
 ) -> tuple[Groups, dict[Hashable, int]]:
     """(names per group, group of each class of parameters that lies in one group).
 
     queues: keys per group; sizes: shapes of the state under each key; parameters: shapes, in the model's order.
+    by_kind: somebody said that the groups go by leaf name and dimensions, where the shapes alone do not decide.
     Raises NotMapped.
     """
     total = sum(map(len, queues))
@@ -71,6 +81,11 @@ def deal(
         found = _dealt_by_class(queues, sizes, parameters)
     if len(found) != 1:
         raise NotMapped("its groups can be read in several ways that fit equally well")
+    if ways > 1 and not by_kind:
+        raise GroupsByKind(
+            "its groups can be read in several ways that fit equally well; one is by kind of parameter, with "
+            f"{_kinds(found[0])}"
+        )
     classes: dict[Hashable, int] = {}
     for number, members in enumerate(found[0]):
         for name in members:
@@ -136,6 +151,16 @@ def _dealt(
 def _modules(names: Sequence[str]) -> Groups:
     """Neighbours of one module together."""
     return [list(run) for _, run in groupby(names, key=lambda name: name.rpartition(".")[0])]
+
+
+def _kinds(groups: Groups) -> str:
+    """ "5 bias in group 1; 7 weight in group 2"."""
+    said = []
+    for number, names in enumerate(groups, start=1):
+        kinds = Counter(name.rpartition(".")[2] for name in names)
+        most = ", ".join(f"{count:,} {kind[:40]}" for kind, count in kinds.most_common(4))
+        said.append(f"{most}{' and others' if len(kinds) > 4 else ''} in group {number}")
+    return "; ".join(said)
 
 
 def _dealt_by_class(

@@ -16,6 +16,7 @@ import torchvision
 from safetensors.torch import load_file
 
 from inspector.architectures.types import ArchitectureSpec, Target, TargetKind, TargetTensor
+from inspector.cli.main import run
 from inspector.errors import ExportError, UsageError
 from inspector.exports.export import export_repaired
 from inspector.keys.diagnose import diagnose
@@ -291,4 +292,24 @@ def test_a_place_where_nothing_can_be_written_is_refused_in_words(tmp_path, name
     plan = diagnose(checkpoint, target(net)).plan
     with pytest.raises(ExportError, match=r"Nothing can be written in|is no name for a file here|does not exist"):
         export_repaired(checkpoint, plan, target(net), tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.pth"]
+
+
+def test_a_pipe_or_a_device_is_never_replaced(tmp_path):
+    torch.save({"w": torch.ones(3)}, tmp_path / "in.pth")
+    pipe = tmp_path / "pipe.pth"
+    os.mkfifo(pipe)
+    assert run(["convert", str(tmp_path / "in.pth"), "--overwrite", "--output", str(pipe)]) == 1
+    assert pipe.is_fifo() and sorted(p.name for p in tmp_path.iterdir()) == ["in.pth", "pipe.pth"]
+
+
+def test_a_disk_that_finds_no_room_only_when_asked_to_keep_the_file(tmp_path, monkeypatch):
+    # As network drives and quotas do: every write is taken, and the last question gets the error.
+    torch.save({"w": torch.ones(3)}, tmp_path / "in.pth")
+
+    def refuse(descriptor):
+        raise OSError(122, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    assert run(["convert", str(tmp_path / "in.pth"), "--output", str(tmp_path / "out.pth")]) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["in.pth"]

@@ -10,7 +10,7 @@ from torch import nn
 
 from inspector.keys.diagnose import diagnose
 from inspector.keys.optimizer import map_optimizers
-from inspector.keys.optimizer_dealing import NotMapped, deal
+from inspector.keys.optimizer_dealing import GroupsByKind, NotMapped, deal
 from inspector.readers import open_checkpoint
 
 torch.set_num_threads(1)
@@ -42,8 +42,26 @@ PLAIN = {"a.weight": (4, 3), "a.bias": (4,), "n.weight": (4,), "n.bias": (4,), "
     ],
 )
 def test_usual_groups_are_read(groups):
-    dealt, _ = deal(keys_of(*map(len, groups)), sizes_of(groups, PLAIN), PLAIN)
+    dealt, _ = deal(keys_of(*map(len, groups)), sizes_of(groups, PLAIN), PLAIN, by_kind=True)
     assert dealt == groups
+
+
+def test_groups_by_kind_are_asked_about_since_others_look_the_same():
+    # Dealt out by hand, and yet of the same shapes, one after the other, as all biases here and the others there.
+    names = ["n.weight", "n.bias", "s", "m.weight", "m.bias", "f.weight", "f.bias", "k.weight", "k.bias"]
+    shapes = dict.fromkeys(names, (3,)) | {
+        "f.weight": (3, 3),
+        "g.weight": (3, 3),
+        "h.weight": (3, 3),
+        "h.bias": (3,),
+    }
+    first = ["n.weight", "s", "f.bias", "k.bias", "h.bias"]
+    by_hand = [first, [name for name in shapes if name not in first]]
+    with pytest.raises(GroupsByKind, match="5 bias in group 1; 6 weight, 1 s in group 2"):
+        deal(keys_of(5, 7), sizes_of(by_hand, shapes), shapes)
+    usual = [["a.weight", "n.weight", "b.weight"], ["a.bias", "n.bias", "b.bias"]]
+    with pytest.raises(GroupsByKind, match="by kind of parameter, with 3 weight in group 1; 3 bias in group 2"):
+        deal(keys_of(3, 3), sizes_of(usual, PLAIN), PLAIN)
 
 
 TWINS = {f"{tower}.{leaf}": (3, 3) if leaf == "weight" else (3,) for tower in "ab" for leaf in ("weight", "bias")}
