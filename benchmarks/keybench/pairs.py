@@ -36,6 +36,7 @@ SIBLINGS = (
     ("timm/convnext_femto", "timm/convnext_atto"),
     ("timm/resmlp_24_224", "timm/resmlp_12_224"),
     ("timm/resnest50d", "timm/resnest14d"),
+    ("timm/cs3sedarknet_l", "timm/cs3darknet_l"),
     ("bert_tiny of 6 layers", "bert_tiny of 4 layers"),
     ("gpt2_tiny of 4 layers", "gpt2_tiny of 6 layers"),
     ("llama_tiny of 8 layers", "llama_tiny of 6 layers"),

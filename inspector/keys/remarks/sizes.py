@@ -41,17 +41,27 @@ def _variant(seen: Seen) -> str:
 
 
 def _other(seen: Seen) -> Iterator[Finding]:
-    if seen.plan is None or not seen.plan.missing:
+    dropped = [s.source for s in seen.made.steps if s.rule == "extra-tensors" and s.kind is StepKind.DROP and s.source]
+    if seen.plan is None or seen.plan.ambiguities or not (seen.plan.missing or dropped):
         return
     best = named(seen)
-    if best is not None and best.exact:
-        yield told(
-            "other-architecture",
-            Severity.WARNING,
-            f"By its names and shapes the file is {best.spec.library}/{best.spec.name}, whole; {seen.target.label} has "
-            f"{counted(len(seen.plan.missing), 'tensor')} that it lacks.",
-            remedy=f"Take {best.spec.library}/{best.spec.name} as the target.",
-        )
+    if best is None or not best.exact:
+        return
+    name, lacking, without = f"{best.spec.library}/{best.spec.name}", len(seen.plan.missing), len(dropped)
+    faults = []
+    if lacking:
+        faults.append(f"{seen.target.label} has {counted(lacking, 'tensor')} that it lacks")
+    if without:
+        # Under the target's names all would load, and compute something else.
+        place = "no place for" if lacking else f"{seen.target.label} has no place for"
+        faults.append(f"{place} {without:,} of its tensors, and what is left computes something else")
+    yield told(
+        "other-architecture",
+        Severity.WARNING,
+        f"By its names and shapes the file is {name}, whole; {', and '.join(faults)}.",
+        subjects=dropped,
+        remedy=f"Take {name} as the target.",
+    )
 
 
 def _depth(seen: Seen) -> Iterator[Finding]:
