@@ -81,3 +81,14 @@ def shorten_middle(text: str, width: int = 48) -> str:
     keep = width - 1
     head = keep * 2 // 5
     return f"{text[:head]}…{text[len(text) - (keep - head) :]}"
+
+
+def human_duration(seconds: float) -> str:
+    """ "0.4 s", "12 s", "3 min", "2 h": an estimate, so never more than two digits."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.1):.1f} s"
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{round(seconds / 3600)} h"

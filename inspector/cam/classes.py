@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from inspector.architectures.types import Recognition
 from inspector.cam.stated import stated, stated_beside
 from inspector.checkpoint.types import Checkpoint
@@ -17,15 +19,27 @@ def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) 
     the official weights that it is by digest, then from id2label in the config.json beside it.
     """
     for key in _KEYS:
-        names = _names(stated(checkpoint, key))
+        names = names_in(stated(checkpoint, key))
         if names:
             return names
     if recognition is not None and recognition.official is not None:
         return recognition.official.categories
-    return _names(stated_beside(checkpoint, "config.json", "id2label"))
+    return names_in(stated_beside(checkpoint, "config.json", "id2label"))
 
 
-def _names(found: object) -> tuple[str, ...]:
+def names_in_text(text: str, ending: str = "") -> tuple[str, ...]:
+    """The names in a file that somebody wrote: JSON, where its ending says so or it begins so; else one in each line,
+    empty lines left out."""
+    if ending == ".json" or text.lstrip()[:1] in ("[", "{"):
+        try:
+            return names_in(json.loads(text))
+        except (ValueError, RecursionError):
+            return ()
+    return names_in([line.strip() for line in text.splitlines() if line.strip()])
+
+
+def names_in(found: object) -> tuple[str, ...]:
+    """The names in a list, or in a mapping from every index to a name; () for anything else."""
     if isinstance(found, dict):
         found = _ordered(found)
     if isinstance(found, list | tuple) and 0 < len(found) <= _MOST and all(isinstance(n, str) for n in found):

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import borrowed, unwrap
+from inspector.cam.combine import augmented_maps
 from inspector.cam.maps import Maps, heat_maps, maps_of, of_input
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.readings import BoxScore, PixelScores, Reading, class_scores, detections, logits_of, pixel_scores
@@ -163,11 +164,21 @@ class Look:
         return 0 if entry.passes is None else entry.passes(self._scene, layer)
 
     def run(
-        self, method: str, layer: LayerProposal, target: int, *, eigen: bool = False, progress: Progress = silent
+        self,
+        method: str,
+        layer: LayerProposal,
+        target: int,
+        *,
+        eigen: bool = False,
+        augmented: bool = False,
+        progress: Progress = silent,
     ) -> Maps:
-        """One map of any method by running a copy of the model, so that nobody waits for it meanwhile."""
+        """One map of any method by running a copy of the model, so that nobody waits for it meanwhile.
+
+        augmented: the mean over changed copies of the picture (`combine.py`).
+        """
         read, column = self.reading(target)
-        made = heat_maps(
+        made = (augmented_maps if augmented else heat_maps)(
             self.twin(),
             self.batch,
             layer=layer if layer.path else of_input(self.batch),

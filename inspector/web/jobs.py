@@ -111,6 +111,11 @@ def begin(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, patien
     return finished(key, kind)
 
 
+def is_known(key: Hashable) -> bool:
+    """Whether this session has asked for it: it is at work, or was stopped."""
+    return key in _jobs()
+
+
 def await_job(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, title: str) -> T | None:
     """The same, and while it is not there its progress is drawn, or that it was stopped and how to start again."""
     result = begin(key, kind, work)

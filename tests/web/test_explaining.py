@@ -12,12 +12,13 @@ import pytest
 from PIL import Image
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
+from torch.nn.modules.module import register_module_forward_pre_hook
 
-from inspector.cam import explain as explain_module
-from inspector.cam.explain import explain
 from inspector.render.overlay import overlay
-from inspector.web import explaining, uploads
-from inspector.web.explaining import Picture, for_display
+from inspector.web import reports, uploads
+from inspector.web.explain import answer, controls, inputs, looking, pictures
+from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.session import Hand
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,24 +52,39 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     uploads.the_store.cache_clear()
 
 
-def test_the_first_heat_map_costs_one_run_of_the_model_and_each_change_one_more(
-    app: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[tuple[Any, Any]] = []
+@pytest.fixture
+def forwards(app: AppTest) -> Iterator[list[int]]:
+    """One entry for each forward pass of the file's own model, of a copy of it with values, too."""
+    kind = type(reports.model_of(app.session_state["hand"]))
+    passed: list[int] = []
 
-    def counting(*args: Any, **options: Any) -> Any:
-        calls.append((options["layer"], options["target"]))
-        return explain(*args, **options)
+    def count(module: Any, args: Any) -> None:
+        if type(module) is kind and not args[0].is_meta:
+            passed.append(len(args[0]))
 
-    monkeypatch.setattr(explain_module, "explain", counting)
-    explaining._explained.clear()
+    for cached in (looking._look, looking._arithmetic):
+        cached.clear()
+    handle = register_module_forward_pre_hook(count)
+    yield passed
+    handle.remove()
+
+
+def test_everything_arithmetic_comes_from_one_forward_pass(app: AppTest, forwards: list[int]) -> None:
     app.run().switch_page("pages/explain.py").run()
     assert not app.exception and not app.error
-    assert calls == [("conv5", None)]
+    assert forwards == [1]
     _of(app, "Layer").set_value("stage2").run()
-    assert calls[1:] == [("stage2", None)]
+    for method in ("layer-cam", "eigen-cam", "finer-cam", "counterfactual"):
+        _of(app, "Method").set_value(method).run()
     _of(app, "Opacity", app.slider).set_value(0.9).run()
-    assert len(calls) == 2
+    _of(app, "Outline at", app.slider).set_value(0.5).run()
+    _of(app, "Colours").set_value("jet").run()
+    for target in (0, 1, 2, 3):
+        _of(app, "Class").set_value(target).run()
+    _of(app, "Compare with").set_value(1).run()
+    _of(app, "More", app.get("button_group")).set_value("Channels").run()
+    assert not app.exception and not app.error
+    assert forwards == [1]
 
 
 def _of(app: AppTest, label: str, among: Any = None) -> Any:
@@ -88,11 +104,14 @@ def test_a_camera_picture_is_drawn_at_the_size_of_a_screen_with_the_heat_at_its_
     app.run().switch_page("pages/explain.py").run()
     picture = app.session_state["picture"]
     hand = app.session_state["hand"]
-    preprocessing = explaining.inferred(hand)
-    explanation = explaining.explained(hand, picture, preprocessing, layer="conv5", target=None, method="grad-cam")
+    preprocessing = inputs.inferred(hand)
+    layers = controls.layers_of(hand, preprocessing)
+    subject = Subject(hand=hand, picture=picture, preprocessing=preprocessing, layers=layers)
+    recipe = Recipe(method="grad-cam", layer=layers[0], target=2)
+    explanation = looking.explained(subject, recipe, answer.Naming())
     small, scaled = for_display(picture, explanation)
     assert small.size == (1400, 700)
-    whole = overlay(explaining.decoded(picture), explanation, opacity=1.0, dim_outside=1.0)
+    whole = overlay(pictures.decoded(picture), explanation, opacity=1.0, dim_outside=1.0)
     drawn = overlay(small, scaled, opacity=1.0, dim_outside=1.0)
     # The same picture: the whole one, made small afterwards, differs only at the crop's edges.
     reduced = np.asarray(Image.fromarray(whole).resize((1400, 700), Image.Resampling.BILINEAR))

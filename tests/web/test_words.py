@@ -11,10 +11,10 @@ from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.web.architecture import _nest
 from inspector.web.components import _card, _few_of_each, count_words
-from inspector.web.explaining import edited, input_shape
-from inspector.web.repair.export import stem_of
+from inspector.web.explain.inputs import edited, input_shape
 from inspector.web.tensor_table import filtered, modules
 from inspector.web.trees import _rows, module_branch, value_branch
+from inspector.web.writing import stem_of
 
 
 def _tensor(name: str, shape: tuple[int, ...] = (2, 3)) -> TensorInfo:

@@ -1,0 +1,76 @@
+"""The layer's channels, those first that move the score most: what each one sees, over the picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+from PIL import Image
+
+from inspector.cam.report import Explanation
+from inspector.render.overlay import overlay
+from inspector.web import reports
+from inspector.web.explain import looking, sprites
+from inspector.web.explain.grid import small
+from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.pictures import for_display
+from inspector.web.explain.view import scale
+
+_MOST, _A_ROW = 24, 8
+
+
+def show_channels(subject: Subject, recipe: Recipe, made: Explanation) -> None:
+    """Small pictures; the chosen one large, with its numbers."""
+    from inspector.cam.tensors import enlarge, normalise
+    from inspector.render.colour_maps import colour_table
+
+    seen = looking.look_at(subject)
+    with reports.torch_lock:
+        found = seen.channels(recipe.layer, recipe.target, _MOST)
+    size = (seen.batch.shape[2], seen.batch.shape[3])
+    colour_map = str(st.session_state.get("colour-map", "viridis"))
+
+    def map_of(number: int) -> Explanation:
+        heat = enlarge(normalise(found[number].activation[None]), size)[0]
+        return replace(made, heat=heat.float().clamp(0, 1).numpy(), crop=made.crop)
+
+    key = f"channel-{subject.hand.sha256[:12]}-{recipe.layer.path}-{recipe.target}"
+    chosen = min(int(st.session_state.get(key, 0)), len(found) - 1)
+    total = sum(channel.contribution for channel in found)
+    st.caption(
+        f"The {len(found)} channels of {recipe.layer.path} that move the score most, by the mean over places of "
+        "|gradient x activation|. Bright is where the channel's own output is highest."
+    )
+    thumbs: list[Image.Image | None] = [small(subject, map_of(n), colour_map) for n in range(len(found))]
+    table, large = st.columns([3, 2])
+    with table:
+        lines = [thumbs[start : start + _A_ROW] for start in range(0, len(thumbs), _A_ROW)]
+        lines = [line + [None] * (_A_ROW - len(line)) for line in lines]
+        sprites.picture_table(
+            [
+                sprites.Head(id=str(y), title=f"{y * _A_ROW + 1} to {min((y + 1) * _A_ROW, len(found))}")
+                for y in range(len(lines))
+            ],
+            [sprites.Head(id=str(x), title="") for x in range(_A_ROW)],
+            lines,
+            chosen=(str(chosen // _A_ROW), str(chosen % _A_ROW)),
+            key=f"{key}-table",
+            on_choice=lambda row, column: st.session_state.update({key: int(row) * _A_ROW + int(column)}),
+        )
+    with large:
+        channel = found[chosen]
+        picture, scaled = for_display(subject.picture, map_of(chosen))
+        st.image(
+            overlay(picture, scaled, colour_map=colour_map, opacity=0.5),
+            caption=f"Channel {channel.index}",
+            width="stretch",
+            alt=f"Channel {channel.index} over the picture",
+        )
+        low, high = float(channel.activation.min()), float(channel.activation.max())
+        st.html(scale(colour_table(colour_map), "0 and below" if low < 0 else f"{0:.3g}", f"{high:.3g}"))
+        share = channel.contribution / total if total else 0.0
+        way = "raises" if channel.signed > 0 else "lowers"
+        st.caption(
+            f"Its output goes from {low:.3g} to {high:.3g}. On the whole it {way} the score; {share:.0%} of what the "
+            f"{len(found)} shown move."
+        )

@@ -1,0 +1,162 @@
+"""What is asked of the picture: method, layer, how its output is read, and what is done with the map."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from inspector.cam.report import LayerProposal, Options, Preprocessing
+from inspector.errors import InspectorError
+from inspector.units import counted, human_shape
+from inspector.web.explain import inputs, looking
+from inspector.web.guard import show_error
+from inspector.web.session import Hand
+from inspector.web.text import plain
+
+LAYOUTS = {"NCHW": "channels first", "NHWC": "channels last", "NLC": "tokens"}
+FUSIONS = {"": "one layer", "mean": "mean of all", "maximum": "maximum of all", "product": "product of all"}
+_MOST_TOKENS = 10_000
+
+
+def layer_key(hand: Hand) -> str:
+    """Where the chosen layer's path stands in the session."""
+    return f"layer-{hand.sha256[:12]}"
+
+
+def method_key(hand: Hand) -> str:
+    """Where the chosen method stands."""
+    return f"method-{hand.sha256[:12]}"
+
+
+def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, ...]:
+    """The proposed ones, and those that the visitor named. Raises ExplainError where there is no map at all."""
+    shape = inputs.input_shape(preprocessing)
+    found = looking.proposals(hand.sha256, hand.name, shape)
+    named: list[str] = st.session_state.get(_named_key(hand), [])
+    more = [looking.layer_named(hand.sha256, hand.name, shape, path) for path in named]
+    return (*found, *(layer for layer in more if layer not in found))
+
+
+def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal:
+    """One of them, with its reason."""
+    by_path = {layer.path: layer for layer in layers}
+    key = layer_key(hand)
+    if st.session_state.get(key) not in by_path:
+        st.session_state[key] = layers[0].path
+    path = st.selectbox(
+        "Layer",
+        list(by_path),
+        format_func=lambda p: (
+            f"{p} · {by_path[p].grid[0]}x{by_path[p].grid[1]}" + (" · suggested" if by_path[p].rank == 1 else "")
+        ),
+        key=key,
+        help="Whose output is looked at. Others can be named under Layer and options.",
+    )
+    return by_path[path or layers[0].path]
+
+
+def choose_method(hand: Hand) -> str:
+    """One of all methods, with what it shows."""
+    from inspector.cam.methods import METHODS
+
+    titles = {method.id: method.title for method in METHODS}
+    key = method_key(hand)
+    if st.session_state.get(key) not in titles:
+        st.session_state[key] = METHODS[0].id
+    chosen = st.selectbox("Method", list(titles), format_func=titles.__getitem__, key=key)
+    return chosen or METHODS[0].id
+
+
+def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal) -> tuple[LayerProposal, Options]:
+    """How the layer's output is read as it was found, and what is done with the map; open to change."""
+    found = f"{LAYOUTS[layer.layout]}, {human_shape(layer.shape)}"
+    with st.expander(f"Layer and options · {plain(layer.path)}: {found}", icon=":material/layers:"):
+        st.caption(plain(layer.reason))
+        _name_another(hand, preprocessing)
+        layer = _edit_layout(hand, layer)
+        smooth, copies, fusion = st.columns(3, vertical_alignment="bottom")
+        eigen = smooth.toggle(
+            "Eigen smoothing", key="eigen-smooth", help="The strongest pattern over the channels instead of their sum."
+        )
+        augmented = copies.toggle(
+            "Augmentation", key="augmented", help="Mean over three brightnesses, each also mirrored: seven maps."
+        )
+        how = fusion.selectbox(
+            "Layers together",
+            list(FUSIONS),
+            format_func=FUSIONS.__getitem__,
+            key="fusion",
+            help="The maps of all layers of the list as one.",
+        )
+    return layer, Options(eigen_smooth=eigen, augmented=augmented, fusion=how or "")
+
+
+def _edit_layout(hand: Hand, layer: LayerProposal) -> LayerProposal:
+    """The layout as found; another one where it holds as many numbers."""
+    key = f"{hand.sha256[:12]}-{layer.path}"
+    kind, before, rows, columns = st.columns(4)
+    fitting = [name for name in LAYOUTS if (name == "NLC") == (len(layer.shape) == 2)]
+    layout = kind.selectbox(
+        "Output is", fitting, fitting.index(layer.layout), format_func=LAYOUTS.__getitem__, key=f"layout-{key}"
+    )
+    if layout != "NLC":
+        if layout == layer.layout or layout is None:
+            return layer
+        grid = layer.shape[1:] if layout == "NCHW" else layer.shape[:2]
+        return replace(layer, layout=layout, grid=(grid[0], grid[1]))
+    length = layer.shape[0]
+    prefix = before.number_input(
+        "Tokens before the patches",
+        0,
+        length - 1,
+        layer.prefix_tokens,
+        key=f"prefix-{key}",
+        help="Class and register tokens.",
+    )
+    high = rows.number_input("Rows", 1, _MOST_TOKENS, layer.grid[0], key=f"rows-{key}")
+    wide = columns.number_input("Columns", 1, _MOST_TOKENS, layer.grid[1], key=f"columns-{key}")
+    if prefix + high * wide != length:
+        st.warning(
+            f"{prefix} + {high} x {wide} tokens are {prefix + high * wide}, the layer puts out {length}: "
+            "the layout as found is used.",
+            icon=":material/warning:",
+        )
+        return layer
+    return replace(layer, prefix_tokens=int(prefix), grid=(int(high), int(wide)))
+
+
+def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
+    key = f"another-{hand.sha256[:12]}"
+    named: list[str] = st.session_state.get(_named_key(hand), [])
+
+    def add() -> None:
+        path = str(st.session_state.get(key, "")).strip()
+        if not path:
+            return
+        try:
+            shape = inputs.input_shape(preprocessing)
+            layer = looking.layer_named(hand.sha256, hand.name, shape, path)
+        except InspectorError as error:
+            st.session_state[f"{key}-error"] = error
+            return
+        st.session_state[_named_key(hand)] = [*named, path]
+        st.session_state[layer_key(hand)] = layer.path
+        st.session_state[key] = ""
+
+    st.text_input(
+        "Another layer by its name",
+        key=key,
+        on_change=add,
+        placeholder="layer3.0.conv2",
+        help="Any module whose output has height and width; “relu:0” is the first call of one that is called often.",
+    )
+    error = st.session_state.pop(f"{key}-error", None)
+    if isinstance(error, InspectorError):
+        show_error(error)
+    if named:
+        st.caption(f"{counted(len(named), 'layer')} named here: {plain(', '.join(named))}")
+
+
+def _named_key(hand: Hand) -> str:
+    return f"named-layers-{hand.sha256[:12]}"

@@ -1,0 +1,95 @@
+"""The model's input: how a picture becomes it, as far as anybody says, and open to change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from inspector.cam.report import Explanation, Preprocessing
+from inspector.errors import InspectorError, UsageError
+from inspector.web import reports
+from inspector.web.guard import show_error
+from inspector.web.session import Hand
+from inspector.web.text import plain
+
+_LARGEST = 4096
+
+
+def unknowns(preprocessing: Preprocessing, explanation: Explanation) -> str:
+    """What this heat map rests on that nobody stated, in one or two sentences; "" when all is stated."""
+    says = []
+    if preprocessing.assumed:
+        says.append(
+            f"How this model's pictures were prepared is not stated anywhere; {preprocessing.source}. "
+            "If the answer looks wrong, change it under Preprocessing."
+        )
+    if all(score.name is None for score in explanation.scores):
+        says.append("The file names no classes, so they are called by their index.")
+    return " ".join(says)
+
+
+def inferred(hand: Hand) -> Preprocessing:
+    """What the model's pictures were prepared with, as far as anybody says."""
+    from inspector.cam.preprocess import infer_preprocessing
+
+    return infer_preprocessing(reports.recognition_of(hand), reports.checkpoint_of(hand))
+
+
+def input_shape(preprocessing: Preprocessing) -> tuple[int, int, int]:
+    """(C, H, W) as the layers are traced with; 224 where nothing crops."""
+    resize = preprocessing.resize
+    size = preprocessing.crop or (resize if isinstance(resize, tuple) else (resize or 224, resize or 224))
+    return preprocessing.channels, size[0], size[1]
+
+
+def edit(start: Preprocessing, digest: str) -> Preprocessing:
+    """Preprocessing as it is taken, open to change."""
+    with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):
+        size, crop, kind = st.columns(3)
+        shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
+        resize = size.number_input("Shorter side (0: keep)", 0, _LARGEST, shorter, key=f"resize-{digest}")
+        cut = crop.number_input(
+            "Centre crop (0: none)", 0, _LARGEST, start.crop[0] if start.crop else 0, key=f"crop-{digest}"
+        )
+        choices = ("bilinear", "bicubic")
+        interpolation = kind.selectbox(
+            "Interpolation", choices, choices.index(start.interpolation), key=f"kind-{digest}"
+        )
+        left, right = st.columns(2)
+        mean = left.text_input("Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key=f"mean-{digest}")
+        std = right.text_input("Deviation per channel", ", ".join(f"{s:g}" for s in start.std), key=f"std-{digest}")
+        try:
+            return edited(
+                start, resize=int(resize), crop=int(cut), mean=mean or "", std=std or "", interpolation=interpolation
+            )
+        except InspectorError as error:
+            show_error(error)
+            return start
+
+
+def edited(start: Preprocessing, *, resize: int, crop: int, mean: str, std: str, interpolation: str) -> Preprocessing:
+    """The numbers as the visitor changed them; resize and crop of 0 mean none. Raises UsageError for other counts."""
+    means, deviations = _numbers(mean, "mean", start.channels), _numbers(std, "deviation", start.channels)
+    if min(deviations) <= 0:
+        raise UsageError("A standard deviation has to be above 0.")
+    changed = replace(
+        start,
+        resize=resize or None if not isinstance(start.resize, tuple) or resize != start.resize[0] else start.resize,
+        crop=((crop, crop) if crop else None) if not start.crop or crop != start.crop[0] else start.crop,
+        mean=means,
+        std=deviations,
+        interpolation=interpolation,
+    )
+    return start if changed == start else replace(changed, source="set on this page", assumed=False)
+
+
+def _numbers(text: str, what: str, channels: int) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(piece) for piece in text.replace(",", " ").split())
+    except ValueError:
+        numbers = ()
+    if len(numbers) != channels or not all(np.isfinite(numbers)):
+        raise UsageError(f"The {what} needs {channels} numbers, one per channel.", hint="Write 0.485, 0.456, 0.406.")
+    return numbers

@@ -1,0 +1,224 @@
+"""What is looked at, and the one forward pass that all of it comes from.
+
+A look is kept for a few questions: it holds the graph of one forward. Maps are arithmetic on it and kept for many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
+from inspector.web import jobs, reports
+from inspector.web.explain import pictures
+from inspector.web.explain.answer import Naming, named, scores_of
+from inspector.web.explain.pictures import Picture
+from inspector.web.session import Hand
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from inspector.cam.look import Look
+    from inspector.cam.maps import Maps
+    from inspector.progress import Progress
+
+PLAIN = Options()
+# An augmented map is seven maps, each a forward and a backward.
+_AUGMENTED_PASSES = 21
+# What takes less is not worth a question.
+AT_ONCE_SECONDS = 2.5
+FORWARDS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A file, a picture, how it is prepared, and the layers whose outputs are kept."""
+
+    hand: Hand
+    picture: Picture
+    preprocessing: Preprocessing
+    layers: tuple[LayerProposal, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What a result of it is kept under."""
+        return self.hand.sha256, self.picture.sha256, self.preprocessing, self.layers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How one map is made of it. layer: its layout may be changed. target: a column of the answer."""
+
+    method: str
+    layer: LayerProposal
+    target: int
+    options: Options = PLAIN
+
+
+@st.cache_resource(max_entries=16, show_spinner="Tracing one forward pass …")
+def proposals(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
+    """Layers worth explaining, the suggested one first."""
+    from inspector.cam.layers import propose_layers
+
+    model = reports.model_of(Hand(sha256=sha256, name=name))
+    with reports.torch_lock:
+        return propose_layers(model, shape)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Tracing one forward pass …")
+def layer_named(sha256: str, name: str, shape: tuple[int, int, int], path: str) -> LayerProposal:
+    """A layer beyond the proposals. Raises NoSuchLayer, LayerNotSpatial."""
+    from inspector.cam.layers import find_layer
+
+    model = reports.model_of(Hand(sha256=sha256, name=name))
+    with reports.torch_lock:
+        return find_layer(model, path, shape)
+
+
+def prepared(picture: Picture, preprocessing: Preprocessing) -> tuple[Tensor, Crop]:
+    """((1, C, H, W), the rectangle of the picture that it shows)."""
+    from inspector.cam.preprocess import prepare
+
+    return prepare(pictures.decoded(picture), preprocessing)
+
+
+def look_at(subject: Subject) -> Look:
+    """The one forward pass. Raises ExplainError and its kinds."""
+    hand, picture = subject.hand, subject.picture
+    return _look(hand.sha256, hand.name, picture.sha256, picture, subject.preprocessing, subject.layers)
+
+
+# A ResNet-50's graph is 90 MB.
+@st.cache_resource(max_entries=3, show_spinner="Looking …")
+def _look(
+    sha256: str,
+    name: str,
+    picture_sha256: str,
+    _picture: Picture,
+    preprocessing: Preprocessing,
+    layers: tuple[LayerProposal, ...],
+) -> Look:
+    from inspector.cam.look import look
+
+    model = reports.model_of(Hand(sha256=sha256, name=name))
+    batch, _ = prepared(_picture, preprocessing)
+    with reports.torch_lock:
+        return look(model, batch, layers)
+
+
+def is_arithmetic(method: str, options: Options) -> bool:
+    """Whether the look has all that this map needs."""
+    from inspector.cam.methods import METHODS, method_named
+
+    return method_named(method, METHODS).arithmetic is not None and not options.augmented
+
+
+def cost(subject: Subject, recipe: Recipe) -> tuple[int, float]:
+    """(forward passes of one picture, seconds at what the first one took); (0, 0.0) for arithmetic.
+
+    Raises ExplainError where the method is not for this model.
+    """
+    seen = look_at(subject)
+    if is_arithmetic(recipe.method, recipe.options):
+        return 0, 0.0
+    passes = max(1, seen.passes(recipe.method, recipe.layer))
+    if recipe.options.augmented:
+        passes = _AUGMENTED_PASSES * passes
+    layers = len(subject.layers) if recipe.options.fusion else 1
+    return passes * layers, passes * layers * seen.seconds
+
+
+def explained(subject: Subject, recipe: Recipe, naming: Naming) -> Explanation:
+    """A map that needs no further pass, or few enough. Raises ExplainError and its kinds."""
+    return _named(subject, recipe, naming, _arithmetic(subject.key, recipe, subject))
+
+
+def explained_by_job(subject: Subject, recipe: Recipe, naming: Naming, title: str) -> Explanation | None:
+    """A map of many passes: worked on behind the page with progress and Stop; None until it is there."""
+    from inspector.cam.maps import Maps
+
+    seen = look_at(subject)
+    key = ("explain", subject.key, recipe)
+
+    def work(progress: Progress) -> Maps:
+        return _run(seen, subject, recipe, progress)
+
+    made = jobs.await_job(key, Maps, work, title=title)
+    return None if made is None else _named(subject, recipe, naming, made)
+
+
+def is_done(subject: Subject, recipe: Recipe) -> bool:
+    """Whether a job for it has been started in this session, or its result is there."""
+    from inspector.cam.maps import Maps
+
+    key = ("explain", subject.key, recipe)
+    return jobs.is_known(key) or jobs.finished(key, Maps) is not None
+
+
+@st.cache_resource(max_entries=160, show_spinner=False)
+def _arithmetic(key: tuple[object, ...], recipe: Recipe, _subject: Subject) -> Maps:
+    from inspector.progress import silent
+
+    seen = look_at(_subject)
+    if not is_arithmetic(recipe.method, recipe.options):
+        return _run(seen, _subject, recipe, silent)
+    with reports.torch_lock:
+        return _joined([_one(seen, layer, recipe) for layer in _layers(_subject, recipe)], recipe)
+
+
+def _one(seen: Look, layer: LayerProposal, recipe: Recipe) -> Maps:
+    return seen.map(recipe.method, layer, recipe.target, eigen=recipe.options.eigen_smooth)
+
+
+def _layers(subject: Subject, recipe: Recipe) -> tuple[LayerProposal, ...]:
+    return subject.layers if recipe.options.fusion else (recipe.layer,)
+
+
+def _run(seen: Look, subject: Subject, recipe: Recipe, progress: Progress) -> Maps:
+    made = [
+        seen.run(
+            recipe.method,
+            layer,
+            recipe.target,
+            eigen=recipe.options.eigen_smooth,
+            augmented=recipe.options.augmented,
+            progress=progress,
+        )
+        for layer in _layers(subject, recipe)
+    ]
+    return _joined(made, recipe)
+
+
+def _joined(parts: list[Maps], recipe: Recipe) -> Maps:
+    from inspector.cam.explain import joined
+
+    return joined(parts, recipe.options.fusion) if recipe.options.fusion else parts[0]
+
+
+def _named(subject: Subject, recipe: Recipe, naming: Naming, maps: Maps) -> Explanation:
+    from inspector.cam.describe import explanation_of
+
+    seen = look_at(subject)
+    _, crop = _crop(subject.picture.sha256, subject.preprocessing, subject.picture)
+    scores = scores_of(seen, naming)
+    made = explanation_of(
+        seen.model,
+        seen.batch,
+        maps,
+        crop=crop,
+        preprocessing=subject.preprocessing,
+        categories=named(seen, naming),
+        options=recipe.options,
+    )
+    target = next(score for score in scores if score.index == recipe.target)
+    return replace(made, scores=scores, target=target)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _crop(picture_sha256: str, preprocessing: Preprocessing, _picture: Picture) -> tuple[tuple[int, int], Crop]:
+    from inspector.cam.picture import seen_crop, upright
+
+    size = upright(pictures.decoded(_picture)).size
+    return size, seen_crop(size, preprocessing)
