@@ -28,6 +28,7 @@ PAGES = {
     ],
     "Fix": [
         st.Page("pages/repair.py", title="Repair", icon=":material/build:", url_path="repair"),
+        st.Page("pages/convert.py", title="Convert", icon=":material/swap_horiz:", url_path="convert"),
     ],
 }
 

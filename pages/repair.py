@@ -7,9 +7,11 @@ from inspector.keys.left_over import left_over
 from inspector.web import pasting, reports
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
+from inspector.web.proof_table import proof_table
 from inspector.web.repair import choices, lists, proofs, python, targets
-from inspector.web.repair.export import show_export, stem_of
+from inspector.web.repair.export import show_export
 from inspector.web.text import escaped, plain
+from inspector.web.writing import stem_of
 
 title("Repair", "Why does it not load, and how does it load?")
 hand = need_file(
@@ -61,12 +63,12 @@ if plan is not None:
 if plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
     st.subheader("Verified")
+    against = proofs.ask_against(hand)
     with said():
-        against = proofs.ask_against(hand)
-        proofs.proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
+        proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
     st.subheader("Python")
     with said():
         python.show_code(plan, hand.name)
     st.subheader("Export")
     with said():
-        show_export(hand, plan, target, asked)
+        show_export(hand, plan, target, asked, against)

@@ -113,9 +113,16 @@ def read_adapter_config(path: Path) -> dict[str, object]:
     try:
         if source.size > _CONFIG_NBYTES:
             raise ExportError(f"{CONFIG} has {source.size:,} bytes.")
-        value, _ = parse_json(source.read(0, source.size), CONFIG, most_values=_MOST_VALUES)
+        return parse_adapter_config(source.read(0, source.size))
     finally:
         source.close()
+
+
+def parse_adapter_config(raw: bytes) -> dict[str, object]:
+    """The text of an adapter_config.json. Raises ExportError for what is no JSON object, or too long."""
+    if len(raw) > _CONFIG_NBYTES:
+        raise ExportError(f"{CONFIG} has {len(raw):,} bytes.")
+    value, _ = parse_json(raw, CONFIG, most_values=_MOST_VALUES)
     if not isinstance(value, dict):
         raise ExportError(f"{CONFIG} is no JSON object.")
     return value

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
 from inspector.web.repair import own_code
-from inspector.web.session import Hand
+from inspector.web.session import Hand, Recent
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """
@@ -44,7 +44,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     uploads.the_store.cache_clear()
 
 
-def _open(app: AppTest, tensors: Mapping[str, torch.Tensor], folder: Path, way: str = "keys") -> None:
+def _open(app: AppTest, tensors: Mapping[str, object], folder: Path, way: str = "keys") -> None:
     file = folder / "own.pth"
     torch.save(dict(tensors), file)
     stored = uploads.the_store().put_bytes(file.read_bytes(), name="own.pth", owner="me")
@@ -129,6 +129,54 @@ def test_own_code_runs_once_agreed_to_and_asks_again_when_it_changes(app: AppTes
     (own / "model.py").write_text(MODEL + "# changed")
     app.run()
     assert "Run this file?" in _html(app) and _headings(app) == []
+
+
+def test_no_file_is_written_when_a_reference_answers_otherwise(app: AppTest, own: Path, tmp_path: Path) -> None:
+    shapes = {"a.weight": (3, 3), "a.bias": (3,), "b.weight": (2, 3), "b.bias": (2,)}
+    right = {n: torch.randn(s) for n, s in shapes.items()}
+    hands = []
+    for name, tensors in (("other.pth", {n: t + 1 for n, t in right.items()}), ("right.pth", right)):
+        torch.save(tensors, tmp_path / name)
+        stored = uploads.the_store().put_bytes((tmp_path / name).read_bytes(), name=name, owner="me")
+        hands.append(Hand(sha256=stored.sha256, name=name))
+    app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
+    _open(app, {f"module.{n}": t for n, t in right.items()}, tmp_path, way="code")
+    app.text_input(key="target-code").set_value("code:model.py:build").run()
+    app.button(key="code-run").click().run()
+    app.selectbox(key="reference").set_value(0).run()
+    app.button(key="write").click().run()
+    assert not app.exception
+    assert "Nothing was written" in app.error[-1].value and "reference" in app.error[-1].value
+    assert not list(uploads.the_store().exports.rglob("*.safetensors"))
+    app.selectbox(key="reference").set_value(1).run()
+    app.button(key="write").click().run()
+    assert not app.exception and not app.error
+    assert len(list(uploads.the_store().exports.rglob("*.safetensors"))) == 1
+
+
+def test_groups_of_an_optimizer_are_asked_about(app: AppTest, tmp_path: Path) -> None:
+    # A vector called weight and one called bias in every module, and biases in a group of their own.
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3), torch.nn.Linear(3, 3))
+    biases = [p for n, p in model.named_parameters() if n.endswith("bias")]
+    others = [p for n, p in model.named_parameters() if not n.endswith("bias")]
+    optimizer = torch.optim.Adam([{"params": biases}, {"params": others}])
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    state = {f"module.{n}": t for n, t in model.state_dict().items()}
+    torch.save(model.state_dict(), tmp_path / "goal.pth")
+    stored = uploads.the_store().put_bytes((tmp_path / "goal.pth").read_bytes(), name="goal.pth", owner="me")
+    app.session_state["recent"] = [Recent(hand=Hand(sha256=stored.sha256, name="goal.pth"), at=0.0)]
+    _open(app, {"state_dict": state, "optimizer": optimizer.state_dict()}, tmp_path, way="file")
+    app.checkbox(key="optimizer").check().run()
+    assert "3 bias in group 1; 3 weight in group 2" in app.checkbox(key="optimizer-groups").label
+    app.button(key="write").click().run()
+    assert "Nothing was written" in app.error[-1].value
+    app.checkbox(key="optimizer-groups").check().run()
+    app.button(key="write").click().run()
+    assert not app.exception and not app.error
+    (made,) = uploads.the_store().exports.rglob("*.pth")
+    assert torch.load(made, weights_only=True)["optimizer"]["param_groups"][0]["params"] == [0, 1, 2]
 
 
 def test_own_code_is_not_offered_to_others(app: AppTest, own: Path, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -1,21 +1,21 @@
-"""The verification table, and what the visitor gives to hold the repair against."""
+"""The verification, and what the visitor gives to hold the repair against."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from inspector.architectures.types import Target, TargetKind
-from inspector.keys.report import Proof, RepairPlan, Verification
+from inspector.keys.report import RepairPlan, Verification
 from inspector.web import reports, session
 from inspector.web.repair import own_code
 from inspector.web.server_paths import server_root
 from inspector.web.session import Hand
-from inspector.web.text import escaped
-from inspector.web.trees import badge, table
 
-_WORDS = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "notice")}
+if TYPE_CHECKING:
+    from inspector.keys.verify import Compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,16 @@ class Against:
 
     reference: Hand | None = None
     pair: Hand | None = None
+
+    def opened(self) -> Compared:
+        """The same as the core takes it. Raises ReadError for a file that is gone or no checkpoint."""
+        from inspector.keys.verify import Compared
+
+        return Compared(
+            reference=reports.checkpoint_of(self.reference) if self.reference else None,
+            pair=reports.checkpoint_of(self.pair) if self.pair else None,
+            folder=server_root(),
+        )
 
 
 def ask_against(hand: Hand) -> Against:
@@ -59,16 +69,6 @@ def ask_against(hand: Hand) -> Against:
         )
 
 
-def proof_table(verification: Verification, heading: str, key: str) -> None:
-    """One row per proof."""
-    table(("Proof", heading), [_row(proof) for proof in verification.proofs], key=key)
-
-
-def _row(proof: Proof) -> tuple[str, str]:
-    word, tone = _WORDS[proof.passed]
-    return badge(word, tone), escaped(proof.says)
-
-
 def verified(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: Against) -> Verification:
     """Every proof, computed once. asked: what tells this plan from others of the same file and target.
 
@@ -83,13 +83,9 @@ def verified(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: 
     max_entries=24, show_spinner="Verifying with a strict load …", hash_funcs={Target: reports.target_key}
 )
 def _verified(sha256: str, name: str, _plan: RepairPlan, target: Target, asked: str, against: Against) -> Verification:
-    from inspector.keys.verify import Compared, verify_plan
+    from inspector.keys.verify import verify_plan
 
     checkpoint = reports.checkpoint_of(Hand(sha256=sha256, name=name))
-    given = Compared(
-        reference=reports.checkpoint_of(against.reference) if against.reference else None,
-        pair=reports.checkpoint_of(against.pair) if against.pair else None,
-        folder=server_root(),
-    )
+    given = against.opened()
     with reports.torch_lock:
         return verify_plan(checkpoint, _plan, target, compared=given)

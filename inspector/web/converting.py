@@ -1,0 +1,128 @@
+"""The Convert page's two parts: a file written anew under its own names, and an adapter merged into its base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.errors import UsageError
+from inspector.exports.report import ExportReport
+from inspector.units import counted
+from inspector.web import reports, session, writing
+from inspector.web.session import Hand
+from inspector.web.text import plain
+from inspector.web.writing import Options
+
+_CONFIG = "adapter_config.json"
+
+
+def show_convert(hand: Hand, state: StateDict) -> None:
+    """Choose, write, hand out. What the file does not hold whole is left out only if the visitor accepts that."""
+    from inspector.readers.noticed.truncation import fraction_lost
+
+    checkpoint = reports.checkpoint_of(hand)
+    chosen = _averaged(checkpoint, state)
+    options = writing.choose_options("convert-")
+    cut = sum(1 for t in chosen.tensors if fraction_lost(t, checkpoint.storages) > 0)
+    salvage = bool(cut) and st.checkbox(
+        plain(f"Leave out {counted(cut, 'tensor')} that the file does not hold whole"), key="salvage"
+    )
+    names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
+    slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}"
+    export = partial(_convert, checkpoint, chosen, options, salvage)
+    stem = f"{writing.stem_of(hand.name)}_converted"
+    writing.write_button(slot, lambda: writing.write(export, options, name="converted", stem=stem), key="convert-write")
+
+
+def _averaged(checkpoint: Checkpoint, state: StateDict) -> StateDict:
+    """The averaged twin alone, where the state dict holds one and the visitor wants it."""
+    from inspector.exports.pick import find_averaged
+
+    try:
+        found = find_averaged(checkpoint)
+    except UsageError:
+        return state  # None, or several, which the choice of the state dict above tells apart.
+    if found.state.path != state.path or not found.prefix:
+        return state
+    count = counted(len(found.alone.tensors), "tensor")
+    wanted = st.checkbox(
+        plain(f"Only the averaged weights: {found.prefix}, {count}, under the names of the trained ones"), key="ema"
+    )
+    return found.alone if wanted else state
+
+
+def _convert(
+    checkpoint: Checkpoint, state: StateDict, options: Options, salvage: bool, destination: Path
+) -> ExportReport:
+    from inspector.exports.convert import export_as_is
+
+    return export_as_is(
+        checkpoint,
+        state,
+        destination,
+        writer=options.writer,
+        dtype=options.dtype or None,
+        shard_nbytes=options.shard_nbytes,
+        salvage=salvage,
+    )
+
+
+def show_merge(hand: Hand, state: StateDict) -> None:
+    """The file in hand is the base; the adapter is another file of this session, its config comes beside it."""
+    others = [r.hand for r in session.recent() if r.hand.sha256 != hand.sha256]
+    st.caption(
+        "The file in hand is the base; its weights become W + scale · B A. Every tensor of the adapter must have its "
+        "one place in it."
+    )
+    if not others:
+        st.info(
+            "Open the adapter (adapter_model.safetensors) on the Open page, then this base again, and come back.",
+            icon=":material/info:",
+        )
+        return
+    left, right = st.columns(2)
+    at = left.selectbox(
+        "Adapter",
+        range(len(others)),
+        index=None,
+        format_func=lambda i: others[i].name,
+        placeholder="a file of this session",
+        key="adapter",
+    )
+    given = right.file_uploader(f"Its {_CONFIG}", type=["json"], key="adapter-config")
+    options = writing.choose_options("merge-")
+    if at is None:
+        return
+    other = others[at]
+    raw = given.getvalue() if given is not None else b""
+    slot = f"merged/{hand.sha256}/{state.path}/{other.sha256}/{raw!r}/{options}"
+    stem = f"{writing.stem_of(hand.name)}_merged"
+
+    def make() -> writing.Written:
+        from inspector.exports.adapter import parse_adapter_config
+
+        export = partial(_merge, hand, state, other, parse_adapter_config(raw) if raw else {}, options)
+        return writing.write(export, options, name="merged", stem=stem)
+
+    writing.write_button(slot, make, key="merge-write")
+
+
+def _merge(
+    hand: Hand, state: StateDict, other: Hand, config: Mapping[str, object], options: Options, destination: Path
+) -> ExportReport:
+    from inspector.exports.merge import merge_adapter
+
+    return merge_adapter(
+        reports.checkpoint_of(hand),
+        reports.checkpoint_of(other),
+        config,
+        destination,
+        state=state,
+        writer=options.writer,
+        dtype=options.dtype or None,
+        shard_nbytes=options.shard_nbytes,
+    )

@@ -1,0 +1,159 @@
+"""What every page that writes a file has in common: format, type and number of files, the work, and the hand-out."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from inspector.exports.report import ExportReport
+from inspector.keys.folding import folded_line
+from inspector.units import human_bytes
+from inspector.web import downloads, reports, uploads
+from inspector.web.proof_table import proof_table
+from inspector.web.text import escaped, mono, plain
+from inspector.web.uploads import the_store
+
+_LABELS = {"safetensors": ".safetensors", "pth": ".pth", "pth-legacy": ".pth for torch before 1.6"}
+_DTYPES = ("", "float32", "float16", "bfloat16")
+_SHARDS = {"": "one file", "1GB": "shards of 1 GB", "2GB": "shards of 2 GB", "5GB": "shards of 5 GB"}
+_LOST_SHOWN = 12
+_ENDINGS = {"pth", "pt", "ckpt", "bin", "th", "tar", "safetensors", "pkl", "model", "zip"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the visitor wants written. shard_size: "" for one file. dtype: "" as stored."""
+
+    writer: str
+    dtype: str
+    shard_size: str
+
+    @property
+    def shard_nbytes(self) -> int | None:
+        """Bytes of a shard, None for one file."""
+        from inspector.exports.shards import parse_size
+
+        return parse_size(self.shard_size) if self.shard_size else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An export on the server, to be downloaded. folder: never a visitor's name. stem: what the visitor calls it."""
+
+    folder: Path
+    stem: str
+    report: ExportReport
+
+
+def choose_options(key: str = "") -> Options:
+    """Format, element type and number of files. key: tells the fields of one page apart."""
+    writer_box, dtype_box, shard_box = st.columns([3, 1.4, 1.4], vertical_alignment="bottom")
+    writer = writer_box.segmented_control(
+        "Format", _writer_ids(), format_func=_label, default="safetensors", required=True, key=f"{key}writer"
+    )
+    dtype = dtype_box.selectbox("Element type", _DTYPES, format_func=lambda d: d or "as stored", key=f"{key}dtype")
+    shards = shard_box.selectbox("Files", list(_SHARDS), format_func=_SHARDS.__getitem__, key=f"{key}shards")
+    return Options(writer=writer or "safetensors", dtype=dtype or "", shard_size=shards or "")
+
+
+def write(export: Callable[[Path], ExportReport], options: Options, *, name: str, stem: str) -> Written:
+    """Let export write into a new folder of the store's. Whatever it raises goes on, and then nothing is left.
+
+    name: of the file on the server, never a visitor's. stem: of the file that is handed out.
+    """
+    the_store().sweep()
+    folder = the_store().exports / secrets.token_hex(downloads.TOKEN_BYTES)
+    folder.mkdir(parents=True, mode=0o700)
+    ending = "" if options.shard_size else _ending(options.writer)
+    report: ExportReport | None = None
+    try:
+        with reports.torch_lock:
+            report = export(folder / f"{name}{ending}")
+    finally:
+        if report is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    return Written(folder=folder, stem=stem, report=report)
+
+
+def write_button(slot: str, make: Callable[[], Written], *, key: str = "write", disabled: bool = False) -> None:
+    """The button, and what came of it. slot: everything that was chosen; another choice shows nothing old."""
+    if st.button("Write and verify", type="primary", key=key, icon=":material/save:", disabled=disabled):
+        # What failed leaves nothing behind that looks written.
+        st.session_state.pop(slot, None)
+        with st.spinner("Writing and reading back …"):
+            st.session_state[slot] = make()
+    written = st.session_state.get(slot)
+    if isinstance(written, Written):
+        show_written(written, key=key)
+
+
+def show_written(written: Written, *, key: str = "write") -> None:
+    """The proofs, what is not in the file, and the links."""
+    report = written.report
+    files = downloads.exported_files(written.folder)
+    names = [path.name if len(files) > 1 else written.stem + path.suffix for path in files]
+    digest = f", sha256 {mono(report.sha256[:16])}" if report.sha256 else ""
+    what = mono(names[0]) if len(names) == 1 else f"{len(names):,} files,"
+    st.html(f"<p>{what} {human_bytes(report.nbytes)}, {report.tensors:,} tensors{digest}</p>")
+    proof_table(report.verification, "Read back from the file", f"{key}-proofs")
+    if report.stays_initial:
+        st.caption(plain(f"Stays at the model's initial value: {folded_line(report.stays_initial, _LOST_SHOWN)}."))
+    for says in report.optimizers:
+        st.caption(plain(says))
+    if report.lost:
+        more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
+        st.caption(plain(f"Left out of this file: {', '.join(report.lost[:_LOST_SHOWN])}{more}."))
+    if not files:
+        st.info("This export is not on the server any more. Write it again.", icon=":material/info:")
+    elif uploads.is_mounted():
+        links = "".join(_link(written, place, name) for place, name in enumerate(names))
+        st.html(f'<div class="mi-downloads" data-testid="downloads">{links}</div>')
+    else:
+        for place, (path, name) in enumerate(zip(files, names, strict=True)):
+            st.download_button(
+                f"Download {plain(name)}",
+                path.read_bytes,
+                file_name=name,
+                on_click="ignore",
+                mime="application/octet-stream",
+                icon=":material/download:",
+                key=f"{key}-download-{place}",
+            )
+
+
+def _link(written: Written, place: int, name: str) -> str:
+    address = downloads.address_of(written.folder.name, place, name)
+    icon = '<span class="mi-icon" aria-hidden="true">download</span>'
+    return f'<a class="mi-download" href="{escaped(address)}" download>{icon}Download {escaped(name)}</a>'
+
+
+def stem_of(name: str) -> str:
+    """ "shapes_dp.pth.tar" -> "shapes_dp": the name without the endings that say a format."""
+    stem = name
+    for _ in range(3):
+        base, dot, ending = stem.rpartition(".")
+        if not dot or not base or ending.lower() not in _ENDINGS:
+            break
+        stem = base
+    return stem
+
+
+def _writer_ids() -> list[str]:
+    from inspector.exports.writers import WRITERS
+
+    return [writer.id for writer in WRITERS]
+
+
+def _ending(writer_id: str) -> str:
+    from inspector.exports.writers import WRITERS
+
+    return next(writer.suffix for writer in WRITERS if writer.id == writer_id)
+
+
+def _label(writer_id: str) -> str:
+    return _LABELS.get(writer_id, writer_id)
