@@ -114,13 +114,10 @@ def capture(model: nn.Module, places: Iterable[Place] = (), *, read: Reading = c
     """
     bare = unwrap(model)
     lent = Capture(bare, tuple(places), read)
-    modules = dict(bare.named_modules(remove_duplicate=False))
     with ExitStack() as stack:
         stack.enter_context(borrowed(bare))
         for path in dict.fromkeys(place.path for place in lent.places):
-            if path not in modules:
-                raise NoSuchLayer(f"The model has no layer {path!r}.")
-            handle = modules[path].register_forward_hook(lent._hook(path))
+            handle = _module_at(bare, path).register_forward_hook(lent._hook(path))
             stack.callback(handle.remove)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -141,37 +138,73 @@ def borrowed(model: nn.Module) -> Iterator[None]:
 
 
 def _borrowed(model: nn.Module) -> Iterator[None]:
-    modules = list(model.modules())
-    # Only what has to change is written: on a small network a write per module would cost as much as its forward.
-    training = [(module, module.training) for module in modules]
-    parameters = list({id(p): p for module in modules for p in module._parameters.values() if p is not None}.values())
-    wanted = [(parameter, parameter.requires_grad) for parameter in parameters]
-    buffers = [(module, dict(module._buffers)) for module in modules if module._buffers]
+    # Only what has to change is written, and all is found in one walk: on a small network a write, a copy or a name per
+    # module would cost as much as its forward.
+    training: list[nn.Module] = []
+    thawed: list[nn.Parameter] = []
+    frozen: list[nn.Parameter] = []
+    buffers: list[tuple[nn.Module, dict[str, Tensor | None]]] = []
+    device = None
+    modules = _modules_of(model)
+    for module in modules:
+        if module.training:
+            training.append(module)
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                if device is None:
+                    device = parameter.device
+                (thawed if parameter.requires_grad else frozen).append(parameter)
+        if module._buffers:
+            buffers.append((module, dict(module._buffers)))
+    flags = {id(module) for module in training}
     put_back = _remember([tensor for _, named in buffers for tensor in named.values() if tensor is not None])
-    device = next((parameter.device for parameter in parameters), torch.device("cpu"))
-    cuda = [device.index or 0] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        try:
-            for module, flag in training:
-                if flag:
-                    # Not model.eval(): a class may override train() with side effects of its own.
-                    module.training = False
-            for parameter, flag in wanted:
-                if flag:
-                    parameter.requires_grad_(False)
-            yield
-        finally:
-            for module, flag in training:
-                if module.training is not flag:
-                    module.training = flag
-            for parameter, flag in wanted:
-                if parameter.requires_grad is not flag:
-                    parameter.requires_grad_(flag)
-            for module, named in buffers:
-                if list(map(id, module._buffers.values())) != list(map(id, named.values())):
-                    module._buffers.clear()
-                    module._buffers.update(named)
-            put_back()
+    cuda = [device] if device is not None and device.type == "cuda" else []
+    random = torch.random.get_rng_state()
+    random_there = [(one, torch.cuda.get_rng_state(one)) for one in cuda]
+    try:
+        for module in training:
+            # Not model.eval(): a class may override train() with side effects of its own.
+            module.training = False
+        for parameter in thawed:
+            parameter.requires_grad = False
+        yield
+    finally:
+        torch.random.set_rng_state(random)
+        for there, state in random_there:
+            torch.cuda.set_rng_state(state, there)
+        for module in modules:
+            if module.training is not (id(module) in flags):
+                module.training = id(module) in flags
+        for parameter in thawed:
+            parameter.requires_grad = True
+        for parameter in frozen:
+            if parameter.requires_grad:
+                parameter.requires_grad = False
+        for module, named in buffers:
+            if list(map(id, module._buffers.values())) != list(map(id, named.values())):
+                module._buffers.clear()
+                module._buffers.update(named)
+        put_back()
+
+
+def _modules_of(model: nn.Module) -> list[nn.Module]:
+    """Every module once, as `modules()` without the names that it makes up on the way."""
+    found, seen = [model], {model}
+    for around in found:  # it grows while it is walked
+        for module in around._modules.values():
+            if module is not None and module not in seen:
+                seen.add(module)
+                found.append(module)
+    return found
+
+
+def _module_at(model: nn.Module, path: str) -> nn.Module:
+    module: nn.Module | None = model
+    for name in path.split(".") if path else ():
+        module = module._modules[name] if module is not None and name in module._modules else None
+    if module is None:
+        raise NoSuchLayer(f"The model has no layer {path!r}.")
+    return module
 
 
 def _remember(tensors: Sequence[Tensor]) -> Callable[[], None]:
@@ -182,17 +215,22 @@ def _remember(tensors: Sequence[Tensor]) -> Callable[[], None]:
         by_type.setdefault((tensor.dtype, tensor.device), []).append(tensor)
     with torch.no_grad():
         # One copy per type: a copy per tensor costs more than a small network's forward has to spare.
-        copies = {kind: torch.cat([tensor.reshape(-1) for tensor in group]) for kind, group in by_type.items()}
+        copies = {
+            kind: torch.cat([t if t.dim() == 1 else t.reshape(-1) for t in some]) for kind, some in by_type.items()
+        }
 
     def put_back() -> None:
-        starts = dict.fromkeys(copies, 0)
+        changed = [tensor for tensor, version in kept if tensor._version != version]
+        if not changed:
+            return
+        wanted = {id(tensor) for tensor in changed}
         with torch.no_grad():
-            for tensor, version in kept:
-                kind = (tensor.dtype, tensor.device)
-                start = starts[kind]
-                starts[kind] = start + tensor.numel()
-                if tensor._version != version:
-                    tensor.copy_(copies[kind][start : start + tensor.numel()].reshape(tensor.shape))
+            for kind, group in by_type.items():
+                start = 0
+                for tensor in group:
+                    if id(tensor) in wanted:
+                        tensor.copy_(copies[kind][start : start + tensor.numel()].reshape(tensor.shape))
+                    start += tensor.numel()
 
     return put_back
 

@@ -202,15 +202,19 @@ def _rows(
 def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) -> Maps:
     """One method at one layer of a scene."""
     activation = scene.activation(layer) if layer.path else scene.batch.detach()
-    gradient_peak = prefix_peak = torch.full((scene.batch.shape[0],), torch.nan)
+    gradient = activation
+    if method.arithmetic is not None and method.gradient:
+        gradient = scene.gradient(layer, method.objective)
+        gradient_peak = peak(gradient)
+        prefix_peak = torch.zeros_like(gradient_peak)
+        if layer.prefix_tokens:
+            prefix_peak = peak(scene.prefix_gradient(layer, method.objective))
+    else:
+        gradient_peak = prefix_peak = torch.full((scene.batch.shape[0],), torch.nan)
     if method.arithmetic is None:
         assert method.compute is not None
         raw = method.compute(scene, layer)
     else:
-        gradient = activation
-        if method.gradient:
-            gradient = scene.gradient(layer, method.objective)
-            gradient_peak, prefix_peak = peak(gradient), peak(scene.prefix_gradient(layer, method.objective))
         with torch.no_grad():
             raw = method.arithmetic(activation, gradient)
     raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer)).cpu()
