@@ -146,7 +146,6 @@ class _Run:
         self.keys = diagnose(self.checkpoint, target, state=state)
 
     def cost(self, state: StateDict) -> None:
-        from inspector.architectures.facts import default_input
         from inspector.flops.count import count_costs
 
         best = self.recognition.best if self.recognition else None
@@ -154,7 +153,7 @@ class _Run:
         if spec is None:
             self.skipped.append((Question.COSTS.value, "No architecture was recognised, so nothing can be run."))
             return
-        self.costs = count_costs(spec, self.input_size or default_input(spec))
+        self.costs = count_costs(spec, self.input_size)
 
     def measure(self, state: StateDict) -> None:
         from inspector.weights.measure import measure_weights

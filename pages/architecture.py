@@ -48,13 +48,18 @@ st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}
 best = recognition.best
 costs = None
 if best is not None:
-    st.subheader("Cost of one picture")
-    channels, height, width = reports.default_input(best.spec)
-    tall, wide, _ = st.columns([1, 1, 4])
-    height = int(tall.number_input("Height", 1, 4096, height, step=32, key=f"height-{best.spec.label}"))
-    width = int(wide.number_input("Width", 1, 4096, width, step=32, key=f"width-{best.spec.label}"))
+    size = None
+    if reports.takes_pictures(best.spec):
+        st.subheader("Cost of one picture")
+        channels, height, width = reports.default_input(best.spec)
+        tall, wide, _ = st.columns([1, 1, 4])
+        height = int(tall.number_input("Height", 1, 4096, height, step=32, key=f"height-{best.spec.label}"))
+        width = int(wide.number_input("Width", 1, 4096, width, step=32, key=f"width-{best.spec.label}"))
+        size = (channels, height, width)
+    else:
+        st.subheader("Cost of one forward pass")
     with said():
-        costs = reports.costs_of(best.spec, (channels, height, width))
+        costs = reports.costs_of(best.spec, size)
         bound = "at least " if costs.uncounted else ""
         figures(
             [

@@ -98,16 +98,18 @@ def packed(entries: Iterable[dict[str, Any]], versions: dict[str, str]) -> bytes
     keys, shapes, kinds, tensors, layouts, kin, facts = (Table() for _ in range(7))
     found = []
     for entry in entries:
-        rows: list[Row] = entry.pop("rows")
+        rows: list[Row] = entry["rows"]
         layout = tuple(
             tensors.number((keys.number(key), shapes.number(tuple(shape)), kinds.number((dtype, int(is_buffer)))))
             for key, shape, dtype, is_buffer in rows
         )
         following = {i for laws in ("heads", "channels", "positions") for i, *_ in entry.get(laws, ())}
         same = frozenset((key, None if i in following else tuple(shape)) for i, (key, shape, *_) in enumerate(rows))
+        # The entry stays as it is: whoever makes the next one may still look at it.
+        written = plain({key: value for key, value in entry.items() if key != "rows"})
         if "facts" in entry:
-            entry["facts"] = facts.number(json.dumps(entry["facts"]))
-        found.append({**plain(entry), "layout": layouts.number(layout), "kin": kin.number(same)})
+            written["facts"] = facts.number(json.dumps(entry["facts"]))
+        found.append({**written, "layout": layouts.number(layout), "kin": kin.number(same)})
     names: list[str] = keys.values()
     parts = tensors.values()
     first: dict[tuple[int, int], int] = {}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inspector.architectures.families import find_family
-from inspector.architectures.families.specs import input_of
+from inspector.architectures.families.specs import PICTURE_TASKS, input_of, inputs_of
 from inspector.architectures.index import Entry, load_index
 from inspector.architectures.official import Published, published_files
-from inspector.architectures.types import ArchitectureSpec, OfficialFile
+from inspector.architectures.types import ArchitectureSpec, Given, OfficialFile
 
 # Detectors resize by themselves; these are the sizes they resize to (torchvision's `min_size` or `size` arguments).
 _DETECTOR_SIDE = {
@@ -78,6 +78,22 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
         return channels, *facts.resize
     side = facts.resize or _USUAL
     return channels, side, side
+
+
+def usual_inputs(spec: ArchitectureSpec) -> tuple[Given, ...]:
+    """What one forward pass takes, argument by argument: one picture, or token ids, sound, latents.
+
+    () for what takes something else or answers with something else than tensors (detection, clips of frames).
+    """
+    family = find_family(spec.library, spec.name)
+    if family is not None:
+        return inputs_of(family, spec)
+    return (Given(name="", shape=(1, *default_input(spec))),) if task_of(spec) in PICTURE_TASKS else ()
+
+
+def takes_pictures(spec: ArchitectureSpec) -> bool:
+    """Whether a picture is all that a forward pass takes, as far as anybody knows."""
+    return all(given.is_picture for given in usual_inputs(spec))
 
 
 def task_of(spec: ArchitectureSpec) -> str:

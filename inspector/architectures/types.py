@@ -38,6 +38,25 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One input of a forward pass, without its values.
+
+    name: of the argument, "" for the first one. shape: with the batch dimension. below: for whole numbers, the first
+    that is none (the vocabulary); 0 for any number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    below: int = 0
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether this is one picture, given as the only argument."""
+        return not self.name and len(self.shape) == 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchitectureSpec:
     """A model that can be built: a library's builder, or a family, and the arguments that the file determines.
 

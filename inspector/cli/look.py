@@ -75,7 +75,7 @@ def flops(
     file: Annotated[
         str, typer.Argument(metavar="FILE|TARGET", help="A checkpoint, or a target: torchvision/resnet18.")
     ],
-    input_size: Annotated[str, typer.Option("--input-size", help="Channels x height x width, e.g. 3x224x224.")] = "",
+    input_size: Annotated[str, typer.Option("--input-size", help="CxHxW, e.g. 3x224x224, or tokens.")] = "",
     batch: Annotated[int, typer.Option(help="Pictures in one forward pass.", min=1, max=4096)] = 1,
     depth: Annotated[int, typer.Option(help="How deep the module table goes.", min=0)] = 2,
     thop: Annotated[bool, typer.Option(help="Ask thop for a second opinion.")] = True,
@@ -83,7 +83,6 @@ def flops(
     json: Json = False,
 ) -> int:
     """Count parameters and multiply-accumulates per module, on the meta device."""
-    from inspector.architectures.facts import default_input
     from inspector.architectures.targets import is_architecture, parse_target
     from inspector.errors import UnknownArchitecture
     from inspector.flops.count import count_costs
@@ -99,7 +98,7 @@ def flops(
                 recognition.says, hint="MACs need a model that can be built: name a target instead."
             )
     assert spec is not None
-    size = parse_size(input_size) if input_size else default_input(spec)
+    size = parse_size(input_size) if input_size else None
     report = count_costs(spec, size, batch=batch, second_opinion=thop)
 
     def text() -> RenderableType:

@@ -137,9 +137,11 @@ def progress_bar(what: str) -> Progress:
     return report
 
 
-def parse_size(text: str) -> tuple[int, int, int]:
-    """ "3x224x224" -> (3, 224, 224)."""
+def parse_size(text: str) -> tuple[int, ...]:
+    """ "3x224x224" -> (3, 224, 224); "128" tokens -> (128,)."""
     pieces = text.lower().split("x")
+    if len(pieces) == 1 and text.isascii() and text.isdigit() and 0 < int(text[:9]) <= 1 << 20 and len(text) < 9:
+        return (int(text),)
     if len(pieces) != 3 or not all(p.isdigit() and int(p) > 0 for p in pieces):
         raise UsageError(f'"{text}" is no input size.', hint="Write channels x height x width, e.g. 3x224x224.")
     channels, height, width = (int(p) for p in pieces)

@@ -41,7 +41,8 @@ class SecondOpinion:
 class CostReport:
     """The cost of one forward pass.
 
-    target: what was built. input_shape: (batch, channels, height, width). modules: in call order, the model first.
+    target: what was built. input_shape: of the first input, (batch, channels, height, width) or (batch, tokens).
+    modules: in call order, the model first.
     uncounted: (operator, calls) that do arithmetic but have no formula here, so that macs is a lower bound if any.
     other_operations: (operator, calls) of element-wise work, by convention not in the MACs.
     activation_nbytes: sum of all module outputs at leaf level, float32.

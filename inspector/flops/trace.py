@@ -69,8 +69,8 @@ def to_meta(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model, memo).to("meta").eval()
 
 
-def trace_forward(model: nn.Module, inputs: Tensor, *, label: str) -> Trace:
-    """Run `model(inputs)` once; model: on meta, a copy that may be hooked. label: its name in messages.
+def trace_forward(model: nn.Module, inputs: Tensor, *, label: str, more: Mapping[str, Tensor] | None = None) -> Trace:
+    """Run `model(inputs, **more)` once; model: on meta, a copy that may be hooked. label: its name in messages.
 
     Raises ModelError naming the layer and the shapes when the forward fails.
     """
@@ -108,7 +108,7 @@ def trace_forward(model: nn.Module, inputs: Tensor, *, label: str) -> Trace:
         hooks.append(module.register_forward_hook(leave, with_kwargs=True))
     try:
         with torch.no_grad(), _OperatorCounter(trace, stack):
-            model(inputs)
+            model(inputs, **(more or {}))
     except _FORWARD_ERRORS as error:
         where = (stack[-1], running_shapes[-1]) if stack else None
         if _needs_values(trace.running, error):

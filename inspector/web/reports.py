@@ -86,9 +86,16 @@ def default_input(spec: ArchitectureSpec) -> tuple[int, int, int]:
     return ask(spec)
 
 
+def takes_pictures(spec: ArchitectureSpec) -> bool:
+    """Whether a picture is all that a forward pass takes."""
+    from inspector.architectures.facts import takes_pictures as ask
+
+    return ask(spec)
+
+
 @st.cache_resource(max_entries=24, show_spinner="Counting on the meta device …")
-def costs_of(spec: ArchitectureSpec, input_shape: tuple[int, int, int]) -> CostReport:
-    """MACs of one forward pass at (channels, height, width)."""
+def costs_of(spec: ArchitectureSpec, input_shape: tuple[int, ...] | None = None) -> CostReport:
+    """MACs of one forward pass at (channels, height, width), or on the usual input."""
     from inspector.flops.count import count_costs
 
     with torch_lock:

@@ -141,12 +141,13 @@ def _macs(recognition: Recognition) -> Figure | None:
         return None
     spec = recognition.best.spec
     try:
-        shape = reports.default_input(spec)
-        report = reports.costs_of(spec, shape)
+        report = reports.costs_of(spec)
     except InspectorError:
         # The Architecture page says why; the overview leaves the figure out.
         return None
-    return Figure(label=f"MACs at {shape[1]}x{shape[2]}", says=human_macs(report.macs), exact=f"{report.macs:,}")
+    _, *size = report.input_shape
+    at = f"{size[-2]}x{size[-1]}" if len(size) > 1 else f"{size[0]} tokens"
+    return Figure(label=f"MACs at {at}", says=human_macs(report.macs), exact=f"{report.macs:,}")
 
 
 def metadata_row(key: str, value: str) -> tuple[str, str]:

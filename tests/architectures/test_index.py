@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -159,3 +160,20 @@ def test_recognising_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["torchvision/resnet18?num_classes=3", "False", "False"]
+
+
+def test_what_is_packed_is_left_as_it_was() -> None:
+    # timm's entries come from a generator that makes an entry with a head from the one before.
+    from scripts.build_index import packed
+
+    def one() -> dict[str, Any]:
+        rows = [("stem.weight", (8, 3, 3, 3), "float32", False)]
+        return {"library": "timm", "name": "a", "rows": rows, "facts": {"input_size": [3, 32, 32]}}
+
+    def made() -> Iterator[dict[str, Any]]:
+        first = one()
+        yield first
+        assert first == one()
+        yield {**first, "rows": [*first["rows"], ("head.weight", (7, 8), "float32", False)], "num_classes": 7}
+
+    assert packed(made(), {"timm": "1"}) == packed(list(made()), {"timm": "1"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inspector.architectures.families.encoder_rows import embeddings, layers, pooler
 from inspector.architectures.families.entry import Family, Optional, Row, Settings
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.rows import linear, norm
 from inspector.architectures.families.usual import activation, epsilon, heads, whole
 
@@ -36,6 +37,7 @@ FAMILY = Family(
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/bert/modeling_bert.py",
     stated=("bert",),
+    inputs=one_sequence,
     builder="inspector.architectures.families.builders.transformers_models:build_bert",
     form=form,
     rows=(

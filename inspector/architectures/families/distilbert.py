@@ -1,6 +1,7 @@
 """DistilBERT, as transformers names it: half of BERT's layers, no token types, no pooler."""
 
 from inspector.architectures.families.entry import Family, Optional, Repeat, Row
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.rows import linear, norm
 from inspector.architectures.families.usual import activation, heads
 
@@ -15,6 +16,7 @@ FAMILY = Family(
     anchors=("@transformer.layer.{i}.attention.q_lin.weight", "@transformer.layer.{i}.sa_layer_norm.weight"),
     source="transformers 4.57, models/distilbert/modeling_distilbert.py",
     stated=("distilbert",),
+    inputs=one_sequence,
     rows=(
         Row("@embeddings.word_embeddings.weight", ("vocab", "hidden")),
         Row("@embeddings.position_embeddings.weight", ("positions", "hidden")),

@@ -2,6 +2,7 @@
 
 from inspector.architectures.families.encoder_rows import embeddings, layers
 from inspector.architectures.families.entry import Family, Optional, Row
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.rows import linear, norm
 from inspector.architectures.families.usual import activation, epsilon, heads
 
@@ -14,6 +15,7 @@ FAMILY = Family(
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/electra/modeling_electra.py",
     stated=("electra",),
+    inputs=one_sequence,
     rows=(
         *embeddings("embedding"),
         Optional("projected", linear("@embeddings_project", "hidden", "embedding")),

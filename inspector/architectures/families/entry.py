@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 
-from inspector.architectures.types import OptionValue
+from inspector.architectures.types import Given, OptionValue
 
 Size = str | int
 Settings = Mapping[str, OptionValue]
@@ -88,6 +88,7 @@ class Family:
     stated: what config.json beside such files has as "model_type" or in "architectures", in lower case.
     task: as in the index; "classification" means one picture in, one tensor of logits out.
     image_size: the picture's side under some settings, None where nothing follows from the file.
+    inputs: what a forward pass takes under some settings, where that is not one picture alone.
     builder: "module:function" that builds it from (settings), "" where nothing here can.
     source: where names and order come from.
     notes: what the names imply and no shape shows, each a clause ("wq and wk are Meta's names: ...").
@@ -106,6 +107,7 @@ class Family:
     stated: tuple[str, ...] = ()
     task: str = "other"
     image_size: Callable[[Settings], int] | None = None
+    inputs: Callable[[Settings], tuple[Given, ...]] | None = None
     builder: str = ""
     notes: tuple[str, ...] = ()
     form: Callable[[Settings], str] | None = None

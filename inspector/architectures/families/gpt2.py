@@ -1,6 +1,7 @@
 """GPT-2, as transformers names it. Its Conv1D stores matrices as (in, out)."""
 
 from inspector.architectures.families.entry import Family, Optional, Repeat, Row
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.rows import linear, norm
 from inspector.architectures.families.usual import activation, epsilon, heads
 
@@ -15,6 +16,7 @@ FAMILY = Family(
     anchors=("@h.{i}.attn.c_attn.weight", "@h.{i}.mlp.c_fc.weight"),
     source="transformers 4.57, models/gpt2/modeling_gpt2.py",
     stated=("gpt2",),
+    inputs=one_sequence,
     builder="inspector.architectures.families.builders.transformers_models:build_gpt2",
     rows=(
         Row("@wte.weight", ("vocab", "hidden")),

@@ -1,6 +1,7 @@
 """GPT-NeoX and Pythia, as transformers names them. Query, key and value stand interleaved per head in one matrix."""
 
 from inspector.architectures.families.entry import Family, Optional, Repeat, Row
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.rows import linear, norm
 from inspector.architectures.families.usual import activation, epsilon, heads, linear_if, rope_theta
 
@@ -15,6 +16,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.attention.query_key_value.weight", "@layers.{i}.mlp.dense_h_to_4h.weight"),
     source="transformers 4.57, models/gpt_neox/modeling_gpt_neox.py",
     stated=("gpt_neox",),
+    inputs=one_sequence,
     rows=(
         Row("@embed_in.weight", ("vocab", "hidden")),
         Repeat(

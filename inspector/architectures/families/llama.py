@@ -2,6 +2,7 @@
 
 from inspector.architectures.families.decoder_rows import HALF_SPLIT, decoder
 from inspector.architectures.families.entry import Family
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.usual import activation, epsilon, grouped_heads, rope_theta
 
 FAMILY = Family(
@@ -13,6 +14,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.self_attn.q_proj.weight", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/llama/modeling_llama.py",
     stated=("llama", "mistral"),
+    inputs=one_sequence,
     builder="inspector.architectures.families.builders.transformers_models:build_llama",
     rows=decoder(attention_bias="attention_bias", output_bias="attention_bias"),
     notes=(HALF_SPLIT,),

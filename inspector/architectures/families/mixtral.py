@@ -2,6 +2,7 @@
 
 from inspector.architectures.families.decoder_rows import HALF_SPLIT, decoder
 from inspector.architectures.families.entry import Family, Repeat, Row
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.usual import epsilon, grouped_heads, rope_theta
 
 EXPERT = "@layers.{i}.block_sparse_moe.experts.{e}"
@@ -15,6 +16,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.block_sparse_moe.experts.{e}.w1.weight",),
     source="transformers 4.57, models/mixtral/modeling_mixtral.py",
     stated=("mixtral",),
+    inputs=one_sequence,
     rows=decoder(
         feed_forward=(
             Row("@layers.{i}.block_sparse_moe.gate.weight", ("experts", "hidden")),

@@ -2,6 +2,7 @@
 
 from inspector.architectures.families.decoder_rows import HALF_SPLIT, decoder
 from inspector.architectures.families.entry import Family
+from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.usual import activation, epsilon, rope_theta
 
 FAMILY = Family(
@@ -14,6 +15,7 @@ FAMILY = Family(
     anchors=("@layers.{i}.self_attn.q_norm.weight", "@layers.{i}.mlp.gate_proj.weight"),
     source="transformers 4.57, models/qwen3/modeling_qwen3.py",
     stated=("qwen3",),
+    inputs=one_sequence,
     builder="inspector.architectures.families.builders.transformers_models:build_qwen3",
     rows=decoder(head_norms=True, query="heads*head_width", key="key_heads*head_width"),
     notes=(HALF_SPLIT,),

@@ -12,10 +12,12 @@ from inspector.architectures.families.expressions import symbols_in
 from inspector.architectures.families.solve import MOST_TENSORS, all_settings, expand, unsolved, values_of
 from inspector.architectures.families.template import BARE, places_of, template_of
 from inspector.architectures.suggest import suggest
-from inspector.architectures.types import ArchitectureSpec, Assumption, OptionValue, Target, TargetKind
+from inspector.architectures.types import ArchitectureSpec, Assumption, Given, OptionValue, Target, TargetKind
 from inspector.errors import UsageError
 
 FIELDS = ("num_classes", "in_channels")
+# What takes one batch of pictures and answers with one tensor, or with a mapping that has it under "out".
+PICTURE_TASKS = ("classification", "segmentation")
 USUAL_SIDE = 224
 _MOST = 10_000_000
 
@@ -140,6 +142,13 @@ def input_of(family: Family, spec: ArchitectureSpec) -> tuple[int, int, int]:
     """(channels, height, width) of the pictures that a family takes; 224 pixels where the file does not say."""
     side = family.image_size(settings_in(spec)) if family.image_size else USUAL_SIDE
     return spec.in_channels or 3, side, side
+
+
+def inputs_of(family: Family, spec: ArchitectureSpec) -> tuple[Given, ...]:
+    """Everything that a forward pass of a family takes; () where nobody wrote down what that is."""
+    if family.inputs is not None:
+        return family.inputs(settings_in(spec))
+    return (Given(name="", shape=(1, *input_of(family, spec))),) if family.task in PICTURE_TASKS else ()
 
 
 def confirm_all(spec: ArchitectureSpec) -> ArchitectureSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.architectures.families.entry import Family, Optional, Part, Repeat, Row, When
+from inspector.architectures.families.inputs import two_sequences
 from inspector.architectures.families.usual import epsilon
 
 
@@ -60,6 +61,7 @@ FAMILY = Family(
     anchors=("encoder.block.{i}.layer.0.SelfAttention.q.weight", "encoder.block.{i}.layer.1.DenseReluDense.wo.weight"),
     source="transformers 4.57, models/t5/modeling_t5.py",
     stated=("t5", "mt5", "umt5"),
+    inputs=two_sequences,
     rows=(
         Row("shared.weight", ("vocab", "hidden")),
         *stack("encoder", "i", "layers", cross=False),

@@ -18,7 +18,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UsageError
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
-from inspector.keys.proofs.forward import Shape, input_of, noise, run
+from inspector.keys.proofs.forward import Shape, inputs_for, run
 from inspector.keys.report import Evidence, Proof
 from inspector.keys.rules import extra_tensors
 from inspector.units import counted, human_shape
@@ -79,7 +79,7 @@ def prove_pair(model: nn.Module | None, pair: Pair) -> Proof:
     if model is None:
         return Proof(id="pair", says=f"No model could be built, so {pair.name} was not run.", passed=None)
     try:
-        answer = run(model, pair.input)
+        answer = run(model, {"": pair.input})
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         says = f"The model fails on the input of {pair.name} ({human_shape(tuple(pair.input.shape))}): "
         return Proof(id="pair", says=says + str(error).splitlines()[0], passed=False)
@@ -100,14 +100,13 @@ def prove_reference(
 
     The model holds the reference's afterwards. Where nothing can be run, the tensors themselves are compared.
     """
-    usual = input_of(target)
-    given = shape or ((2, *usual) if usual else None)
+    given = inputs_for(target, shape=shape, batch=2)
     if model is None or given is None:
         return compare_tensors(state, reference)
     try:
-        ours = run(model, noise(given))
+        ours = run(model, given)
         model.load_state_dict(reference.state, strict=True)
-        theirs = run(model, noise(given))
+        theirs = run(model, given)
     except (RuntimeError, ValueError, TypeError) as error:
         return Proof(id="reference", says=f"The comparison failed: {str(error).splitlines()[0]}", passed=False)
     if ours is None or theirs is None:

@@ -7,22 +7,37 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from inspector.architectures.types import Target
+from inspector.architectures.types import Given, Target
 from inspector.keys.report import Proof
 from inspector.units import human_shape
 
-# What takes one batch of pictures and answers with one tensor, or with a mapping that has it under "out".
-_TASKS = ("classification", "segmentation")
 Shape = tuple[int, ...]
+# By argument; "" for the first one, whatever it is called.
+Inputs = Mapping[str, Tensor]
+# Where torchvision's and transformers' classes put the answer that counts; else the first tensor is taken.
+_ANSWERS = ("out", "logits", "last_hidden_state", "sample")
 
 
-def input_of(target: Target) -> Shape | None:
-    """(channels, height, width) that the target takes a batch of; None for what takes something else."""
+def inputs_for(target: Target, *, shape: Shape | None = None, batch: int = 1) -> Inputs | None:
+    """Noise for everything that the target takes; None for what nobody knows how to run.
+
+    shape: of the first input with its batch, in place of the usual one. batch: of the usual ones.
+    """
     if target.spec is None:
-        return None
-    from inspector.architectures.facts import default_input, task_of
+        return None if shape is None else {"": noise(shape)}
+    from inspector.architectures.facts import usual_inputs
 
-    return default_input(target.spec) if task_of(target.spec) in _TASKS else None
+    usual = usual_inputs(target.spec)
+    if not usual:
+        return None if shape is None else {"": noise(shape)}
+    made = {one.name: _noise_of(one, (batch, *one.shape[1:])) for one in usual}
+    return made if shape is None else {**made, usual[0].name: _noise_of(usual[0], shape)}
+
+
+def _noise_of(given: Given, shape: Shape) -> Tensor:
+    if not given.below:
+        return noise(shape).to(getattr(torch, given.dtype))
+    return torch.randint(given.below, shape, generator=torch.Generator().manual_seed(0))
 
 
 def noise(shape: Shape) -> Tensor:
@@ -30,10 +45,11 @@ def noise(shape: Shape) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
-def run(model: nn.Module, given: Tensor) -> Tensor | None:
+def run(model: nn.Module, given: Inputs) -> Tensor | None:
     """The model's first answer in evaluation, None when it is no tensor. Raises what the model raises."""
+    named = {name: tensor for name, tensor in given.items() if name}
     with torch.inference_mode():
-        return _first_tensor(model.eval()(given))
+        return _first_tensor(model.eval()(*([given[""]] if "" in given else ()), **named))
 
 
 def prove_forward(
@@ -45,26 +61,31 @@ def prove_forward(
     if target.spec.assumed:
         open_ = ", ".join(f"{one.name} = {one.value}" for one in target.spec.assumed)
         return _not_run(f"Nothing was run: {open_} is assumed, not known. Write it into the target to confirm it.")
-    if shape is None:
-        usual = input_of(target)
-        if usual is None:
-            return _not_run(f"{target.label} does not take one picture and give one tensor, so nothing was run.")
-        shape = (1, *usual)
+    given = inputs_for(target, shape=shape)
+    if given is None:
+        return _not_run(f"Nobody wrote down what {target.label} takes and answers, so nothing was run.")
+    shape = tuple(next(iter(given.values())).shape)
     try:
-        answer = run(model, noise(shape))
-    except (RuntimeError, ValueError, TypeError) as error:
-        says = f"A forward pass on {human_shape(shape)} failed: {str(error).splitlines()[0]}"
+        answer = run(model, given)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        says = f"A forward pass on {human_shape(shape)} failed: {(str(error) or type(error).__name__).splitlines()[0]}"
         return Proof(id="forward", says=says, passed=False)
     if answer is None:
         return _not_run("The model does not answer with one tensor, so nothing was judged.")
     values = answer.float()
     spread = float(values.std()) if values.numel() > 1 else 1.0
-    return judge_answer(shape, tuple(values.shape), bool(torch.isfinite(values).all()), spread, state)
+    what = "" if next(iter(given.values())).is_floating_point() else " token ids"
+    return judge_answer(shape, tuple(values.shape), bool(torch.isfinite(values).all()), spread, state, what)
 
 
-def judge_answer(given: Shape, made: Shape, finite: bool, spread: float, state: Mapping[str, Tensor]) -> Proof:
-    """What an answer to noise proves. spread: standard deviation of its values; 1.0 for a single one."""
-    says = f"Noise of {human_shape(given)} gives {human_shape(made)} values"
+def judge_answer(
+    given: Shape, made: Shape, finite: bool, spread: float, state: Mapping[str, Tensor], what: str = ""
+) -> Proof:
+    """What an answer to noise proves. spread: standard deviation of its values; 1.0 for a single one.
+
+    what: the noise consists of, where it is no real numbers (" token ids").
+    """
+    says = f"Noise of {human_shape(given)}{what} gives {human_shape(made)} values"
     if not finite:
         # A file with NaN in it is ill by itself, and keys are not its illness.
         ill = any(t.is_floating_point() and not bool(torch.isfinite(t.float()).all()) for t in state.values())
@@ -83,5 +104,6 @@ def _not_run(says: str) -> Proof:
 
 def _first_tensor(answer: object) -> Tensor | None:
     if isinstance(answer, Mapping):
-        answer = answer.get("out")
+        known = [answer[key] for key in _ANSWERS if key in answer]
+        answer = next(iter([*known, *answer.values()]), None)
     return answer if isinstance(answer, Tensor) else None
