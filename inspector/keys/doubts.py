@@ -23,6 +23,8 @@ Path = tuple[str, ...]
 MIX, AS_PLACED, LEAVE_OUT = "mix", "as-placed", "leave-out"
 # A name exchanged for another over so much of the target is the name of the whole network: net. for model.
 _WHOLE = 0.6
+# Last names that say nothing about where a tensor belongs.
+_BARE = frozenset({"weight", "bias", "running_mean", "running_var"})
 _MOST_SEGMENTS = 10
 
 
@@ -141,13 +143,17 @@ def _dropped(move: Move) -> Path:
 def _renames(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:
     """Names exchanged for others over a part of the network: nothing says so but that both were left over."""
     groups: dict[tuple[Path, Path, Path], list[Link]] = {}
-    total = sum(1 for place in places if place.name.rpartition(".")[2] not in BOOKKEEPING)
+    ends = Counter(place.name.rpartition(".")[2] for place in places)
+    total = sum(count for end, count in ends.items() if end not in BOOKKEEPING)
     for link in _weights(links):
         if not link.moves:
             continue
         rules = {move.rule for move in link.moves}
         ours, theirs = _plain(_module(link.source), rules), _plain(_module(link.target), rules)
-        if _within(ours, theirs) or _within(theirs, ours):
+        # A level more or less is no other name, unless nothing is left of the name but "weight".
+        end = link.target.name.rpartition(".")[2]
+        bare = ours != theirs and not (ours and theirs) and (end in _BARE or ends[end] > 1)
+        if not bare and (_within(ours, theirs) or _within(theirs, ours)):
             continue
         ours, theirs = _exchange(ours, theirs)
         shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)

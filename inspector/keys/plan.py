@@ -131,6 +131,7 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
         extra=tuple(extra),
         missing=tuple(made.missing),
         questions=questions,
+        turned=any(step.kind is StepKind.PERMUTE for step in made.steps),
     )
     steps = list(rule.steps(left))
     sources = {source for step in steps for source in step.takes}

@@ -116,3 +116,10 @@ def test_what_waits_for_an_answer_is_no_second_set_of_weights(shapes, file_of, t
     for step in answered.steps:
         before, number = step.source.removeprefix("module."), re.search(r"\.(\d+)\.", step.target)
         assert before == (step.target.replace(number[0], f".{int(number[1]) + 1}.") if number else step.target)
+
+
+def test_a_bare_weight_is_not_put_under_a_name_that_the_file_lacks_unasked(file_of, target_of):
+    """A running mean under module. and a norm under another name: nothing says that the one is the other's."""
+    ours = {n.replace("norm.", "0."): s for n, s in NET.items()} | {"module.running_mean": (4,)}
+    plan = diagnose(file_of(ours), target_of(NET), accept=["extra-tensors"], partial=True).plan
+    assert not plan.complete and {question.id for question in plan.ambiguities} == {"rename"}

@@ -157,7 +157,8 @@ class Leftovers:
 
     links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
     missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
-    questions: where a rule asks what shapes do not tell.
+    questions: where a rule asks what shapes do not tell. turned: axes of some tensors were in another order, so that
+    a square matrix proves nothing about its own.
     """
 
     target: Target
@@ -166,6 +167,11 @@ class Leftovers:
     extra: Sequence[Leaf]
     missing: Sequence[Leaf]
     questions: Questions
+    turned: bool = False
+
+    def proves_rows(self, *leaves: Leaf) -> bool:
+        """Whether rows of these are rows in the target: a square one of a turned file may be the other way round."""
+        return not self.turned or all(len(x.shape or ()) != 2 or len(set(x.shape or ())) == 2 for x in leaves)
 
 
 def settle(

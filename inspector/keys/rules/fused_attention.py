@@ -69,12 +69,12 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
     for parent, leaf, parts in _apart(ours):
         whole = _fused(places[parent], leaf, parts, theirs) if parent in places else None
-        if whole is not None:
+        if whole is not None and left.proves_rows(*parts):
             yield _step(StepKind.MERGE, parts[0], whole, more=tuple(part.name for part in parts[1:]))
     for parent, leaf, parts in _apart(theirs):
         whole = _fused(back[parent], leaf, parts, ours) if parent in back else None
         rows = (parts[0].shape or (0,))[0]
-        if whole is not None:
+        if whole is not None and left.proves_rows(whole):
             for i, part in enumerate(parts):
                 yield _step(StepKind.SPLIT, whole, part, rows=(i * rows, (i + 1) * rows))
 

@@ -46,12 +46,12 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
     for parent, fused, leaf, (one, two) in _sets(ours):
         place = _whole(places[parent], fused, leaf, one, theirs) if parent in places else None
-        if place is not None:
+        if place is not None and left.proves_rows(one, two):
             yield _step(StepKind.MERGE, one, place, more=(two.name,))
     for parent, fused, leaf, (one, two) in _sets(theirs):
         whole = _whole(back[parent], fused, leaf, one, ours) if parent in back else None
         rows = (one.shape or (0,))[0]
-        if whole is not None:
+        if whole is not None and left.proves_rows(whole):
             yield _step(StepKind.SPLIT, whole, one, rows=(0, rows))
             yield _step(StepKind.SPLIT, whole, two, rows=(rows, 2 * rows))
 

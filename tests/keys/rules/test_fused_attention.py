@@ -113,3 +113,26 @@ def test_rows_that_leave_a_gap_are_no_whole_use():
 def test_both_sides_alike_are_untouched(file_of, target_of):
     for net in (shapes(fused()), shapes(apart(fused()))):
         assert diagnose(file_of(net), target_of(net)).plan.rules == ()
+
+
+def test_square_matrices_of_a_turned_file_are_not_joined(file_of, target_of):
+    """No shape shows that query, key and value are the other way round; the layer beside them shows that they are."""
+    rest = {"attn.proj.weight": (4, 4), "mlp.fc1.weight": (8, 4), "mlp.fc1.bias": (8,)}
+    apart = {f"attn.{n}.weight": (4, 4) for n in ("q_proj", "k_proj", "v_proj")}
+    goal = {"attn.qkv.weight": (12, 4)} | rest
+    turned = diagnose(file_of(apart | rest | {"mlp.fc1.weight": (4, 8)}), target_of(goal), accept=("fused-attention",))
+    assert not turned.plan.complete and "attn.qkv.weight" in turned.plan.missing
+    assert diagnose(file_of(apart | rest), target_of(goal), accept=("fused-attention",)).plan.complete
+
+
+def test_a_square_whole_of_a_turned_file_is_not_taken_apart(file_of, target_of):
+    rest = {"mlp.fc1.weight": (12, 4), "mlp.fc1.bias": (12,), "attn.proj.weight": (4, 12)}
+    goal = {f"attn.{n}.weight": (4, 12) for n in ("q_proj", "k_proj", "v_proj")} | rest
+    fused = {"attn.qkv.weight": (12, 12)}
+    turned = diagnose(
+        file_of(fused | rest | {"mlp.fc1.weight": (4, 12), "attn.proj.weight": (12, 4)}),
+        target_of(goal),
+        accept=("fused-attention",),
+    )
+    assert not turned.plan.complete
+    assert diagnose(file_of(fused | rest), target_of(goal), accept=("fused-attention",)).plan.complete
