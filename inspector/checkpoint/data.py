@@ -23,6 +23,7 @@ from inspector.units import human_bytes
 
 __all__ = [
     "is_contiguous",
+    "is_stored_as",
     "iter_chunks",
     "read_array",
     "read_bytes",
@@ -75,6 +76,18 @@ def iter_chunks(
     flat = view.reshape(-1) if view.flags.c_contiguous else view.flat
     for at in range(0, numel, step):
         yield _resolve(np.asarray(flat[at : at + step]), tensor)
+
+
+def is_stored_as(
+    checkpoint: Checkpoint, tensor: TensorInfo, wanted: NDArray[np.uint8], *, chunk_nbytes: int = 1 << 22
+) -> bool:
+    """Whether its bytes in the file, row-major and little-endian, are these; a piece of them held at a time."""
+    at = 0
+    for chunk in iter_chunks(checkpoint, tensor, chunk_nbytes=chunk_nbytes):
+        if not np.array_equal(chunk.view(np.uint8), wanted[at : at + chunk.nbytes]):
+            return False
+        at += chunk.nbytes
+    return at == len(wanted)
 
 
 def read_storage(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from inspector.checkpoint.data import iter_chunks
+from inspector.checkpoint.data import is_stored_as
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import InspectorError
 from inspector.exports.stream import Block, Entry, Stream, Tick, dtype_name
@@ -29,7 +29,6 @@ Look = Callable[[str, Tensor], None]
 _MAPPED_NBYTES = 32_000_000
 _TENSOR_NBYTES = 64_000  # What opening a file of one tensor more costs, in bytes that could be mapped for it.
 _WHOLE_NBYTES = 1_000_000_000
-_CHUNK_NBYTES = 4 << 20
 
 
 def prove_written(
@@ -84,13 +83,7 @@ def _compare(
 def _reads_back(written: Checkpoint, info: TensorInfo, block: Block, entry: Entry, tensor: Tensor) -> bool:
     if info.shape != entry.shape or info.dtype != dtype_name(block.dtype):
         return False
-    wanted = raw_bytes(tensor)
-    at = 0
-    for chunk in iter_chunks(written, info, chunk_nbytes=_CHUNK_NBYTES):
-        if not np.array_equal(chunk.view(np.uint8), wanted[at : at + chunk.nbytes]):
-            return False
-        at += chunk.nbytes
-    return at == len(wanted)
+    return is_stored_as(written, info, raw_bytes(tensor))
 
 
 class _Library:

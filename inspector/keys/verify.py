@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from inspector.architectures.types import Target, TargetKind
-from inspector.checkpoint.data import read_array
+from inspector.checkpoint.data import is_stored_as, read_array
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.keys.apply import apply_plan, state_of
@@ -221,8 +221,12 @@ class BytesTally:
                     return False
                 continue
             info = self._infos[part.source]
-            raw = read_array(self._checkpoint, info).reshape(-1).view(np.uint8)
             dtype = getattr(torch, info.dtype)
+            if part.rows is None and part.tensor.dtype is dtype:
+                if not is_stored_as(self._checkpoint, info, _flat_bytes(part.tensor)):
+                    return self._differs(step, part.source)
+                continue
+            raw = read_array(self._checkpoint, info).reshape(-1).view(np.uint8)
             if part.rows is not None:
                 row = len(raw) // info.shape[0]
                 raw = raw[part.rows[0] * row : part.rows[1] * row]
@@ -231,10 +235,13 @@ class BytesTally:
                 raw = _flat_bytes(torch.from_numpy(raw.copy()).view(dtype).to(part.tensor.dtype))
                 self._cast += 1
             if not np.array_equal(raw, _flat_bytes(part.tensor)):
-                self._wrong = f"{step.target} does not hold the bytes of {part.source}."
-                return False
+                return self._differs(step, part.source)
         self._equal += 1
         return True
+
+    def _differs(self, step: Step, source: str) -> bool:
+        self._wrong = f"{step.target} does not hold the bytes of {source}."
+        return False
 
     def proof(self) -> Proof:
         """What all that was looked at proves."""

@@ -18,7 +18,7 @@ from inspector.units import counted, human_share
 
 # Nearer to zero, and nearer to one, than trained norms come in both at once. Means over the channels.
 _ZERO, _ONE = 0.1, 0.25
-_PIECE = 1 << 22
+_PIECE = 1 << 18  # elements: isfinite makes several copies
 _FEW = 4  # channels, below which a mean says nothing
 # By these the file itself said which tensor it is; by every other, somebody placed it.
 _BY_NAME = (Evidence.EXACT_NAME, Evidence.RULE)
@@ -59,7 +59,7 @@ class ValueTally:
         elif last == "num_batches_tracked" and tensor.numel() == 1:
             self._count(name, tensor)
         elif last in ("weight", "bias") and tensor.dim() == 1 and tensor.numel() >= _FEW and tensor.is_floating_point():
-            self._vectors.setdefault(module, {})[last] = (float(tensor.double().mean()), tensor.numel())
+            self._vectors.setdefault(module, {})[last] = (_mean(tensor), tensor.numel())
         else:
             wrong, note = judge_constant(name, tensor)
             self._wrong = self._wrong or wrong
@@ -122,6 +122,11 @@ def _pieces(tensor: Tensor) -> Iterator[Tensor]:
 def _finite(piece: Tensor, itemsize: int) -> int:
     # float8 has no isfinite of its own.
     return int(torch.isfinite(piece if itemsize > 1 else piece.float()).sum())
+
+
+def _mean(tensor: Tensor) -> float:
+    """In float64, without a copy of all of it in that type."""
+    return sum(float(piece.double().sum()) for piece in _pieces(tensor)) / tensor.numel()
 
 
 def _one_size(both: Mapping[str, tuple[float, int]]) -> bool:
