@@ -92,9 +92,8 @@ def _gated(seen: Seen) -> Iterator[Finding]:
 
 def _experts(seen: Seen) -> Iterator[Finding]:
     ours = {t.name for t in seen.unused if _EXPERTS.search(t.name) or re.search(r"\.experts\.[0-9]+\.", t.name)}
-    missing = () if seen.plan is None else seen.plan.missing
-    numbered = [n for n in (*ours, *missing) if re.search(r"\.experts\.[0-9]+\.", n)]
-    stacked = [n for n in (*ours, *missing) if _EXPERTS.search(n) and not re.search(r"\.experts\.[0-9]+\.", n)]
+    numbered = [n for n in (*ours, *seen.lacking) if re.search(r"\.experts\.[0-9]+\.", n)]
+    stacked = [n for n in (*ours, *seen.lacking) if _EXPERTS.search(n) and not re.search(r"\.experts\.[0-9]+\.", n)]
     if numbered and stacked:
         yield cannot_tell(
             "stacked-experts",

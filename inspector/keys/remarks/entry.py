@@ -54,8 +54,15 @@ class Seen:
 
     @cached_property
     def unused(self) -> tuple[TensorInfo, ...]:
-        """Tensors of the file that go nowhere."""
-        return tuple(tensor for tensor in self.state.tensors if tensor.name not in self.used)
+        """Tensors of the file that go nowhere. Not those that wait for an answer, or were not chosen: these fit."""
+        away = {step.source for step in self.made.steps if step.rule == "twins" and step.target is None}
+        away |= {leaf.name for leaf in self.made.held}
+        return tuple(t for t in self.state.tensors if t.name not in self.used and t.name not in away)
+
+    @cached_property
+    def lacking(self) -> tuple[str, ...]:
+        """Places that the file has nothing for; none as long as an answer may still fill them."""
+        return () if self.plan is None or self.plan.ambiguities else self.plan.missing
 
     @cached_property
     def goes(self) -> dict[str, str]:

@@ -49,7 +49,10 @@ def _esrgan(seen: Seen) -> Iterator[Finding]:
 
 
 def _statistics(seen: Seen) -> Iterator[Finding]:
-    gone = [t.name for t in seen.unused if t.name.rpartition(".")[2] in _STATISTICS]
+    if seen.plan is None or seen.plan.ambiguities:
+        return
+    there = {to.rpartition(".")[0] for to in seen.goes.values()}
+    gone = [t.name for t in seen.unused if _is_statistic(t.name) and _norm_is_used(t.name, seen)]
     if gone:
         yield told(
             "unused-statistics",
@@ -60,19 +63,34 @@ def _statistics(seen: Seen) -> Iterator[Finding]:
             subjects=gone,
             remedy="For the old behaviour build the norms with track_running_stats=True.",
         )
-    missing = () if seen.plan is None else seen.plan.missing
-    lacking = [name for name in missing if name.rpartition(".")[2] in _STATISTICS]
+    # Of a norm that the file lacks whole, statistics are the least that is missing.
+    lacking = [n for n in seen.lacking if _is_statistic(n) and n.rpartition(".")[0] in there]
     filled = [s.target or "" for s in seen.made.steps if s.rule == "running-statistics"]
     if lacking or filled:
         first = [*lacking, *filled]
+        norms = {name.rpartition(".")[0] for name in first}
         yield told(
             "no-statistics",
             Severity.WARNING,
-            f"The file was saved without the running statistics of {counted((len(first) + 1) // 2, 'batch norm')} "
+            f"The file was saved without the running statistics of {counted(len(norms), 'batch norm')} "
             f"({first[0]} first). Mean 0 and variance 1 load, and are not what the network was trained with.",
             subjects=first,
             remedy="Measure them: one pass over training pictures in train mode, without gradients.",
         )
+
+
+def _is_statistic(name: str) -> bool:
+    return name.rpartition(".")[2] in _STATISTICS
+
+
+def _norm_is_used(name: str, seen: Seen) -> bool:
+    """Whether the statistic's norm has a place in the target, by its weight; one without weight, by its neighbours."""
+    module = name.rpartition(".")[0]
+    weight = f"{module}.weight" if module else "weight"
+    if weight in seen.tensors:
+        return weight in seen.used
+    first = name.partition(".")[0]
+    return any(used.partition(".")[0] == first for used in seen.used)
 
 
 def _counters(seen: Seen) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from inspector.units import counted
 
 _MOMENTS = re.compile(r"^(.*?)[./_](adam_[mv]|exp_avg(?:_sq)?|Adam(?:_1)?|momentum_buffer|max_exp_avg_sq)$")
 _LOSS = re.compile(
-    r"(^|\.)(criterion|loss(es|_fn|_func)?|[a-z_]*metrics?|online_[a-z]+|(train|val|test)_(acc|f1|auroc)[a-z_]*)\."
+    r"(^|\.)(criterion|loss(es|_fn|_func)?|[a-z_]*metrics?|online_(eval|probe|class|linear|fine)[a-z_]*|(train|val|test)_(acc|f1|auroc)[a-z_]*)\."
 )
 _AUXILIARY = re.compile(r"(^|\.)(AuxLogits|aux[0-9]*|aux_classifier|auxiliary_head|aux_head)\.")
 _PROJECTION = re.compile(
@@ -81,8 +81,8 @@ def _branches(seen: Seen) -> Iterator[Finding]:
             subjects=[t.name for t in found],
             remedy="Leave it out, or build the model with it (aux_logits=True, aux_loss=True in torchvision).",
         )
-    missing = [] if seen.plan is None else [name for name in seen.plan.missing if _AUXILIARY.search(name)]
-    if missing and seen.plan is not None and len(missing) == len(seen.plan.missing):
+    missing = [name for name in seen.lacking if _AUXILIARY.search(name)]
+    if missing and len(missing) == len(seen.lacking):
         yield told(
             "auxiliary-branch",
             Severity.NOTICE,

@@ -66,9 +66,9 @@ def _other(seen: Seen) -> Iterator[Finding]:
 
 def _depth(seen: Seen) -> Iterator[Finding]:
     """Blocks of the target that the file lacks whole, while it has others of the same form."""
-    if seen.plan is None or not seen.plan.missing:
+    if not seen.lacking:
         return
-    missing = set(seen.plan.missing)
+    missing = set(seen.lacking)
     pending: list[Node] = [seen.made.target]
     while pending:
         node = pending.pop()
