@@ -149,8 +149,13 @@ def _frame(rows: Sequence[PlanRow]) -> pd.DataFrame:
 
 
 def beside(report: KeyReport) -> list[Finding]:
-    """The findings that the page does not say already as answer, question, rule or list of names."""
+    """The findings that the page does not say already as answer, question, rule or list of names.
+
+    None while a question is open: what is not placed yet would look lost, or like a part of something else.
+    """
     plan = report.plan
+    if plan is not None and plan.ambiguities:
+        return []
     said = {report.says, report.refusal, *(a.question for a in (plan.ambiguities if plan else ()))}
     elsewhere = {"missing-tensors", *(use.id for use in (plan.rules if plan else ()))}
     return [f for f in report.findings if f.says not in said and f.id not in elsewhere]
