@@ -44,7 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.savez(where / "pair.npz", input=given.numpy(), output=model(given).numpy())
     backbone = {name: tensor for name, tensor in state.items() if not name.startswith("classifier")}
     torch.save(backbone, where / "backbone.pth")
-    training = {"state_dict": wrapped, "state_dict_ema": wrapped, "optimizer": optimizer.state_dict(), "epoch": 3}
+    averaged = {name: tensor.clone() for name, tensor in state.items()}
+    training = {"state_dict": wrapped, "state_dict_ema": averaged, "optimizer": optimizer.state_dict(), "epoch": 3}
     torch.save(training, where / "run.pth")
     save_file(state, where / "big.safetensors")
     whole = (where / "good.pth").read_bytes()
