@@ -17,7 +17,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import borrowed, unwrap
+from inspector.cam.capture import borrowed, capture, like_the_model, unwrap
 from inspector.cam.combine import augmented_maps
 from inspector.cam.maps import Maps, heat_maps, maps_of, of_input
 from inspector.cam.methods import METHODS, method_named
@@ -114,6 +114,7 @@ class Look:
         self._answer = answer
         self._scene = scene
         self._by_class: OrderedDict[int, Scene] = OrderedDict()
+        self._forward_seconds: float | None = None
 
     @property
     def best(self) -> int:
@@ -162,6 +163,17 @@ class Look:
         """How many forward passes of one picture a method takes that runs the model again; 0 for arithmetic."""
         entry = method_named(method, METHODS)
         return 0 if entry.passes is None else entry.passes(self._scene, layer)
+
+    @property
+    def forward_seconds(self) -> float:
+        """What one forward takes now: a second one is timed, since the first of a process warms up."""
+        if self._forward_seconds is None:
+            with capture(self.model) as lent, torch.no_grad():
+                batch = like_the_model(self.batch, lent.model)
+                start = time.perf_counter()
+                lent.model(batch)
+                self._forward_seconds = time.perf_counter() - start
+        return self._forward_seconds
 
     def run(
         self,

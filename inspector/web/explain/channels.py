@@ -16,7 +16,7 @@ from inspector.web.explain.looking import Recipe, Subject
 from inspector.web.explain.pictures import for_display
 from inspector.web.explain.view import scale
 
-_MOST, _A_ROW = 24, 8
+_MOST, _A_ROW = 24, 6
 
 
 def show_channels(subject: Subject, recipe: Recipe, made: Explanation) -> None:

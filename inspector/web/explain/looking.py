@@ -127,7 +127,7 @@ def cost(subject: Subject, recipe: Recipe) -> tuple[int, float]:
     if recipe.options.augmented:
         passes = _AUGMENTED_PASSES * passes
     layers = len(subject.layers) if recipe.options.fusion else 1
-    return passes * layers, passes * layers * seen.seconds
+    return passes * layers, passes * layers * seen.forward_seconds
 
 
 def explained(subject: Subject, recipe: Recipe, naming: Naming) -> Explanation:

@@ -53,7 +53,7 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
             "Is this map better than a random one, a blob in the middle, the edges of the picture? Does it change when "
             "the model forgets what it learned?"
         )
-        about = human_duration(passes * seen.seconds)
+        about = human_duration(passes * seen.forward_seconds)
         if not st.button(f"Measure it · about {about}", key="measure-trust", icon=":material/science:", type="primary"):
             return
 

@@ -48,7 +48,7 @@ def show(picture: Picture, first: Explanation, second: Explanation | None, namin
 
 
 def _choose_style() -> Style:
-    kind, colour, strength, cut = st.columns([3, 2, 2, 2], vertical_alignment="top")
+    kind, colour, strength, cut = st.columns([4, 2, 2, 2], vertical_alignment="top")
     view = kind.segmented_control("View", (OVERLAY, REVEAL, SIGNED), default=OVERLAY, required=True, key="view")
     colour_map = colour.selectbox("Colours", COLOUR_MAPS, key="colour-map", disabled=view == SIGNED)
     opacity = strength.slider("Opacity", 0.0, 1.0, 0.5, 0.05, key="opacity")

@@ -50,14 +50,8 @@ def impute(picture: Tensor, mask: Tensor) -> Tensor:
     if bool(mask.all()):
         return picture.mean(dim=(1, 2), keepdim=True).expand_as(picture)
     values = picture.double()[:, None]
-    kernel = (
-        torch.tensor([[1, 2, 1], [2, 0, 2], [1, 2, 1]], dtype=torch.float64, device=picture.device)[None, None] / 12
-    )
-    degree = functional.conv2d(torch.ones_like(values[:1]), kernel, padding=1)
+    degree = spread(torch.ones_like(values[:1]))
     unknown = mask.to(values)[None, None]
-
-    def spread(x: Tensor) -> Tensor:
-        return functional.conv2d(x, kernel, padding=1)
 
     # degree x - spread(x) = spread(known), on the unknown pixels.
     right = spread(values * (1 - unknown)) * unknown
@@ -80,6 +74,14 @@ def impute(picture: Tensor, mask: Tensor) -> Tensor:
         way = scaled + torch.where(size > 0, new / size.clamp_min(1e-300), 0) * way
         size = new
     return torch.where(mask, x[:, 0].to(picture), picture)
+
+
+def spread(x: Tensor) -> Tensor:
+    """(N, 1, H, W): each pixel's neighbours, a sixth of those beside it and a twelfth of those across corners; 0 beyond
+    the edges. As (1, 2, 1) down and across less the pixel itself: a convolution in float64 takes 2.5 times as long."""
+    wide = functional.pad(x, (1, 1, 1, 1))
+    across = wide[..., :-2] + 2 * wide[..., 1:-1] + wide[..., 2:]
+    return (across[..., :-2, :] + 2 * across[..., 1:-1, :] + across[..., 2:, :] - 4 * x) / 12
 
 
 MEASURE = Measure(
