@@ -8,15 +8,18 @@ from inspector.architectures.types import Recognition
 from inspector.cam.stated import stated, stated_beside
 from inspector.checkpoint.types import Checkpoint
 
-_KEYS = ("class_names", "classes", "categories", "id2label", "idx_to_class")
+_KEYS = ("class_names", "classes", "categories", "id2label", "idx_to_class", "class_to_idx", "label_names")
 _MOST = 100_000
+# Read by readers/evidence.py, which lists the same.
+_FILES = ("classes.txt", "labels.txt", "class_names.txt", "classes.json", "labels.json", "class_names.json")
 
 
 def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
     """Class names in output order, () where nobody states them.
 
     From the file itself first (a list under "classes" or "class_names", or a mapping from index to name), then from
-    the official weights that it is by digest, then from id2label in the config.json beside it.
+    the official weights that it is by digest, then from id2label (transformers) or label_names (timm) in the
+    config.json beside it, then from a list of names beside it ("classes.txt", "labels.json").
     """
     for key in _KEYS:
         names = names_in(stated(checkpoint, key))
@@ -24,7 +27,8 @@ def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) 
             return names
     if recognition is not None and recognition.official is not None:
         return recognition.official.categories
-    return names_in(stated_beside(checkpoint, "config.json", "id2label"))
+    beside = [("config.json", "id2label"), ("config.json", "label_names"), *((file, "classes") for file in _FILES)]
+    return next((names for place in beside if (names := names_in(stated_beside(checkpoint, *place)))), ())
 
 
 def names_in_text(text: str, ending: str = "") -> tuple[str, ...]:
@@ -41,7 +45,12 @@ def names_in_text(text: str, ending: str = "") -> tuple[str, ...]:
 def names_in(found: object) -> tuple[str, ...]:
     """The names in a list, or in a mapping from every index to a name; () for anything else."""
     if isinstance(found, dict):
-        found = _ordered(found)
+        entries: dict[object, object] = dict(found)
+        if entries and all(type(index) is int for index in entries.values()):
+            # torchvision's ImageFolder writes a mapping from name to index.
+            turned: dict[object, object] = {index: name for name, index in entries.items()}
+            entries = turned if len(turned) == len(entries) else {}
+        found = _ordered(entries)
     if isinstance(found, list | tuple) and 0 < len(found) <= _MOST and all(isinstance(n, str) for n in found):
         return tuple(found)
     return ()

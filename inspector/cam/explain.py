@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.combine import augmented_maps, fuse
+from inspector.cam.combine import FUSIONS, augmented_maps, fuse
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layers import find_layer
 from inspector.cam.maps import Maps, choose_layers, heat_maps
@@ -153,6 +153,8 @@ class _Work:
 
     def __post_init__(self) -> None:
         fused = bool(self.options.fusion)
+        if fused and self.options.fusion not in FUSIONS:
+            raise UsageError(f"There is no fusion {self.options.fusion!r}.", hint=f"Fusions: {', '.join(FUSIONS)}.")
         if self.layers and not fused:
             raise UsageError("Several layers make one map by a fusion.", hint="Name it, or ask for a grid.")
         if fused and self.layer is not None:

@@ -20,9 +20,9 @@ from inspector.architectures.types import Recognition
 from inspector.cam.classes import class_names
 from inspector.cam.picture import MOST_PIXELS, crop_box, scaled_size, seen_crop, upright
 from inspector.cam.report import Crop, Preprocessing
-from inspector.cam.stated import stated, stated_beside
+from inspector.cam.stated import stated, stated_beside, told_beside
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.errors import ExplainError
+from inspector.errors import ExplainError, UsageError
 
 __all__ = ["class_names", "infer_preprocessing", "prepare"]
 
@@ -31,6 +31,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 LARGEST_SIDE = 4096
 # A ResNet-50 keeps about 1 kB for each input pixel; beyond this a forward pass would need many gigabytes.
 MOST_INPUT_PIXELS = 2048 * 2048
+_SQUASHED_FROM = 384
 _RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -50,9 +51,10 @@ def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint 
             trouble = f"; the file's own statement cannot be used: {error}"
     channels = _input_channels(recognition, _state_of(recognition, checkpoint))
     if recognition is None or recognition.official is None:
-        beside = _beside(checkpoint)
-        if beside is not None and beside.channels == channels:
-            return replace(beside, source=beside.source + trouble)
+        for read in (_processor, _timm, _open_clip):
+            beside = read(checkpoint)
+            if beside is not None and beside.channels == channels:
+                return replace(beside, source=beside.source + trouble)
     guess = _published(recognition) or _default(3)
     if channels != guess.channels:
         default = _default(channels)
@@ -60,6 +62,23 @@ def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint 
             guess, mean=default.mean, std=default.std, channels=channels, source=default.source, assumed=True
         )
     return replace(guess, source=guess.source + trouble)
+
+
+def stated_preprocessing(facts: object, source: str) -> Preprocessing:
+    """What somebody wrote: {"resize": 256, "crop": 224, "mean": [...], "std": [...], "interpolation": "bilinear"}.
+
+    Raises UsageError in words for numbers that cannot be meant.
+    """
+    try:
+        if not isinstance(facts, Mapping):
+            raise ValueError("it is no mapping")
+        return replace(_from_facts(facts), source=source)
+    except (ValueError, TypeError, KeyError) as error:
+        says = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise UsageError(
+            f"This preprocessing cannot be used: {says}.",
+            hint='Write {"resize": 256, "crop": 224, "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}.',
+        ) from error
 
 
 def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor, Crop]:
@@ -128,7 +147,69 @@ def _from_facts(facts: Mapping[object, object]) -> Preprocessing:
     )
 
 
-def _beside(checkpoint: Checkpoint | None) -> Preprocessing | None:
+def _timm(checkpoint: Checkpoint | None) -> Preprocessing | None:
+    """timm's config.json: "pretrained_cfg" with input_size, mean, std, crop_pct and interpolation, or these at the top.
+
+    As timm/data/transforms_factory.py (1.0): the shorter side becomes floor(size / crop_pct), then the centre is cut;
+    "squash" makes both sides so; "border" is something else.
+    """
+
+    def told(key: str) -> object:
+        found = told_beside(checkpoint, "config.json", f"pretrained_cfg.{key}")
+        return told_beside(checkpoint, "config.json", key) if found is None else found
+
+    size, share, mode = told("input_size"), told("crop_pct"), told("crop_mode")
+    if not isinstance(size, list) or len(size) != 3 or any(type(n) is not int or n < 1 for n in size):
+        return None
+    if mode not in (None, "center", "squash"):
+        return None
+    share = share if isinstance(share, int | float) and 0 < share <= 1 else 0.875
+    larger = [math.floor(side / share) for side in size[1:]]
+    whole = mode == "squash" or larger[0] != larger[1]
+    return _given(
+        {
+            "mean": told("mean"),
+            "std": told("std"),
+            "resize": larger if whole else larger[0],
+            "crop": size[1:],
+            # timm/data/config.py takes bicubic where nothing is said.
+            "interpolation": "bilinear" if told("interpolation") == "random" else told("interpolation") or "bicubic",
+        },
+        "stated by timm's config.json beside the file",
+    )
+
+
+def _open_clip(checkpoint: Checkpoint | None) -> Preprocessing | None:
+    """open_clip_config.json: "preprocess_cfg" beside the size in "model_cfg"."""
+
+    def told(key: str) -> object:
+        return told_beside(checkpoint, "open_clip_config.json", key)
+
+    size = told("preprocess_cfg.size") or told("model_cfg.vision_cfg.image_size")
+    mode = told("preprocess_cfg.resize_mode")
+    if size is None or mode not in (None, "shortest", "squash"):
+        return None
+    sides = [size, size] if type(size) is int else size
+    return _given(
+        {
+            "mean": told("preprocess_cfg.mean"),
+            "std": told("preprocess_cfg.std"),
+            "resize": sides if mode == "squash" or type(size) is not int else size,
+            "crop": sides,
+            "interpolation": told("preprocess_cfg.interpolation") or "bicubic",
+        },
+        "stated by open_clip_config.json beside the file",
+    )
+
+
+def _given(facts: dict[object, object], source: str) -> Preprocessing | None:
+    try:
+        return replace(_from_facts(facts), source=source)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _processor(checkpoint: Checkpoint | None) -> Preprocessing | None:
     """preprocessor_config.json as transformers writes it; None where it is absent or says something else than
     resize, crop, scale to 0..1, subtract and divide."""
 
@@ -141,24 +222,32 @@ def _beside(checkpoint: Checkpoint | None) -> Preprocessing | None:
         return plain if height is None or width is None else [height, width]
 
     scale = told("rescale_factor")
-    if told("do_normalize") is False or (isinstance(scale, float) and abs(scale * 255 - 1) > 1e-6):
+    if told("do_normalize") is False or told("do_rescale") is False or told("rescale_offset") is True:
+        return None
+    if isinstance(scale, float) and abs(scale * 255 - 1) > 1e-6:
         return None
     crop = size("crop_size") if told("do_center_crop") is not False else None
     resize = size("size") if told("do_resize") is not False else None
     if crop is None and type(resize) is int and told("size.shortest_edge") is None:
         resize = [resize, resize]  # A plain number is both sides where nothing is cut off.
+    share, edge = told("crop_pct"), told("size.shortest_edge")
+    if resize is not None and isinstance(share, int | float) and 0 < share <= 1 and type(edge) is int:
+        # ConvNeXt's processor: from 384 pixels on both sides are made so, below the shorter one larger and cut.
+        crop = [edge, edge]
+        resize = crop if edge >= _SQUASHED_FROM else int(edge / share)
+    kinds = {None: "bilinear", 1: "bicubic", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+    kind = told("resample")
+    if kind not in kinds:
+        return None
     facts: dict[object, object] = {
         "mean": told("image_mean"),
         "std": told("image_std"),
         "resize": resize,
         "crop": crop,
-        "interpolation": "bicubic" if told("resample") == Image.Resampling.BICUBIC else "bilinear",
+        "interpolation": kinds[kind],
     }
-    try:
-        found = _from_facts(facts)
-    except (ValueError, TypeError, KeyError):
-        return None
-    return replace(found, source="stated by preprocessor_config.json beside the file")
+    nearly = ", Lanczos taken as bicubic" if kind == 1 else ""
+    return _given(facts, f"stated by preprocessor_config.json beside the file{nearly}")
 
 
 def _numbers(facts: Mapping[object, object], key: str) -> tuple[float, ...]:

@@ -6,14 +6,18 @@ import ast
 import json
 
 from inspector.checkpoint.types import Checkpoint
+from inspector.checkpoint.values import Value, ValueKind
 
 _MOST_CHARACTERS = 1_000_000
+_MOST_PLACES = 200
+_DEPTH = 3
 
 
 def stated(checkpoint: Checkpoint | None, key: str) -> object:
     """The value under `key` in the file's own metadata, parsed; None when it is absent or not parseable.
 
-    A key may stand under a prefix ("config.preprocessing"); the plain one wins. Nothing is executed.
+    A key may stand under a prefix ("config.preprocessing"); the plain one wins. Mappings and lists that a pickle holds
+    directly, or in a mapping of its settings, are taken as they are. Nothing is executed.
     """
     if checkpoint is None:
         return None
@@ -23,7 +27,7 @@ def stated(checkpoint: Checkpoint | None, key: str) -> object:
                 found = _parsed(text)
                 if found is not None:
                     return found
-    return None
+    return _in_the_file(checkpoint.root, key)
 
 
 def stated_beside(checkpoint: Checkpoint | None, file: str, key: str) -> object:
@@ -32,6 +36,43 @@ def stated_beside(checkpoint: Checkpoint | None, file: str, key: str) -> object:
         place, _, label = name.partition(": ")
         if label == key and place.rpartition("/")[2] == file:
             return _parsed(text)
+    return None
+
+
+def told_beside(checkpoint: Checkpoint | None, file: str, key: str) -> object:
+    """The same, and plain text as it stands: JSON's "bicubic" arrives here without its quotation marks."""
+    found = stated_beside(checkpoint, file, key)
+    if found is not None or checkpoint is None:
+        return found
+    for name, text in checkpoint.metadata:
+        place, _, label = name.partition(": ")
+        if label == key and place.rpartition("/")[2] == file:
+            return None if text in ("null", "None") else text
+    return None
+
+
+def _in_the_file(root: Value, key: str) -> object:
+    """A mapping or list under this key, directly or one level down."""
+    places = [root, *(child for _, child in root.children[:_MOST_PLACES] if child.kind is ValueKind.MAPPING)]
+    for place in places:
+        for label, child in place.children[:_MOST_PLACES]:
+            if label == key and child.kind in (ValueKind.MAPPING, ValueKind.SEQUENCE):
+                return _plain(child)
+    return None
+
+
+def _plain(value: Value, depth: int = 0) -> object:
+    """The value itself; None for what is not plain or not shown whole."""
+    if value.kind is ValueKind.TEXT:
+        return value.says
+    if value.kind in (ValueKind.NUMBER, ValueKind.BOOLEAN):
+        return _parsed(value.says)
+    if value.size != len(value.children) or depth > _DEPTH:
+        return None
+    if value.kind is ValueKind.MAPPING:
+        return {label: _plain(child, depth + 1) for label, child in value.children}
+    if value.kind is ValueKind.SEQUENCE:
+        return [_plain(child, depth + 1) for _, child in value.children]
     return None
 
 

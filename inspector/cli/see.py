@@ -2,77 +2,296 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inspector.cli.options import File, Json, State, TargetOption, find_target, open_file, pick_state, recognised, show
+from inspector.cli.options import Json, State, TargetOption, progress_bar, show
 from inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
+
+    from inspector.cam.exporting.request import Request
+    from inspector.cam.trust.assess import Trust
+    from inspector.cli.explaining import Files, Loaded
+
+Out = Path | None
+# An estimate below this many seconds is not worth a line.
+_SLOW = 10.0
 
 
 def explain(
-    file: File,
-    picture: Annotated[Path, typer.Argument(help="A picture: PNG, JPEG, WebP ...")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the overlay as PNG.")] = None,
-    maps: Annotated[Path | None, typer.Option("--maps", help="Write the raw and normalised maps as NPZ.")] = None,
-    layer: Annotated[str, typer.Option(help="Module whose output is explained; the suggested one if left out.")] = "",
-    class_index: Annotated[
-        int | None, typer.Option("--class", help="Class to explain; the top one if left out.")
+    file: Annotated[str, typer.Argument(help="A checkpoint: a path, or an http(s) address that answers ranges.")] = "",
+    pictures: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PICTURE...", help="Pictures, or folders of them: PNG, JPEG, WebP ..."),
     ] = None,
-    method: Annotated[str, typer.Option(help="Method of the heat map.")] = "grad-cam",
+    output: Annotated[
+        Out, typer.Option("--output", "-o", help="Write the overlay as PNG; of several maps a contact sheet.")
+    ] = None,
+    maps: Annotated[Out, typer.Option("--maps", help="Write raw and normalised maps and logits as NPZ.")] = None,
+    csv: Annotated[Out, typer.Option("--csv", help="Write a table with a row for each map.")] = None,
+    export: Annotated[
+        Out, typer.Option("--export", metavar="DIR", help="Write all of these and a manifest into a folder.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Method of the heat map, several for a grid; grad-cam if left out.")
+    ] = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(help="Module whose output is explained, several for a grid; the suggested one if left out."),
+    ] = None,
+    classes: Annotated[
+        list[int] | None, typer.Option("--class", help="Class to explain, several for a grid; the top one if left out.")
+    ] = None,
+    series: Annotated[
+        list[str] | None,
+        typer.Option("--series", metavar="FILE", help="Another checkpoint for the same picture, several for a strip."),
+    ] = None,
+    fuse: Annotated[str, typer.Option(help="One map of several layers: mean, maximum or product.")] = "",
+    eigen_smooth: Annotated[
+        bool, typer.Option("--eigen-smooth", help="The strongest pattern over the channels instead of their sum.")
+    ] = False,
+    augment: Annotated[
+        bool, typer.Option("--augment", help="The mean over six brighter, darker and mirrored copies.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="For methods that draw random numbers.", min=0)] = 0,
+    pixels_of: Annotated[
+        int | None, typer.Option("--pixels-of", metavar="CLASS", help="Explain the pixels a segmentation gives it.")
+    ] = None,
+    box: Annotated[
+        str,
+        typer.Option(
+            metavar="BOX", help="Explain a detector's box: 1 for the surest, or left,top,right,bottom[:CLASS]."
+        ),
+    ] = "",
+    trust: Annotated[bool, typer.Option("--trust", help="Measure the map beside maps that know nothing.")] = False,
+    mask: Annotated[Out, typer.Option(help="A picture that is white where the thing is, for --trust.")] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will cost.")] = False,
+    list_layers: Annotated[bool, typer.Option("--list-layers", help="Show the layers worth explaining.")] = False,
+    list_methods: Annotated[bool, typer.Option("--list-methods", help="Show the methods.")] = False,
+    preprocessing: Annotated[
+        str, typer.Option(metavar="JSON", help="size or resize and crop, mean, std, interpolation; else inferred.")
+    ] = "",
+    names: Annotated[str, typer.Option(metavar="FILE", help="Class names: JSON, or one in each line.")] = "",
     colour_map: Annotated[
         str, typer.Option("--colour-map", help="viridis, inferno, magma, cividis, turbo, jet.")
     ] = "viridis",
     opacity: Annotated[float, typer.Option(help="Of the heat map over the picture.", min=0, max=1)] = 0.5,
+    threshold: Annotated[float, typer.Option(help="Of the box in the table.", min=0, max=1)] = 0.5,
+    threads: Annotated[int, typer.Option(help="That torch computes with; its own choice if left out.", min=0)] = 0,
     target: TargetOption = "",
     state: State = "",
     json: Json = False,
 ) -> int:
-    """Show where a recognised model looks in a picture, with Grad-CAM."""
-    from inspector.cam.classes import class_names
-    from inspector.cam.explain import explain as ask
-    from inspector.cam.picture import open_picture
-    from inspector.cam.preprocess import infer_preprocessing
-    from inspector.keys.apply import load_repaired
-    from inspector.keys.runnable import plan_to_run
-    from inspector.render.overlay import overlay, png_bytes
+    """Show where a recognised model looks in a picture."""
+    from inspector.render.explained_text import estimate_text, explanations_text, layers_text, methods_text, trust_text
 
-    image = open_picture(picture)
-    checkpoint = open_file(file, digest=True)
-    chosen = pick_state(checkpoint, state)
-    recognition = recognised(checkpoint, chosen)
-    goal = find_target(target, checkpoint, chosen)
-    if goal.spec is None:
-        raise UsageError(f"{goal.label} cannot be built, so it cannot be run.", hint="Name an architecture as target.")
-    plan = plan_to_run(checkpoint, goal, chosen)
-    model = load_repaired(checkpoint, plan, goal.spec)
-    explanation = ask(
-        model,
-        image,
-        preprocessing=infer_preprocessing(recognition, checkpoint),
-        layer=layer or None,
-        target=class_index,
-        method=method,
-        categories=class_names(recognition, checkpoint),
+    if list_methods:
+        from inspector.cam.methods import METHODS
+
+        show({"methods": [_plain(entry) for entry in METHODS]}, methods_text, as_json=json)
+        return 0
+    if not file:
+        raise UsageError("Which checkpoint?", hint="inspector explain FILE PICTURE")
+    from inspector.cam.exporting.request import Request
+    from inspector.cam.report import Options
+    from inspector.cli.explaining import Files, each_checkpoint, each_picture, load, pictures_in, question_of
+    from inspector.render.colour_maps import colour_table
+
+    colour_table(colour_map)  # a typo is said before the work
+    question = question_of(pixels_of, box)
+    found = () if list_layers and not pictures else pictures_in(pictures or ())
+    if series and len(found) != 1:
+        raise UsageError("A series of checkpoints takes one picture.", hint="Leave --series out for several.")
+    if series and max(map(len, (method or (), layer or (), classes or ()))) > 1:
+        raise UsageError("A series of checkpoints takes one method, one layer and one class.")
+    count = _threads(threads)
+    loaded = load(file, state=state, target=target, preprocessing=preprocessing, names=names)
+    request = Request(
+        file=file,
+        pictures=tuple(map(str, found)),
+        methods=tuple(method or ("grad-cam",)),
+        layers=tuple(layer or ()),
+        classes=tuple(classes or ()),
+        options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed),
+        preprocessing=loaded.preprocessing,
+        colour_map=colour_map,
+        opacity=opacity,
+        threshold=threshold,
+        series=tuple(series or ()),
+        pixels_of=pixels_of,
+        box=box,
+        state=state,
+        target=target,
+        names=names,
+        threads=count,
     )
-    written: list[str] = []
-    if output is not None:
-        output.write_bytes(png_bytes(overlay(image, explanation, colour_map=colour_map, opacity=opacity)))
-        written.append(output.name)
-    if maps is not None:
-        import numpy as np
+    if list_layers:
+        layers = _layers(loaded, request)
+        show({"layers": layers}, lambda: layers_text(layers), as_json=json)
+        return 0
+    if estimate or any(_has_passes(name) for name in request.methods):
+        cost = _estimate(loaded, request)
+        if estimate:
+            show({"estimate": cost}, lambda: estimate_text(cost), as_json=json)
+            return 0
+        _announce(cost.passes, cost.seconds)
+    single = not series and len(found) == 1 and (bool(fuse) or max(map(len, _axes(request))) <= 1)
+    if trust and not single:
+        raise UsageError("Trust is measured of one map.", hint="Give one picture, one method, one layer, one class.")
+    if mask is not None and not trust:
+        raise UsageError("A mask is for measuring.", hint="Give --trust too.")
+    measured: Trust | None = None
+    with Files(request=request, single=single, output=output, maps=maps, table=csv, folder=export) as files:
+        if series:
+            asked = {"state": state, "target": target, "preprocessing": preprocessing, "names": names}
+            checkpoints = [loaded, *(load(other, **asked) for other in series)]
+            from inspector.cam.picture import open_picture
 
-        np.savez(maps, heat=explanation.heat, raw=explanation.raw)
-        written.append(maps.name)
+            each_checkpoint(checkpoints, request, question, files, open_picture(found[0]))
+        else:
+            checkpoints = [loaded]
+            for _, picture in each_picture(loaded, request, question, files, progress_bar("explaining")):
+                if trust:
+                    measured = _measured(loaded, request, question, files, picture, mask)
+        files.finish(*_sources(checkpoints, request))
 
     def text() -> RenderableType:
+        from rich.console import Group
+
         from inspector.render.text import explanation_text
 
-        return explanation_text(explanation, written)
+        if single:
+            parts = [explanation_text(files.kept[0][1], files.written)]
+        else:
+            parts = [explanations_text(files.kept, files.problems, files.written)]
+        return Group(*parts, *(() if measured is None else ("", trust_text(measured))))
 
-    show({"explanation": explanation, "written": written}, text, as_json=json)
-    return 0
+    show(_report(files, measured), text, as_json=json)
+    return 0 if len(files.kept) and not _failed(files) else 1
+
+
+def _report(files: Files, trust: Trust | None) -> dict[str, Any]:
+    kept = [explanation for _, explanation in files.kept]
+    found: dict[str, Any] = {"explanation": kept[0]} if files.single else {"explanations": kept}
+    if trust is not None:
+        found["trust"] = trust
+    return found | {"problems": files.problems, "written": files.written}
+
+
+def _failed(files: Files) -> bool:
+    return any(row[-1] for row in files.rows)
+
+
+def _axes(request: Request) -> tuple[Sequence[object], ...]:
+    return request.methods, request.layers, request.classes
+
+
+def _threads(wanted: int) -> int:
+    import torch
+
+    if wanted:
+        torch.set_num_threads(wanted)
+    return torch.get_num_threads()
+
+
+def _has_passes(name: str) -> bool:
+    from inspector.cam.methods import method_named
+
+    return method_named(name).passes is not None
+
+
+def _layers(loaded: Loaded, request: Request) -> Sequence[Any]:
+    from PIL import Image
+
+    from inspector.cam.layers import propose_layers
+    from inspector.cam.picture import open_picture
+    from inspector.cam.preprocess import prepare
+
+    steps = loaded.preprocessing
+    # Without a picture and without a crop: a usual one.
+    shown = open_picture(Path(request.pictures[0])) if request.pictures else Image.new("RGB", (320, 256))
+    batch, _ = prepare(shown, steps)
+    return propose_layers(loaded.model, (batch.shape[1], batch.shape[2], batch.shape[3]))
+
+
+def _estimate(loaded: Loaded, request: Request) -> Any:
+    from inspector.cam.grid import estimate
+    from inspector.cam.picture import open_picture
+
+    one = estimate(
+        loaded.model,
+        open_picture(Path(request.pictures[0])),
+        preprocessing=loaded.preprocessing,
+        layers=request.layers or None,
+        methods=request.methods,
+        classes=max(1, len(request.classes)),
+        options=replace(request.options, fusion=""),
+    )
+    times = len(request.pictures) * (1 + len(request.series))
+    by_method = tuple((name, passes * times) for name, passes in one.by_method)
+    return replace(one, passes=one.passes * times, seconds=one.seconds * times, by_method=by_method)
+
+
+def _announce(passes: int, seconds: float) -> None:
+    if seconds >= _SLOW:
+        typer.echo(f"About {passes:,} passes, {seconds:.0f} s. Ctrl-C stops.", err=True)
+
+
+def _measured(loaded: Loaded, request: Request, question: Any, files: Files, picture: Any, mask: Path | None) -> Any:
+    from inspector.cam.picture import open_picture, upright
+    from inspector.cam.preprocess import prepare
+    from inspector.cam.trust.assess import assess, cost
+
+    batch, crop = prepare(picture, loaded.preprocessing)
+    explanation = files.kept[0][1]
+    inside = None
+    if mask is not None:
+        drawn = upright(open_picture(mask))
+        if drawn.size != (crop.picture_width, crop.picture_height):
+            raise UsageError(
+                f"The mask has {drawn.width} x {drawn.height} pixels, the picture {crop.picture_width} x "
+                f"{crop.picture_height}."
+            )
+        channels = loaded.preprocessing.channels
+        plain = replace(loaded.preprocessing, mean=(0.0,) * channels, std=(1.0,) * channels)
+        inside = prepare(drawn, plain)[0][0].mean(dim=0) >= 0.5
+    if request.options != replace(request.options, fusion="", eigen_smooth=False, augmented=False):
+        raise UsageError("Trust is measured of plain maps.", hint="Leave --fuse, --eigen-smooth and --augment out.")
+    _announce(cost(), cost() * explanation.seconds / 3)
+    asked = question.ask(loaded.model, batch, [crop])
+    return assess(
+        loaded.model,
+        batch,
+        layer=explanation.layer if explanation.layer.path else None,
+        target=explanation.target.index if asked.columns is None else asked.columns[0],
+        method=explanation.method,
+        mask=inside,
+        read=asked.read,
+        progress=progress_bar("measuring"),
+        seed=request.options.seed,
+    )
+
+
+def _sources(checkpoints: Sequence[Loaded], request: Request) -> tuple[list[Any], list[Any]]:
+    import hashlib
+
+    from inspector.cam.exporting.manifest import Source
+
+    return (
+        [Source(name=one.name, sha256=one.sha256) for one in checkpoints],
+        [Source(name=name, sha256=hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name in request.pictures],
+    )
+
+
+def _plain(entry: Any) -> dict[str, Any]:
+    return {
+        "id": entry.id, "title": entry.title, "paper": entry.paper, "says": entry.says, "by_layer": entry.by_layer,
+        "passes_of_its_own": entry.passes is not None, "seeded": entry.seeded,
+    }  # fmt: skip

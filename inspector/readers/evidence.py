@@ -35,6 +35,13 @@ FILES = (
     "args.yaml",
     "args.yml",
     "args.txt",
+    "open_clip_config.json",
+    "classes.txt",
+    "labels.txt",
+    "class_names.txt",
+    "classes.json",
+    "labels.json",
+    "class_names.json",
 )
 # Beside a checkpoint too, but a pickle: opened only when asked for.
 PICKLES = ("training_args.bin",)

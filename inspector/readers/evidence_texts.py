@@ -19,12 +19,16 @@ _DEPTH = 4
 _SHORT_LIST = 64
 # Kept whole, as JSON: the names of the outputs, in their order.
 _WHOLE = ("id2label", "class_names", "classes", "categories", "idx_to_class")
+# Nothing but the names of the outputs, one in each line, or as JSON.
+_LABELS = ("classes.txt", "labels.txt", "class_names.txt", "classes.json", "labels.json", "class_names.json")
 Pair = tuple[str, str]
 
 
 def read_entries(raw: bytes, name: str) -> tuple[list[Pair], bool]:
     """(entries with shortened texts, whether there are more), by the ending of the name. Raises a ReadError or
     ValueError for what is not of that format."""
+    if name.rpartition("/")[2] in _LABELS:
+        return _labels(raw, name), False
     ending = name.rpartition(".")[2]
     how = _from_json if ending == "json" else _from_yaml if ending in ("yaml", "yml") else _from_text
     pairs, cut = how(raw, name)
@@ -47,6 +51,15 @@ def _from_json(raw: bytes, name: str) -> tuple[list[Pair], bool]:
             break
         found.append(pair)
     return found, cut
+
+
+def _labels(raw: bytes, name: str) -> list[Pair]:
+    """The whole file as one entry "classes"."""
+    if name.endswith(".json"):
+        value, _ = parse_json(raw, name, most_values=_MOST_VALUES)
+        return [("classes", json.dumps(value, ensure_ascii=False))]
+    lines = [line.strip() for line in raw.decode("utf-8-sig", "backslashreplace").splitlines()]
+    return [("classes", json.dumps([line for line in lines if line], ensure_ascii=False))]
 
 
 def _from_yaml(raw: bytes, name: str) -> tuple[list[Pair], bool]:

@@ -202,7 +202,7 @@ def test_input_sizes_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["explain", "x.pt"], "Missing argument"),
+        (["flops"], "Missing argument"),
         (["nope"], "No such command"),
         (["open", "--nope", "x.pt"], "No such option"),
         (["scan", ".", "--jobs", "many"], "Invalid value"),

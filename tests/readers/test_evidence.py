@@ -81,7 +81,10 @@ def test_every_name_is_read_and_a_pickle_is_not(tmp_path: Path) -> None:
     (tmp_path / "training_args.bin").write_bytes(b"cos\nsystem\n(S'touch " + os.fsencode(marker) + b"'\ntR.")
     (tmp_path / "unrelated.json").write_text('{"lr": 9}')
     checkpoint = opened(tmp_path)
-    assert checkpoint.metadata == tuple((f"{name}: lr", "0.5") for name in FILES)
+    names = {name for name in FILES if name.startswith(("class", "labels"))}  # what is in these are names of classes
+    expected = {name: ("classes", '{"lr": 0.5}' if name.endswith(".json") else '["lr: 0.5"]') for name in names}
+    pairs = [(name, *expected.get(name, ("lr", "0.5"))) for name in FILES]
+    assert checkpoint.metadata == tuple((f"{name}: {key}", text) for name, key, text in pairs)
     assert [p.name for p in checkpoint.parts] == [*(name for name in FILES), "training_args.bin"]
     assert checkpoint.parts[-1].says == "a pickle, not read; open it by itself"
     assert not marker.exists()

@@ -1,0 +1,114 @@
+"""What was asked for, so exactly that a command line asks for the same again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, replace
+
+from inspector.cam.report import Explanation, LayerProposal, Options, Preprocessing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call of `inspector explain`.
+
+    file, pictures: as the command names them. series: further checkpoints. layers: "layer4", or "relu:0" for a call.
+    classes: indices, () for the best one. pixels_of: a class of a segmentation. box: "1", or
+    "left,top,right,bottom[:class]". threads: that torch computes with: with another number the last digits may differ.
+    state, target: as every command has them.
+    """
+
+    file: str
+    pictures: tuple[str, ...]
+    methods: tuple[str, ...]
+    layers: tuple[str, ...]
+    classes: tuple[int, ...]
+    options: Options
+    preprocessing: Preprocessing
+    colour_map: str = "viridis"
+    opacity: float = 0.5
+    threshold: float = 0.5
+    series: tuple[str, ...] = ()
+    pixels_of: int | None = None
+    box: str = ""
+    state: str = ""
+    target: str = ""
+    names: str = ""
+    threads: int = 1
+
+
+def request_for(
+    explanation: Explanation, *, file: str, picture: str, colour_map: str, opacity: float, threads: int
+) -> Request:
+    """The request that makes this one map of a class again."""
+    return Request(
+        file=file,
+        pictures=(picture,),
+        methods=(explanation.method,),
+        layers=tuple(named(layer) for layer in explanation.layers if layer.path),
+        classes=(explanation.target.index,) if explanation.asked == "class" else (),
+        options=explanation.options,
+        preprocessing=explanation.preprocessing,
+        colour_map=colour_map,
+        opacity=opacity,
+        threads=threads,
+    )
+
+
+def settled(request: Request, found: Explanation) -> Request:
+    """The request for one map with what was chosen for it in its place: layer and class."""
+    return replace(
+        request,
+        layers=tuple(named(layer) for layer in found.layers if layer.path),
+        classes=(found.target.index,) if found.asked == "class" else (),
+    )
+
+
+def named(layer: LayerProposal) -> str:
+    """The layer as the command line takes it."""
+    return f"{layer.path}:{layer.call}" if layer.path else ""
+
+
+def command_line(request: Request, folder: str) -> str:
+    """The command that writes the same files into a folder, quoted for a POSIX shell."""
+    words = ["inspector", "explain", request.file, *request.pictures]
+    several: tuple[tuple[str, tuple[str | int, ...]], ...] = (
+        ("--series", request.series),
+        ("--method", request.methods),
+        ("--layer", request.layers),
+        ("--class", request.classes),
+    )
+    for option, values in several:
+        for value in values:
+            words += [option, str(value)]
+    options = request.options
+    words += ["--fuse", options.fusion] if options.fusion else []
+    words += ["--eigen-smooth"] if options.eigen_smooth else []
+    words += ["--augment"] if options.augmented else []
+    words += ["--seed", str(options.seed)]
+    words += [] if request.pixels_of is None else ["--pixels-of", str(request.pixels_of)]
+    for option, text in (
+        ("--box", request.box),
+        ("--state", request.state),
+        ("--target", request.target),
+        ("--names", request.names),
+    ):
+        words += [option, text] if text else []
+    words += ["--preprocessing", preprocessing_text(request.preprocessing)]
+    words += ["--colour-map", request.colour_map, "--opacity", repr(request.opacity)]
+    words += ["--threshold", repr(request.threshold), "--threads", str(request.threads), "--export", folder]
+    return shlex.join(words)
+
+
+def preprocessing_text(preprocessing: Preprocessing) -> str:
+    """As a file would state it, and as `--preprocessing` takes it."""
+    return json.dumps(
+        {
+            "resize": preprocessing.resize,
+            "crop": preprocessing.crop,
+            "mean": preprocessing.mean,
+            "std": preprocessing.std,
+            "interpolation": preprocessing.interpolation,
+        }
+    )

@@ -1,0 +1,360 @@
+"""What `explain` loads, runs and writes: checkpoints to models, pictures to maps, maps to files."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inspector.cam.exporting.arrays import NpzWriter
+from inspector.cam.exporting.manifest import Entry, Source, entry_of, manifest_of
+from inspector.cam.exporting.request import Request, settled
+from inspector.cli.options import find_target, open_file, pick_state, recognised
+from inspector.errors import InspectorError, UsageError
+from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
+from inspector.render.overlay import heat_picture, overlay, png_bytes
+from inspector.render.sheet import MOST_CELLS, Cell, cell_of, sheet
+
+if TYPE_CHECKING:
+    from PIL import Image
+    from torch import nn
+
+    from inspector.cam.questions import Question
+    from inspector.cam.report import Explanation, Preprocessing
+    from inspector.progress import Progress
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+_MOST_NAMES_NBYTES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Loaded:
+    """A checkpoint as a model that runs."""
+
+    name: str
+    sha256: str
+    model: nn.Module
+    preprocessing: Preprocessing
+    names: tuple[str, ...]
+
+
+def load(file: str, *, state: str, target: str, preprocessing: str, names: str) -> Loaded:
+    """preprocessing: JSON, "" for what can be inferred. names: a file of class names, "" likewise."""
+    from inspector.cam.classes import class_names
+    from inspector.cam.preprocess import infer_preprocessing, stated_preprocessing
+    from inspector.keys.apply import load_repaired
+    from inspector.keys.runnable import plan_to_run
+
+    checkpoint = open_file(file, digest=True)
+    chosen = pick_state(checkpoint, state)
+    recognition = recognised(checkpoint, chosen)
+    goal = find_target(target, checkpoint, chosen)
+    if goal.spec is None:
+        raise UsageError(f"{goal.label} cannot be built, so it cannot be run.", hint="Name an architecture as target.")
+    steps = infer_preprocessing(recognition, checkpoint)
+    if preprocessing:
+        given = stated_preprocessing(_parsed(preprocessing), "given with --preprocessing")
+        if given.channels != steps.channels:
+            raise UsageError(f"--preprocessing has {given.channels} means; this model takes {steps.channels} channels.")
+        steps = given
+    model = load_repaired(checkpoint, plan_to_run(checkpoint, goal, chosen), goal.spec)
+    return Loaded(
+        name=file,
+        sha256=checkpoint.origin.sha256 or "",
+        model=model,
+        preprocessing=steps,
+        names=names_of(Path(names)) if names else class_names(recognition, checkpoint),
+    )
+
+
+def pictures_in(given: Sequence[Path]) -> tuple[Path, ...]:
+    """The pictures themselves, and those that lie in the folders, by name."""
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if p.suffix.lower() in ENDINGS and p.is_file())
+            if not inside:
+                raise UsageError(f"{path.name} holds no pictures.", hint=f"Looked for {', '.join(ENDINGS)}.")
+            found += inside
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise UsageError(f"There is no picture {path}.", hint="Give a picture, or a folder of pictures.")
+    if not found:
+        raise UsageError("Which picture?", hint="inspector explain FILE PICTURE")
+    return tuple(found)
+
+
+def names_of(file: Path) -> tuple[str, ...]:
+    """Class names: JSON (a list, or index to name), or a name in each line."""
+    from inspector.cam.classes import names_in_text
+
+    try:
+        if file.stat().st_size > _MOST_NAMES_NBYTES:
+            raise UsageError(f"{file.name} is too large for a list of names.")
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file.name} cannot be read as text.", hint="One name in each line, or JSON.") from error
+    found = names_in_text(text, file.suffix.lower())
+    if not found:
+        raise UsageError(f"{file.name} holds no class names.", hint="One name in each line, or JSON.")
+    return found
+
+
+def question_of(pixels_of: int | None, box: str) -> Question:
+    """box: "1", "1:17" with a class, or "left,top,right,bottom", also with a class behind a colon."""
+    from inspector.cam.questions import A_CLASS, OfBox, OfPixels
+
+    if pixels_of is not None and box:
+        raise UsageError("Pixels of a class or a box: one of them can be explained.")
+    if pixels_of is not None:
+        return OfPixels(pixels_of)
+    if not box:
+        return A_CLASS
+    place, _, label = box.partition(":")
+    try:
+        numbers = [float(piece) for piece in place.split(",")]
+        wanted = int(label) if label else None
+    except ValueError:
+        numbers, wanted = [], None
+    if len(numbers) == 1 and numbers[0].is_integer() and numbers[0] >= 1:
+        return OfBox(rank=int(numbers[0]), label=wanted)
+    if len(numbers) == 4:
+        return OfBox(corners=(numbers[0], numbers[1], numbers[2], numbers[3]), label=wanted)
+    raise UsageError(f"{box!r} is no box.", hint="Write left,top,right,bottom, or 1 for the surest; :17 behind it.")
+
+
+@dataclass(slots=True, kw_only=True)
+class Files:
+    """Where maps go as they are made, so that only a thumbnail of each is held.
+
+    output: an overlay of the only map, else the sheet. maps: NPZ. table: CSV. folder: all of it with a manifest.
+    """
+
+    request: Request
+    single: bool
+    output: Path | None
+    maps: Path | None
+    table: Path | None
+    folder: Path | None
+    rows: list[Row] = field(default_factory=list)
+    cells: list[list[Cell]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    kept: list[tuple[str, Explanation]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    _arrays: list[NpzWriter] = field(default_factory=list)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Files:
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        inside = None if self.folder is None else self.folder / "maps.npz"
+        for path in (self.maps, inside):
+            if path is not None:
+                self._arrays.append(self._stack.enter_context(NpzWriter(path)))
+                self.written.append(path.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(
+        self, picture: Image.Image, name: str, found: Explanation, *, checkpoint: int = 0, number: int = 0, beside: bool
+    ) -> None:
+        """name: of the picture, or of the checkpoint in a series. beside: in the row of the one before."""
+        request = self.request
+        key = "" if self.single else f"{len(self.entries):04d}_"
+        for writer in self._arrays:
+            writer.add_map(found, key)
+        self.entries.append(entry_of(found, checkpoint=checkpoint, picture=number, key=key))
+        checkpoint_name = (request.file, *request.series)[checkpoint]
+        picture_name = Path(request.pictures[number]).name
+        self.rows.append(
+            row_of(found, checkpoint=Path(checkpoint_name).name, picture=picture_name, threshold=request.threshold)
+        )
+        if self.single:
+            pixels = png_bytes(overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity))
+            if self.output is not None:
+                self._write(self.output, pixels)
+            if self.folder is not None:
+                self._write(self.folder / "overlay.png", pixels)
+        if self.folder is not None:
+            alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
+            self._write(self.folder / ("map.png" if self.single else f"{key}map.png"), alone)
+        if self._draws() and sum(map(len, self.cells)) < MOST_CELLS:
+            where = f"{found.method} {found.layer.path}".strip()
+            called = found.target.name or f"class {found.target.index}"
+            lines = (name, f"{called} {found.target.probability:.1%} · {where}")
+            cell = cell_of(picture, found, lines, colour_map=request.colour_map, opacity=request.opacity)
+            if not beside or not self.cells:
+                self.cells.append([])
+            self.cells[-1].append(cell)
+        # Arrays are in the files by now; of a thousand pictures they would be a gigabyte.
+        nothing = np.zeros((0, 0), dtype=np.float32)
+        self.kept.append((name, found if self.single else replace(found, heat=nothing, raw=nothing)))
+
+    def fail(self, name: str, error: InspectorError, *, checkpoint: int = 0) -> None:
+        """Something that gave no map."""
+        of = Path((self.request.file, *self.request.series)[checkpoint]).name
+        self.problems.append(f"{name}: {error}")
+        self.rows.append(row_of_error(error.says, checkpoint=of, picture=name))
+
+    def finish(self, checkpoints: Sequence[Source], pictures: Sequence[Source]) -> None:
+        """Write what needs all maps."""
+        if not self.single and self.cells:
+            drawn = png_bytes(sheet(self.cells))
+            if sum(map(len, self.cells)) < len(self.entries):
+                self.problems.append(f"The sheet shows the first {MOST_CELLS:,} of {len(self.entries):,} maps.")
+            for path in (self.output, self.folder and self.folder / "sheet.png"):
+                if path is not None:
+                    self._write(path, drawn)
+        for path in (self.table, self.folder and self.folder / "maps.csv"):
+            if path is not None:
+                self._write(path, table_csv(self.rows).encode())
+        if self.folder is not None and self.kept:
+            from inspector.render.json import as_json
+
+            manifest = manifest_of(
+                settled(self.request, self.kept[0][1]) if self.single else self.request,
+                self.entries,
+                checkpoints=checkpoints,
+                pictures=pictures,
+                versions=self.kept[0][1].versions,
+                files=tuple(self.written),
+                folder=str(self.folder),
+            )
+            self._write(self.folder / "manifest.json", (as_json(manifest) + "\n").encode())
+
+    def _draws(self) -> bool:
+        return not self.single and (self.output is not None or self.folder is not None)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        path.write_bytes(data)
+        self.written.append(path.name)
+
+
+def each_picture(
+    loaded: Loaded, request: Request, question: Question, files: Files, progress: Progress
+) -> Iterator[tuple[int, Image.Image]]:
+    """Maps of every picture into the files; yields (number, picture) as it goes, which is where work may stop."""
+    from inspector.cam.explain import explain_many
+    from inspector.cam.grid import explain_grid
+    from inspector.cam.picture import open_picture
+    from inspector.cam.preprocess import prepare
+
+    one_each = max(len(request.methods), len(request.layers), len(request.classes)) <= 1 or request.options.fusion
+    ready: list[tuple[int, Image.Image]] = []
+
+    def opened() -> Iterator[Image.Image]:
+        for number, path in enumerate(request.pictures):
+            progress(number, len(request.pictures), Path(path).name)
+            try:
+                picture = open_picture(Path(path))
+                # A picture that cannot be prepared must not end the others.
+                prepare(picture, loaded.preprocessing)
+            except InspectorError as error:
+                if len(request.pictures) == 1:
+                    raise
+                files.fail(Path(path).name, error)
+                continue
+            ready.append((number, picture))
+            yield picture
+
+    common = {
+        "preprocessing": loaded.preprocessing,
+        "categories": loaded.names,
+        "options": request.options,
+        "question": question,
+    }
+    if one_each:
+        if len(request.methods) > 1 or len(request.classes) > 1:
+            raise UsageError("A fusion is of one method and one class.", hint="Leave --fuse out for a grid.")
+        found = explain_many(
+            loaded.model,
+            opened(),
+            method=request.methods[0],
+            layer=request.layers[0] if request.layers and not request.options.fusion else None,
+            layers=request.layers if request.options.fusion else (),
+            targets=request.classes[0] if request.classes else None,
+            progress=progress if len(request.pictures) == 1 else _quiet,
+            **common,  # type: ignore[arg-type]
+        )
+        for explanation in found:
+            number, picture = ready.pop(0)
+            files.add(picture, Path(request.pictures[number]).name, explanation, number=number, beside=False)
+            yield number, picture
+        return
+    for picture in opened():
+        number, _ = ready.pop(0)
+        name = Path(request.pictures[number]).name
+        grid = explain_grid(
+            loaded.model,
+            picture,
+            methods=request.methods,
+            layers=request.layers or None,
+            most_layers=1,
+            targets=request.classes or (None,),
+            progress=progress,
+            **common,  # type: ignore[arg-type]
+        )
+        for explanation, first in _by_row(grid.cells, len(request.pictures) == 1):
+            files.add(picture, name, explanation, number=number, beside=not first)
+        for method, layer, says in grid.refused:
+            files.problems.append(f"{name}: {method} at {layer}: {says}" if layer else f"{name}: {method}: {says}")
+        yield number, picture
+
+
+def each_checkpoint(
+    checkpoints: Sequence[Loaded], request: Request, question: Question, files: Files, picture: Image.Image
+) -> None:
+    """One picture through several models: a strip."""
+    from inspector.cam.explain import explain
+
+    for number, loaded in enumerate(checkpoints):
+        found = explain(
+            loaded.model,
+            picture,
+            preprocessing=loaded.preprocessing,
+            layer=request.layers[0] if request.layers else None,
+            target=request.classes[0] if request.classes else None,
+            method=request.methods[0],
+            categories=loaded.names,
+            options=request.options,
+            question=question,
+        )
+        files.add(picture, Path(loaded.name).name, found, checkpoint=number, beside=True)
+
+
+def _by_row(
+    cells: Sequence[Sequence[Sequence[Explanation | None]]], by_layer: bool
+) -> Iterator[tuple[Explanation, bool]]:
+    """(map, whether a row of the sheet begins): a row for each layer of one picture, one for each of several."""
+    fresh = True
+    for rows in cells:
+        for row in rows:
+            fresh = fresh or by_layer
+            for cell in row:
+                if cell is not None:
+                    yield cell, fresh
+                    fresh = False
+
+
+def _quiet(done: int, total: int | None, note: str) -> None:
+    """Pictures are counted by whoever opens them."""
+
+
+def _parsed(text: str) -> object:
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            found: object = parse(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+        return found
+    return None

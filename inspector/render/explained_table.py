@@ -1,0 +1,75 @@
+"""Heat maps as a table for spreadsheets and other programs: a row for each map."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+import numpy as np
+
+from inspector.cam.report import Explanation
+from inspector.render.outline import above, measure_outline
+
+COLUMNS = (
+    "checkpoint", "picture", "method", "layer", "asked", "class", "name", "logit", "probability",
+    "raw_minimum", "raw_maximum", "negative_share", "centre_x", "centre_y",
+    "box_left", "box_top", "box_right", "box_bottom", "share_above", "findings", "error",
+)  # fmt: skip
+# What a spreadsheet would take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+Row = tuple[str, ...]
+
+
+def row_of(explanation: Explanation, *, checkpoint: str, picture: str, threshold: float) -> Row:
+    """Places are in pixels of the upright picture; they are empty where nothing is hot."""
+    one = explanation
+    centre = centre_of_heat(one)
+    outlined = measure_outline(above(one.heat, one.crop, threshold), one.crop)
+    numbers = [one.target.logit, one.target.probability, one.raw_minimum, one.raw_maximum, one.negative_share]
+    return (
+        _text(checkpoint),
+        _text(picture),
+        one.method,
+        _text(one.layer.path),
+        one.asked,
+        str(one.target.index),
+        _text(one.target.name or ""),
+        *(f"{number:.7g}" for number in numbers),
+        *(("", "") if centre is None else (f"{place:.2f}" for place in centre)),
+        *(("",) * 4 if outlined.box is None else map(str, outlined.box)),
+        f"{outlined.share:.6f}",
+        " ".join(finding.id for finding in one.findings),
+        "",
+    )
+
+
+def row_of_error(says: str, *, checkpoint: str, picture: str) -> Row:
+    """A picture or checkpoint that gave no map."""
+    return (_text(checkpoint), _text(picture), *("",) * (len(COLUMNS) - 3), _text(says))
+
+
+def table_csv(rows: Sequence[Row]) -> str:
+    """With a heading, lines ended as RFC 4180 has them."""
+    made = io.StringIO()
+    writer = csv.writer(made)
+    writer.writerow(COLUMNS)
+    writer.writerows(rows)
+    return made.getvalue()
+
+
+def centre_of_heat(explanation: Explanation) -> tuple[float, float] | None:
+    """(x, y) of the heat's centre of mass in pixels of the upright picture, None without heat."""
+    heat = explanation.heat.astype(np.float64)
+    total = float(heat.sum())
+    if not total > 0:
+        return None
+    height, width = heat.shape
+    x = float(heat.sum(axis=0) @ (np.arange(width) + 0.5)) / total / width
+    y = float(heat.sum(axis=1) @ (np.arange(height) + 0.5)) / total / height
+    crop = explanation.crop
+    return crop.left + x * crop.width, crop.top + y * crop.height
+
+
+def _text(text: str) -> str:
+    return "'" + text if text.startswith(_FORMULA) else text

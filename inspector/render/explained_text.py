@@ -1,0 +1,83 @@
+"""Heat maps of several pictures, methods or checkpoints, and measures of trust, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+
+from inspector.cam.methods import METHODS
+from inspector.cam.report import Estimate, Explanation, LayerProposal
+from inspector.cam.trust.assess import Trust
+from inspector.cam.trust.measures import MEASURES
+from inspector.render.text import pairs, safe, table
+from inspector.units import human_share
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def explanations_text(
+    named: Sequence[tuple[str, Explanation]], problems: Sequence[str], written: Sequence[str]
+) -> RenderableType:
+    """A row for each map. named: (of what, the map). problems: sentences about what gave none."""
+    made = table("Of", "Method", "Layer", "Class", "Probability", "Raw range", "Findings", right=(4,))
+    for name, one in named:
+        made.add_row(
+            safe(name),
+            one.method,
+            safe(one.layer.path),
+            safe(one.target.name or f"class {one.target.index}"),
+            human_share(one.target.probability),
+            f"{one.raw_minimum:.4g} .. {one.raw_maximum:.4g}, {human_share(one.negative_share)} negative",
+            ", ".join(finding.id for finding in one.findings),
+        )
+    parts: list[RenderableType] = [made, *(safe(text) for text in problems)]
+    if written:
+        parts += ["", pairs([("Written", ", ".join(safe(name) for name in written))])]
+    return Group(*parts)
+
+
+def trust_text(trust: Trust) -> RenderableType:
+    """A column for each map: its own, and those that know nothing."""
+    of = {measure.id: measure for measure in MEASURES}
+    made = table("Measure", "Better", *(row.of for row in trust.rows), right=tuple(range(2, 2 + len(trust.rows))))
+    for name in dict.fromkeys(name for row in trust.rows for name, _ in row.values):
+        measure = of.get(name)
+        higher = True if measure is None else measure.higher
+        better = "" if higher is None else "more" if higher else "less"
+        values = [dict(row.values).get(name) for row in trust.rows]
+        title = name if measure is None else measure.title
+        made.add_row(title, better, *("" if value is None else f"{value:.4f}" for value in values))
+    if not trust.stages:
+        return made
+    stages = table("Forgotten down to", "Modules", "Rank correlation", right=(1, 2))
+    for stage in trust.stages:
+        stages.add_row(safe(stage.down_to), str(stage.modules), f"{stage.correlation:.3f}")
+    return Group(made, "", stages)
+
+
+def layers_text(layers: Sequence[LayerProposal]) -> RenderableType:
+    """The proposed layers, the suggested one first."""
+    made = table("Layer", "Kind", "Shape", "Layout", "Prefix", "Why", right=(4,))
+    for one in layers:
+        name = f"{one.path}:{one.call}" if one.call else one.path
+        shape = "x".join(map(str, one.shape))
+        made.add_row(safe(name), safe(one.kind), shape, one.layout, str(one.prefix_tokens), safe(one.reason))
+    return made
+
+
+def methods_text() -> RenderableType:
+    """Every method in the order in which they are offered."""
+    made = table("Method", "Needs", "What it shows", "Paper")
+    for one in METHODS:
+        needs = "one pass" if one.passes is None else "passes of its own"
+        made.add_row(one.id, needs, one.says, one.paper)
+    return made
+
+
+def estimate_text(estimate: Estimate) -> RenderableType:
+    """Passes and seconds before the work."""
+    rows = [("Passes", f"about {estimate.passes:,}"), ("Time", f"about {estimate.seconds:.1f} s on this machine")]
+    return pairs(rows + [(name, f"{passes:,} passes of its own") for name, passes in estimate.by_method if passes])
