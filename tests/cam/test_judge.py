@@ -1,0 +1,124 @@
+"""Every method's empty map says that it is empty and why, also where no gradient or no layer is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from inspector.cam.explain import explain
+from inspector.cam.methods import METHODS
+from inspector.cam.report import Explanation, Options, Preprocessing
+from inspector.errors import ExplainError
+
+PLAIN = Preprocessing(
+    resize=None, crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3, interpolation="bilinear", source="",
+    assumed=False,
+)  # fmt: skip
+OF_ATTENTION = ("attention-rollout", "gradient-rollout", "le-grad")
+NAMES = [method.id for method in METHODS if method.id not in OF_ATTENTION]
+
+
+class Net(nn.Module):
+    """conv -> ReLU -> mean -> linear, all weights positive: class 0 is brightness, class 1 its opposite."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 3, padding=1, bias=False)
+        self.relu = nn.ReLU()
+        self.head = nn.Linear(2, 2, bias=False)
+        with torch.no_grad():
+            self.conv.weight.fill_(0.1)
+            self.head.weight.copy_(torch.tensor([[1.0, 0.5], [-1.0, -0.5]]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.relu(self.conv(x)).mean(dim=(2, 3)))
+
+
+@pytest.fixture
+def noise() -> Image.Image:
+    return Image.fromarray(np.random.default_rng(1).integers(20, 256, (12, 14, 3), dtype=np.uint8))
+
+
+def told(found: Explanation) -> str:
+    (finding,) = found.findings
+    assert finding.remedy
+    assert "''" not in finding.says
+    assert "output of ," not in finding.says
+    return f"{finding.id}: {finding.says}"
+
+
+def ask(model: nn.Module, shown: Image.Image, method: str, target: int | None = 0) -> Explanation:
+    return explain(model, shown, preprocessing=PLAIN, layer="relu", method=method, target=target)
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_map_that_shows_something_has_no_finding(noise: Image.Image, method: str) -> None:
+    # The counterfactual speaks where the class is pushed down.
+    found = ask(Net(), noise, method, target=1 if method == "counterfactual" else 0)
+    assert found.findings == ()
+    assert found.heat.max() > 0
+
+
+@pytest.mark.parametrize("method", [name for name in NAMES if name not in ("eigen-cam", "score-cam")])
+def test_a_head_of_zeros_is_an_empty_map_of_every_method(noise: Image.Image, method: str) -> None:
+    """EigenCAM does not look at the head, and Score-CAM weighs all channels alike: both still show the layer."""
+    model = Net()
+    nn.init.zeros_(model.head.weight)
+    found = ask(model, noise, method)
+    assert found.heat.max() == 0
+    words = told(found)
+    if method in ("cam", "ablation-cam", "occlusion"):
+        assert words.startswith("constant-map: The map is constant: no ")
+    else:
+        assert words.startswith("zero-gradient-map")
+        assert "The weights of head are all 0" in words
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_picture_that_reaches_nothing_is_said_by_every_method(method: str) -> None:
+    """All units cut off: nothing is active, and no gradient passes."""
+    model = Net()
+    nn.init.constant_(model.conv.weight, -1.0)
+    found = ask(model, Image.new("RGB", (12, 12), (90, 90, 90)), method)
+    assert found.heat.max() == 0
+    assert told(found).startswith(("zero-gradient-map", "constant-map"))
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_broken_model_is_named_by_every_method(noise: Image.Image, method: str) -> None:
+    model = Net()
+    with torch.no_grad():
+        model.conv.weight[0, 0, 0, 0] = float("nan")
+    try:
+        found = ask(model, noise, method)
+    except ExplainError:
+        assert method == "cam"  # it cannot be known to be one
+        return
+    assert np.isfinite(found.heat).all()
+    words = told(found)
+    assert "non-finite-map" in words
+    assert "the first is conv.weight" in words
+
+
+@pytest.mark.parametrize("method", ["grad-cam", "hires-cam", "xgrad-cam", "cam", "ablation-cam", "occlusion"])
+def test_all_negative_of_methods_with_and_without_gradient(noise: Image.Image, method: str) -> None:
+    found = ask(Net(), noise, method, target=1)
+    assert "all-negative-map" in told(found)
+    assert found.raw_maximum <= 0
+    assert found.negative_share == 1.0
+
+
+@pytest.mark.parametrize("method", ["grad-cam++", "layer-cam", "element-wise", "guided-grad-cam", "smooth-grad-cam++"])
+def test_methods_that_keep_the_positive_alone_say_that_nothing_is(noise: Image.Image, method: str) -> None:
+    words = told(ask(Net(), noise, method, target=1))
+    assert words.startswith(("constant-map", "zero-gradient-map"))
+    assert "class 1" in words
+
+
+def test_a_fusion_names_the_layer_that_is_empty_and_the_places_that_are_not_shared(noise: Image.Image) -> None:
+    fused = {"preprocessing": PLAIN, "layers": ("conv", "relu"), "options": Options(fusion="product")}
+    assert [f.id for f in explain(Net(), noise, target=1, **fused).findings] == ["all-negative-map"] * 2
+    assert explain(Net(), noise, target=0, **fused).findings == ()
