@@ -49,15 +49,18 @@ def test_class_57_another_grid(file_of, target_of, tiny_vit):
     assert report.plan.needs_accept == ("position-grid",)
 
 
-def test_class_58_an_extra_token_is_not_resized(file_of, target_of, tiny_vit):
-    report = diagnose(file_of(tiny_vit() | {"pos_embed": (1, 6, 4)}), target_of(tiny_vit()))
-    assert report.plan is None or not report.plan.complete
+def test_class_58_an_extra_token_is_asked_about_and_never_made_up(file_of, target_of, tiny_vit):
+    more = tiny_vit() | {"pos_embed": (1, 6, 4)}
+    plan = diagnose(file_of(more), target_of(tiny_vit()), accept=["prefix-tokens"]).plan
+    assert [q.id for q in plan.ambiguities] == ["prefix-tokens"] and not plan.complete
+    assert "not another picture size" in refused(diagnose(file_of(tiny_vit()), target_of(more)))
 
 
-def test_class_59_another_window(file_of, target_of, tiny_vit):
+def test_class_59_another_window_needs_consent(file_of, target_of, tiny_vit):
     table = "blocks.0.attn.relative_position_bias_table"
-    report = diagnose(file_of(tiny_vit() | {table: (9, 2)}), target_of(tiny_vit() | {table: (25, 2)}))
-    assert report.plan is None or not report.plan.complete
+    ours, goal = file_of(tiny_vit() | {table: (9, 2)}), target_of(tiny_vit() | {table: (25, 2)})
+    assert diagnose(ours, goal).plan.needs_accept == ("window-size",)
+    assert diagnose(ours, goal, accept=["window-size"]).plan.complete
 
 
 def test_class_60_another_size_is_named(file_of, architecture, target_of, tiny_vit, shapes):
@@ -69,7 +72,7 @@ def test_class_60_another_size_is_named(file_of, architecture, target_of, tiny_v
 
 def test_class_61_another_depth_is_named(file_of, architecture, target_of, tiny_vit, shapes, ids):
     other = diagnose(file_of(shapes("vgg13")), architecture("vgg19"))
-    assert other.plan is None or not other.plan.complete
+    assert not other.plan.complete and other.plan.missing
     assert any("torchvision/vgg13" in f.says and "torchvision/vgg19" in f.says for f in other.findings)
     assert "deeper network" in refused(diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit())))
     shallow = diagnose(file_of(tiny_vit()), target_of(tiny_vit(depth=5)))
@@ -84,28 +87,29 @@ def test_class_62_a_convolution_of_one_by_one(saved, target_of):
     )
 
 
-def test_class_63_a_fully_connected_layer_as_a_convolution(file_of, target_of):
-    ours, goal = {"fc.weight": (6, 36), "out.weight": (2, 6)}, {"fc.weight": (6, 4, 3, 3), "out.weight": (2, 6)}
-    report = diagnose(file_of(ours), target_of(goal))
-    assert report.plan is None or not any(s.cost.value == "lossy" for s in report.plan.steps)
+def test_class_63_a_fully_connected_layer_as_a_convolution_is_asked_about(file_of, target_of):
+    flat, kernel = {"fc.weight": (6, 36), "out.weight": (2, 6)}, {"fc.weight": (6, 4, 3, 3), "out.weight": (2, 6)}
+    for ours, goal in ((flat, kernel), (kernel, flat)):
+        plan = diagnose(file_of(ours), target_of(goal)).plan
+        assert [q.id for q in plan.ambiguities] == ["flattened-kernel"] and not plan.complete
 
 
 def test_class_64_transposed_linear_layers(saved, target_of):
     goal = {"mlp.fc1.weight": (8, 4), "mlp.fc2.weight": (4, 8), "head.weight": (4, 4)}
     state = {n: torch.rand(*s[::-1]) for n, s in goal.items()}
-    report = diagnose(saved(state), target_of(goal))
-    if report.plan.complete:
-        made = apply_plan(saved(state), report.plan)
-        assert all(torch.equal(made[n], t.T) for n, t in state.items())
-    else:
-        assert report.plan.ambiguities  # the square one has no shape to tell by
+    plan = diagnose(saved(state), target_of(goal)).plan
+    # The head is square: no shape shows it, and it has no block to go with.
+    assert [q.id for q in plan.ambiguities] == ["transposed"] and not plan.complete
+    made = apply_plan(saved(state), diagnose(saved(state), target_of(goal), choose={"transposed": "transposed"}).plan)
+    assert all(torch.equal(made[n], t.T) for n, t in state.items())
 
 
 def test_class_65_channels_last(file_of, target_of):
     ours = {"conv1.weight": (3, 3, 3, 8), "conv2.weight": (3, 3, 8, 16)}
     goal = {"conv1.weight": (8, 3, 3, 3), "conv2.weight": (16, 8, 3, 3)}
-    report = diagnose(file_of(ours), target_of(goal))
-    assert report.plan is None or report.plan.ambiguities or report.plan.complete
+    (question,) = diagnose(file_of(ours), target_of(goal)).plan.ambiguities
+    assert question.id == "channels-last"  # (h, w, in, out) or (w, h, in, out)
+    assert diagnose(file_of(ours), target_of(goal), choose={"channels-last": "hwio"}).plan.complete
 
 
 def test_class_66_several_orders_of_axes_are_asked_about(file_of, target_of):
@@ -132,12 +136,10 @@ def test_class_67_query_key_and_value(file_of, target_of, unsure):
 def test_class_68_biases_without_key(saved, target_of):
     state = {"attn.qkv.weight": torch.rand(12, 4), "attn.q_bias": torch.rand(4), "attn.v_bias": torch.rand(4)}
     goal = {"attn.qkv.weight": (12, 4), "attn.qkv.bias": (12,)}
-    report = diagnose(saved(state), target_of(goal))
-    if report.plan.complete:
-        made = apply_plan(saved(state), report.plan)["attn.qkv.bias"]
-        assert torch.equal(made, torch.cat([state["attn.q_bias"], torch.zeros(4), state["attn.v_bias"]]))
-    else:
-        assert "attn.qkv.bias" in report.plan.missing or report.plan.needs_accept
+    assert diagnose(saved(state), target_of(goal)).plan.needs_accept == ("query-value-bias",)
+    plan = diagnose(saved(state), target_of(goal), accept=["query-value-bias"]).plan
+    made = apply_plan(saved(state), plan)["attn.qkv.bias"]
+    assert torch.equal(made, torch.cat([state["attn.q_bias"], torch.zeros(4), state["attn.v_bias"]]))
 
 
 def llama(names):
@@ -149,8 +151,9 @@ def test_class_69_rotary_halves_cannot_be_told(file_of, target_of, unsure, tiny_
     hugging = llama({"q": "self_attn.q_proj", "k": "self_attn.k_proj", "gate": "mlp.gate_proj"})
     meta = llama({"q": "attention.wq", "k": "attention.wk", "gate": "feed_forward.w1"})
     assert unsure(diagnose(file_of(hugging), target_of(hugging))) == {"rope-layout": "notice"}
-    crossed = diagnose(file_of(meta), target_of(hugging), accept=["same-order"])
-    assert not crossed.plan or unsure(crossed).get("rope-layout", "warning") == "warning"
+    answers = {"symmetric": "in-order"}
+    crossed = diagnose(file_of(meta), target_of(hugging), accept=["same-order"], choose=answers)
+    assert crossed.plan.complete and unsure(crossed) == {"rope-layout": "warning"}
     assert unsure(diagnose(file_of(tiny_vit()), target_of(tiny_vit()))) == {}
 
 
@@ -168,11 +171,15 @@ def test_class_70_experts_and_gates_cannot_be_told(file_of, target_of, unsure):
 
 
 def test_class_71_tied_weights(file_of, target_of):
-    goal = {"wte.weight": (9, 4), "h.weight": (4, 4), "lm_head.weight": (9, 4)}
-    report = diagnose(file_of({n: s for n, s in goal.items() if n != "lm_head.weight"}), target_of(goal))
-    assert not report.plan.complete  # without the target's word or the user's
-    extra = diagnose(file_of(goal), target_of({n: s for n, s in goal.items() if n != "lm_head.weight"}))
-    assert not extra.plan.complete or all(s.rule for s in extra.plan.steps if s.target is None)
+    both = {"wte.weight": (9, 4), "h.weight": (4, 4), "lm_head.weight": (9, 4)}
+    once = {n: s for n, s in both.items() if n != "lm_head.weight"}
+    # Filled only by the target's word or the user's.
+    assert diagnose(file_of(once), target_of(both)).plan.needs_accept == ("tied-weights",)
+    assert diagnose(file_of(once), target_of(both, ties=(("wte.weight", "lm_head.weight"),))).plan.complete
+    # A second copy is left out, if the numbers say that it is one, which is looked at when it is applied.
+    plan = diagnose(file_of(both), target_of(once)).plan
+    (left,) = [s for s in plan.steps if s.target is None]
+    assert plan.complete and left.value == "copy" and left.beside == ("wte.weight",)
 
 
 def test_class_72_tensors_that_share_memory(saved, target_of):

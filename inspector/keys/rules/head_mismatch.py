@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.keys.report import Cost, Evidence, Step, StepKind
+from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule
 from inspector.units import human_shape
 
+# A table of relative positions also has rows of its own number, and is no layer.
+_LEAVES = ("weight", "bias")
 # An inception net has two heads, a detector with masks three.
 _MOST_HEADS = 3
 
@@ -22,8 +25,9 @@ def _heads(left: Leftovers) -> list[Link]:
         return [link for link in candidates if link.target.name in left.target.heads]
     # Without the architecture's own word for it: few modules, whole, all from the same old to the same new count,
     # and no other shape that differs for another reason.
+    candidates = [link for link in candidates if split_name(link.target.name)[1] in _LEAVES]
     counts = {(_rows(link.source.shape), _rows(link.target.shape)) for link in candidates}
-    modules = {link.target.name.rpartition(".")[0] for link in candidates}
+    modules = {split_name(link.target.name)[0] for link in candidates}
     matrices = [link for link in candidates if len(link.target.shape or ()) >= 2]
     if len(counts) != 1 or len(modules) > _MOST_HEADS or len(matrices) < len(modules):
         return []

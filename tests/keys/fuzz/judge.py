@@ -16,7 +16,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import KeysDoNotFit
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
-from inspector.keys.report import Cost, RepairPlan, StepKind
+from inspector.keys.report import Cost, Evidence, RepairPlan, StepKind
 from inspector.keys.rules import RULES
 from tests.keys.fuzz.damages import DAMAGES, Damage
 from tests.keys.fuzz.networks import Tensor, network
@@ -80,6 +80,7 @@ def wrong_places(case: Case, plan: RepairPlan, made: dict[str, torch.Tensor]) ->
     from tests.keys.fuzz.networks import again
 
     own = {t.name: t for t in case.goal}
+    place_of = {t.name: t.place for t in case.ours}
     owner_of = {t.name: t.owner for t in case.ours}
     other = {t.place: t.value for t in again(network(random.Random(case.seed)), "other")}
     wrong, owners = [], set()
@@ -89,6 +90,14 @@ def wrong_places(case: Case, plan: RepairPlan, made: dict[str, torch.Tensor]) ->
             continue
         if step.target.endswith(("num_batches_tracked", "inv_freq")):
             continue
+        if plan.partial and step.evidence is Evidence.EXACT_NAME:
+            continue  # the names' own word; where other places stay empty, nothing can contradict it
+        if (
+            step.source is not None
+            and place_of[step.source] == own[step.target].place
+            and own[step.target].owner != "own"
+        ):
+            continue  # something that both sides got, under one name
         owner = {owner_of[name] for name in step.sources}
         owners |= owner
         truth = own[step.target].value
