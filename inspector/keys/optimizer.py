@@ -62,15 +62,15 @@ class OptimizerMap:
     parameter name -> field -> tensor of the file; plain: the same for what is no tensor. by_name: its state is kept
     under names. class_of_group: the group of each class (leaf name, more than one dimension) that lies in one group.
     sorted_names: the weights are in an alphabet's order, which may not be the model's.
-    refusal: why it cannot be mapped, "" when it is; asks: a yes to groups by kind of parameter would do. says: the
-    answer in one sentence.
+    refusal: why it cannot be mapped, "" when it is; asks: the groups by kind of parameter, where a
+    yes to them would do. says: the answer in one sentence.
     """
 
     path: tuple[str, ...]
     kind: str
     says: str
     refusal: str = ""
-    asks: bool = False
+    asks: str = ""
     by: str = ""
     checked: int = 0
     listed: tuple[str, ...] = ()
@@ -144,7 +144,11 @@ def _map(
     except NotMapped as error:
         says = f"{' / '.join(other.path)}: {kind}, cannot be mapped to parameters: {error}."
         return OptimizerMap(
-            path=other.path, kind=kind, says=says, refusal=str(error), asks=isinstance(error, GroupsByKind)
+            path=other.path,
+            kind=kind,
+            says=says,
+            refusal=str(error),
+            asks=error.kinds if isinstance(error, GroupsByKind) else "",
         )
     key_of = {
         n: key for (keys, _), names in zip(raw.groups, groups, strict=True) for key, n in zip(keys, names, strict=True)

@@ -28,7 +28,13 @@ class NotMapped(Exception):
 
 
 class GroupsByKind(NotMapped):
-    """The groups go by leaf name and dimensions, if somebody who knows says so."""
+    """The groups go by leaf name and dimensions, if somebody who knows says so. kinds: "5 bias in group 1; ..."."""
+
+    def __init__(self, kinds: str) -> None:
+        super().__init__(
+            f"its groups can be read in several ways that fit equally well; one is by kind of parameter, with {kinds}"
+        )
+        self.kinds = kinds
 
 
 def class_of(name: str, ndim: int) -> Hashable:
@@ -82,10 +88,7 @@ def deal(
     if len(found) != 1:
         raise NotMapped("its groups can be read in several ways that fit equally well")
     if ways > 1 and not by_kind:
-        raise GroupsByKind(
-            "its groups can be read in several ways that fit equally well; one is by kind of parameter, with "
-            f"{_kinds(found[0])}"
-        )
+        raise GroupsByKind(_kinds(found[0]))
     classes: dict[Hashable, int] = {}
     for number, members in enumerate(found[0]):
         for name in members:

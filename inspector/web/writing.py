@@ -107,7 +107,8 @@ def show_written(written: Written, *, key: str = "write") -> None:
         st.caption(plain(says))
     if report.lost:
         more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
-        st.caption(plain(f"Left out of this file: {', '.join(report.lost[:_LOST_SHOWN])}{more}."))
+        listed = ", ".join(what.removesuffix(".") for what in report.lost[:_LOST_SHOWN])
+        st.caption(plain(f"Left out of this file: {listed}{more}."))
     if not files:
         st.info("This export is not on the server any more. Write it again.", icon=":material/info:")
     elif uploads.is_mounted():

@@ -83,7 +83,7 @@ def test_an_open_question_stands_before_the_lists(app: AppTest, tmp_path: Path) 
     assert "Which one?" in app.radio[0].label.replace("\\", "")
     assert any("Not placed until that is answered" in box.label for box in app.expander)
     # Nothing is said about what lies waiting, which would look lost or foreign.
-    assert "mi-finding" not in _html(app)
+    assert "data-finding" not in _html(app)
     app.radio[0].set_value("ema_model").run()
     assert not app.exception
     assert "Verified" in _headings(app)

@@ -52,7 +52,11 @@ def _ask_training(hand: Hand, plan: RepairPlan, target: Target) -> _Training:
     ):
         return _Training()
     question = _open_groups(hand, plan, target)
-    by_kind = bool(question) and st.checkbox(plain(f"It is so: {question}"), key="optimizer-groups")
+    by_kind = bool(question) and st.checkbox(
+        plain(f"The optimizer's groups were made by kind of parameter: {question}"),
+        key="optimizer-groups",
+        help="Other groups would fit the file as well, and this is what only its author knows.",
+    )
     return _Training(optimizer=True, by_kind=by_kind)
 
 
@@ -65,7 +69,7 @@ def _open_groups(hand: Hand, plan: RepairPlan, target: Target) -> str:
             goings = plan_optimizers(reports.checkpoint_of(hand), plan, target)
     except ExportError:
         return ""  # Writing says it.
-    return "; ".join(f"{going.map.label}: {going.map.refusal}" for going in goings if going.map.asks)
+    return "; ".join(going.map.asks for going in goings if going.map.asks)
 
 
 def _export(
