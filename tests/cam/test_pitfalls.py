@@ -222,13 +222,21 @@ def test_prefix_tokens_and_a_grid_that_is_not_square(batch: Tensor, prefix: int)
     model = Tokens(prefix).eval()
     layer = propose_layers(model, (3, 20, 28))[0]
     assert (layer.path, layer.prefix_tokens, layer.grid) == ("norm1", prefix, (5, 7))
-    expected = naive(
-        copy.deepcopy(model), batch, "norm1", 1, lambda t: t[:, prefix:].reshape(2, 5, 7, 8).permute(0, 3, 1, 2)
-    )
+
+    def fold(tokens: Tensor) -> Tensor:
+        return tokens[:, prefix:].reshape(2, 5, 7, 8).permute(0, 3, 1, 2)
+
+    def usual(tokens: Tensor) -> Tensor:
+        """One token taken off, and the rest made a square."""
+        return tokens[:, 1:].reshape(2, 6, 6, 8).permute(0, 3, 1, 2)
+
+    expected = naive(copy.deepcopy(model), batch, "norm1", 1, fold)
     torch.testing.assert_close(ours(model, batch, "norm1"), expected, rtol=1e-4, atol=1e-7)
-    # The usual helper takes off one token and makes a square.
-    with pytest.raises(RuntimeError, match="invalid for input"):
-        naive(copy.deepcopy(model), batch, "norm1", 1, lambda t: t[:, 1:].reshape(2, 6, 6, 8).permute(0, 3, 1, 2))
+    if prefix == 2:  # 36 are left by chance: a map of the wrong shape, with a prefix token in its corner
+        assert naive(copy.deepcopy(model), batch, "norm1", 1, usual).shape[1:] == (6, 6)
+    else:
+        with pytest.raises(RuntimeError, match="invalid for input"):
+            naive(copy.deepcopy(model), batch, "norm1", 1, usual)
 
 
 def test_patches_behind_the_last_attention(batch: Tensor) -> None:
