@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from inspector.cam.report import Explanation
 from inspector.errors import InspectorError
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
@@ -9,14 +10,14 @@ from inspector.web import reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.explain import answer, controls, inputs, looking, pictures, view
 from inspector.web.explain.channels import show_channels
-from inspector.web.explain.files import command_of
 from inspector.web.explain.grid import show_grid
 from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.several import show_several
 from inspector.web.explain.trust import show_trust
 from inspector.web.guard import said, show_error
 from inspector.web.text import plain
 
-GRID, CHANNELS, TRUST = "Methods and layers", "Channels", "Can it be trusted?"
+GRID, CHANNELS, TRUST, SEVERAL = "Methods and layers", "Channels", "Can it be trusted?", "Several pictures"
 
 title("Explain", "Where does the model look?")
 hand = need_file(
@@ -50,7 +51,7 @@ layer, options = controls.edit_options(hand, preprocessing, layer)
 recipe = Recipe(method=method, layer=layer, target=target, options=options)
 
 
-def maps(wanted: Recipe):  # type: ignore[no-untyped-def]
+def maps(wanted: Recipe) -> Explanation | None:
     """The map; None while it is worked on, or before it was asked for."""
     passes, seconds = looking.cost(subject, wanted)
     if seconds <= looking.AT_ONCE_SECONDS or passes <= looking.FORWARDS_AT_ONCE:
@@ -74,7 +75,7 @@ if first is not None:
     assumed = inputs.unknowns(preprocessing, first)
     if assumed:
         st.info(plain(assumed), icon=":material/info:")
-    view.show(picture, first, second, naming, command_of(hand.name, picture.name, first))
+    view.show(hand, picture, first, second, naming)
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(
         [
@@ -85,10 +86,12 @@ if first is not None:
         ]
     )
 
-part = st.segmented_control("More", (GRID, CHANNELS, TRUST), default=GRID, key="explain-part", required=True)
+part = st.segmented_control("More", (GRID, CHANNELS, TRUST, SEVERAL), default=GRID, key="explain-part", required=True)
 with said():
     if part == GRID:
         show_grid(subject, recipe, naming, controls.layer_key(hand), controls.method_key(hand))
+    elif part == SEVERAL:
+        show_several(subject, recipe, naming)
     elif first is None:
         st.caption("This needs the map above.")
     elif part == CHANNELS:

@@ -91,6 +91,17 @@ def scores_of(seen: Look, naming: Naming) -> tuple[Score, ...]:
     return tuple(sorted(scores, key=lambda s: -s.probability))
 
 
+def asked_of(seen: Look, column: int) -> str:
+    """What the score is of, as reports call it."""
+    from inspector.cam.look import Kind
+
+    if seen.kind is Kind.PIXELS:
+        return f"pixels of class {column}"
+    if seen.kind is Kind.BOXES:
+        return f"box {column + 1} of class {seen.boxes[column].label}"
+    return "class"
+
+
 def says_value(score: Score, naming: Naming) -> str:
     """ "97 %", or the number itself where it is no share."""
     return f"{score.logit:.4g}" if naming.reading == NUMBERS else human_share(score.probability)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -11,18 +13,26 @@ from inspector.cam.report import Explanation
 from inspector.render.json import as_json
 from inspector.render.overlay import heat_picture, overlay, png_bytes
 from inspector.web.explain.pictures import Picture, decoded
+from inspector.web.session import Hand
+
+if TYPE_CHECKING:
+    from inspector.cam.exporting.request import Request
 
 
 def download_row(
+    hand: Hand,
     picture: Picture,
     first: Explanation,
     second: Explanation | None,
     *,
     style_args: tuple[str, float],
-    command: str,
 ) -> None:
     """Buttons; a file is made when it is asked for, from every pixel of the original."""
+    from inspector.cam.exporting.arrays import maps_npz
+    from inspector.cam.exporting.request import command_line
+
     colour_map, opacity = style_args
+    request = request_of(hand.name, picture.name, first, colour_map=colour_map, opacity=opacity)
     stem = Path(picture.name).stem
 
     def whole(made: Explanation) -> bytes:
@@ -31,8 +41,8 @@ def download_row(
     rows: list[tuple[str, Callable[[], bytes | str], str]] = [
         ("Overlay (PNG)", lambda: whole(first), f"{stem}-overlay.png"),
         ("Heat (PNG)", lambda: png_bytes(heat_picture(first, colour_map=colour_map)), f"{stem}-heat.png"),
-        ("Maps (NPZ)", lambda: maps_npz(first), f"{stem}-maps.npz"),
-        ("Manifest (JSON)", lambda: as_json(first), f"{stem}-explanation.json"),
+        ("Maps (NPZ)", lambda: maps_npz([first]), f"{stem}-maps.npz"),
+        ("Manifest (JSON)", lambda: manifest_json(hand, picture, first, request), f"{stem}-explanation.json"),
     ]
     if second is not None:
         other = second
@@ -42,24 +52,33 @@ def download_row(
             st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
         with st.popover("Command", icon=":material/terminal:"):
             st.caption("The same map from a terminal:")
-            st.code(command, language="bash", wrap_lines=True)
+            st.code(command_line(request, "explained"), language="bash", wrap_lines=True)
 
 
-def maps_npz(explanation: Explanation) -> bytes:
-    """heat, raw and logits as float32 arrays."""
-    import io
+def request_of(file: str, picture: str, made: Explanation, *, colour_map: str, opacity: float) -> Request:
+    """What the command line would be asked for to make this map again."""
+    import torch
 
-    import numpy as np
+    from inspector.cam.exporting.request import request_for
 
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, heat=explanation.heat, raw=explanation.raw, logits=explanation.logits)
-    return buffer.getvalue()
+    asked = request_for(
+        made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=torch.get_num_threads()
+    )
+    if made.asked.startswith("pixels"):
+        return replace(asked, pixels_of=made.target.index)
+    return replace(asked, box=str(made.target.index + 1)) if made.asked.startswith("box") else asked
 
 
-def command_of(file: str, picture: str, made: Explanation) -> str:
-    """The command line that makes this map again."""
-    import shlex
+def manifest_json(hand: Hand, picture: Picture, made: Explanation, request: Request) -> str:
+    """Everything needed to make the map again."""
+    from inspector.cam.exporting.manifest import Source, entry_of, manifest_of
 
-    words = ["inspector", "explain", file, picture, "--layer", made.layer.path, "--class", str(made.target.index)]
-    words += ["--method", made.method, "--output", f"{Path(picture).stem}-overlay.png"]
-    return " ".join(map(shlex.quote, words))
+    manifest = manifest_of(
+        request,
+        [entry_of(made)],
+        checkpoints=[Source(name=hand.name, sha256=hand.sha256)],
+        pictures=[Source(name=picture.name, sha256=picture.sha256)],
+        versions=made.versions,
+        files=(),
+    )
+    return as_json(manifest)

@@ -14,7 +14,7 @@ from inspector.web.explain.answer import Naming
 from inspector.web.explain.looking import Recipe, Subject
 from inspector.web.explain.pictures import for_display
 
-_SIDE = 66
+_SIDE = 62
 
 
 def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, method_key: str) -> None:

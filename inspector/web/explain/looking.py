@@ -13,7 +13,7 @@ import streamlit as st
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.web import jobs, reports
 from inspector.web.explain import pictures
-from inspector.web.explain.answer import Naming, named, scores_of
+from inspector.web.explain.answer import Naming, asked_of, named, scores_of
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
@@ -213,7 +213,7 @@ def _named(subject: Subject, recipe: Recipe, naming: Naming, maps: Maps) -> Expl
         options=recipe.options,
     )
     target = next(score for score in scores if score.index == recipe.target)
-    return replace(made, scores=scores, target=target)
+    return replace(made, scores=scores, target=target, asked=asked_of(seen, recipe.target))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

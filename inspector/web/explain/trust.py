@@ -17,7 +17,7 @@ from inspector.web import jobs
 from inspector.web.explain import looking
 from inspector.web.explain.answer import Naming
 from inspector.web.explain.looking import Recipe, Subject
-from inspector.web.explain.pictures import TYPES, decoded
+from inspector.web.explain.pictures import TYPES
 from inspector.web.text import escaped
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
         return
     if recipe.options.fusion or recipe.options.augmented or recipe.options.eigen_smooth:
         st.caption("Measured without smoothing, augmentation and fusion.")
-    mask, mask_key = _choose_mask(made, subject)
+    mask, mask_key = _choose_mask(made)
     own = max(1, seen.passes(recipe.method, recipe.layer))
     passes = cost() * (own if own > 1 else 1)
     key = ("trust", subject.key, recipe.layer, recipe.method, recipe.target, mask_key)
@@ -172,7 +172,7 @@ def _agreement(subject: Subject, recipe: Recipe, naming: Naming) -> None:
     st.plotly_chart(matrix_figure(names, values), key="agreement", config={"displayModeBar": False})
 
 
-def _choose_mask(made: Explanation, subject: Subject) -> tuple[Tensor | None, str]:
+def _choose_mask(made: Explanation) -> tuple[Tensor | None, str]:
     with st.expander("A mask of where the thing is (optional)", icon=":material/select_all:"):
         upload = st.file_uploader(
             "Mask picture",
@@ -183,11 +183,11 @@ def _choose_mask(made: Explanation, subject: Subject) -> tuple[Tensor | None, st
         )
         if upload is None:
             return None, ""
-        mask = mask_of(upload.getvalue(), made, decoded(subject.picture))
+        mask = mask_of(upload.getvalue(), made)
         return mask, str(upload.file_id)
 
 
-def mask_of(data: bytes, made: Explanation, picture: Image.Image) -> Tensor:
+def mask_of(data: bytes, made: Explanation) -> Tensor:
     """(H, W) of bool at the model's input size: where the mask's picture is brighter than half.
 
     Raises ExplainError when it is no picture, of another size, or marks nothing that the model saw.

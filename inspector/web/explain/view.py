@@ -18,6 +18,7 @@ from inspector.web.explain import sprites
 from inspector.web.explain.answer import Naming, class_label, score_bars
 from inspector.web.explain.files import download_row
 from inspector.web.explain.pictures import Picture, for_display
+from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
 OVERLAY, REVEAL, SIGNED = "Overlay", "Drag to reveal", "For and against"
@@ -34,7 +35,7 @@ class Style:
 
 
 @st.fragment
-def show(picture: Picture, first: Explanation, second: Explanation | None, naming: Naming, command: str) -> None:
+def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation | None, naming: Naming) -> None:
     """Picture, heat and answer side by side."""
     places = st.container()
     style = _choose_style()
@@ -44,7 +45,7 @@ def show(picture: Picture, first: Explanation, second: Explanation | None, namin
             _one(small, scaled, style, naming)
         else:
             _two(small, scaled, for_display(picture, second)[1], style, naming)
-    download_row(picture, first, second, style_args=(style.colour_map, style.opacity), command=command)
+    download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity))
 
 
 def _choose_style() -> Style:

@@ -1,0 +1,137 @@
+"""Several pictures at once: one sheet to look at, one table for a spreadsheet."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from inspector.errors import InspectorError
+from inspector.render.explained_table import row_of, row_of_error, table_csv
+from inspector.render.overlay import png_bytes
+from inspector.render.sheet import Cell, cell_of, sheet
+from inspector.units import counted, human_duration, human_share
+from inspector.web import jobs
+from inspector.web.explain import looking
+from inspector.web.explain.answer import Naming, class_label, named
+from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.pictures import TYPES, Picture, sample_pictures
+from inspector.web.text import plain
+
+if TYPE_CHECKING:
+    from inspector.cam.look import Look
+    from inspector.progress import Progress
+
+MOST_PICTURES = 200
+_ACROSS = 4
+_BEST, _SAME = "each picture's best class", "the class chosen above"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """sheet: PNG. table: CSV. count: of the maps. failed: (picture, why)."""
+
+    sheet: bytes
+    table: str
+    count: int
+    failed: tuple[tuple[str, str], ...]
+
+
+def show_several(subject: Subject, recipe: Recipe, naming: Naming) -> None:
+    """Take pictures, say what they cost, work behind the page, show the sheet."""
+    from inspector.cam.look import Kind
+
+    seen = looking.look_at(subject)
+    if seen.kind is not Kind.CLASSES:
+        st.info("Sheets of several pictures are for classifiers; the command line does them for pixels and boxes.")
+        return
+    uploads = st.file_uploader(
+        "Pictures", type=TYPES, accept_multiple_files=True, key="several", max_upload_size=50,
+        help=f"At most {MOST_PICTURES}. A folder can be dropped here too.",
+    )  # fmt: skip
+    samples = st.toggle("With the pictures that come with the samples", value=not uploads, key="several-samples")
+    which = st.segmented_control("Explain", (_BEST, _SAME), default=_BEST, required=True, key="several-class")
+    taken = [Picture(name=path.name, data=path.read_bytes()) for path in (sample_pictures() if samples else ())]
+    taken += [Picture(name=upload.name, data=upload.getvalue()) for upload in uploads or ()]
+    if not taken:
+        st.caption("A sheet with one map for each picture appears here.")
+        return
+    if len(taken) > MOST_PICTURES:
+        st.warning(f"{len(taken)} pictures: the first {MOST_PICTURES} are taken.", icon=":material/warning:")
+        taken = taken[:MOST_PICTURES]
+    target = recipe.target if which == _SAME else None
+    digest = hashlib.sha256("".join(picture.sha256 + picture.name for picture in taken).encode()).hexdigest()
+    colour_map = str(st.session_state.get("colour-map", "viridis"))
+    key = ("several", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, colour_map, digest)
+    if not jobs.is_known(key) and jobs.finished(key, Made) is None:
+        passes, _ = looking.cost(subject, recipe)
+        about = human_duration(len(taken) * max(3, passes) * seen.forward_seconds)
+        says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
+        if not st.button(says, key="several-start", type="primary", icon=":material/grid_view:"):
+            return
+
+    def work(progress: Progress) -> Made:
+        return make_sheet(seen, subject, taken, recipe, target, naming, colour_map, progress)
+
+    made = jobs.await_job(key, Made, work, title=f"Looking at {counted(len(taken), 'picture')}")
+    if made is not None:
+        _show(made)
+
+
+def _show(made: Made) -> None:
+    for name, says in made.failed:
+        st.warning(f"{plain(name)}: {plain(says)}", icon=":material/warning:")
+    if not made.count:
+        return
+    st.image(made.sheet, width="stretch", alt="Contact sheet", caption=counted(made.count, "map"))
+    with st.container(horizontal=True):
+        for text, data, name in (("Sheet (PNG)", made.sheet, "sheet.png"), ("Table (CSV)", made.table, "maps.csv")):
+            st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
+
+
+def make_sheet(
+    seen: Look,
+    subject: Subject,
+    taken: list[Picture],
+    recipe: Recipe,
+    target: int | None,
+    naming: Naming,
+    colour_map: str,
+    progress: Progress,
+) -> Made:
+    """One map of each picture; one that cannot be read or explained is said and left out. No Streamlit calls."""
+    from inspector.cam.explain import explain
+    from inspector.cam.picture import open_picture
+
+    model = seen.twin()
+    cells: list[Cell] = []
+    rows = []
+    failed: list[tuple[str, str]] = []
+    for number, one in enumerate(taken):
+        progress(number, len(taken), one.name)
+        try:
+            picture = open_picture(one.data)
+            made = explain(
+                model,
+                picture,
+                preprocessing=subject.preprocessing,
+                layer=recipe.layer,
+                layers=subject.layers if recipe.options.fusion else (),
+                target=target,
+                method=recipe.method,
+                categories=named(seen, naming),
+                options=recipe.options,
+            )
+        except InspectorError as error:
+            failed.append((one.name, error.says))
+            rows.append(row_of_error(error.says, checkpoint=subject.hand.name, picture=one.name))
+            continue
+        rows.append(row_of(made, checkpoint=subject.hand.name, picture=one.name, threshold=0.5))
+        lines = (one.name, f"{class_label(made.target)} {human_share(made.target.probability)}")
+        cells.append(cell_of(picture, made, lines, colour_map=colour_map, opacity=0.5))
+    grid = [cells[start : start + _ACROSS] for start in range(0, len(cells), _ACROSS)]
+    return Made(
+        sheet=png_bytes(sheet(grid)) if cells else b"", table=table_csv(rows), count=len(cells), failed=tuple(failed)
+    )

@@ -1,0 +1,139 @@
+"""Parts of the Explain page without a browser: scales, verdicts, masks, names, commands."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from inspector.cam.exporting.request import command_line
+from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
+from inspector.errors import ExplainError
+from inspector.web.explain.answer import NUMBERS, Naming, says_value, score_bars
+from inspector.web.explain.files import request_of
+from inspector.web.explain.trust import judgement, mask_of
+from inspector.web.explain.view import Style, difference, drawn_map, legend, signed
+
+RAW = np.array([[4.0, -8.0], [0.0, 2.0]], dtype=np.float32)
+
+
+def _explanation(raw: np.ndarray = RAW) -> Explanation:
+    return Explanation(
+        heat=np.clip(raw / 4, 0, 1).astype(np.float32),
+        raw=raw,
+        method="grad-cam",
+        layer=LayerProposal(
+            path="conv", kind="Conv2d", shape=(1, 2, 2), layout="NCHW", prefix_tokens=0, grid=(2, 2), rank=1, reason=""
+        ),
+        target=Score(index=3, name="<cat>", logit=2.5, probability=0.9),
+        scores=(Score(index=3, name="<cat>", logit=2.5, probability=0.9),),
+        raw_minimum=float(raw.min()),
+        raw_maximum=float(raw.max()),
+        negative_share=0.5,
+        preprocessing=Preprocessing(
+            resize=None, crop=None, mean=(0.0,), std=(1.0,), channels=3, interpolation="bilinear", source="",
+            assumed=False,
+        ),
+        crop=Crop(left=2, top=1, width=4, height=4, picture_width=8, picture_height=6),
+        findings=(),
+        versions=(),
+        seconds=0.0,
+    )  # fmt: skip
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def test_a_signed_map_is_divided_by_its_largest_magnitude_so_that_zero_stays_in_the_middle() -> None:
+    values, size = signed(_explanation())
+    assert size == 8
+    assert values.tolist() == [[0.5, -1.0], [0.0, 0.25]]
+
+
+def test_a_map_of_nothing_stays_one() -> None:
+    values, size = signed(_explanation(np.zeros((2, 2), dtype=np.float32)))
+    assert (size, values.any()) == (0.0, False)
+
+
+def test_a_difference_is_of_the_raw_maps_on_one_scale() -> None:
+    other = np.array([[0.0, -8.0], [1.0, 4.0]], dtype=np.float32)
+    values, size = difference(_explanation(), _explanation(other))
+    assert size == 4
+    assert values.tolist() == [[1.0, 0.0], [-0.25, -0.5]]
+
+
+def test_the_legend_has_the_raw_numbers_at_its_ends() -> None:
+    style = Style(view="Overlay", colour_map="viridis", opacity=0.5, threshold=0.0)
+    assert "<span>4</span>" in legend(_explanation(), style)
+    assert "-8 against" in legend(_explanation(), replace(style, view="For and against"))
+
+
+def test_an_outline_says_how_much_is_above_it() -> None:
+    style = Style(view="Overlay", colour_map="viridis", opacity=0.5, threshold=0.9)
+    picture = Image.new("RGB", (8, 6), (90, 90, 90))
+    drawn, says = drawn_map(picture, _explanation(), style)
+    # The hot cell's corner of 2 x 2 pixels: its one pixel centre beyond the cell's own is held at the edge.
+    assert "reaches 0.90 of the highest" in says
+    assert drawn.shape == (6, 8, 3)
+    _, nothing = drawn_map(picture, _explanation(np.zeros((2, 2), dtype=np.float32)), style)
+    assert nothing.startswith("No place")
+
+
+@pytest.mark.parametrize(
+    ("values", "higher", "says"),
+    [
+        ([0.9, 0.1, 0.2, 0.3], True, "better than all of them (higher is better)"),
+        ([0.9, 0.1, 0.2, 0.3], False, "better than none of them (lower is better)"),
+        ([0.25, 0.1, 0.2, 0.3], True, "better than 2 of 3 (higher is better)"),
+        ([0.25, 0.25, 0.25, 0.25], True, "better than none of them (higher is better)"),
+        ([0.25, None, None, None], True, "higher is better"),
+        ([float("nan"), 0.1, 0.2, 0.3], True, "higher is better"),
+        ([0.25, 0.1, 0.2, 0.3], None, "neither is better"),
+    ],
+)
+def test_a_verdict_is_in_words(values: list[float | None], higher: bool | None, says: str) -> None:
+    assert judgement(values, higher) == says
+
+
+def test_a_mask_is_cut_to_what_the_model_saw() -> None:
+    mask = np.zeros((6, 8), dtype=np.uint8)
+    mask[1:3, 2:4] = 255  # the first quarter of the crop
+    mask[0, 0] = 255  # outside of it
+    made = replace(_explanation(), heat=np.zeros((4, 4), dtype=np.float32))
+    found = mask_of(_png(mask), made)
+    assert found.tolist() == [[True, True, False, False]] * 2 + [[False] * 4] * 2
+
+
+def test_a_mask_of_another_size_or_of_nothing_is_refused() -> None:
+    with pytest.raises(ExplainError, match="The mask has 8 x 8 pixels, the picture 8 x 6"):
+        mask_of(_png(np.full((8, 8), 255, dtype=np.uint8)), _explanation())
+    with pytest.raises(ExplainError, match="marks nothing"):
+        mask_of(_png(np.zeros((6, 8), dtype=np.uint8)), _explanation())
+
+
+def test_plain_numbers_have_no_shares() -> None:
+    (score,) = _explanation().scores
+    assert says_value(score, Naming(reading=NUMBERS)) == "2.5"
+    assert "%" not in score_bars((score,), Naming(reading=NUMBERS)).partition("<span>")[2]
+    bars = score_bars((score,), Naming())
+    assert "90" in bars
+    assert "<cat>" not in bars
+
+
+def test_a_command_is_quoted_for_a_shell() -> None:
+    asked = request_of("a b.pth", "it's.png", _explanation(), colour_map="jet", opacity=0.4)
+    words = shlex.split(command_line(asked, "out"))
+    assert words[:4] == ["inspector", "explain", "a b.pth", "it's.png"]
+    assert words[words.index("--class") + 1] == "3"
+    assert words[words.index("--colour-map") + 1] == "jet"
+    pixels = replace(_explanation(), asked="pixels of class 3")
+    words = shlex.split(command_line(request_of("a", "b", pixels, colour_map="jet", opacity=0.4), "out"))
+    assert words[words.index("--pixels-of") + 1] == "3"
+    assert "--class" not in words
