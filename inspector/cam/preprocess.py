@@ -32,6 +32,7 @@ LARGEST_SIDE = 4096
 # A ResNet-50 keeps about 1 kB for each input pixel; beyond this a forward pass would need many gigabytes.
 MOST_INPUT_PIXELS = 2048 * 2048
 _SQUASHED_FROM = 384
+_PICTURES = ("ImageClassification", "SemanticSegmentation", "ObjectDetection")
 _RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -291,7 +292,12 @@ def _published(recognition: Recognition | None) -> Preprocessing | None:
 
 
 def _of_facts(facts: TransformFacts | None, *, assumed: bool) -> Preprocessing | None:
-    if facts is None or facts.kind != "ImageClassification" or not facts.mean:
+    if facts is None or facts.kind not in _PICTURES:
+        return None
+    if facts.kind == "ObjectDetection":
+        # Detectors resize and normalise by themselves.
+        facts = replace(facts, mean=(0.0,) * 3, std=(1.0,) * 3, resize=None, crop=None)
+    if not facts.mean:
         return None
     return Preprocessing(
         resize=facts.resize,

@@ -185,6 +185,14 @@ def test_recognised_architectures_assume_their_published_transforms() -> None:
     assert "the file's own size 64 x 64" in odd.source
 
 
+def test_segmentation_and_detection_see_what_their_published_transforms_make(picture: Image.Image) -> None:
+    for name in ("FCN_ResNet50_Weights.COCO_WITH_VOC_LABELS_V1", "FasterRCNN_ResNet50_FPN_Weights.COCO_V1"):
+        expected = get_weight(name).transforms()(picture)
+        found, _ = prepare(picture, infer_preprocessing(recognised("any", official=name), None))
+        assert found[0].shape == expected.shape
+        assert float((found[0] - expected).abs().max()) <= 1e-5
+
+
 def test_nothing_known_is_a_stated_default() -> None:
     steps = infer_preprocessing(None, None)
     assert (steps.resize, steps.crop, steps.mean) == (256, (224, 224), (0.485, 0.456, 0.406))
