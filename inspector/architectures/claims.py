@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from inspector.architectures.index import LIBRARIES, Index
+from inspector.architectures.index import LIBRARIES, Index, load_index
+from inspector.architectures.types import ArchitectureSpec
 from inspector.checkpoint.types import Checkpoint
 
 # timm's config.json has "architecture"; training scripts save "arch" (torch's ImageNet example, timm's train.py).
@@ -30,6 +31,20 @@ def stated_architectures(checkpoint: Checkpoint, index: Index) -> dict[str, str]
             for label in _labels(text, index, LIBRARIES[::-1]):
                 found.setdefault(label, "config.json beside the file")
     return found
+
+
+def twins_of(spec: ArchitectureSpec) -> tuple[str, ...]:
+    """Labels of other networks with this one's names and shapes; () for families and unknown builders.
+
+    A network that both libraries have under one name is the same one.
+    """
+    index = load_index()
+    entry = index.of(spec)
+    if entry is None:
+        return ()
+    own = entry.name.removeprefix("quantized_")  # not quantised yet, it computes the same
+    others = [one for one in index.of_layout[entry.layout.number] if one.name.removeprefix("quantized_") != own]
+    return tuple(dict.fromkeys(one.label for one in others))
 
 
 def stated_settings(checkpoint: Checkpoint) -> dict[str, tuple[str, str]]:

@@ -64,12 +64,13 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
     if official is not None:
         ranked = _official_first(ranked, official, index)
     named = _worth_showing(ranked)
+    otherwise = _otherwise(named[0].spec, stated_settings(checkpoint)) if named else ()
     likely = () if named or official is not None else alike(shapes, index)
     return Recognition(
         state_dict=state.path,
         candidates=named,
         official=official,
-        findings=(*check_name(checkpoint.origin), *_twin_findings(named, official, stated)),
+        findings=(*check_name(checkpoint.origin), *_twin_findings(named, official, stated), *otherwise),
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         alike=likely,
     )
@@ -220,6 +221,18 @@ def _twin_findings(
             evidence=(("twins", len(names)),),
         ),
     )
+
+
+def _otherwise(spec: ArchitectureSpec, stated: Mapping[str, tuple[str, str]]) -> tuple[Finding, ...]:
+    """What stands beside a family's file and cannot be meant for it."""
+    if not stated:
+        return ()
+    from inspector.architectures.families import find_family
+    from inspector.architectures.families.contradictions import contradiction_findings
+    from inspector.architectures.families.specs import settings_in
+
+    family = find_family(spec.library, spec.name)
+    return contradiction_findings(family, settings_in(spec), stated) if family is not None else ()
 
 
 def _answer(named: Sequence[Candidate], ranked: Sequence[Candidate], official: OfficialFile | None) -> str:

@@ -24,6 +24,7 @@ from inspector.keys.operations import operation_of
 from inspector.keys.proofs.answers import pair_of, prove_pair, prove_reference, reference_of
 from inspector.keys.proofs.forward import Shape, prove_forward
 from inspector.keys.proofs.own_code import prove_in_code
+from inspector.keys.proofs.twins import prove_which
 from inspector.keys.proofs.values import ValueTally, prove_values
 from inspector.keys.report import Proof, RepairPlan, Step, Verification, used_sources
 from inspector.units import counted, human_shape
@@ -91,6 +92,8 @@ def verify_plan(
     proofs += [prove_pair(ready, pair)] if pair is not None else []
     # Last, since the model then holds the reference's tensors.
     proofs += [prove_reference(ready, target, state, reference, shape=given.shape)] if reference is not None else []
+    which = prove_which(checkpoint, target)
+    proofs += [which] if which is not None else []
     return Verification(proofs=tuple(proofs))
 
 

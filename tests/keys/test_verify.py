@@ -29,6 +29,7 @@ def test_everything_is_proven_for_a_right_plan(case):
         "bytes": True,
         "values": True,
         "forward": True,
+        "which-twin": None,
     }
     says = {p.id: p.says for p in found.proofs}
     assert says["bytes"] == "122 tensors bit for bit the file's."

@@ -17,6 +17,7 @@ FAMILY = Family(
     source="transformers 4.57, models/distilbert/modeling_distilbert.py",
     stated=("distilbert",),
     inputs=one_sequence,
+    builder="inspector.architectures.families.builders.encoders:build_distilbert",
     rows=(
         Row("@embeddings.word_embeddings.weight", ("vocab", "hidden")),
         Row("@embeddings.position_embeddings.weight", ("positions", "hidden")),

@@ -3,7 +3,7 @@
 from inspector.architectures.families.entry import Family, Optional, Repeat, Row
 from inspector.architectures.families.inputs import one_sequence
 from inspector.architectures.families.rows import linear, norm
-from inspector.architectures.families.usual import activation, epsilon, heads, linear_if, rope_theta
+from inspector.architectures.families.usual import ROPE, activation, epsilon, heads, linear_if, rope_theta
 
 LAYER = "@layers.{i}"
 
@@ -50,5 +50,6 @@ FAMILY = Family(
         activation("gelu", "Pythia", "hidden_act"),
         epsilon(1e-5, "GPT-NeoX", "layer_norm_eps"),
         rope_theta(10000.0, "rotary positions of GPT-NeoX have base 10,000"),
+        ROPE,
     ),
 )

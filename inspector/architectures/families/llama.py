@@ -3,7 +3,7 @@
 from inspector.architectures.families.decoder_rows import HALF_SPLIT, decoder
 from inspector.architectures.families.entry import Family
 from inspector.architectures.families.inputs import one_sequence
-from inspector.architectures.families.usual import activation, epsilon, grouped_heads, rope_theta
+from inspector.architectures.families.usual import ROPE, activation, epsilon, grouped_heads, rope_theta
 
 FAMILY = Family(
     library="transformers",
@@ -21,6 +21,7 @@ FAMILY = Family(
     assumes=(
         *grouped_heads("Llama"),
         rope_theta(10000.0, "rotary positions of Llama 1 and 2 have base 10,000; later ones state another"),
+        ROPE,
         epsilon(1e-5, "Llama 2", "rms_norm_eps"),
         activation("silu", "Llama", "hidden_act"),
     ),

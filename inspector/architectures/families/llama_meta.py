@@ -2,7 +2,7 @@
 
 from inspector.architectures.families.decoder_rows import INTERLEAVED
 from inspector.architectures.families.entry import Family, Optional, Repeat, Row
-from inspector.architectures.families.usual import epsilon, grouped_heads, rope_theta
+from inspector.architectures.families.usual import ROPE, epsilon, grouped_heads, rope_theta
 
 LAYER = "layers.{i}"
 
@@ -38,6 +38,7 @@ FAMILY = Family(
     assumes=(
         *grouped_heads("Llama"),
         rope_theta(10000.0, "rotary positions of Llama 1 and 2 have base 10,000; later ones state another"),
+        ROPE,
         epsilon(1e-5, "Llama 2", "norm_eps"),
     ),
 )

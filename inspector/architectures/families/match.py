@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
+from inspector.architectures.families.contradictions import believed
 from inspector.architectures.families.entry import Family
 from inspector.architectures.families.solve import expand, settings_of, solve_family, values_of
 from inspector.architectures.families.specs import spec_of
@@ -157,7 +158,7 @@ def compare_family(family: Family, view: View, *, bare: bool = False, stated: St
     present = fitting + left + _weighty(name for name, _, _ in reshaped)
     if fitting < LEAST_MATCHED or fitting < LEAST_COVERAGE * wanted or fitting < LEAST_PRECISION * present:
         return None
-    spec, confirmed = spec_of(family, settings, stated or {})
+    spec, confirmed = spec_of(family, settings, believed(settings, stated or {}))
     return Candidate(
         spec=spec,
         twins=(),

@@ -3,7 +3,7 @@
 from inspector.architectures.families.decoder_rows import HALF_SPLIT, decoder
 from inspector.architectures.families.entry import Family, Repeat, Row
 from inspector.architectures.families.inputs import one_sequence
-from inspector.architectures.families.usual import epsilon, grouped_heads, rope_theta
+from inspector.architectures.families.usual import ROPE, epsilon, grouped_heads, rope_theta
 
 EXPERT = "@layers.{i}.block_sparse_moe.experts.{e}"
 
@@ -35,6 +35,7 @@ FAMILY = Family(
     assumes=(
         *grouped_heads("Mixtral"),
         rope_theta(1000000.0, "rotary positions of Mixtral have base 1,000,000"),
+        ROPE,
         epsilon(1e-5, "Mixtral", "rms_norm_eps"),
     ),
 )

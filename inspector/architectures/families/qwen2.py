@@ -3,7 +3,7 @@
 from inspector.architectures.families.decoder_rows import HALF_SPLIT, decoder
 from inspector.architectures.families.entry import Family
 from inspector.architectures.families.inputs import one_sequence
-from inspector.architectures.families.usual import activation, epsilon, grouped_heads, rope_theta
+from inspector.architectures.families.usual import ROPE, activation, epsilon, grouped_heads, rope_theta
 
 FAMILY = Family(
     library="transformers",
@@ -21,6 +21,7 @@ FAMILY = Family(
     assumes=(
         *grouped_heads("Qwen2"),
         rope_theta(1000000.0, "rotary positions of Qwen2 have base 1,000,000"),
+        ROPE,
         epsilon(1e-6, "Qwen2", "rms_norm_eps"),
         activation("silu", "Qwen2", "hidden_act"),
     ),

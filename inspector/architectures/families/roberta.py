@@ -2,6 +2,7 @@
 
 from inspector.architectures.families.encoder_rows import embeddings, layers, pooler
 from inspector.architectures.families.entry import Family, Optional, Row
+from inspector.architectures.families.inputs import tokens
 from inspector.architectures.families.rows import linear, norm
 from inspector.architectures.families.usual import activation, epsilon, heads
 
@@ -14,6 +15,8 @@ FAMILY = Family(
     anchors=("@encoder.layer.{i}.attention.self.query.weight",),
     source="transformers 4.57, models/roberta/modeling_roberta.py",
     stated=("roberta", "xlm-roberta", "camembert"),
+    inputs=lambda settings: (tokens(settings, first=2),),
+    builder="inspector.architectures.families.builders.encoders:build_roberta",
     rows=(
         *embeddings("hidden"),
         layers(),

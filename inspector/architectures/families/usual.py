@@ -79,7 +79,16 @@ def grouped_heads(title: str) -> tuple[Assume, Assume]:
 
 def rope_theta(value: float, why: str) -> Assume:
     """The base of rotary positions."""
-    return Assume("rope_theta", value, why, stated=("rope_theta",))
+    return Assume("rope_theta", value, why, stated=("rope_theta", "rope_parameters.rope_theta"))
+
+
+# Scaled rotary positions (Llama 3.1, long-context models) have the same tensors and other angles.
+ROPE = Assume(
+    "rope",
+    "default",
+    "rotary positions are not scaled",
+    stated=("rope_parameters.rope_type", "rope_scaling.rope_type", "rope_scaling.type"),
+)
 
 
 def epsilon(value: float, title: str, *stated: str) -> Assume:

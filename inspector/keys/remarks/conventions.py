@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from inspector.architectures.claims import stated_architectures, twins_of
 from inspector.architectures.index import load_index
 from inspector.findings import Finding
 from inspector.keys.remarks.entry import Remark, Seen, cannot_tell
@@ -111,32 +112,21 @@ def _twins(seen: Seen) -> Iterator[Finding]:
     spec = seen.target.spec
     if spec is None or seen.plan is None or seen.plan.missing:
         return
-    index = load_index()
-    entry = index.of(spec)
-    if entry is None:
-        return
-    names = [
-        other.label
-        for other in index.of_layout[entry.layout.number]
-        if other.name.removeprefix("quantized_") != entry.name.removeprefix("quantized_")
-    ]
-    names = list(dict.fromkeys(names))
+    names, own = twins_of(spec), f"{spec.library}/{spec.name}"
     if names:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield cannot_tell(
             "architecture-twins",
-            f"A strict load fits {', '.join(names[:3])}{more} as well as {entry.label}, and gives other numbers "
+            f"A strict load fits {', '.join(names[:3])}{more} as well as {own}, and gives other numbers "
             "there: they "
             "differ in strides, padding, pooling or activations, which no weights file holds.",
-            sure=bool(seen.goes) and _stated_otherwise(seen, entry.label, names),
-            remedy=f"Make sure that the weights were trained as {entry.label}.",
+            sure=bool(seen.goes) and _stated_otherwise(seen, own, names),
+            remedy=f"Make sure that the weights were trained as {own}.",
         )
 
 
-def _stated_otherwise(seen: Seen, label: str, twins: list[str]) -> bool:
+def _stated_otherwise(seen: Seen, label: str, twins: tuple[str, ...]) -> bool:
     """Whether the file, or its config, names one of the twins and not the target."""
-    from inspector.architectures.claims import stated_architectures
-
     stated = stated_architectures(seen.checkpoint, load_index())
     return label not in stated and any(twin in stated for twin in twins)
 

@@ -1,38 +1,25 @@
 """transformers' and diffusers' own classes with configurations that were solved from a file, where they are installed.
 
-A class is chosen by the parts that the file has, so that its state dict is the file's, name by name; a file without a
-part that the class always has (a head tied to the embeddings and therefore not saved) is refused here.
+A class is chosen by the parts that the file has, so that its state dict is the file's, name by name. A head that is
+tied to the embeddings and therefore not saved is none in the state dict here either (`tied.py`).
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from inspector.architectures.families.bert import class_of
+from inspector.architectures.families.builders.tied import library, tie_output
 from inspector.architectures.families.usual import head_width
-from inspector.errors import MissingLibrary
 
 Settings = dict[str, Any]
 
 
-def library(name: str) -> Any:
-    """transformers or diffusers. Raises MissingLibrary where it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingLibrary(
-            f"Building a model of {name} needs {name}, which is not installed.", hint=f"pip install {name}"
-        ) from error
-
-
 def build_bert(settings: Settings) -> Any:
-    """BertModel and the models with a head on it. Raises ValueError for a masked model without its decoder."""
+    """BertModel and the models with a head on it. Raises ValueError for half a decoder and for older buffers."""
     transformers = library("transformers")
-    if settings["mlm"] and not (settings["decoder"] and settings["decoder_bias"]):
-        raise ValueError(
-            "transformers' class has cls.predictions.decoder, which this file leaves out because it is tied"
-        )
+    if settings["mlm"] and settings["decoder"] != settings["decoder_bias"]:
+        raise ValueError("of cls.predictions.decoder the file has a half, which no class has")
     if settings["position_ids"]:
         raise ValueError("transformers' class no longer keeps position_ids, which this file has")
     name = class_of(settings)
@@ -49,7 +36,11 @@ def build_bert(settings: Settings) -> Any:
         num_labels=settings.get("num_classes") or 2,
     )
     extra = {"add_pooling_layer": bool(settings["pooler"])} if name == "BertModel" else {}
-    return getattr(transformers, name)(config, **extra)
+    model = getattr(transformers, name)(config, **extra)
+    if settings["mlm"] and not settings["decoder"]:
+        head = model.cls.predictions
+        tie_output(head, "decoder", model.bert.embeddings.word_embeddings, head)
+    return model
 
 
 def build_gpt2(settings: Settings) -> Any:
@@ -57,8 +48,6 @@ def build_gpt2(settings: Settings) -> Any:
     transformers = library("transformers")
     if any(settings[part] for part in ("mask", "masked_bias", "summary", "score", "classifier")):
         raise ValueError("only GPT2Model and GPT2LMHeadModel without saved masks are built here")
-    if not settings["bare"] and not settings["lm_head"]:
-        raise ValueError("transformers' class has lm_head, which this file leaves out because it is tied")
     config = transformers.GPT2Config(
         vocab_size=settings["vocab"],
         n_embd=settings["hidden"],
@@ -69,16 +58,21 @@ def build_gpt2(settings: Settings) -> Any:
         activation_function=settings["activation"],
         layer_norm_epsilon=settings["epsilon"],
     )
-    return (transformers.GPT2Model if settings["bare"] else transformers.GPT2LMHeadModel)(config)
+    if settings["bare"]:
+        return transformers.GPT2Model(config)
+    model = transformers.GPT2LMHeadModel(config)
+    if not settings["lm_head"]:
+        tie_output(model, "lm_head", model.transformer.wte)
+    return model
 
 
 def _decoder(kind: str, settings: Settings, **more: Any) -> Any:
     """A model of Llama's kin. Raises ValueError for what its classes have not."""
     transformers = library("transformers")
+    if settings["rope"] != "default":
+        raise ValueError(f"rotary positions scaled as {settings['rope']} need numbers that only config.json has")
     if settings["frequencies"] or settings["score"]:
         raise ValueError("only plain decoders without saved rotary frequencies are built here")
-    if not settings["bare"] and not settings["lm_head"]:
-        raise ValueError("transformers' class has lm_head, which this file leaves out because it is tied")
     config = getattr(transformers, f"{kind}Config")(
         vocab_size=settings["vocab"],
         hidden_size=settings["hidden"],
@@ -92,7 +86,10 @@ def _decoder(kind: str, settings: Settings, **more: Any) -> Any:
         tie_word_embeddings=False,
         **more,
     )
-    return getattr(transformers, f"{kind}Model" if settings["bare"] else f"{kind}ForCausalLM")(config)
+    model = getattr(transformers, f"{kind}Model" if settings["bare"] else f"{kind}ForCausalLM")(config)
+    if not settings["bare"] and not settings["lm_head"]:
+        tie_output(model, "lm_head", model.model.embed_tokens)
+    return model
 
 
 def _width(settings: Settings) -> int:
