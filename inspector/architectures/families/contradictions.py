@@ -87,7 +87,7 @@ def contradiction_findings(family: Family, settings: Settings, stated: Stated) -
                         id="config-impossible",
                         severity=Severity.WARNING,
                         subjects=(key,),
-                        says=f"{key} = {number:,} in {where} is not possible for these shapes, so it is not taken over.",
+                        says=f"{key} = {number:,} in {where} does not fit these shapes, so it is not taken over.",
                         evidence=((key, number),),
                         remedy=REMEDY,
                     )

@@ -63,7 +63,7 @@ def test_heads_that_do_not_divide_the_width_are_told(tmp_path: Path) -> None:
     found = seen(tmp_path, BERT, {**RIGHT, "num_attention_heads": 5})
     assert found.best is not None
     assert [one.name for one in found.best.spec.assumed] == ["heads"]
-    assert "num_attention_heads = 5 in config.json beside the file is not possible" in found.findings[0].says
+    assert "num_attention_heads = 5 in config.json beside the file does not fit" in found.findings[0].says
 
 
 def test_rotary_positions_are_read_where_transformers_5_writes_them(tmp_path: Path) -> None:
