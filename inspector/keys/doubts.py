@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from inspector.keys.keytree import BOOKKEEPING, Leaf
+from inspector.keys.keytree import BOOKKEEPING, Leaf, Shape
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions
 from inspector.keys.rules.wrapper_segment import KNOWN
@@ -26,6 +26,7 @@ _WHOLE = 0.6
 # Last names that say nothing about where a tensor belongs.
 _BARE = frozenset({"weight", "bias", "running_mean", "running_var"})
 _MOST_SEGMENTS = 10
+_LONGEST_NUMBER = 10
 
 
 def settle_doubts(
@@ -143,6 +144,7 @@ def _dropped(move: Move) -> Path:
 def _renames(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:
     """Names exchanged for others over a part of the network: nothing says so but that both were left over."""
     groups: dict[tuple[Path, Path, Path], list[Link]] = {}
+    shapes = {place.name: place.shape for place in places}
     ends = Counter(place.name.rpartition(".")[2] for place in places)
     total = sum(count for end, count in ends.items() if end not in BOOKKEEPING)
     for link in _weights(links):
@@ -153,7 +155,8 @@ def _renames(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf
         # A level more or less is no other name, unless nothing is left of the name but "weight".
         end = link.target.name.rpartition(".")[2]
         bare = ours != theirs and not (ours and theirs) and (end in _BARE or ends[end] > 1)
-        if not bare and (_within(ours, theirs) or _within(theirs, ours)):
+        numbered = rules == {"wrapper-segment"} and _takes_a_number(link, ours, shapes)
+        if not (bare or numbered) and (_within(ours, theirs) or _within(theirs, ours)):
             continue
         ours, theirs = _exchange(ours, theirs)
         shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
@@ -174,6 +177,18 @@ def _renames(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf
             ),
             ".".join(_module(first.source)),
         )
+
+
+def _takes_a_number(link: Link, ours: Path, shapes: dict[str, Shape | None]) -> bool:
+    """Whether a number was put into a name that had none there, while the next number's place is just the same."""
+    path = link.target.name.split(".")
+    for i, segment in enumerate(path):
+        if segment.isdecimal() and segment.isascii() and len(segment) < _LONGEST_NUMBER and segment not in ours:
+            for near in (int(segment) - 1, int(segment) + 1):
+                name = ".".join((*path[:i], str(near), *path[i + 1 :]))
+                if name in shapes and shapes[name] in (None, link.source.shape):
+                    return True
+    return False
 
 
 def _rivals(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:

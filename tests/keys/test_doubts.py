@@ -123,3 +123,19 @@ def test_a_bare_weight_is_not_put_under_a_name_that_the_file_lacks_unasked(file_
     ours = {n.replace("norm.", "0."): s for n, s in NET.items()} | {"module.running_mean": (4,)}
     plan = diagnose(file_of(ours), target_of(NET), accept=["extra-tensors"], partial=True).plan
     assert not plan.complete and {question.id for question in plan.ambiguities} == {"rename"}
+
+
+def test_a_block_without_a_number_is_not_the_one_that_is_left_over(file_of, target_of):
+    """layers.module. beside layers.1. and 2.: it was number 0, and all of them moved by one."""
+    block = {"conv.weight": (4, 4), "conv.bias": (4,), "norm.weight": (4,), "norm.bias": (4,)}
+    ours = {n: s for k in ("module", "1", "2") for n, s in under(f"layers.{k}", block).items()}
+    goal = {n: s for k in ("1", "2", "3") for n, s in under(f"layers.{k}", block).items()}
+    plan = diagnose(file_of(ours, ordered=False), target_of(goal), accept=["extra-tensors"]).plan
+    assert not plan.complete and plan.ambiguities
+
+
+def test_a_layer_put_into_a_sequential_raises_no_doubt(file_of, target_of):
+    goal = under("conv.0", {"weight": (4, 3)}) | under("conv.1", NORM) | under("fc", {"weight": (2, 4)})
+    ours = {n.replace("conv.0.", "conv.module.0."): s for n, s in goal.items()}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and plan.ambiguities == ()
