@@ -24,7 +24,6 @@ from inspector.cam.report import LayerProposal
 MODELS = (("resnet18", "layer4"), ("mobilenet_v3_small", "features"), ("resnet50", "layer4"))
 GRIDS = (
     ("resnet18", ("layer1", "layer2", "layer3", "layer4")),
-    ("mobilenet_v3_small", ("features.3", "features.6", "features.9", "features.12")),
     ("resnet50", ("layer1", "layer2", "layer3", "layer4")),
 )
 SIX = {
