@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from benchmarks.cam.contestants import OURS, TARGET, contestants, stretched, untrained
+from benchmarks.cam.contestants import OURS, TARGET, contestants, loud, stretched, untrained
 from inspector.cam.layers import find_layer
 from inspector.cam.maps import heat_grid, heat_maps
 from inspector.cam.projection import first_component
@@ -23,6 +23,7 @@ from inspector.cam.report import LayerProposal
 
 MODELS = (("resnet18", "layer4"), ("mobilenet_v3_small", "features"), ("resnet50", "layer4"))
 GRIDS = (
+    ("mobilenet_v3_small", ("features.1", "features.3", "features.8", "features")),
     ("resnet18", ("layer1", "layer2", "layer3", "layer4")),
     ("resnet50", ("layer1", "layer2", "layer3", "layer4")),
 )
@@ -68,7 +69,7 @@ def grids(rounds: int, device: str) -> Iterator[Cost]:
     """Six gradient methods at four layers; the others call by call, since none gives the grid at once."""
     for name, paths in GRIDS:
         torch.manual_seed(0)
-        model, x = untrained(name, 10, device), torch.randn(1, 3, 224, 224).to(device)
+        model, x = loud(untrained(name, 10, device)), torch.randn(1, 3, 224, 224).to(device)
         layers = [find_layer(model, path, (3, 224, 224)) for path in paths]
 
         def ours(model: nn.Module = model, x: Tensor = x, layers: list[LayerProposal] = layers) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 
 import torch
@@ -57,8 +58,11 @@ class Reference:
         """Logits for a picture of noise."""
         if self.model is None:
             return None
-        self.model.load_state_dict(dict(state), strict=True)
+        made = OrderedDict(state)
+        # Some classes refuse a state dict without versions.
+        made._metadata = getattr(self.model.state_dict(), "_metadata", {})  # type: ignore[attr-defined]
+        self.model.load_state_dict(made, strict=True)
         noise = torch.empty(1, 3, self.size, self.size).uniform_(-1, 1, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
-            made: Tensor = self.model(noise)
-        return made
+            answer: Tensor = self.model(noise)
+        return answer

@@ -105,7 +105,7 @@ def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSp
     model = build_model(spec)
     try:
         model.load_state_dict(state, strict=True)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise KeysDoNotFit(
             f"The repaired tensors do not load into {spec.label}: {str(error).splitlines()[-1].strip()}"
         ) from error

@@ -36,19 +36,25 @@ def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RUL
     reads what was opened (an archive of files, GGUF, a DeepSpeed folder), they say to export it first.
     """
     if not plan.format:
-        return "\n".join(["import torch", "", *exported_lines(file_name, plan), *loading_ending(plan)]) + "\n"
+        ending = loading_ending(plan)
+        return "\n".join([*_standard(ending), "import torch", "", *exported_lines(file_name, plan), *ending]) + "\n"
     lines = _renaming(plan, rules)
     more, opening = loading_lines(plan, file_name)
     before, after = _joining(plan)
     body = [*opening, "", *before, *lines, *after, *_lines_of(plan, Moment.TARGET), *_ending(plan)]
     imports = [*(m for m in more if m == "import numpy"), "import torch", *(m for m in more if m != "import numpy")]
-    if any("re.sub" in line for line in body):
-        imports.insert(0, "import re\n")
+    imports = [*_standard(body), *imports]
     if plan.is_module and plan.format != "torchscript":
         body.insert(
             0, "# The file is a pickled module: loading it runs the code it names. The exported file needs none."
         )
     return "\n".join([*imports, "", *body]) + "\n"
+
+
+def _standard(lines: Sequence[str]) -> list[str]:
+    """Imports of the standard library that the lines need, with an empty line after them."""
+    found = [f"import {name}" for name in ("collections", "re") if any(f"{name}." in line for line in lines)]
+    return [*found, ""] if found else []
 
 
 def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:

@@ -12,6 +12,7 @@ from inspector.checkpoint.joined_source import JoinedSource, paths_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.keys.report import RepairPlan
+from inspector.keys.versions import needed_version
 
 EXPORTED = "exported.pth"
 _TORCH = ("torch-zip", "torch-legacy")
@@ -99,9 +100,18 @@ def exported_lines(file_name: str, plan: RepairPlan) -> list[str]:
 
 def loading_ending(plan: RepairPlan) -> list[str]:
     """The load itself: strict, or for a part without strict and with a check of exactly what it says."""
+    lines = []
+    version = needed_version(plan)
+    if version is not None:
+        lines = [
+            "# This class refuses a state dict without a version, and a plain dict cannot carry one.",
+            "state = collections.OrderedDict(state)",
+            f'state._metadata = {{"": {{"version": {version}}}}}',
+        ]
     if not plan.partial:
-        return ["model.load_state_dict(state, strict=True)"]
+        return [*lines, "model.load_state_dict(state, strict=True)"]
     return [
+        *lines,
         "# The file does not have these: they stay at the model's initial value. Anything else is an error.",
         "missing = {",
         *(f"    {name!r}," for name in sorted(plan.missing)),

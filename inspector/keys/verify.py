@@ -146,7 +146,7 @@ def prove_strict_load(
         return None, replace(proof, says=f"{proof.says} It could not be built here: {error.says}")
     try:
         found = model.load_state_dict(state, strict=not missing)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         return None, Proof(id="strict-load", says=str(error).splitlines()[-1].strip(), passed=False)
     if missing:
         return model, _prove_part(found.missing_keys, found.unexpected_keys, missing, state, target)

@@ -10,6 +10,10 @@ from collections import OrderedDict
 
 from inspector.keys.report import RepairPlan, StepKind
 
+# torchvision's MNASNets raise for a state dict without a version, as every safetensors file is one
+# (torchvision/models/mnasnet.py); the builders' own names and shapes are those of the second.
+NEEDED = {"torchvision/mnasnet": 2}
+
 _APART = (StepKind.MERGE, StepKind.SPLIT, StepKind.TIE)
 
 
@@ -38,4 +42,12 @@ def renamed_versions(plan: RepairPlan) -> tuple[tuple[str, int], ...]:
             place = f"{above}.{name}" if above else name
         # Of a wrapper and what it wraps, both at one place now, the inner one (later in the file) is the module itself.
         found[place] = version
+    needed = needed_version(plan)
+    if needed is not None:
+        found.setdefault("", needed)
     return tuple(found.items())
+
+
+def needed_version(plan: RepairPlan) -> int | None:
+    """The version without which the target's class refuses any state dict; None for nearly all."""
+    return next((version for start, version in NEEDED.items() if plan.target.startswith(start)), None)
