@@ -51,7 +51,7 @@ def test_weights_are_measured_and_the_broken_ones_named(visitor, samples: Path) 
     card.wait_for()
     assert "stage3.2.branch2.5.weight holds 5 NaN" in card.inner_text()
     assert "stage2.1.branch2.0.weight are 0.05" in visitor.page.locator("[data-finding=constant-weight]").inner_text()
-    assert visitor.page.get_by_test_id("stPlotlyChart").count() == 1
+    visitor.page.get_by_test_id("stPlotlyChart").wait_for()
     visitor.check_calm()
 
 
