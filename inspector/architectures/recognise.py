@@ -241,7 +241,7 @@ def _answer(named: Sequence[Candidate], ranked: Sequence[Candidate], official: O
     if named:
         return named[0].says
     near = next((candidate for candidate in ranked if is_near(candidate)), None)
-    text = "This is not one of torchvision's or timm's architectures"
+    text = "This is not one of torchvision's or timm's architectures, nor of the families known beside them"
     if near is None:
         return f"{text}."
     total = len(near.matched) + len(near.missing) + len(near.reshaped)
