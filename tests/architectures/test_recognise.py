@@ -260,7 +260,9 @@ def test_the_nearest_is_mentioned_only_when_it_is_near(checkpoint: Make) -> None
     found = recognise(checkpoint(own))
     assert found.candidates == ()
     assert found.says.endswith("the nearest is torchvision's vgg11, of whose 22 tensors 6 fit.")
-    assert recognise(checkpoint({"fc.weight": (1000, 512), "fc.bias": (1000,)})).says.endswith("families known beside them.")
+    assert recognise(checkpoint({"fc.weight": (1000, 512), "fc.bias": (1000,)})).says.endswith(
+        "families known beside them."
+    )
     last: Shapes = {"classifier.6.weight": (1000, 4096), "classifier.6.bias": (1000,)}
     assert recognise(checkpoint(last)).candidates == ()
 
