@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from inspector.keys.keytree import Leaf, Shape
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
-from inspector.keys.rules.fused_attention import places_of
+from inspector.keys.rules.stacked import places_of
 
 _WEIGHT_NORM = (("weight_g", "weight_v"), ("parametrizations.weight.original0", "parametrizations.weight.original1"))
 _SPECTRAL_NORM = (

@@ -11,7 +11,7 @@ from inspector.keys.keytree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Rule
-from inspector.keys.rules.fused_attention import places_of
+from inspector.keys.rules.stacked import places_of
 
 _FUSED = ("qkv.bias", "in_proj_bias")
 
