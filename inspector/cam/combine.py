@@ -8,8 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.layers import find_layer, propose_layers
-from inspector.cam.maps import Maps, heat_maps
+from inspector.cam.maps import Maps, choose_layers, heat_maps
 from inspector.cam.readings import Reading, class_scores, mirrored
 from inspector.cam.report import LayerProposal
 from inspector.cam.tensors import enlarge, normalise
@@ -58,10 +57,9 @@ def augmented_maps(
     Arguments as `heat_maps`. Class scores and targets are those of the picture itself.
     """
     shape = (batch.shape[1], batch.shape[2], batch.shape[3])
-    if layer is None:
-        layer = propose_layers(model, shape)[0]
-    elif isinstance(layer, str):
-        layer = find_layer(model, layer, shape)
+    # Found once for all copies.
+    if layer is None or isinstance(layer, str):
+        (layer,) = choose_layers(model, None if layer is None else [layer], shape, 1)
     plain = heat_maps(
         model,
         batch,
