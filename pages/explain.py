@@ -23,6 +23,7 @@ title("Explain", "Where does the model look?")
 hand = need_file(
     "A heat map over your picture: which parts of it speak for the class the model answers.",
     "clean",
+    "transformer",
     "legacy-dataparallel",
 )
 reports.model_of(hand)  # says at once, in one sentence, when there is no model to run

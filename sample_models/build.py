@@ -2,6 +2,7 @@
 
 python sample_models/build.py derive   the family of files, from the committed weights; seconds, at set-up
 python sample_models/build.py train    the weights themselves; minutes, by hand
+python sample_models/build.py train-transformer    those of the vision transformer; minutes, by hand
 """
 
 from __future__ import annotations
@@ -24,22 +25,27 @@ def main(arguments: list[str] | None = None) -> int:
     derive = commands.add_parser("derive", help="write the family of sample files")
     derive.add_argument("--output", type=Path, default=HERE / "files")
     train = commands.add_parser("train", help="train the sample classifier (a few minutes on two cores)")
-    train.add_argument("--output", type=Path, default=HERE / "weights")
-    train.add_argument("--seed", type=int, default=7)
-    train.add_argument("--share", type=float, default=1.0, help="fraction of the full number of batches")
     train.add_argument("--start", type=Path, help="weights of an earlier round: run only the last one")
-    train.add_argument("--threads", type=int, default=1)
+    tokens = commands.add_parser("train-transformer", help="train the sample vision transformer (likewise)")
+    for command in (train, tokens):
+        command.add_argument("--output", type=Path, default=HERE / "weights")
+        command.add_argument("--seed", type=int, default=7)
+        command.add_argument("--share", type=float, default=1.0, help="fraction of the full number of batches")
+        command.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(arguments)
-    return _train(options) if options.command == "train" else _derive(options)
+    return _derive(options) if options.command == "derive" else _train(options)
 
 
 def _train(options: argparse.Namespace) -> int:
     import torch
 
-    from sample_models.train import train
+    from sample_models import train, train_tokens
 
     torch.set_num_threads(options.threads)
-    figures = train(options.output, seed=options.seed, share=options.share, start=options.start)
+    if options.command == "train":
+        figures = train.train(options.output, seed=options.seed, share=options.share, start=options.start)
+    else:
+        figures = train_tokens.train(options.output, seed=options.seed, share=options.share)
     for name, value in figures.items():
         print(f"{name}: {value:.4g}")
     return 0

@@ -1,6 +1,7 @@
 """The family of sample files: one trained classifier, saved in the ways that people's files are saved.
 
-Everything comes from the two committed files under weights/: the weights and what the training run left beside them.
+Everything comes from the committed files under weights/: the weights and what the training run left beside them, and
+the weights of a vision transformer, which is saved in one way only.
 Nothing is trained here. Bytes are the same on every run, except for two: torch names the storages of a legacy file by
 memory address, and notes in a traced program where it was traced from.
 """
@@ -129,6 +130,10 @@ def _safetensors(run: TrainedRun, path: Path) -> None:
     path.write_bytes((run.folder / "shapes.safetensors").read_bytes())
 
 
+def _transformer(run: TrainedRun, path: Path) -> None:
+    path.write_bytes((run.folder / "shapes_vit.safetensors").read_bytes())
+
+
 def _data_parallel(run: TrainedRun, path: Path) -> None:
     # The layout of PyTorch's ImageNet example, which a thousand repositories copied.
     content = {
@@ -248,6 +253,7 @@ WRITERS: dict[str, Callable[[TrainedRun, Path], None]] = {
     "shapes_lightning.ckpt": _lightning,
     "shapes_module.pth": _module,
     "shapes.safetensors": _safetensors,
+    "shapes_vit.safetensors": _transformer,
     "shapes_fp16.pth": _half,
     "shapes_script.pt": _script,
     "shapes_sharded.zip": _sharded,

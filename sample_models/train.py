@@ -196,13 +196,13 @@ def to_input(images: NDArray[np.uint8], size: int = INPUT_SIZE) -> Tensor:
     return torch.from_numpy(values).permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
 
 
-def measure_accuracy(model: nn.Module, n: int = 1000) -> float:
+def measure_accuracy(model: nn.Module, n: int = 1000, size: int = INPUT_SIZE) -> float:
     """Share of n fresh pictures, drawn at 64 px as `generate` does by default, that the model classifies rightly."""
     images, labels, _ = generate(TEST_SEED, n)
     right = 0
     with torch.inference_mode():
         for start in range(0, n, BATCH):
-            answer = model(to_input(images[start : start + BATCH])).argmax(1)
+            answer = model(to_input(images[start : start + BATCH], size)).argmax(1)
             right += int((answer == torch.from_numpy(labels[start : start + BATCH])).sum())
     return right / n
 
