@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from inspector.cam.answers import AnswerKind
 from inspector.errors import ExplainError, TargetOutOfRange
 
 
@@ -100,6 +101,21 @@ class BoxScore:
         """The same for pictures mirrored left to right. width: of the input, in pixels."""
         left, top, right, bottom = self.boxes.unbind(dim=1)
         return BoxScore(torch.stack([width - right, top, width - left, bottom], dim=1), self.labels)
+
+
+def shares_of(scores: Tensor, answer: AnswerKind, read: Reading = class_scores) -> Tensor | None:
+    """(..., K) in 0..1 in float64, None for plain numbers. scores: (..., K), as `read` gave them.
+
+    A box's score is the detector's own confidence, whatever the answer is said to be.
+    """
+    exact = scores.detach().double()
+    if isinstance(read, BoxScore):
+        return exact.clamp(0, 1)
+    if answer is AnswerKind.NUMBERS:
+        return None
+    if answer is AnswerKind.SEVERAL or exact.shape[-1] == 1:
+        return torch.sigmoid(exact)
+    return torch.softmax(exact, dim=-1)
 
 
 def mirrored(read: Reading, width: int) -> Reading:

@@ -30,6 +30,18 @@ def stated(checkpoint: Checkpoint | None, key: str) -> object:
     return _in_the_file(checkpoint.root, key)
 
 
+def told(checkpoint: Checkpoint | None, key: str) -> object:
+    """The same, and plain text as it stands: a pickled "regression" is shown without its quotation marks."""
+    found = stated(checkpoint, key)
+    if found is not None or checkpoint is None:
+        return found
+    for exact in (True, False):
+        for name, text in checkpoint.own_metadata:
+            if name == key if exact else name.rpartition(".")[2] == key:
+                return None if text in ("null", "None") else text
+    return None
+
+
 def stated_beside(checkpoint: Checkpoint | None, file: str, key: str) -> object:
     """The same in a file that lies beside the checkpoint ("config.json"), or in a folder above it."""
     for name, text in checkpoint.metadata if checkpoint is not None else ():

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from inspector.cam.answers import AnswerKind
 from inspector.cam.maps import choose_layers, heat_maps
-from inspector.cam.readings import Reading, class_scores
+from inspector.cam.readings import BoxScore, Reading, class_scores
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import open_scene
 from inspector.cam.trust.agreement import energy_in_mask, points_at
@@ -35,7 +36,8 @@ class Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """What was measured of one map. rows: its own first, then the baselines'. target: class index.
-    stages: of the randomisation test, () when it was not asked for. passes: forward passes it was estimated to take."""
+    stages: of the randomisation test, () when it was not asked for. passes: forward passes it was estimated to take.
+    answer: how the scores were meant. refused: (measure id, why) of those that such an answer has no value for."""
 
     method: str
     layer: str
@@ -43,6 +45,8 @@ class Trust:
     rows: tuple[Row, ...]
     stages: tuple[Stage, ...]
     passes: int
+    answer: AnswerKind = AnswerKind.ONE
+    refused: tuple[tuple[str, str], ...] = ()
 
 
 def assess(
@@ -56,12 +60,14 @@ def assess(
     measures: Sequence[Measure] = MEASURES,
     randomise: bool = True,
     read: Reading = class_scores,
+    answer: AnswerKind = AnswerKind.ONE,
     progress: Progress = silent,
     seed: int = 0,
 ) -> Trust:
     """Measure one map of one picture and three baselines.
 
     picture: (1, C, H, W), prepared. mask: (H, W) of bool, where the thing is, for the pointing game and the energy.
+    answer: how the scores are meant.
     Other arguments as `heat_maps`. Raises as it does. The model is left as it was.
     """
     if picture.dim() != 4 or picture.shape[0] != 1:
@@ -75,6 +81,10 @@ def assess(
         made = heat_maps(other, changed, layer=found, targets=chosen, method=method, read=read, seed=seed)
         return made.heat[0]
 
+    # A box has the detector's own confidence, whatever the answer is.
+    meant = AnswerKind.ONE if isinstance(read, BoxScore) else answer
+    refused = tuple((m.id, m.refuses(meant)) for m in measures if m.refuses(meant))
+    measures = [m for m in measures if not m.refuses(meant)]
     heats = {
         method: own.heat[0],
         RANDOM: random_map(size, found.grid, seed),
@@ -85,7 +95,7 @@ def assess(
     with open_scene(model, picture, [], chosen, read=read, progress=progress, seed=seed) as scene:
         for name, heat in heats.items():
             remap = (lambda changed: again(model, changed)) if name == method else None
-            case = Case(scene=scene, heat=heat.to(picture.device), remap=remap)
+            case = Case(scene=scene, heat=heat.to(picture.device), remap=remap, answer=meant)
             results = [(m.id, m.compute(case)) for m in measures if not m.of_method or remap is not None]
             if mask is not None:
                 results.append(("energy", Measured(value=energy_in_mask(heat, mask))))
@@ -112,6 +122,8 @@ def assess(
         rows=tuple(rows),
         stages=stages,
         passes=cost(measures, randomise=randomise),
+        answer=meant,
+        refused=refused,
     )
 
 

@@ -9,6 +9,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from inspector.cam.answers import AnswerKind
+from inspector.cam.readings import shares_of
 from inspector.cam.scene import Scene
 
 
@@ -17,12 +19,14 @@ class Case:
     """One picture, one answer, one map.
 
     scene: opened for this picture alone. heat: (H, W) in [0, 1], at the picture's size. remap: the same method and
-    layer on a changed picture (1, C, H, W), None where the map has no method (a baseline).
+    layer on a changed picture (1, C, H, W), None where the map has no method (a baseline). answer: how the scores are
+    meant.
     """
 
     scene: Scene
     heat: Tensor
     remap: Callable[[Tensor], Tensor] | None = None
+    answer: AnswerKind = AnswerKind.ONE
 
     @property
     def picture(self) -> Tensor:
@@ -30,10 +34,15 @@ class Case:
         return self.scene.batch[0]
 
     def probabilities(self, pictures: Tensor) -> Tensor:
-        """(M,) of the target class for changed copies (M, C, H, W): softmax, or sigmoid of a single output."""
-        logits = self.scene.answer(pictures, 0).double()
-        scores = torch.sigmoid(logits) if logits.shape[1] == 1 else torch.softmax(logits, dim=1)
-        return scores[:, int(self.scene.targets[0])]
+        """(M,) of the target for changed copies (M, C, H, W), in float64: its share as the answer is read (softmax,
+        sigmoid, a detector's confidence).
+
+        Of an answer of plain numbers the number itself: perturbation curves are defined of any score (Samek 2015, arXiv
+        1509.06321), and stay comparable since all maps of one picture have its unit.
+        """
+        scores = self.scene.answer(pictures, 0).double()
+        shares = shares_of(scores, self.answer, self.scene.read)
+        return (scores if shares is None else shares)[:, int(self.scene.targets[0])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +59,8 @@ class Measure:
 
     id, title, paper. says: what it measures, for people. higher: whether more is better, None when neither is.
     compute: the case to the number. passes: forward passes of one picture that it takes, about.
-    of_method: asks the method again, so that baselines have no value.
+    of_method: asks the method again, so that baselines have no value. of_share: divides by a probability or compares
+    two, so that an answer of plain numbers has no value.
     """
 
     id: str
@@ -61,6 +71,13 @@ class Measure:
     compute: Callable[[Case], Measured]
     passes: int
     of_method: bool = False
+    of_share: bool = False
+
+    def refuses(self, answer: AnswerKind) -> str:
+        """Why it has no value for such an answer, "" where it has one."""
+        if self.of_share and answer is AnswerKind.NUMBERS:
+            return f"{self.title} is about a probability; the answer is a plain number, which has none."
+        return ""
 
 
 def area(curve: list[tuple[float, float]]) -> float:

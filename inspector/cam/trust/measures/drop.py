@@ -37,6 +37,7 @@ DROP = Measure(
     higher=False,
     compute=drop,
     passes=2,
+    of_share=True,
 )
 INCREASE = Measure(
     id="increase-in-confidence",
@@ -46,4 +47,5 @@ INCREASE = Measure(
     higher=True,
     compute=increase,
     passes=2,
+    of_share=True,
 )
