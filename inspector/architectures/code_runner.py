@@ -37,7 +37,8 @@ def build(request: dict[str, Any]) -> Any:
     sys.path.insert(0, str(Path.cwd()))
     if request["is_file"]:
         sys.path.insert(0, str(Path(where).resolve().parent))
-        stem = Path(where).stem
+        # Under a name of its own where a module of that name is in use already (json.py).
+        stem = Path(where).stem if Path(where).stem not in sys.modules else "own_" + Path(where).stem
         spec = importlib.util.spec_from_file_location(stem, where)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

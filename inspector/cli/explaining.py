@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inspector.architectures.types import TargetKind
+from inspector.cam.answers import AnswerKind, infer_answer
 from inspector.cam.exporting.arrays import NpzWriter
 from inspector.cam.exporting.manifest import Entry, Source, entry_of, manifest_of
 from inspector.cam.exporting.request import Request, settled
+from inspector.cam.layouts import layer_name
 from inspector.cli.options import find_target, open_file, pick_state, recognised
 from inspector.errors import InspectorError, UsageError
 from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
 from inspector.render.overlay import heat_picture, overlay, png_bytes
+from inspector.render.scores import share_text
 from inspector.render.sheet import MOST_CELLS, Cell, cell_of, sheet
 
 if TYPE_CHECKING:
     from PIL import Image
     from torch import nn
 
+    from inspector.architectures.types import Target
     from inspector.cam.questions import Question
     from inspector.cam.report import Explanation, Preprocessing
+    from inspector.checkpoint.types import Checkpoint
+    from inspector.keys.report import RepairPlan
     from inspector.progress import Progress
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -42,35 +49,52 @@ class Loaded:
     model: nn.Module
     preprocessing: Preprocessing
     names: tuple[str, ...]
+    answer: AnswerKind
 
 
-def load(file: str, *, state: str, target: str, preprocessing: str, names: str) -> Loaded:
-    """preprocessing: JSON, "" for what can be inferred. names: a file of class names, "" likewise."""
+def load(
+    file: str, *, state: str, target: str, preprocessing: str, names: str, answer: AnswerKind | None = None
+) -> Loaded:
+    """preprocessing: JSON, "" for what can be inferred. names: a file of class names, "" likewise. answer: how the
+    scores are meant, None for what the file says."""
     from inspector.cam.classes import class_names
     from inspector.cam.preprocess import infer_preprocessing, stated_preprocessing
-    from inspector.keys.apply import load_repaired
     from inspector.keys.runnable import plan_to_run
 
     checkpoint = open_file(file, digest=True)
     chosen = pick_state(checkpoint, state)
     recognition = recognised(checkpoint, chosen)
     goal = find_target(target, checkpoint, chosen)
-    if goal.spec is None:
-        raise UsageError(f"{goal.label} cannot be built, so it cannot be run.", hint="Name an architecture as target.")
+    if goal.spec is None and goal.kind is not TargetKind.CODE:
+        raise UsageError(
+            f"{goal.label} cannot be built, so it cannot be run.",
+            hint="Name an architecture as target, or your own code: code:model.py:build.",
+        )
     steps = infer_preprocessing(recognition, checkpoint)
     if preprocessing:
         given = stated_preprocessing(_parsed(preprocessing), "given with --preprocessing")
         if given.channels != steps.channels:
             raise UsageError(f"--preprocessing has {given.channels} means; this model takes {steps.channels} channels.")
         steps = given
-    model = load_repaired(checkpoint, plan_to_run(checkpoint, goal, chosen), goal.spec)
+    model = _model(checkpoint, plan_to_run(checkpoint, goal, chosen), goal)
     return Loaded(
         name=file,
         sha256=checkpoint.origin.sha256 or "",
         model=model,
         preprocessing=steps,
         names=names_of(Path(names)) if names else class_names(recognition, checkpoint),
+        answer=answer or infer_answer(checkpoint),
     )
+
+
+def _model(checkpoint: Checkpoint, plan: RepairPlan, goal: Target) -> nn.Module:
+    """The target with the file's weights in it. Runs the person's code where the target is code."""
+    from inspector.architectures.own_model import model_of_code
+    from inspector.keys.apply import load_into, load_repaired
+
+    if goal.spec is not None:
+        return load_repaired(checkpoint, plan, goal.spec)
+    return load_into(model_of_code(goal.label), checkpoint, plan)
 
 
 def pictures_in(given: Sequence[Path]) -> tuple[Path, ...]:
@@ -189,9 +213,9 @@ class Files:
             alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
             self._write(self.folder / ("map.png" if self.single else f"{key}map.png"), alone)
         if self._draws() and sum(map(len, self.cells)) < MOST_CELLS:
-            where = f"{found.method} {found.layer.path}".strip()
+            where = f"{found.method} {layer_name(found.layer)}".strip()
             called = found.target.name or f"class {found.target.index}"
-            lines = (name, f"{called} {found.target.probability:.1%} · {where}")
+            lines = (name, f"{called} {share_text(found.target)} · {where}")
             cell = cell_of(picture, found, lines, colour_map=request.colour_map, opacity=request.opacity)
             if not beside or not self.cells:
                 self.cells.append([])
@@ -272,6 +296,7 @@ def each_picture(
         "categories": loaded.names,
         "options": request.options,
         "question": question,
+        "answer": request.answer,
     }
     if one_each:
         if len(request.methods) > 1 or len(request.classes) > 1:
@@ -328,6 +353,7 @@ def each_checkpoint(
             categories=loaded.names,
             options=request.options,
             question=question,
+            answer=request.answer,
         )
         files.add(picture, Path(loaded.name).name, found, checkpoint=number, beside=True)
 

@@ -5,6 +5,7 @@ Nothing is decided here. Every tensor of the result is a step of the plan.
 
 from __future__ import annotations
 
+import textwrap
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,6 +21,8 @@ from inspector.keys.operations import operation_of
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.versions import renamed_versions
 from inspector.units import counted
+
+_SHOWN = 400  # characters of torch's own message
 
 
 def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSpec | None = None) -> dict[str, Tensor]:
@@ -99,16 +102,25 @@ def load_repaired(checkpoint: Checkpoint, plan: RepairPlan, spec: ArchitectureSp
     from inspector.architectures.families.building import check_confirmed
 
     check_confirmed(spec)
+    return load_into(build_model(spec), checkpoint, plan, spec=spec)
+
+
+def load_into(
+    model: nn.Module, checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSpec | None = None
+) -> nn.Module:
+    """This model with the repaired weights, strictly loaded, in eval mode. Raises KeysDoNotFit otherwise.
+
+    spec: what the model was built from, where it was.
+    """
     if plan.partial:
         raise KeysDoNotFit(f"{_count(plan.missing)} missing, {plan.missing[0]} first: a part of a model is not run.")
     state = apply_plan(checkpoint, plan, spec=spec)
-    model = build_model(spec)
     try:
         model.load_state_dict(state, strict=True)
     except (RuntimeError, ValueError) as error:
-        raise KeysDoNotFit(
-            f"The repaired tensors do not load into {spec.label}: {str(error).splitlines()[-1].strip()}"
-        ) from error
+        goal = plan.target if spec is None else spec.label
+        why = textwrap.shorten(str(error).splitlines()[-1].strip(), _SHOWN, placeholder=" ...")
+        raise KeysDoNotFit(f"The repaired tensors do not load into {goal}: {why}") from error
     return model.eval()
 
 

@@ -1,0 +1,69 @@
+"""The model that a person's own code builds, in this process: what `code:model.py:build` names, to be run here.
+
+`user_code.py` asks the same code for names and shapes in a process of its own. Whoever wants to see activations and
+gradients needs the model itself, so the command line, where the person named their code, runs it here. The web app never
+does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inspector.architectures.code_runner import build
+from inspector.architectures.user_code import FORM, parse_factory
+from inspector.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def model_of_code(text: str, *, folder: Path | None = None) -> nn.Module:
+    """Run the factory here and give back what it built. Runs the person's code.
+
+    folder: where it and what it imports are looked for, the current one if None. Raises UsageError for text that names
+    no factory or a file that is not there, ModelError when it raises or returns no torch.nn.Module.
+    """
+    from torch import nn
+
+    factory = parse_factory(text)
+    here = (folder or Path.cwd()).resolve()
+    where = str(here / factory.where) if factory.is_file else factory.where
+    if factory.is_file and not Path(where).is_file():
+        raise UsageError(f"There is no file {factory.where} in {here}.", hint=FORM)
+    request = {
+        "where": where,
+        "factory": factory.name,
+        "is_file": factory.is_file,
+        "arguments": dict(factory.arguments),
+    }
+    with _found_first(here):
+        try:
+            made = build(request)
+        except Exception as error:  # their code may raise anything
+            raise ModelError(
+                f"{factory.text} raised {type(error).__name__}: {error}",
+                hint="Run the factory by itself in the same folder and Python to see it fail.",
+            ) from error
+    if isinstance(made, dict) and "error" in made:
+        raise ModelError(f"{factory.text}: {made['error']}.", hint=FORM)
+    if not isinstance(made, nn.Module):
+        raise ModelError(f"{factory.text} returned a {type(made).__name__}, not a torch.nn.Module.")
+    return made
+
+
+@contextmanager
+def _found_first(folder: Path) -> Iterator[None]:
+    """Their folder comes first while their code is imported, and last from then on, for what it imports later."""
+    before = list(sys.path)
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        added = [place for place in sys.path if place not in before]
+        sys.path[:] = [*before, *dict.fromkeys(added)]
