@@ -1,8 +1,8 @@
 """The model that a person's own code builds, in this process: what `code:model.py:build` names, to be run here.
 
 `user_code.py` asks the same code for names and shapes in a process of its own. Whoever wants to see activations and
-gradients needs the model itself, so the command line, where the person named their code, runs it here. The web app never
-does.
+gradients needs the model itself, so the command line, where the person named their code, runs it here. The web app
+never does.
 """
 
 from __future__ import annotations

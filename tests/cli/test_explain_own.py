@@ -114,7 +114,7 @@ def test_what_gives_no_model_is_said(own, name, says):
 
 
 def test_a_missing_file_is_said(own):
-    with pytest.raises(UsageError, match="no file other.py"):
+    with pytest.raises(UsageError, match=r"no file other\.py"):
         model_of_code("code:other.py:Net")
 
 
