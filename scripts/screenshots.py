@@ -43,6 +43,7 @@ SHOTS = (
     Shot(page="open", sample=""),
     Shot(page="overview", sample="shapes_dp.pth.tar"),
     Shot(page="repair", sample="shapes_dp.pth.tar"),
+    Shot(page="convert", sample="shapes_lightning.ckpt"),
     Shot(page="contents", sample="hostile.pth"),
     Shot(page="tensors", sample="shapes.pth"),
     Shot(page="weights", sample="shapes_sick.pth"),

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("Contents", "Tensors", "Weights", "Architecture", "Explain", "Repair", "Overview")
+PAGES = ("Contents", "Tensors", "Weights", "Architecture", "Explain", "Repair", "Convert", "Overview")
 WORDS = (
     "<img src=x onerror=document.title='pwned'>",
     "</code></div><script>document.title='pwned'</script>",
