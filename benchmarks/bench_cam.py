@@ -2,7 +2,7 @@
 
     python benchmarks/bench_cam.py [--pictures 200] [--rounds 12] [--device cuda] [--only PART ...] [--csv FILE]
 
-Parts: localise, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared where they are
+Parts: localise, two, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared where they are
 installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
 """
 
@@ -21,24 +21,35 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.cam import localise, memory, speed
+from benchmarks.cam import localise, memory, speed, two_shapes
 
 
 def places(options: argparse.Namespace) -> Iterable[localise.Place]:
     """Where heat lies."""
-    there = [name for name in localise.SAMPLES if (localise.WEIGHTS / name).is_file()]
     found = []
-    print(f"{'sample':<24} {'map':<22} {'pictures':>8} {'in mask':>8} {'points':>7} {'untrained':>16}")
-    for row in localise.localise(
-        there, pictures=options.pictures, some=options.some, few=options.few, device=options.device
-    ):
+    print(f"{'sample':<24} {'map':<22} {'model':<10} {'pictures':>8} {'in mask':>15} {'points':>15}")
+    for row in localise.localise(localise.SAMPLES, pictures=options.pictures, device=options.device):
         found.append(row)
-        twin = "" if row.untrained is None else f"{row.untrained[0]:8.3f} {row.untrained[1]:7.3f}"
         print(
-            f"{row.sample:<24} {row.of:<22} {row.pictures:8d} {row.energy:8.3f} {row.pointing:7.3f} {twin:>16}",
+            f"{row.sample:<24} {row.of:<22} {row.model:<10} {row.pictures:8d} "
+            f"{row.energy:7.3f} ± {row.energy_error:.3f} {row.pointing:7.3f} ± {row.pointing_error:.3f}",
             flush=True,
         )
     localise.clearly_above(found)
+    return found
+
+
+def choices(options: argparse.Namespace) -> Iterable[two_shapes.Choice]:
+    """Which of two shapes the heat takes for the asked one."""
+    found = []
+    print(f"{'sample':<24} {'map':<22} {'maps':>8} {'on asked':>15} {'asked':>15} {'other':>15}")
+    for row in two_shapes.choose(localise.SAMPLES, pictures=options.pictures // 2, device=options.device):
+        found.append(row)
+        print(
+            f"{row.sample:<24} {row.of:<22} {row.maps:8d} {row.share:7.3f} ± {row.share_error:.3f} "
+            f"{row.asked:7.3f} ± {row.asked_error:.3f} {row.other:7.3f} ± {row.other_error:.3f}",
+            flush=True,
+        )
     return found
 
 
@@ -66,6 +77,7 @@ def peaks(options: argparse.Namespace) -> Iterable[memory.Peak]:
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
     "localise": places,
+    "two": choices,
     "one": lambda o: costs(speed.one_map(o.rounds, o.device)),
     "grids": lambda o: costs(speed.grids(max(1, o.rounds // 4), o.device)),
     "eigen": lambda o: costs(speed.eigen(max(1, o.rounds // 4))),
@@ -77,9 +89,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
 def main() -> None:
     """Run the parts and print a table of each."""
     parser = argparse.ArgumentParser(description="Where heat lies, and what maps cost beside other tools.")
-    parser.add_argument("--pictures", type=int, default=200)
-    parser.add_argument("--some", type=int, default=40, help="pictures for methods of many passes")
-    parser.add_argument("--few", type=int, default=6, help="pictures for methods of hundreds of passes")
+    parser.add_argument("--pictures", type=int, default=200, help="for localise and two; half an hour each for 200")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--device", default="cpu", help='"cuda" where there is one; times are then wall times')
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
