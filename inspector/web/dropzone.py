@@ -18,6 +18,8 @@ from inspector.web.uploads import UPLOAD_PATH, is_mounted, issue_token, the_stor
 
 _STATIC = Path(__file__).parent / "static"
 KNOWN_ENDINGS = ".pth .pt .ckpt .bin .th .tar .safetensors .pt2 .gguf .onnx .npz"
+# At once; a folder of a whole project is no run.
+_MOST = 200
 
 _component = st.components.v2.component(
     "inspector_dropzone",
@@ -29,10 +31,19 @@ _component = st.components.v2.component(
 
 def drop_zone(key: str = "dropzone") -> Stored | None:
     """Draw it; a file that has just arrived in the store, once, else None."""
-    return _streaming(key) if is_mounted() else _fallback(key)
+    return next(iter(_arrived(key, apart=False)), None)
 
 
-def _streaming(key: str) -> Stored | None:
+def drop_zones(key: str) -> tuple[Stored, ...]:
+    """The same for several files that belong to each other, or a folder of them; each is stored by itself."""
+    return _arrived(key, apart=True)
+
+
+def _arrived(key: str, *, apart: bool) -> tuple[Stored, ...]:
+    return _streaming(key, apart) if is_mounted() else _fallback(key, apart)
+
+
+def _streaming(key: str, apart: bool) -> tuple[Stored, ...]:
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     result: Any = _component(
         key=key,
@@ -40,27 +51,40 @@ def _streaming(key: str) -> Stored | None:
             "url": (f"/{base}" if base else "") + UPLOAD_PATH,
             "token": issue_token(session.owner()),
             "endings": KNOWN_ENDINGS,
+            "apart": apart,
         },
         on_stored_change=lambda: None,
     )
     told = result.stored
     if not isinstance(told, dict):
-        return None
-    # The browser only names the digest; whether we have it, and under which name, the store says.
-    stored = the_store().find(str(told.get("sha256", "")))
-    return stored if stored is not None and session.owner() in stored.names else None
+        return ()
+    several = told.get("all")
+    digests = several if apart and isinstance(several, list) else [told.get("sha256", "")]
+    # The browser only names digests; whether we have them, and under which name, the store says.
+    found = [the_store().find(str(digest)) for digest in digests[:_MOST]]
+    return tuple(stored for stored in found if stored is not None and session.owner() in stored.names)
 
 
-def _fallback(key: str) -> Stored | None:
+def _fallback(key: str, apart: bool) -> tuple[Stored, ...]:
     round_key = f"{key}-round"
     turn = int(st.session_state.get(round_key, 0))
-    upload = st.file_uploader("Checkpoint", key=f"{key}-{turn}", label_visibility="collapsed")
-    if upload is None:
-        return None
+    place = f"{key}-{turn}"
+    uploads = (
+        st.file_uploader("Checkpoints", accept_multiple_files=True, key=place, label_visibility="collapsed")
+        if apart
+        else [st.file_uploader("Checkpoint", key=place, label_visibility="collapsed")]
+    )
+    came = [upload for upload in uploads if upload is not None]
+    if not came:
+        return ()
     # A fresh box next time: Streamlit then lets go of its own copies.
     st.session_state[round_key] = turn + 1
-    try:
-        return the_store().put_bytes(upload.getbuffer(), name=clean_name(upload.name), owner=session.owner())
-    except InspectorError as error:
-        show_error(error)
-        return None
+    stored: list[Stored] = []
+    for upload in came[:_MOST]:
+        try:
+            stored.append(
+                the_store().put_bytes(upload.getbuffer(), name=clean_name(upload.name), owner=session.owner())
+            )
+        except InspectorError as error:
+            show_error(error)
+    return tuple(stored)

@@ -41,6 +41,11 @@ def checkpoint_of(hand: Hand) -> Checkpoint:
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the file …", on_release=lambda c: c.source.close())
 def _open(sha256: str, name: str) -> Checkpoint:
+    return open_anew(sha256, name)
+
+
+def open_anew(sha256: str, name: str) -> Checkpoint:
+    """The file opened once more, for work beside the page, which closes it. Raises ReadError as `checkpoint_of`."""
     from inspector.checkpoint.source import PathSource
     from inspector.readers import open_checkpoint
 

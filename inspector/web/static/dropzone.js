@@ -1,5 +1,6 @@
 // One file goes to `data.url` by PUT; the page then hears its digest through the trigger "stored".
 // A folder, or several files, go as one tar: its headers are made here, the files' own bytes are only referred to.
+// With `data.apart` each goes by itself, one after the other, and the page hears all digests at the end.
 const BLOCK = 512
 const MOST_FILES = 20000
 const OCTAL_SIZE = 8 ** 11
@@ -46,6 +47,13 @@ const walk = async (entry, path, files) => {
   if (entry.isFile) files.push({ path, file: await new Promise((done, failed) => entry.file(done, failed)) })
   else for (const child of await readAll(entry.createReader())) await walk(child, `${path}/${child.name}`, files)
 }
+// Of a folder those that look like checkpoints, all where none does; by the names of their folders where names repeat.
+const checkpointsAmong = (files, endings) => {
+  const known = files.filter(({ path }) => endings.some((ending) => path.toLowerCase().endsWith(ending)))
+  const last = (path) => path.split('/').pop(), names = known.map(({ path }) => last(path))
+  const apart = new Set(names).size === names.length
+  return (known.length ? known : files).map(({ path, file }) => ({ file, name: apart ? last(path) : path.replaceAll('/', '_') }))
+}
 const megabytes = (n) => (n < 1e6 ? `${(n / 1e3).toFixed(0)} kB` : `${(n / 1e6).toFixed(n < 1e8 ? 1 : 0)} MB`)
 
 export default function (component) {
@@ -53,6 +61,19 @@ export default function (component) {
   const find = (name) => parentElement.querySelector(name)
   const zone = find('.zone'), input = find('.file'), folder = find('.folder'), idle = find('.idle'), busy = find('.busy'), failed = find('.failed')
   find('.endings').textContent = `${data.endings} … any name`
+  if (data.apart) {
+    find('.lead').firstChild.textContent = 'Drop checkpoints, or the folder they lie in, or browse for '
+    find('.lead .browse').textContent = 'files'
+  }
+  zone.waiting ??= []
+  zone.arrived ??= []
+  const next = () => {
+    const one = zone.waiting.shift()
+    if (one) { send(one.file, one.name, true); return }
+    const all = zone.arrived
+    zone.arrived = []
+    if (all.length) setTriggerValue('stored', { sha256: all[all.length - 1], all })
+  }
 
   const show = (sending) => {
     idle.hidden = sending
@@ -67,13 +88,20 @@ export default function (component) {
   }
   const sendAll = (name, files) => {
     const sorted = [...files].sort((a, b) => (a.path < b.path ? -1 : 1))
+    if (data.apart && sorted.length) {
+      if (zone.request) return
+      zone.waiting = checkpointsAmong(sorted, data.endings.split(' '))
+      failed.hidden = true
+      next()
+      return
+    }
     if (!sorted.length) fail('That folder holds no files.')
     else send(packTar(sorted), `${name}.tar`)
   }
-  const send = (file, name) => {
+  const send = (file, name, further) => {
     if (!file || zone.request) return
-    failed.hidden = true
-    find('.name').textContent = name
+    if (!further) failed.hidden = true
+    find('.name').textContent = zone.waiting.length ? `${name}, and ${zone.waiting.length} more` : name
     find('.bar').style.width = '0'
     find('.told').textContent = `0 of ${megabytes(file.size)}`
     show(true)
@@ -92,11 +120,13 @@ export default function (component) {
         find('.told').textContent = 'Reading …'
         input.value = ''
         folder.value = ''
-        setTriggerValue('stored', { sha256: answer.sha256 })
-      } else fail(answer.says || `The server refused the file (${request.status}).`)
+        zone.arrived.push(answer.sha256)
+      } else fail(`${data.apart ? `${name}: ` : ''}${answer.says || `The server refused the file (${request.status}).`}`)
+      next()
     })
-    request.onerror = () => finish(() => fail('The connection to the server was lost. Drop the file again.'))
-    request.onabort = () => finish(() => fail('Stopped: nothing was kept.'))
+    const give = (says) => { zone.waiting = []; fail(says); next() }
+    request.onerror = () => finish(() => give('The connection to the server was lost. Drop the file again.'))
+    request.onabort = () => finish(() => give(zone.arrived.length ? 'Stopped: what had arrived was kept.' : 'Stopped: nothing was kept.'))
     request.open('PUT', data.url)
     request.setRequestHeader('X-Inspector-Token', data.token)
     request.setRequestHeader('X-File-Name', encodeURIComponent(name))
@@ -132,5 +162,5 @@ export default function (component) {
       fail(`The folder could not be read: ${error.message}`)
     }
   }
-  return () => { if (zone.request) zone.request.abort() }
+  return () => { zone.waiting = []; if (zone.request) zone.request.abort() }
 }
