@@ -41,7 +41,7 @@ naming = answer.edit_naming(hand, answer.class_count(seen, hand))
 scores = answer.scores_of(seen, naming)
 asked, how = st.columns(2)
 with asked:
-    target, other = answer.choose_columns(seen, scores, naming, f"{hand.sha256[:12]}-{picture.sha256[:12]}")
+    target, other = answer.choose_columns(seen, scores, f"{hand.sha256[:12]}-{picture.sha256[:12]}")
 with how:
     left, right = st.columns(2)
     with left:
@@ -76,7 +76,7 @@ if first is not None:
     assumed = inputs.unknowns(preprocessing, first)
     if assumed:
         st.info(plain(assumed), icon=":material/info:")
-    view.show(hand, picture, first, second, naming)
+    view.show(hand, picture, first, second, scores)
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(
         [

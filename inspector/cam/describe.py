@@ -8,9 +8,11 @@ from importlib import metadata
 import torch
 from torch import Tensor, nn
 
+from inspector.cam.answers import AnswerKind
 from inspector.cam.judge import judge, judge_fused
 from inspector.cam.maps import Maps
 from inspector.cam.questions import Asked
+from inspector.cam.readings import shares_of
 from inspector.cam.report import Crop, Explanation, Options, Preprocessing, Score
 
 PLAIN = Options()
@@ -27,6 +29,7 @@ def explanation_of(
     categories: Sequence[str] = (),
     top: int = 5,
     asked: Asked | None = None,
+    answer: AnswerKind = AnswerKind.ONE,
     options: Options = PLAIN,
     parts: Sequence[Maps] = (),
     seconds: float = 0.0,
@@ -44,7 +47,7 @@ def explanation_of(
         scores = (_of_detector(logits, asked.labels[index], categories),)
         target = scores[0]
     else:
-        scores = scores_of(logits, categories)
+        scores = scores_of(logits, categories, answer)
         target = next(score for score in scores if score.index == int(maps.targets[index]))
     own = batch[index : index + 1]
     findings = judge_fused(model, own, parts, maps, index, target) if parts else judge(model, own, maps, index, target)
@@ -57,6 +60,9 @@ def explanation_of(
         layers=tuple(part.layer for part in parts) or (maps.layer,),
         target=target,
         asked="class" if asked is None else asked.names[index],
+        pixels_of=None if asked is None else asked.pixels_of,
+        box="" if asked is None else asked.box,
+        answer=answer,
         options=options,
         scores=scores[: max(top, 1)],
         raw_minimum=float(exact.min()) if exact.numel() else float("nan"),
@@ -70,10 +76,10 @@ def explanation_of(
     )
 
 
-def scores_of(logits: Tensor, categories: Sequence[str] = ()) -> tuple[Score, ...]:
-    """Every class, best first. logits: (classes,). One output alone is read as a yes-no answer (sigmoid)."""
+def scores_of(logits: Tensor, categories: Sequence[str] = (), answer: AnswerKind = AnswerKind.ONE) -> tuple[Score, ...]:
+    """Every class, best first. logits: (classes,)."""
     exact = logits.detach().double()
-    probabilities = torch.sigmoid(exact) if exact.numel() == 1 else torch.softmax(exact, dim=0)
+    shares = shares_of(exact, answer)
     order = torch.argsort(torch.nan_to_num(exact, nan=-torch.inf), descending=True, stable=True)
     named = categories if len(categories) == exact.numel() else ()
     return tuple(
@@ -81,7 +87,7 @@ def scores_of(logits: Tensor, categories: Sequence[str] = ()) -> tuple[Score, ..
             index=index,
             name=named[index] if named else None,
             logit=float(exact[index]),
-            probability=float(probabilities[index]),
+            probability=None if shares is None else float(shares[index]),
         )
         for index in order.tolist()
     )

@@ -10,9 +10,11 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from inspector.cam.answers import AnswerKind
 from inspector.cam.combine import FUSIONS, augmented_maps, fuse
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layers import find_layer
+from inspector.cam.layouts import layer_name, layer_text
 from inspector.cam.maps import Maps, choose_layers, heat_maps
 from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
@@ -38,14 +40,17 @@ def explain(
     top: int = 5,
     options: Options = PLAIN,
     question: Question = A_CLASS,
+    answer: AnswerKind = AnswerKind.ONE,
     progress: Progress = silent,
 ) -> Explanation:
     """One heat map of one picture.
 
-    layer: a name ("layer4", "relu:0" for the first call of a shared module), a proposal, None for the suggested one.
+    layer: a name ("layer4", "relu:0" for the first call of a shared module, "norm=NHWC" with a layout: `layouts.py`), a
+    proposal, None for the suggested one.
     layers: those that `options.fusion` makes one map of; () for the proposed ones.
     target: class index, None for the model's best. categories: class names in output order; ignored when their count
-    is not that of the outputs. question: what is scored, where that is no class (`questions.py`).
+    is not that of the outputs. question: what is scored, where that is no class (`questions.py`). answer: how the
+    scores are meant (`answers.py`).
     Raises ExplainError and its kinds, UsageError for options that mean nothing together. The model is left as it was.
     """
     (found,) = explain_many(
@@ -60,6 +65,7 @@ def explain(
         top=top,
         options=options,
         question=question,
+        answer=answer,
         progress=progress,
     )
     return found
@@ -75,6 +81,7 @@ def explain_batch(
     method: str = "grad-cam",
     categories: Sequence[str] = (),
     top: int = 5,
+    answer: AnswerKind = AnswerKind.ONE,
 ) -> tuple[Explanation, ...]:
     """`explain_many` of pictures that are all at hand."""
     found = explain_many(
@@ -86,6 +93,7 @@ def explain_batch(
         method=method,
         categories=categories,
         top=top,
+        answer=answer,
     )
     return tuple(found)
 
@@ -103,6 +111,7 @@ def explain_many(
     top: int = 5,
     options: Options = PLAIN,
     question: Question = A_CLASS,
+    answer: AnswerKind = AnswerKind.ONE,
     batch_size: int = BATCH,
     progress: Progress = silent,
 ) -> Iterator[Explanation]:
@@ -115,7 +124,7 @@ def explain_many(
     wanted = None if targets is None or isinstance(targets, int) else list(targets)
     if wanted is not None and isinstance(pictures, Sequence) and len(wanted) != len(pictures):
         raise UsageError(f"{len(wanted)} targets were given for {len(pictures)} pictures.")
-    work = _Work(model, preprocessing, layer, tuple(layers), method, tuple(categories), top, options, question)
+    work = _Work(model, preprocessing, layer, tuple(layers), method, tuple(categories), top, options, question, answer)
     waiting: list[tuple[Tensor, Crop]] = []
     done = 0
 
@@ -149,6 +158,7 @@ class _Work:
     top: int
     options: Options
     question: Question
+    answer: AnswerKind
     places: dict[tuple[int, int, int], tuple[LayerProposal, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -184,6 +194,7 @@ class _Work:
                 categories=self.categories,
                 top=self.top,
                 asked=asked,
+                answer=self.answer,
                 options=self.options,
                 parts=parts,
                 seconds=seconds,
@@ -221,9 +232,7 @@ class _Work:
             if self.places and wanted is not None:
                 # A proposal is of one input size; for another the same layer is traced again.
                 wanted = [
-                    find_layer(self.model, f"{layer.path}:{layer.call}", shape)
-                    if isinstance(layer, LayerProposal)
-                    else layer
+                    find_layer(self.model, layer_text(layer), shape) if isinstance(layer, LayerProposal) else layer
                     for layer in wanted
                 ]
             self.places[shape] = choose_layers(self.model, wanted, shape, None if self.options.fusion else 1)
@@ -236,7 +245,7 @@ def joined(parts: Sequence[Maps], how: str) -> Maps:
     first = parts[0]
     size = (heat.shape[1], heat.shape[2])
     place = LayerProposal(
-        path=" + ".join(part.layer.path for part in parts),
+        path=" + ".join(layer_name(part.layer) for part in parts),
         kind=how,
         shape=size,
         layout="NCHW",

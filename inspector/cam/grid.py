@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from PIL import Image
 from torch import nn
 
+from inspector.cam.answers import AnswerKind
 from inspector.cam.combine import augmented_maps
 from inspector.cam.describe import PLAIN, explanation_of
+from inspector.cam.layouts import layer_name
 from inspector.cam.maps import Maps, choose_layers, heat_grids, of_input
 from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
@@ -38,6 +40,7 @@ def explain_grid(
     most_layers: int | None = 4,
     options: Options = PLAIN,
     question: Question = A_CLASS,
+    answer: AnswerKind = AnswerKind.ONE,
     progress: Progress = silent,
 ) -> Grid:
     """Methods x layers x classes of one picture from one forward.
@@ -102,13 +105,14 @@ def explain_grid(
             categories=categories,
             top=top,
             asked=asked,
+            answer=answer,
             options=options,
             seconds=seconds,
         )
 
     cells = tuple(tuple(tuple(cell_of(cell) for cell in row) for row in rows) for rows in made)
     errors = [
-        (name, place.path, cell)
+        (name, layer_name(place), cell)
         for place, row in zip(places, made[0], strict=True)
         for name, cell in zip(methods, row, strict=True)
         if isinstance(cell, ExplainError)

@@ -17,13 +17,14 @@ from dataclasses import replace
 from torch import nn
 
 from inspector.cam.capture import unwrap
+from inspector.cam.grids import Grids
+from inspector.cam.layouts import split_layout, with_layout
 from inspector.cam.report import LayerProposal
 from inspector.cam.trace import Trace, TracedCall, trace
 from inspector.errors import LayerNotSpatial, NoSuchLayer
 
 # Below this many cells a side a map cannot point at anything smaller than a quarter of the picture.
 COMFORTABLE_SIDE = 4
-MOST_PREFIX_TOKENS = 16
 MOST_PROPOSALS = 8
 
 Pair = tuple[TracedCall, LayerProposal]
@@ -41,15 +42,17 @@ def propose_layers(model: nn.Module, input_shape: tuple[int, int, int]) -> tuple
 def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -> LayerProposal:
     """The layer that somebody asked for by name; "relu:0" is the first call of a module that is called several times.
 
-    Without a number the last call is meant. rank is that of the proposals, 0 when it is none of them.
-    Raises NoSuchLayer with close matches, LayerNotSpatial with the shape that was found.
+    Without a number the last call is meant. "norm=NHWC", "ln_1=1+8x8": with its output read so (`layouts.py`). rank is
+    that of the proposals, 0 when it is none of them.
+    Raises NoSuchLayer with close matches, LayerNotSpatial with the shape that was found, UsageError for no layout.
     """
     modules = dict(unwrap(model).named_modules(remove_duplicate=False))
-    name, call = _split_call(path, modules)
+    whole, layout = split_layout(path, modules)
+    name, call = _split_call(whole, modules)
     if name not in modules or not name:
         near = difflib.get_close_matches(name, [known for known in modules if known], n=3, cutoff=0.5)
         raise NoSuchLayer(
-            f"The model has no layer {path!r}.",
+            f"The model has no layer {name!r}.",
             hint=f"Close: {', '.join(near)}." if near else "Choose one of the proposed layers.",
         )
     # A shared module has several names and is traced under its first.
@@ -70,10 +73,12 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
         proposals = ()
     for proposal in proposals:
         if (proposal.path, proposal.call) == (wanted.path, wanted.call):
-            return proposal
+            return with_layout(proposal, layout) if layout else proposal
     for traced, layer in _spatial(seen, keep_single_cells=True):
         if traced is wanted:
-            return layer
+            return with_layout(layer, layout) if layout else layer
+    if layout and wanted.shape[:1] == (seen.batch,):
+        return with_layout(_layer_of(seen, wanted, "", 0, (0, 0)), layout)
     shape = "x".join(map(str, wanted.shape[1:])) or "a single number"
     raise LayerNotSpatial(
         f"Layer {name!r} puts out {shape} for each picture: no height and width.",
@@ -82,18 +87,23 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
 
 
 def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
-    spatial = list(_spatial(seen))
+    everywhere = list(_spatial(seen))
+    # What the answer does not come from has no gradient: a second head, or a container of which only another part goes
+    # on, such as the pooled one of a map and its mean.
+    spatial = [pair for pair in everywhere if pair[0].reaches] or everywhere
     if not spatial:
         shape = "x".join(map(str, seen.input_shape))
         raise LayerNotSpatial(
             f"No layer of this model puts out a map larger than one cell for an input of {shape}.",
             hint="Try a larger picture; a network of fully connected layers has no map at all.",
         )
-    tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
-    if len(tokens) and spatial[-1][1].layout == "NLC":
-        ranked = _rank_tokens(tokens, [call for call in seen.calls if call.attention])
-    else:
-        maps = [pair for pair in spatial if pair[1].layout != "NLC"]
+    ranked: list[tuple[LayerProposal, str]] = []
+    if spatial[-1][1].layout == "NLC":
+        tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
+        ranked = _rank_tokens(tokens, [call for call in seen.calls if call.attention and call.reaches])
+    if not ranked:
+        # Without attention over all of them nothing would be carried from patches to tokens before them.
+        maps = [pair for pair in spatial if not pair[1].prefix_tokens] or spatial
         ranked = _rank_maps(_before_boxes(maps) if seen.boxes else maps, seen.classes)
     return tuple(
         replace(layer, rank=rank, reason=reason)
@@ -124,19 +134,19 @@ def _rank_maps(spatial: list[Pair], classes: int | None) -> list[tuple[LayerProp
         for call, layer in spatial
         if call.memory not in pooled and not (classes is not None and classes > 1 and _channels(layer) == classes)
     ]
-    by_memory: dict[int, LayerProposal] = {}
+    by_memory: dict[int, Pair] = {}
     for call, layer in useful or spatial:
         known = by_memory.get(call.memory)
         # Of modules that put out one and the same tensor the outermost is named ("layer4", not "layer4.1.relu");
         # a rearranged view of it is not ("norm", not "permute").
-        if known is None or (known.shape == layer.shape and _depth(layer) <= _depth(known)):
+        if known is None or (known[1].shape == layer.shape and _depth(layer) <= _depth(known[1])):
             by_memory.pop(call.memory, None)
-            by_memory[call.memory] = layer
-    by_grid: dict[tuple[int, int], list[LayerProposal]] = {}
-    for layer in by_memory.values():
+            by_memory[call.memory] = call, layer
+    by_grid: dict[tuple[int, int], list[Pair]] = {}
+    for call, layer in by_memory.values():
         same = by_grid.pop(layer.grid, [])
-        by_grid[layer.grid] = [*same, layer]
-    maps = [_end_of_stage(layers) for layers in reversed(by_grid.values())]  # latest in the forward pass first
+        by_grid[layer.grid] = [*same, (call, layer)]
+    maps = [_end_of_stage(_whole(pairs)) for pairs in reversed(by_grid.values())]  # latest in the forward pass first
     chosen = next((layer for layer in maps if min(layer.grid) >= COMFORTABLE_SIDE), maps[0])
     ranked = [(chosen, _why_chosen(chosen, maps[0]))]
     for layer in maps:
@@ -145,6 +155,11 @@ def _rank_maps(spatial: list[Pair], classes: int | None) -> list[tuple[LayerProp
             says = "finer, but knows less about the class" if finer else "coarser"
             ranked.append((layer, f"The last {_grid(layer)} map: {says}."))
     return ranked
+
+
+def _whole(pairs: list[Pair]) -> list[LayerProposal]:
+    """Those that all goes through, where there are any: one branch of several is part of what is known."""
+    return [layer for call, layer in pairs if call.alone] or [layer for _, layer in pairs]
 
 
 def _end_of_stage(layers: list[LayerProposal]) -> LayerProposal:
@@ -158,7 +173,7 @@ def _end_of_stage(layers: list[LayerProposal]) -> LayerProposal:
 
 
 def _why_chosen(chosen: LayerProposal, last: LayerProposal) -> str:
-    order = "channels last" if chosen.layout == "NHWC" else "channels first"
+    order = {"NHWC": "channels last", "NCHW": "channels first", "NLC": "patches row by row"}[chosen.layout]
     if chosen is last:
         return f"The last map before the answer, {_grid(chosen)}, {order}."
     return (
@@ -168,7 +183,7 @@ def _why_chosen(chosen: LayerProposal, last: LayerProposal) -> str:
 
 
 def _rank_tokens(tokens: list[Pair], attentions: list[TracedCall]) -> list[tuple[LayerProposal, str]]:
-    """What enters each attention, the last first; without attention the token maps from the last on."""
+    """What enters each attention, the last first; () where none is over all tokens."""
     entering: list[LayerProposal] = []
     for attention in reversed(attentions):
         # The innermost producer finishes first: "ln_1", not a container that returns the same tensor.
@@ -176,7 +191,7 @@ def _rank_tokens(tokens: list[Pair], attentions: list[TracedCall]) -> list[tuple
         if layer is not None and layer not in entering:
             entering.append(layer)
     if not entering:
-        return [(layer, f"A token map, {_grid(layer)} patches.") for _, layer in reversed(tokens)]
+        return []
     first = entering[0]
     counted = "the class token" if first.prefix_tokens == 1 else f"the {first.prefix_tokens} prefix tokens"
     limit = f"; behind it only {counted} may reach the answer" if first.prefix_tokens else ""
@@ -189,66 +204,30 @@ def _rank_tokens(tokens: list[Pair], attentions: list[TracedCall]) -> list[tuple
 
 def _spatial(seen: Trace, *, keep_single_cells: bool = False) -> Iterator[Pair]:
     """Calls whose output has a grid, in the order of the forward pass."""
-    grids: list[tuple[int, int]] = []
+    grids = Grids.of(seen)
     for call in seen.calls:
         # Tables that do not depend on the picture (Swin's relative positions) have no batch dimension.
-        found = _layout(call.shape, seen.input_shape, grids) if call.shape[:1] == (seen.batch,) else None
+        found = grids.read(call) if call.shape[:1] == (seen.batch,) else None
         if found is None:
             continue
         layout, prefix, grid = found
-        if layout != "NLC" and grid not in grids:
-            grids.append(grid)
         if max(grid) > 1 or keep_single_cells:
-            yield (
-                call,
-                LayerProposal(
-                    path=call.path,
-                    call=call.call,
-                    kind=call.kind,
-                    shape=call.shape[1:],
-                    layout=layout,
-                    prefix_tokens=prefix,
-                    grid=grid,
-                    rank=0,
-                    reason="",
-                ),
-            )
+            yield call, _layer_of(seen, call, layout, prefix, grid)
 
 
-def _layout(
-    shape: tuple[int, ...], input_shape: tuple[int, int, int], grids: list[tuple[int, int]]
-) -> tuple[str, int, tuple[int, int]] | None:
-    """(layout, prefix tokens, grid) of an output of this shape, None when it has no grid.
-
-    grids: those of the maps seen so far; a transformer's patches come from one of them.
-    """
-    _, height, width = input_shape
-    if len(shape) == 4:
-        _, a, b, c = shape
-        if _is_scaled((b, c), (height, width)):
-            return "NCHW", 0, (b, c)
-        if _is_scaled((a, b), (height, width)):
-            return "NHWC", 0, (a, b)
-    if len(shape) == 3:
-        _, length, _ = shape
-        for grid in reversed(grids):
-            extra = length - grid[0] * grid[1]
-            if 0 <= extra <= MOST_PREFIX_TOKENS and grid != (1, 1):
-                return "NLC", extra, grid
-        for prefix in (0, 1, 2, 5):
-            for rows in range(2, length - prefix + 1):
-                columns, rest = divmod(length - prefix, rows)
-                if rest == 0 and columns > 1 and _is_scaled((rows, columns), (height, width)):
-                    return "NLC", prefix, (rows, columns)
-    return None
-
-
-def _is_scaled(grid: tuple[int, int], picture: tuple[int, int]) -> bool:
-    """Whether one stride of at least 1 explains both sides, give or take a cell for padding and rounding."""
-    strides = [(side / (cells + 1), side / max(cells - 1, 0.5)) for cells, side in zip(grid, picture, strict=True)]
-    lowest = max(low for low, _ in strides)
-    highest = min(high for _, high in strides)
-    return lowest <= highest and all(cells <= side + 2 for cells, side in zip(grid, picture, strict=True))
+def _layer_of(seen: Trace, call: TracedCall, layout: str, prefix: int, grid: tuple[int, int]) -> LayerProposal:
+    return LayerProposal(
+        path=call.path,
+        call=call.call,
+        calls=1 + max(other.call for other in seen.calls if other.path == call.path),
+        kind=call.kind,
+        shape=call.shape[1:],
+        layout=layout,
+        prefix_tokens=prefix,
+        grid=grid,
+        rank=0,
+        reason="",
+    )
 
 
 def _split_call(path: str, modules: dict[str, nn.Module]) -> tuple[str, int | None]:

@@ -11,7 +11,7 @@ import copy
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import torch
@@ -21,8 +21,18 @@ from inspector.cam.capture import borrowed, capture, like_the_model, unwrap
 from inspector.cam.combine import augmented_maps
 from inspector.cam.maps import Maps, heat_maps, maps_of, of_input
 from inspector.cam.methods import METHODS, method_named
-from inspector.cam.readings import BoxScore, PixelScores, Reading, class_scores, detections, logits_of, pixel_scores
-from inspector.cam.report import LayerProposal
+from inspector.cam.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
+from inspector.cam.readings import (
+    BoxScore,
+    PixelScores,
+    Reading,
+    class_scores,
+    detections,
+    given_classes,
+    logits_of,
+    pixel_scores,
+)
+from inspector.cam.report import Crop, LayerProposal
 from inspector.cam.scene import Scene, open_scene
 from inspector.errors import ExplainError
 from inspector.progress import Progress, silent
@@ -55,6 +65,7 @@ class _Answer:
 
     def __init__(self) -> None:
         self.kind = Kind.CLASSES
+        # In the graph: what a column is of is read from it once more, as the command reads it.
         self.whole: object = None
         self.shares: tuple[float, ...] = ()
         self.boxes: tuple[Box, ...] = ()
@@ -73,10 +84,11 @@ class _Answer:
 
     def _scores_of_pixels(self, scores: Tensor) -> Tensor:
         """(1, classes): the mean score of each class over the pixels that are given to it; 0 without any."""
-        self.kind, self.whole = Kind.PIXELS, scores.detach()
-        given = torch.nn.functional.one_hot(scores.detach().argmax(dim=1), scores.shape[1]).permute(0, 3, 1, 2)
+        self.kind, self.whole = Kind.PIXELS, scores
+        classes = torch.arange(scores.shape[1], device=scores.device)[None, :, None, None]
+        given = given_classes(scores.detach())[:, None] == classes
         counts = given.sum(dim=(2, 3))
-        self.shares = tuple((counts[0].double() / counts[0].sum()).tolist())
+        self.shares = tuple((counts[0].double() / (scores.shape[2] * scores.shape[3])).tolist())
         return (scores * given).sum(dim=(2, 3)) / counts.clamp_min(1)
 
     def _scores_of_boxes(self, answer: list[object]) -> Tensor:
@@ -85,7 +97,9 @@ class _Answer:
         (found,) = detections(answer)
         if not len(found["scores"]):
             raise ExplainError("The detector finds nothing in this picture.", hint="Try another picture.")
-        order = found["scores"].detach().argsort(descending=True)[:MOST_BOXES]
+        self.whole = [found]
+        # Equal ones as `OfBox` counts them.
+        order = found["scores"].detach().argsort(descending=True, stable=True)[:MOST_BOXES]
         corners, labels, scores = (found[name][order].detach().tolist() for name in ("boxes", "labels", "scores"))
         self.boxes = tuple(
             Box(corners=(c[0], c[1], c[2], c[3]), label=int(label), score=float(score))
@@ -190,7 +204,7 @@ class Look:
         augmented: the mean over changed copies of the picture (`combine.py`).
         """
         read, column = self.reading(target)
-        made = (augmented_maps if augmented else heat_maps)(
+        return (augmented_maps if augmented else heat_maps)(
             self.twin(),
             self.batch,
             layer=layer if layer.path else of_input(self.batch),
@@ -200,18 +214,37 @@ class Look:
             read=read,
             progress=progress,
         )
-        return replace(made, logits=self.logits[None], targets=torch.tensor([target]))
 
     def reading(self, target: int) -> tuple[Reading, int]:
         """(how answers to changed pictures are read, the column) for one of the columns here."""
         self._check(target)
+        read = self._reading(target)
+        return read, 0 if self.kind is Kind.BOXES else target
+
+    def question(self, target: int) -> Question:
+        """What asks `explain` for the same column."""
+        if self.kind is Kind.PIXELS:
+            return OfPixels(target)
+        return OfBox(rank=target + 1) if self.kind is Kind.BOXES else A_CLASS
+
+    def asked(self, target: int, crop: Crop) -> Asked:
+        """The same as it stands for this picture. crop: the rectangle of the picture that it shows."""
+        read = self._reading(target)
+        if isinstance(read, PixelScores):
+            return asked_of_pixels(target, read, 1)
+        if isinstance(read, BoxScore):
+            size = (self.batch.shape[2], self.batch.shape[3])
+            return asked_of_box(OfBox(rank=target + 1), read, [crop], size)
+        return A_CLASS.ask(self.model, self.batch, [crop])
+
+    def _reading(self, target: int) -> Reading:
         if self.kind is Kind.PIXELS:
             assert isinstance(self._answer.whole, Tensor)
-            return PixelScores(self._answer.whole.argmax(dim=1) == target), target
+            return PixelScores(given_classes(self._answer.whole.detach()) == target)
         if self.kind is Kind.BOXES:
             box = self.boxes[target]
-            return BoxScore(torch.tensor([box.corners]), [box.label]), 0
-        return class_scores, target
+            return BoxScore(torch.tensor([box.corners]), [box.label])
+        return class_scores
 
     def twin(self) -> nn.Module:
         """A copy of the model for work beside the page."""
@@ -227,7 +260,11 @@ class Look:
 
     def _towards(self, target: int) -> Scene:
         if target not in self._by_class:
-            self._by_class[target] = self._scene.towards(target)
+            if self.kind is Kind.CLASSES:
+                self._by_class[target] = self._scene.towards(target)
+            else:
+                read, column = self.reading(target)
+                self._by_class[target] = self._scene.rescored(read(self._answer.whole, [0]), column)
         self._by_class.move_to_end(target)
         while len(self._by_class) > _CLASSES_KEPT:
             self._by_class.popitem(last=False)

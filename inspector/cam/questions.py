@@ -23,13 +23,15 @@ class Asked:
 
     read: how answers become scores. columns: which of them is explained in each picture, None for each one's best.
     labels: the class of each picture where there is one column that is no class score, () otherwise.
-    names: what is asked of each picture, in words.
+    names: what is asked of each picture, in words. pixels_of, box: what is asked as the command line takes it.
     """
 
     read: Reading
     columns: tuple[int, ...] | None
     names: tuple[str, ...]
     labels: tuple[int, ...] = ()
+    pixels_of: int | None = None
+    box: str = ""
 
 
 class Question(Protocol):
@@ -66,8 +68,7 @@ class OfPixels:
     def ask(self, model: nn.Module, batch: Tensor, crops: Sequence[Crop]) -> Asked:
         """Raises TargetOutOfRange, ExplainError where a picture has no such pixel."""
         count = batch.shape[0]
-        read = PixelScores.of_class(_answer(model, batch), self.index)
-        return Asked(read=read, columns=(self.index,) * count, names=(f"pixels of class {self.index}",) * count)
+        return asked_of_pixels(self.index, PixelScores.of_class(_answer(model, batch), self.index), count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,18 @@ class OfBox:
         """Raises ExplainError where nothing was found there."""
         found = detections(_answer(model, batch))
         size = (batch.shape[2], batch.shape[3])
-        boxes, labels, names = [], [], []
+        boxes, labels = [], []
         for number, (one, crop) in enumerate(zip(found, crops, strict=True), start=1):
             box, label = self._choose(one["boxes"].float(), one["labels"], one["scores"], crop, size, number)
             boxes.append(box)
             labels.append(label)
-            names.append(f"box {','.join(f'{c:.0f}' for c in in_picture(box.tolist(), crop, size))} of class {label}")
-        read = BoxScore(torch.stack(boxes), labels)
-        return Asked(read=read, columns=(0,) * batch.shape[0], names=tuple(names), labels=tuple(labels))
+        return asked_of_box(self, BoxScore(torch.stack(boxes), labels), crops, size)
+
+    @property
+    def text(self) -> str:
+        """As the command line takes it."""
+        place = str(self.rank) if self.corners is None else ",".join(map(repr, self.corners))
+        return place if self.label is None else f"{place}:{self.label}"
 
     def _choose(
         self, boxes: Tensor, labels: Tensor, scores: Tensor, crop: Crop, size: tuple[int, int], number: int
@@ -119,6 +124,21 @@ class OfBox:
                 hint="Boxes are left,top,right,bottom in pixels of the picture; 1 is the surest that was found.",
             )
         return box, int(labels[int(shares.argmax())])
+
+
+def asked_of_pixels(index: int, read: PixelScores, count: int) -> Asked:
+    """Of these pixels of `count` pictures, which are those of a class."""
+    names = (f"pixels of class {index}",) * count
+    return Asked(read=read, columns=(index,) * count, names=names, pixels_of=index)
+
+
+def asked_of_box(question: OfBox, read: BoxScore, crops: Sequence[Crop], size: tuple[int, int]) -> Asked:
+    """Of these boxes, one in each picture. size: (height, width) of the model's input."""
+    names = [
+        f"box {','.join(f'{c:.0f}' for c in in_picture(box, crop, size))} of class {label}"
+        for box, label, crop in zip(read.boxes.tolist(), read.labels, crops, strict=True)
+    ]
+    return Asked(read=read, columns=(0,) * len(names), names=tuple(names), labels=read.labels, box=question.text)
 
 
 def in_input(corners: Sequence[float], crop: Crop, size: tuple[int, int]) -> Corners:

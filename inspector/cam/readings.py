@@ -63,7 +63,7 @@ class PixelScores:
         scores = pixel_scores(answer).detach()
         if not 0 <= index < scores.shape[1]:
             raise TargetOutOfRange(f"The model has {scores.shape[1]} classes; there is no class {index}.")
-        masks = scores.argmax(dim=1) == index
+        masks = given_classes(scores) == index
         empty = [n for n in range(len(masks)) if not bool(masks[n].any())]
         if empty:
             raise ExplainError(
@@ -151,6 +151,16 @@ def pixel_scores(answer: object) -> Tensor:
         "The model's answer holds no scores for pixels (pictures, classes, height, width).",
         hint="Pixels of a class need a model for semantic segmentation.",
     )
+
+
+def given_classes(scores: Tensor) -> Tensor:
+    """(M, H, W), the class that each pixel is given: the highest, with one output alone 0 where it says yes, else -1.
+
+    scores: (M, classes, H, W).
+    """
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).long() - 1
+    return scores.argmax(dim=1)
 
 
 def logits_of(answer: object) -> Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from inspector.cam.answers import AnswerKind
 from inspector.findings import Finding
 
 
@@ -19,7 +20,8 @@ class LayerProposal:
     patches; 0 for maps.
     grid: (height, width) of the map. rank: 1 for the suggested one, 0 for a layer asked for by name that is not among
     the proposals. reason: why it stands where it does. call: which call within one forward, for modules that are
-    called several times (a shared ReLU).
+    called several times (a shared ReLU). calls: how many there are. layout_given: somebody set layout, prefix_tokens
+    and grid otherwise than they were found.
     """
 
     path: str
@@ -31,6 +33,8 @@ class LayerProposal:
     rank: int
     reason: str
     call: int = 0
+    calls: int = 1
+    layout_given: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +71,14 @@ class Crop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One class of the model's answer. name: None where nothing names the classes. probability: softmax, or
-    sigmoid where the model has one output; of a box the detector's own confidence, which `logit` is too."""
+    """One class of the model's answer. name: None where nothing names the classes. probability: by softmax or sigmoid,
+    as the answer is meant (`answers.py`), None of a plain number; of a box the detector's own confidence, which `logit`
+    is too."""
 
     index: int
     name: str | None
     logit: float
-    probability: float
+    probability: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,8 @@ class Explanation:
     raw: (h, w) float32, the map at the layer's resolution before ReLU; for fused layers, which have none, the heat.
     logits: (classes,) float32, every score of the answer in output order.
     method, layer, target: what was asked. layers: those that were fused into one, (layer,) otherwise. asked: what the
-    scores are of: "class", "pixels of class 3", "box 10,20,30,40 of class 3". options: how the map was made.
+    scores are of: "class", "pixels of class 3", "box 10,20,30,40 of class 3". pixels_of, box: the same as the command
+    line takes it, None and "" for a class. answer: how the scores are meant. options: how the map was made.
     scores: top classes, best first. raw_minimum, raw_maximum: of `raw`. negative_share: share of
     its absolute mass below zero.
     findings: constant, all-negative, zero-gradient or non-finite maps, with the cause. crop: geometry for overlays.
@@ -123,6 +129,9 @@ class Explanation:
     logits: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
     layers: tuple[LayerProposal, ...] = ()
     asked: str = "class"
+    pixels_of: int | None = None
+    box: str = ""
+    answer: AnswerKind = AnswerKind.ONE
     options: Options = field(default_factory=Options)
 
 

@@ -131,6 +131,16 @@ class Scene:
         twin.targets = target_indices(self.logits.detach(), targets).to(self.logits.device)
         return twin
 
+    def rescored(self, logits: Tensor, targets: int | Sequence[int] | Tensor | None) -> Scene:
+        """This scene with other scores (N, K) from the graph of its forward: of a box, of the pixels of a class.
+
+        Raises TargetOutOfRange.
+        """
+        twin = self.towards(0)
+        twin._first.logits = working_precision(logits)
+        twin.targets = target_indices(twin.logits.detach(), targets).to(twin.logits.device)
+        return twin
+
     def scores(self, logits: Tensor) -> Tensor:
         """(N,) of the targets, from (N, classes)."""
         return own_scores(logits, self.targets)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inspector.cam.answers import AnswerKind
 from inspector.cli.options import Json, State, TargetOption, progress_bar, show
 from inspector.errors import UsageError
 
@@ -44,7 +45,11 @@ def explain(
     ] = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option(help="Module whose output is explained, several for a grid; the suggested one if left out."),
+        typer.Option(
+            metavar="NAME[:CALL][=LAYOUT]",
+            help="Module whose output is explained, several for a grid; the suggested one if left out. :0 is its first "
+            "call. =NCHW, =NHWC, or =1+8x8 for one token before 8 rows of 8 patches, if it is found otherwise.",
+        ),
     ] = None,
     classes: Annotated[
         list[int] | None, typer.Option("--class", help="Class to explain, several for a grid; the top one if left out.")
@@ -70,6 +75,10 @@ def explain(
             metavar="BOX", help="Explain a detector's box: 1 for the surest, or left,top,right,bottom[:CLASS]."
         ),
     ] = "",
+    answer: Annotated[
+        AnswerKind | None,
+        typer.Option(help="One class of several, several labels, or plain numbers; what the file says if left out."),
+    ] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Measure the map beside maps that know nothing.")] = False,
     mask: Annotated[Out, typer.Option(help="A picture that is white where the thing is, for --trust.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will cost.")] = False,
@@ -112,7 +121,7 @@ def explain(
     if series and max(map(len, (method or (), layer or (), classes or ()))) > 1:
         raise UsageError("A series of checkpoints takes one method, one layer and one class.")
     count = _threads(threads)
-    loaded = load(file, state=state, target=target, preprocessing=preprocessing, names=names)
+    loaded = load(file, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer)
     request = Request(
         file=file,
         pictures=tuple(map(str, found)),
@@ -121,6 +130,7 @@ def explain(
         classes=tuple(classes or ()),
         options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed),
         preprocessing=loaded.preprocessing,
+        answer=loaded.answer,
         colour_map=colour_map,
         opacity=opacity,
         threshold=threshold,
@@ -151,7 +161,7 @@ def explain(
     with Files(request=request, single=single, output=output, maps=maps, table=csv, folder=export) as files:
         if series:
             asked = {"state": state, "target": target, "preprocessing": preprocessing, "names": names}
-            checkpoints = [loaded, *(load(other, **asked) for other in series)]
+            checkpoints = [loaded, *(load(other, **asked, answer=loaded.answer) for other in series)]
             from inspector.cam.picture import open_picture
 
             each_checkpoint(checkpoints, request, question, files, open_picture(found[0]))
@@ -274,6 +284,7 @@ def _measured(loaded: Loaded, request: Request, question: Any, files: Files, pic
         method=explanation.method,
         mask=inside,
         read=asked.read,
+        answer=request.answer,
         progress=progress_bar("measuring"),
         seed=request.options.seed,
     )

@@ -8,21 +8,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from inspector.cam.layouts import layer_name
 from inspector.cam.report import Explanation
 from inspector.render.outline import above, measure_outline
 
 COLUMNS = (
-    "checkpoint", "picture", "method", "layer", "asked", "class", "name", "logit", "probability",
+    "checkpoint", "picture", "method", "layer", "asked", "answer", "class", "name", "logit", "probability",
     "raw_minimum", "raw_maximum", "negative_share", "centre_x", "centre_y",
     "box_left", "box_top", "box_right", "box_bottom", "share_above", "findings", "error",
 )  # fmt: skip
+ERROR = COLUMNS.index("error")
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Row = tuple[str, ...]
 
 
 def row_of(explanation: Explanation, *, checkpoint: str, picture: str, threshold: float) -> Row:
-    """Places are in pixels of the upright picture; they are empty where nothing is hot."""
+    """Places are in pixels of the upright picture; they are empty where nothing is hot. A plain number has no
+    probability."""
     one = explanation
     centre = centre_of_heat(one)
     outlined = measure_outline(above(one.heat, one.crop, threshold), one.crop)
@@ -31,11 +34,12 @@ def row_of(explanation: Explanation, *, checkpoint: str, picture: str, threshold
         _text(checkpoint),
         _text(picture),
         one.method,
-        _text(one.layer.path),
+        _text(layer_name(one.layer)),
         one.asked,
+        one.answer.value,
         str(one.target.index),
         _text(one.target.name or ""),
-        *(f"{number:.7g}" for number in numbers),
+        *("" if number is None else f"{number:.7g}" for number in numbers),
         *(("", "") if centre is None else (f"{place:.2f}" for place in centre)),
         *(("",) * 4 if outlined.box is None else map(str, outlined.box)),
         f"{outlined.share:.6f}",
@@ -49,11 +53,11 @@ def row_of_error(says: str, *, checkpoint: str, picture: str) -> Row:
     return (_text(checkpoint), _text(picture), *("",) * (len(COLUMNS) - 3), _text(says))
 
 
-def table_csv(rows: Sequence[Row]) -> str:
-    """With a heading, lines ended as RFC 4180 has them."""
+def table_csv(rows: Sequence[Row], more: Sequence[str] = ()) -> str:
+    """With a heading, lines ended as RFC 4180 has them. more: names of what stands behind the usual columns."""
     made = io.StringIO()
     writer = csv.writer(made)
-    writer.writerow(COLUMNS)
+    writer.writerow((*COLUMNS, *more))
     writer.writerows(rows)
     return made.getvalue()
 

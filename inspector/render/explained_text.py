@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from inspector.cam.layouts import layer_name, layout_text
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Estimate, Explanation, LayerProposal
 from inspector.cam.trust.assess import Trust
 from inspector.cam.trust.measures import MEASURES
+from inspector.render.scores import share_text
 from inspector.render.text import pairs, safe, table
 from inspector.units import human_share
 
@@ -22,14 +24,14 @@ def explanations_text(
     named: Sequence[tuple[str, Explanation]], problems: Sequence[str], written: Sequence[str]
 ) -> RenderableType:
     """A row for each map. named: (of what, the map). problems: sentences about what gave none."""
-    made = table("Of", "Method", "Layer", "Class", "Probability", "Raw range", "Findings", right=(4,))
+    made = table("Of", "Method", "Layer", "Class", "Score", "Raw range", "Findings", right=(4,))
     for name, one in named:
         made.add_row(
             safe(name),
             one.method,
-            safe(one.layer.path),
+            safe(layer_name(one.layer)),
             safe(one.target.name or f"class {one.target.index}"),
-            human_share(one.target.probability),
+            share_text(one.target),
             f"{one.raw_minimum:.4g} .. {one.raw_maximum:.4g}, {human_share(one.negative_share)} negative",
             ", ".join(finding.id for finding in one.findings),
         )
@@ -50,21 +52,21 @@ def trust_text(trust: Trust) -> RenderableType:
         values = [dict(row.values).get(name) for row in trust.rows]
         title = name if measure is None else measure.title
         made.add_row(title, better, *("" if value is None else f"{value:.4f}" for value in values))
+    refused = [safe(says) for _, says in trust.refused]
     if not trust.stages:
-        return made
+        return Group(made, *refused) if refused else made
     stages = table("Forgotten down to", "Modules", "Rank correlation", right=(1, 2))
     for stage in trust.stages:
         stages.add_row(safe(stage.down_to), str(stage.modules), f"{stage.correlation:.3f}")
-    return Group(made, "", stages)
+    return Group(made, *refused, "", stages)
 
 
 def layers_text(layers: Sequence[LayerProposal]) -> RenderableType:
     """The proposed layers, the suggested one first."""
-    made = table("Layer", "Kind", "Shape", "Layout", "Prefix", "Why", right=(4,))
+    made = table("Layer", "Kind", "Shape", "Layout", "Why")
     for one in layers:
-        name = f"{one.path}:{one.call}" if one.call else one.path
         shape = "x".join(map(str, one.shape))
-        made.add_row(safe(name), safe(one.kind), shape, one.layout, str(one.prefix_tokens), safe(one.reason))
+        made.add_row(safe(layer_name(one)), safe(one.kind), shape, layout_text(one), safe(one.reason))
     return made
 
 

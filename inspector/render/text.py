@@ -25,7 +25,7 @@ from inspector.units import counted, human_bytes, human_count, human_macs, human
 
 if TYPE_CHECKING:
     from inspector.architectures.types import Recognition
-    from inspector.cam.report import Explanation, Score
+    from inspector.cam.report import Explanation, LayerProposal, Score
     from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.checkpoint.values import Value
     from inspector.exports.report import ExportReport
@@ -341,11 +341,15 @@ def export_text(report: ExportReport) -> RenderableType:
 
 def explanation_text(explanation: Explanation, written: Sequence[str]) -> RenderableType:
     """The classes, the map's range, what was assumed."""
+    from inspector.cam.layouts import layer_name
+    from inspector.render.scores import READ_AS, share_text
+
     prep = explanation.preprocessing
     layer = explanation.layer
     rows = [
-        ("Explains", f"{_class_name(explanation.target)}, {human_share(explanation.target.probability)}"),
-        ("Layer", f"{layer.path} ({layer.kind}), {layer.grid[0]}x{layer.grid[1]}: {layer.reason}"),
+        ("Explains", f"{_class_name(explanation.target)}, {share_text(explanation.target)}"),
+        ("Answer", READ_AS[explanation.answer]),
+        ("Layer", f"{safe(layer_name(layer))} ({safe(layer.kind)}), {_read(layer)}: {safe(layer.reason)}"),
         ("Method", explanation.method),
         (
             "Raw range",
@@ -356,13 +360,22 @@ def explanation_text(explanation: Explanation, written: Sequence[str]) -> Render
     ]
     if written:
         rows.append(("Written", ", ".join(safe(name) for name in written)))
-    made = table("Class", "Probability", "Logit", right=(1, 2))
+    numbers = all(score.probability is None for score in explanation.scores)
+    made = table("Output", "Number", right=(1,)) if numbers else table("Class", "Probability", "Logit", right=(1, 2))
     for score in explanation.scores:
-        made.add_row(_class_name(score), human_share(score.probability), f"{score.logit:.3f}")
+        made.add_row(_class_name(score), share_text(score), *(() if numbers else (f"{score.logit:.3f}",)))
     parts: list[RenderableType] = [pairs(rows), "", made]
     if explanation.findings:
         parts += ["", findings_text(explanation.findings)]
     return Group(*parts)
+
+
+def _read(layer: LayerProposal) -> str:
+    """The grid, and the layout where somebody gave it."""
+    from inspector.cam.layouts import layout_text
+
+    given = f" as {layout_text(layer)}" if layer.layout_given else ""
+    return f"{layer.grid[0]}x{layer.grid[1]}{given}"
 
 
 def _class_name(score: Score) -> str:

@@ -13,7 +13,8 @@ from PIL import Image
 from inspector.cam.exporting.request import command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
 from inspector.errors import ExplainError
-from inspector.web.explain.answer import NUMBERS, Naming, says_value, score_bars
+from inspector.render.scores import share_text
+from inspector.web.explain.answer import score_bars
 from inspector.web.explain.files import request_of
 from inspector.web.explain.trust import judgement, mask_of
 from inspector.web.explain.view import Style, difference, drawn_map, legend, signed
@@ -120,9 +121,10 @@ def test_a_mask_of_another_size_or_of_nothing_is_refused() -> None:
 
 def test_plain_numbers_have_no_shares() -> None:
     (score,) = _explanation().scores
-    assert says_value(score, Naming(reading=NUMBERS)) == "2.5"
-    assert "%" not in score_bars((score,), Naming(reading=NUMBERS)).partition("<span>")[2]
-    bars = score_bars((score,), Naming())
+    number = replace(score, probability=None)
+    assert share_text(number) == "2.5"
+    assert "%" not in score_bars((number,)).partition("<span>")[2]
+    bars = score_bars((score,))
     assert "90" in bars
     assert "<cat>" not in bars
 
@@ -133,7 +135,7 @@ def test_a_command_is_quoted_for_a_shell() -> None:
     assert words[:4] == ["inspector", "explain", "a b.pth", "it's.png"]
     assert words[words.index("--class") + 1] == "3"
     assert words[words.index("--colour-map") + 1] == "jet"
-    pixels = replace(_explanation(), asked="pixels of class 3")
+    pixels = replace(_explanation(), asked="pixels of class 3", pixels_of=3)
     words = shlex.split(command_line(request_of("a", "b", pixels, colour_map="jet", opacity=0.4), "out"))
     assert words[words.index("--pixels-of") + 1] == "3"
     assert "--class" not in words

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inspector.cam.answers import AnswerKind
 from inspector.cam.exporting.request import Request, command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing, Score
 from inspector.findings import Finding
@@ -33,6 +34,7 @@ class Entry:
     layer: LayerProposal
     layers: tuple[LayerProposal, ...]
     asked: str
+    answer: AnswerKind
     target: Score
     scores: tuple[Score, ...]
     raw_minimum: float
@@ -72,6 +74,7 @@ def entry_of(explanation: Explanation, *, checkpoint: int = 0, picture: int = 0,
         layer=explanation.layer,
         layers=explanation.layers,
         asked=explanation.asked,
+        answer=explanation.answer,
         target=explanation.target,
         scores=explanation.scores,
         raw_minimum=explanation.raw_minimum,

@@ -6,17 +6,20 @@ import json
 import shlex
 from dataclasses import dataclass, replace
 
-from inspector.cam.report import Explanation, LayerProposal, Options, Preprocessing
+from inspector.cam.answers import AnswerKind
+from inspector.cam.layouts import layer_text
+from inspector.cam.report import Explanation, Options, Preprocessing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One call of `inspector explain`.
 
-    file, pictures: as the command names them. series: further checkpoints. layers: "layer4", or "relu:0" for a call.
-    classes: indices, () for the best one. pixels_of: a class of a segmentation. box: "1", or
-    "left,top,right,bottom[:class]". threads: that torch computes with: with another number the last digits may differ.
-    state, target: as every command has them.
+    file, pictures: as the command names them. series: further checkpoints. layers: "layer4", "relu:0" for a call,
+    "norm:0=NHWC" with a layout. answer: how the scores are meant. classes: indices, () for the best one. pixels_of: a
+    class of a segmentation. box: "1", or "left,top,right,bottom[:class]". threads: that torch computes with: with
+    another number the last digits may differ. common_scale: a series in colours of one scale. state, target: as every
+    command has them.
     """
 
     file: str
@@ -26,10 +29,12 @@ class Request:
     classes: tuple[int, ...]
     options: Options
     preprocessing: Preprocessing
+    answer: AnswerKind = AnswerKind.ONE
     colour_map: str = "viridis"
     opacity: float = 0.5
     threshold: float = 0.5
     series: tuple[str, ...] = ()
+    common_scale: bool = False
     pixels_of: int | None = None
     box: str = ""
     state: str = ""
@@ -41,15 +46,18 @@ class Request:
 def request_for(
     explanation: Explanation, *, file: str, picture: str, colour_map: str, opacity: float, threads: int
 ) -> Request:
-    """The request that makes this one map of a class again."""
+    """The request that makes this one map again."""
     return Request(
         file=file,
         pictures=(picture,),
         methods=(explanation.method,),
-        layers=tuple(named(layer) for layer in explanation.layers if layer.path),
-        classes=(explanation.target.index,) if explanation.asked == "class" else (),
+        layers=tuple(layer_text(layer) for layer in explanation.layers if layer.path),
+        classes=_classes(explanation),
         options=explanation.options,
         preprocessing=explanation.preprocessing,
+        answer=explanation.answer,
+        pixels_of=explanation.pixels_of,
+        box=explanation.box,
         colour_map=colour_map,
         opacity=opacity,
         threads=threads,
@@ -60,14 +68,14 @@ def settled(request: Request, found: Explanation) -> Request:
     """The request for one map with what was chosen for it in its place: layer and class."""
     return replace(
         request,
-        layers=tuple(named(layer) for layer in found.layers if layer.path),
-        classes=(found.target.index,) if found.asked == "class" else (),
+        layers=tuple(layer_text(layer) for layer in found.layers if layer.path),
+        classes=_classes(found),
     )
 
 
-def named(layer: LayerProposal) -> str:
-    """The layer as the command line takes it."""
-    return f"{layer.path}:{layer.call}" if layer.path else ""
+def _classes(found: Explanation) -> tuple[int, ...]:
+    """Pixels and boxes say their class themselves."""
+    return (found.target.index,) if found.pixels_of is None and not found.box else ()
 
 
 def command_line(request: Request, folder: str) -> str:
@@ -83,6 +91,7 @@ def command_line(request: Request, folder: str) -> str:
         for value in values:
             words += [option, str(value)]
     options = request.options
+    words += ["--common-scale"] if request.common_scale else []
     words += ["--fuse", options.fusion] if options.fusion else []
     words += ["--eigen-smooth"] if options.eigen_smooth else []
     words += ["--augment"] if options.augmented else []
@@ -95,6 +104,7 @@ def command_line(request: Request, folder: str) -> str:
         ("--names", request.names),
     ):
         words += [option, text] if text else []
+    words += ["--answer", request.answer.value]
     words += ["--preprocessing", preprocessing_text(request.preprocessing)]
     words += ["--colour-map", request.colour_map, "--opacity", repr(request.opacity)]
     words += ["--threshold", repr(request.threshold), "--threads", str(request.threads), "--export", folder]

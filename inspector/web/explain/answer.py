@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.cam.report import Score
-from inspector.units import human_share
+from inspector.cam.answers import AnswerKind, infer_answer
+from inspector.cam.report import Explanation, Score
+from inspector.render.scores import READ_AS, share_text
 from inspector.web import reports
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
@@ -17,18 +17,16 @@ from inspector.web.text import escaped, plain
 if TYPE_CHECKING:
     from inspector.cam.look import Look
 
-ONE, SEVERAL, NUMBERS = "one class of several", "several labels at once", "plain numbers"
-READINGS = (ONE, SEVERAL, NUMBERS)
 _BARS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """How the answer is read. names: of the classes in output order, () where nobody names them. reading: ONE is read
-    with a softmax, SEVERAL with a sigmoid each, NUMBERS as they are."""
+    """How the answer is read. names: of the classes in output order, () where nobody names them. answer: how the scores
+    are meant."""
 
     names: tuple[str, ...] = ()
-    reading: str = ONE
+    answer: AnswerKind = AnswerKind.ONE
 
 
 def stated_names(hand: Hand) -> tuple[str, ...]:
@@ -47,15 +45,6 @@ def class_count(seen: Look, hand: Hand) -> int:
     return max(len(stated_names(hand)), 1 + max(box.label for box in seen.boxes))
 
 
-def stated_reading(hand: Hand) -> str:
-    """What the configuration says the answer is; one class of several where it says nothing."""
-    from inspector.cam.stated import stated, stated_beside
-
-    checkpoint = reports.checkpoint_of(hand)
-    found = stated(checkpoint, "problem_type") or stated_beside(checkpoint, "config.json", "problem_type")
-    return {"multi_label_classification": SEVERAL, "regression": NUMBERS}.get(str(found), ONE)
-
-
 def named(seen: Look, naming: Naming) -> tuple[str, ...]:
     """A name for each column, () where there is none."""
     from inspector.cam.look import Kind
@@ -66,45 +55,27 @@ def named(seen: Look, naming: Naming) -> tuple[str, ...]:
 
 
 def scores_of(seen: Look, naming: Naming) -> tuple[Score, ...]:
-    """Every column, best first; of a segmentation those classes that the model sees somewhere."""
-    from inspector.cam.describe import scores_of as softmax_scores
+    """Every column, best first; of a segmentation those classes that the model sees somewhere, by their share of the
+    picture."""
+    from inspector.cam.describe import scores_of as class_scores
     from inspector.cam.look import Kind
 
     names = named(seen, naming)
-    if seen.kind is Kind.CLASSES and naming.reading == ONE:
-        return softmax_scores(seen.logits, names)
-    logits = seen.logits.double().tolist()
-    if seen.kind is Kind.BOXES:
-        shares = [box.score for box in seen.boxes]
-    elif seen.kind is Kind.PIXELS:
-        shares = list(seen.shares)
-    else:
-        shares = [1 / (1 + math.exp(-min(max(x, -700.0), 700.0))) for x in logits]
+    if seen.kind is Kind.CLASSES:
+        return class_scores(seen.logits, names, naming.answer)
+    shares = [box.score for box in seen.boxes] if seen.kind is Kind.BOXES else list(seen.shares)
     scores = [
-        Score(index=k, name=names[k] if names else None, logit=logits[k], probability=shares[k])
-        for k in range(len(logits))
+        Score(index=k, name=names[k] if names else None, logit=logit, probability=share)
+        for k, (logit, share) in enumerate(zip(seen.logits.double().tolist(), shares, strict=True))
     ]
-    if seen.kind is Kind.PIXELS:
-        scores = [score for score in scores if score.probability > 0]
-    if naming.reading == NUMBERS and seen.kind is Kind.CLASSES:
-        return tuple(sorted(scores, key=lambda s: -s.logit))
-    return tuple(sorted(scores, key=lambda s: -s.probability))
+    order = sorted(range(len(scores)), key=lambda k: -shares[k])
+    return tuple(scores[k] for k in order if seen.kind is Kind.BOXES or shares[k] > 0)
 
 
-def asked_of(seen: Look, column: int) -> str:
-    """What the score is of, as reports call it."""
-    from inspector.cam.look import Kind
-
-    if seen.kind is Kind.PIXELS:
-        return f"pixels of class {column}"
-    if seen.kind is Kind.BOXES:
-        return f"box {column + 1} of class {seen.boxes[column].label}"
-    return "class"
-
-
-def says_value(score: Score, naming: Naming) -> str:
-    """ "97 %", or the number itself where it is no share."""
-    return f"{score.logit:.4g}" if naming.reading == NUMBERS else human_share(score.probability)
+def asked_label(made: Explanation) -> str:
+    """What a map is of: a class by its name or index, a box with its number too."""
+    label = class_label(made.target)
+    return f"{label}, box {made.box.partition(':')[0]}" if made.box else label
 
 
 def class_label(score: Score) -> str:
@@ -112,7 +83,7 @@ def class_label(score: Score) -> str:
     return score.name if score.name else f"class {score.index}"
 
 
-def choose_columns(seen: Look, scores: tuple[Score, ...], naming: Naming, key: str) -> tuple[int, int | None]:
+def choose_columns(seen: Look, scores: tuple[Score, ...], key: str) -> tuple[int, int | None]:
     """(the column asked about, another one beside it or None)."""
     from inspector.cam.look import Kind
 
@@ -124,7 +95,7 @@ def choose_columns(seen: Look, scores: tuple[Score, ...], naming: Naming, key: s
         what,
         order,
         index=order.index(seen.best) if seen.best in by_index else 0,
-        format_func=lambda i: f"{class_label(by_index[i])} · {says_value(by_index[i], naming)}",
+        format_func=lambda i: f"{class_label(by_index[i])} · {share_text(by_index[i])}",
         key=f"class-{key}",
         help="Type to search among all of them.",
     )
@@ -133,7 +104,7 @@ def choose_columns(seen: Look, scores: tuple[Score, ...], naming: Naming, key: s
         "Compare with",
         [i for i in order if i != target],
         index=None,
-        format_func=lambda i: f"{class_label(by_index[i])} · {says_value(by_index[i], naming)}",
+        format_func=lambda i: f"{class_label(by_index[i])} · {share_text(by_index[i])}",
         placeholder="no other" if len(order) > 1 else "there is no other",
         key=f"other-{key}-{target}",
         disabled=len(order) < 2,
@@ -142,35 +113,41 @@ def choose_columns(seen: Look, scores: tuple[Score, ...], naming: Naming, key: s
     return target, None if other is None else int(other)
 
 
-def score_bars(scores: tuple[Score, ...], naming: Naming) -> str:
+def score_bars(scores: tuple[Score, ...]) -> str:
     """Top classes as bars, as HTML; plain numbers without."""
-    numbers = naming.reading == NUMBERS
+    numbers = all(score.probability is None for score in scores)
     rows = "".join(
-        f"<span>{escaped(class_label(score))}</span>"
-        + ("<i></i>" if numbers else f'<i><i style="width:{100 * min(1.0, max(0.0, score.probability)):.2f}%"></i></i>')
-        + f'<span title="score {score.logit:.6g}">{says_value(score, naming)}</span>'
+        f"<span>{escaped(class_label(score))}</span>{_bar(score)}"
+        f'<span title="score {score.logit:.6g}">{share_text(score)}</span>'
         for score in scores[:_BARS]
     )
     return f'<div class="mi-scores{" mi-plain" if numbers else ""}">{rows}</div>'
 
 
+def _bar(score: Score) -> str:
+    if score.probability is None:
+        return "<i></i>"
+    return f'<i><i style="width:{100 * min(1.0, max(0.0, score.probability)):.2f}%"></i></i>'
+
+
 def edit_naming(hand: Hand, count: int) -> Naming:
-    """Names and reading as they are stated, open to change. count: of the classes."""
-    start, reading = stated_names(hand), stated_reading(hand)
+    """Names and how the answer is read as they are stated, open to change. count: of the classes."""
+    start, stated = stated_names(hand), infer_answer(reports.checkpoint_of(hand))
     held = f"names-{hand.sha256}"
     kept: tuple[str, ...] = st.session_state.get(held, start)
     source = "set on this page" if kept != start else "stated by the file" if start else "nobody names them"
     with st.expander(f"Classes · {source}", icon=":material/label:"):
         how = st.selectbox(
             "The answer is",
-            READINGS,
-            READINGS.index(reading),
+            list(AnswerKind),
+            list(AnswerKind).index(stated),
+            format_func=READ_AS.__getitem__,
             key=f"reading-{hand.sha256}",
             help="One class of several: shares add up to 100 %. Several labels: each has its own. Numbers: no shares.",
         )
         kept = _edit_names(hand, kept, count)
     st.session_state[held] = kept
-    return Naming(names=kept if len(kept) == count else (), reading=how or reading)
+    return Naming(names=kept if len(kept) == count else (), answer=how or stated)
 
 
 def _edit_names(hand: Hand, kept: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 from PIL import Image
 
+from inspector.cam.layouts import layer_name
 from inspector.cam.report import Explanation
 from inspector.render.overlay import overlay
 from inspector.web import reports
@@ -34,11 +35,11 @@ def show_channels(subject: Subject, recipe: Recipe, made: Explanation) -> None:
         heat = enlarge(normalise(found[number].activation[None]), size)[0]
         return replace(made, heat=heat.float().clamp(0, 1).numpy(), crop=made.crop)
 
-    key = f"channel-{subject.hand.sha256[:12]}-{recipe.layer.path}-{recipe.target}"
+    key = f"channel-{subject.hand.sha256[:12]}-{layer_name(recipe.layer)}-{recipe.target}"
     chosen = min(int(st.session_state.get(key, 0)), len(found) - 1)
     total = sum(channel.contribution for channel in found)
     st.caption(
-        f"The {len(found)} channels of {recipe.layer.path} that move the score most, by the mean over places of "
+        f"The {len(found)} channels of {layer_name(recipe.layer)} that move the score most, by the mean over places of "
         "|gradient x activation|. Bright is where the channel's own output is highest."
     )
     thumbs: list[Image.Image | None] = [small(subject, map_of(n), colour_map) for n in range(len(found))]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
+from inspector.cam.layouts import layer_name, layout_text, with_layout
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
@@ -20,7 +19,7 @@ _MOST_TOKENS = 10_000
 
 
 def layer_key(hand: Hand) -> str:
-    """Where the chosen layer's path stands in the session."""
+    """Where the chosen layer's name stands in the session."""
     return f"layer-{hand.sha256[:12]}"
 
 
@@ -34,26 +33,30 @@ def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, 
     shape = inputs.input_shape(preprocessing)
     found = looking.proposals(hand.sha256, hand.name, shape)
     named: list[str] = st.session_state.get(_named_key(hand), [])
-    more = [looking.layer_named(hand.sha256, hand.name, shape, path) for path in named]
-    return (*found, *(layer for layer in more if layer not in found))
+    # By path and call: one that is named again, with another layout, stands in its own place.
+    by_name = {layer_name(layer): layer for layer in found}
+    for path in named:
+        layer = looking.layer_named(hand.sha256, hand.name, shape, path)
+        by_name[layer_name(layer)] = layer
+    return tuple(by_name.values())
 
 
 def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal:
     """One of them, with its reason."""
-    by_path = {layer.path: layer for layer in layers}
+    by_name = {layer_name(layer): layer for layer in layers}
     key = layer_key(hand)
-    if st.session_state.get(key) not in by_path:
-        st.session_state[key] = layers[0].path
-    path = st.selectbox(
+    if st.session_state.get(key) not in by_name:
+        st.session_state[key] = layer_name(layers[0])
+    name = st.selectbox(
         "Layer",
-        list(by_path),
-        format_func=lambda p: (
-            f"{p} · {by_path[p].grid[0]}x{by_path[p].grid[1]}" + (" · suggested" if by_path[p].rank == 1 else "")
+        list(by_name),
+        format_func=lambda n: (
+            f"{n} · {by_name[n].grid[0]}x{by_name[n].grid[1]}" + (" · suggested" if by_name[n].rank == 1 else "")
         ),
         key=key,
         help="Whose output is looked at. Others can be named under Layer and options.",
     )
-    return by_path[path or layers[0].path]
+    return by_name[name or layer_name(layers[0])]
 
 
 def choose_method(hand: Hand) -> str:
@@ -71,7 +74,7 @@ def choose_method(hand: Hand) -> str:
 def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal) -> tuple[LayerProposal, Options]:
     """How the layer's output is read as it was found, and what is done with the map; open to change."""
     found = f"{LAYOUTS[layer.layout]}, {human_shape(layer.shape)}"
-    with st.expander(f"Layer and options · {plain(layer.path)}: {found}", icon=":material/layers:"):
+    with st.expander(f"Layer and options · {plain(layer_name(layer))}: {found}", icon=":material/layers:"):
         st.caption(plain(layer.reason))
         _name_another(hand, preprocessing)
         layer = _edit_layout(hand, layer)
@@ -94,17 +97,14 @@ def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal)
 
 def _edit_layout(hand: Hand, layer: LayerProposal) -> LayerProposal:
     """The layout as found; another one where it holds as many numbers."""
-    key = f"{hand.sha256[:12]}-{layer.path}"
+    key = f"{hand.sha256[:12]}-{layer_name(layer)}-{layout_text(layer)}"
     kind, before, rows, columns = st.columns(4)
     fitting = [name for name in LAYOUTS if (name == "NLC") == (len(layer.shape) == 2)]
     layout = kind.selectbox(
         "Output is", fitting, fitting.index(layer.layout), format_func=LAYOUTS.__getitem__, key=f"layout-{key}"
     )
     if layout != "NLC":
-        if layout == layer.layout or layout is None:
-            return layer
-        grid = layer.shape[1:] if layout == "NCHW" else layer.shape[:2]
-        return replace(layer, layout=layout, grid=(grid[0], grid[1]))
+        return with_layout(layer, layout or layer.layout)
     length = layer.shape[0]
     prefix = before.number_input(
         "Tokens before the patches",
@@ -123,7 +123,7 @@ def _edit_layout(hand: Hand, layer: LayerProposal) -> LayerProposal:
             icon=":material/warning:",
         )
         return layer
-    return replace(layer, prefix_tokens=int(prefix), grid=(int(high), int(wide)))
+    return with_layout(layer, f"{prefix}+{high}x{wide}")
 
 
 def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
@@ -140,8 +140,8 @@ def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
         except InspectorError as error:
             st.session_state[f"{key}-error"] = error
             return
-        st.session_state[_named_key(hand)] = [*named, path]
-        st.session_state[layer_key(hand)] = layer.path
+        st.session_state[_named_key(hand)] = [*(one for one in named if one != path), path]
+        st.session_state[layer_key(hand)] = layer_name(layer)
         st.session_state[key] = ""
 
     st.text_input(

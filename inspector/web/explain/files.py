@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,12 +60,9 @@ def request_of(file: str, picture: str, made: Explanation, *, colour_map: str, o
 
     from inspector.cam.exporting.request import request_for
 
-    asked = request_for(
+    return request_for(
         made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=torch.get_num_threads()
     )
-    if made.asked.startswith("pixels"):
-        return replace(asked, pixels_of=made.target.index)
-    return replace(asked, box=str(made.target.index + 1)) if made.asked.startswith("box") else asked
 
 
 def manifest_json(hand: Hand, picture: Picture, made: Explanation, request: Request) -> str:

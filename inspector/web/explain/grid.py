@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
+from inspector.cam.layouts import layer_name
 from inspector.cam.report import Explanation
 from inspector.errors import ExplainError
 from inspector.render.overlay import overlay
@@ -25,7 +26,7 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
     methods = [method for method in METHODS if method.arithmetic is not None]
     cells: list[list[Image.Image | None]] = []
     with st.spinner("Drawing the maps …"):
-        for layer in subject.layers:
+        for layer in looking.layers_with(subject, recipe.layer):
             line: list[Image.Image | None] = []
             for method in methods:
                 one = Recipe(method=method.id, layer=layer, target=recipe.target)
@@ -41,8 +42,8 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
     sprites.picture_table(
         [
             sprites.Head(
-                id=layer.path,
-                title=layer.path,
+                id=layer_name(layer),
+                title=layer_name(layer),
                 note=f"{layer.grid[0]}x{layer.grid[1]}" + (" suggested" if layer.rank == 1 else ""),
                 says=layer.reason,
             )
@@ -50,7 +51,7 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
         ],
         [sprites.Head(id=m.id, title=m.title, says=m.says) for m in methods],
         cells,
-        chosen=(recipe.layer.path, recipe.method),
+        chosen=(layer_name(recipe.layer), recipe.method),
         key=f"grid-{subject.hand.sha256[:12]}",
         on_choice=lambda row, column: st.session_state.update({layer_key: row, method_key: column}),
     )

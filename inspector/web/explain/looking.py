@@ -5,7 +5,7 @@ A look is kept for a few questions: it holds the graph of one forward. Maps are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -13,7 +13,7 @@ import streamlit as st
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.web import jobs, reports
 from inspector.web.explain import pictures
-from inspector.web.explain.answer import Naming, asked_of, named, scores_of
+from inspector.web.explain.answer import Naming
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
@@ -57,6 +57,14 @@ class Recipe:
     options: Options = PLAIN
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Made:
+    """One map as arrays. parts: the maps of the layers that were fused into it."""
+
+    maps: Maps
+    parts: tuple[Maps, ...] = ()
+
+
 @st.cache_resource(max_entries=16, show_spinner="Tracing one forward pass …")
 def proposals(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
     """Layers worth explaining, the suggested one first."""
@@ -82,6 +90,12 @@ def prepared(picture: Picture, preprocessing: Preprocessing) -> tuple[Tensor, Cr
     from inspector.cam.preprocess import prepare
 
     return prepare(pictures.decoded(picture), preprocessing)
+
+
+def layers_with(subject: Subject, changed: LayerProposal) -> tuple[LayerProposal, ...]:
+    """The kept layers, one of them as it was changed."""
+    place = (changed.path, changed.call)
+    return tuple(changed if (layer.path, layer.call) == place else layer for layer in subject.layers)
 
 
 def look_at(subject: Subject) -> Look:
@@ -137,28 +151,24 @@ def explained(subject: Subject, recipe: Recipe, naming: Naming) -> Explanation:
 
 def explained_by_job(subject: Subject, recipe: Recipe, naming: Naming, title: str) -> Explanation | None:
     """A map of many passes: worked on behind the page with progress and Stop; None until it is there."""
-    from inspector.cam.maps import Maps
-
     seen = look_at(subject)
     key = ("explain", subject.key, recipe)
 
-    def work(progress: Progress) -> Maps:
+    def work(progress: Progress) -> Made:
         return _run(seen, subject, recipe, progress)
 
-    made = jobs.await_job(key, Maps, work, title=title)
+    made = jobs.await_job(key, Made, work, title=title)
     return None if made is None else _named(subject, recipe, naming, made)
 
 
 def is_done(subject: Subject, recipe: Recipe) -> bool:
     """Whether a job for it has been started in this session, or its result is there."""
-    from inspector.cam.maps import Maps
-
     key = ("explain", subject.key, recipe)
-    return jobs.is_known(key) or jobs.finished(key, Maps) is not None
+    return jobs.is_known(key) or jobs.finished(key, Made) is not None
 
 
 @st.cache_resource(max_entries=160, show_spinner=False)
-def _arithmetic(key: tuple[object, ...], recipe: Recipe, _subject: Subject) -> Maps:
+def _arithmetic(key: tuple[object, ...], recipe: Recipe, _subject: Subject) -> Made:
     from inspector.progress import silent
 
     seen = look_at(_subject)
@@ -173,10 +183,10 @@ def _one(seen: Look, layer: LayerProposal, recipe: Recipe) -> Maps:
 
 
 def _layers(subject: Subject, recipe: Recipe) -> tuple[LayerProposal, ...]:
-    return subject.layers if recipe.options.fusion else (recipe.layer,)
+    return layers_with(subject, recipe.layer) if recipe.options.fusion else (recipe.layer,)
 
 
-def _run(seen: Look, subject: Subject, recipe: Recipe, progress: Progress) -> Maps:
+def _run(seen: Look, subject: Subject, recipe: Recipe, progress: Progress) -> Made:
     made = [
         seen.run(
             recipe.method,
@@ -191,29 +201,32 @@ def _run(seen: Look, subject: Subject, recipe: Recipe, progress: Progress) -> Ma
     return _joined(made, recipe)
 
 
-def _joined(parts: list[Maps], recipe: Recipe) -> Maps:
+def _joined(parts: list[Maps], recipe: Recipe) -> Made:
     from inspector.cam.explain import joined
 
-    return joined(parts, recipe.options.fusion) if recipe.options.fusion else parts[0]
+    if not recipe.options.fusion:
+        return Made(maps=parts[0])
+    return Made(maps=joined(parts, recipe.options.fusion), parts=tuple(parts))
 
 
-def _named(subject: Subject, recipe: Recipe, naming: Naming, maps: Maps) -> Explanation:
+def _named(subject: Subject, recipe: Recipe, naming: Naming, made: Made) -> Explanation:
+    """As `explain` would have said it of the same question."""
     from inspector.cam.describe import explanation_of
 
     seen = look_at(subject)
     _, crop = _crop(subject.picture.sha256, subject.preprocessing, subject.picture)
-    scores = scores_of(seen, naming)
-    made = explanation_of(
+    return explanation_of(
         seen.model,
         seen.batch,
-        maps,
+        made.maps,
         crop=crop,
         preprocessing=subject.preprocessing,
-        categories=named(seen, naming),
+        categories=naming.names,
+        asked=seen.asked(recipe.target, crop),
+        answer=naming.answer,
         options=recipe.options,
+        parts=made.parts,
     )
-    target = next(score for score in scores if score.index == recipe.target)
-    return replace(made, scores=scores, target=target, asked=asked_of(seen, recipe.target))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ import streamlit as st
 from inspector.errors import InspectorError
 from inspector.render.explained_table import row_of, row_of_error, table_csv
 from inspector.render.overlay import png_bytes
+from inspector.render.scores import share_text
 from inspector.render.sheet import Cell, cell_of, sheet
-from inspector.units import counted, human_duration, human_share
+from inspector.units import counted, human_duration
 from inspector.web import jobs
 from inspector.web.explain import looking
 from inspector.web.explain.answer import Naming, class_label, named
@@ -65,12 +67,11 @@ def show_several(subject: Subject, recipe: Recipe, naming: Naming) -> None:
     digest = hashlib.sha256("".join(picture.sha256 + picture.name for picture in taken).encode()).hexdigest()
     colour_map = str(st.session_state.get("colour-map", "viridis"))
     key = ("several", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, colour_map, digest)
-    if not jobs.is_known(key) and jobs.finished(key, Made) is None:
-        passes, _ = looking.cost(subject, recipe)
-        about = human_duration(len(taken) * max(3, passes) * seen.forward_seconds)
-        says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
-        if not st.button(says, key="several-start", type="primary", icon=":material/grid_view:"):
-            return
+    passes, _ = looking.cost(subject, recipe)
+    about = human_duration(len(taken) * max(3, passes) * seen.forward_seconds)
+    says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
+    if not start_button(key, Made, says, name="several", icon=":material/grid_view:"):
+        return
 
     def work(progress: Progress) -> Made:
         return make_sheet(seen, subject, taken, recipe, target, naming, colour_map, progress)
@@ -87,8 +88,21 @@ def _show(made: Made) -> None:
         return
     st.image(made.sheet, width="stretch", alt="Contact sheet", caption=counted(made.count, "map"))
     with st.container(horizontal=True):
-        for text, data, name in (("Sheet (PNG)", made.sheet, "sheet.png"), ("Table (CSV)", made.table, "maps.csv")):
-            st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
+        download_buttons([("Sheet (PNG)", made.sheet, "sheet.png"), ("Table (CSV)", made.table, "maps.csv")])
+
+
+def start_button(key: Hashable, kind: type[object], says: str, *, name: str, icon: str) -> bool:
+    """Whether the work of this key was started, by this click or before, or its result is there; else its button,
+    which says what it will cost."""
+    if jobs.is_known(key) or jobs.finished(key, kind) is not None:
+        return True
+    return st.button(says, key=f"{name}-start", type="primary", icon=icon)
+
+
+def download_buttons(files: Sequence[tuple[str, bytes | str | Callable[[], bytes | str], str]]) -> None:
+    """(what it is, the file or what makes it when it is asked for, its name) of each, side by side."""
+    for text, data, name in files:
+        st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
 
 
 def make_sheet(
@@ -117,11 +131,12 @@ def make_sheet(
                 model,
                 picture,
                 preprocessing=subject.preprocessing,
-                layer=recipe.layer,
-                layers=subject.layers if recipe.options.fusion else (),
+                layer=None if recipe.options.fusion else recipe.layer,
+                layers=looking.layers_with(subject, recipe.layer) if recipe.options.fusion else (),
                 target=target,
                 method=recipe.method,
                 categories=named(seen, naming),
+                answer=naming.answer,
                 options=recipe.options,
             )
         except InspectorError as error:
@@ -129,7 +144,7 @@ def make_sheet(
             rows.append(row_of_error(error.says, checkpoint=subject.hand.name, picture=one.name))
             continue
         rows.append(row_of(made, checkpoint=subject.hand.name, picture=one.name, threshold=0.5))
-        lines = (one.name, f"{class_label(made.target)} {human_share(made.target.probability)}")
+        lines = (one.name, f"{class_label(made.target)} {share_text(made.target)}")
         cells.append(cell_of(picture, made, lines, colour_map=colour_map, opacity=0.5))
     grid = [cells[start : start + _ACROSS] for start in range(0, len(cells), _ACROSS)]
     return Made(

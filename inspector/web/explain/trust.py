@@ -47,7 +47,7 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
     mask, mask_key = _choose_mask(made)
     own = max(1, seen.passes(recipe.method, recipe.layer))
     passes = cost() * (own if own > 1 else 1)
-    key = ("trust", subject.key, recipe.layer, recipe.method, recipe.target, mask_key)
+    key = ("trust", subject.key, recipe.layer, recipe.method, recipe.target, naming.answer, mask_key)
     if not jobs.is_known(key) and jobs.finished(key, Trust) is None:
         st.markdown(
             "Is this map better than a random one, a blob in the middle, the edges of the picture? Does it change when "
@@ -65,6 +65,7 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
             target=recipe.target,
             method=recipe.method,
             mask=mask,
+            answer=naming.answer,
             progress=progress,
         )
 
@@ -79,7 +80,10 @@ def _show(found: Trust) -> None:
 
     measures = [(m.id, m.title, m.says, m.higher) for m in MEASURES]
     measures += [m for m in _MASK_MEASURES if any(name == m[0] for name, _ in found.rows[0].values)]
+    measures = [m for m in measures if any(name == m[0] for name, _ in found.rows[0].values)]
     st.html(trust_table(found, measures))
+    for _, says in found.refused:
+        st.caption(says)
     left, right = st.columns(2)
     for place, which, title in ((left, "insertion", "Insertion"), (right, "deletion", "Deletion")):
         lines = [(_WORDS.get(row.of, "this map"), dict(row.curves).get(which, ())) for row in found.rows]

@@ -9,13 +9,13 @@ import streamlit as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from inspector.cam.report import Explanation
+from inspector.cam.report import Explanation, Score
 from inspector.render.colour_maps import COLOUR_MAPS, colour_table, diverging_table, signed_colours
 from inspector.render.outline import above, draw_outline, measure_outline
 from inspector.render.overlay import lay_over, overlay
 from inspector.units import human_share
 from inspector.web.explain import sprites
-from inspector.web.explain.answer import Naming, class_label, score_bars
+from inspector.web.explain.answer import asked_label, score_bars
 from inspector.web.explain.files import download_row
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.session import Hand
@@ -35,16 +35,18 @@ class Style:
 
 
 @st.fragment
-def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation | None, naming: Naming) -> None:
-    """Picture, heat and answer side by side."""
+def show(
+    hand: Hand, picture: Picture, first: Explanation, second: Explanation | None, scores: tuple[Score, ...]
+) -> None:
+    """Picture, heat and answer side by side. scores: the whole answer, best first."""
     places = st.container()
     style = _choose_style()
     small, scaled = for_display(picture, first)
     with places:
         if second is None:
-            _one(small, scaled, style, naming)
+            _one(small, scaled, style, scores)
         else:
-            _two(small, scaled, for_display(picture, second)[1], style, naming)
+            _two(small, scaled, for_display(picture, second)[1], style, scores)
     download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity))
 
 
@@ -59,11 +61,11 @@ def _choose_style() -> Style:
     return Style(view=view or OVERLAY, colour_map=colour_map, opacity=opacity, threshold=threshold)
 
 
-def _one(small: Image.Image, made: Explanation, style: Style, naming: Naming) -> None:
+def _one(small: Image.Image, made: Explanation, style: Style, scores: tuple[Score, ...]) -> None:
     left, right, answer = st.columns([3, 3, 2])
     seen = overlay(small, made, opacity=0.0, dim_outside=0.6)
     left.image(seen, caption="What the model saw", width="stretch", alt="The picture")
-    label = class_label(made.target)
+    label = asked_label(made)
     with right:
         drawn, found = drawn_map(small, made, style)
         if style.view == REVEAL:
@@ -76,17 +78,17 @@ def _one(small: Image.Image, made: Explanation, style: Style, naming: Naming) ->
             st.caption(found)
     with answer:
         st.markdown("**Answer**")
-        st.html(score_bars(made.scores, naming))
+        st.html(score_bars(scores))
 
 
-def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style, naming: Naming) -> None:
+def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style, scores: tuple[Score, ...]) -> None:
     columns = st.columns(3)
-    for column, made in zip(columns, (one, other), strict=False):
+    for number, (column, made) in enumerate(zip(columns, (one, other), strict=False)):
         with column:
             drawn, found = drawn_map(small, made, style)
-            label = plain(class_label(made.target))
+            label = plain(asked_label(made))
             if style.view == REVEAL:
-                sprites.reveal(overlay(small, made, opacity=0.0), drawn, key=f"reveal-{made.target.index}")
+                sprites.reveal(overlay(small, made, opacity=0.0), drawn, key=f"reveal-{number}")
                 st.caption(f"For {label}")
             else:
                 st.image(drawn, caption=f"For {label}", width="stretch", alt=f"Heat map for {label}")
@@ -100,11 +102,11 @@ def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style,
         st.html(
             scale(
                 diverging_table(),
-                f"{size:.3g} more for {class_label(other.target)}",
-                f"{size:.3g} more for {class_label(one.target)}",
+                f"{size:.3g} more for {asked_label(other)}",
+                f"{size:.3g} more for {asked_label(one)}",
             )
         )
-    st.html(score_bars(one.scores, naming))
+    st.html(score_bars(scores))
 
 
 def drawn_map(small: Image.Image, made: Explanation, style: Style) -> tuple[NDArray[np.uint8], str]:
