@@ -19,6 +19,7 @@ from torch import nn
 from inspector.cam.capture import unwrap
 from inspector.cam.grids import Grids
 from inspector.cam.layouts import split_layout, with_layout
+from inspector.cam.order import in_rows
 from inspector.cam.report import LayerProposal
 from inspector.cam.trace import Trace, TracedCall, trace
 from inspector.errors import LayerNotSpatial, NoSuchLayer
@@ -36,7 +37,10 @@ def propose_layers(model: nn.Module, input_shape: tuple[int, int, int]) -> tuple
     input_shape: (C, H, W). Raises LayerNotSpatial when no layer keeps a map, ExplainError when the model does not
     accept the input.
     """
-    return _proposals(trace(model, input_shape))
+    seen = trace(model, input_shape)
+    proposals = _proposals(seen)
+    _check_order(model, seen, proposals[0])
+    return proposals
 
 
 def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -> LayerProposal:
@@ -73,10 +77,10 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
         proposals = ()
     for proposal in proposals:
         if (proposal.path, proposal.call) == (wanted.path, wanted.call):
-            return with_layout(proposal, layout) if layout else proposal
+            return with_layout(proposal, layout) if layout else _check_order(model, seen, proposal)
     for traced, layer in _spatial(seen, keep_single_cells=True):
         if traced is wanted:
-            return with_layout(layer, layout) if layout else layer
+            return with_layout(layer, layout) if layout else _check_order(model, seen, layer)
     if layout and wanted.shape[:1] == (seen.batch,):
         return with_layout(_layer_of(seen, wanted, "", 0, (0, 0)), layout)
     shape = "x".join(map(str, wanted.shape[1:])) or "a single number"
@@ -84,6 +88,19 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
         f"Layer {name!r} puts out {shape} for each picture: no height and width.",
         hint="Choose a layer before the pooling or flattening.",
     )
+
+
+def _check_order(model: nn.Module, seen: Trace, layer: LayerProposal) -> LayerProposal:
+    """The layer itself. Raises LayerNotSpatial where it has tokens that do not lie row by row."""
+    if layer.layout == "NLC":
+        entering = _entering([pair for pair in _spatial(seen) if pair[1].layout == "NLC"], seen)
+        if entering and not in_rows(model, entering[-1], seen.input_shape):
+            raise LayerNotSpatial(
+                f"The {math.prod(layer.grid)} tokens of {layer.path!r} do not lie row by row: a changed patch changes "
+                f"another token at {entering[-1].path!r}, so a map would show heat in the wrong places.",
+                hint="Saliency, integrated gradients, SmoothGrad and occlusion look at no layer.",
+            )
+    return layer
 
 
 def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
@@ -100,11 +117,11 @@ def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
     ranked: list[tuple[LayerProposal, str]] = []
     if spatial[-1][1].layout == "NLC":
         tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
-        ranked = _rank_tokens(tokens, [call for call in seen.calls if call.attention and call.reaches])
+        ranked = _rank_tokens(_entering(tokens, seen))
     if not ranked:
         # Without attention over all of them nothing would be carried from patches to tokens before them.
         maps = [pair for pair in spatial if not pair[1].prefix_tokens] or spatial
-        ranked = _rank_maps(_before_boxes(maps) if seen.boxes else maps, seen.classes)
+        ranked = _rank_maps(_before_boxes(maps) if seen.boxes else maps, _scores_already(seen, maps))
     return tuple(
         replace(layer, rank=rank, reason=reason)
         for rank, (layer, reason) in enumerate(ranked[:MOST_PROPOSALS], start=1)
@@ -125,15 +142,23 @@ def _before_boxes(maps: list[Pair]) -> list[Pair]:
     return maps
 
 
-def _rank_maps(spatial: list[Pair], classes: int | None) -> list[tuple[LayerProposal, str]]:
+def _scores_already(seen: Trace, maps: list[Pair]) -> set[int]:
+    """The memory of maps with one channel per class that nothing with weights follows on the only way to the answer.
+
+    A body may have as many channels as there are classes (512 of a ResNet-18), and be no scores.
+    """
+    if seen.classes is None or seen.classes < 2:
+        return set()
+    last = max((n for n, call in enumerate(seen.calls) if call.weights and call.reaches and call.alone), default=0)
+    behind = {call.memory for call in seen.calls[last:]}
+    return {call.memory for call, layer in maps if _channels(layer) == seen.classes and call.memory in behind}
+
+
+def _rank_maps(spatial: list[Pair], scores: set[int]) -> list[tuple[LayerProposal, str]]:
     """The last map of each resolution; first the coarsest that is not too coarse."""
-    # A pooled map knows less about where than what went into it; a map with one channel per class is scores already.
-    pooled = {call.memory for call, _ in spatial if call.pooling}
-    useful = [
-        (call, layer)
-        for call, layer in spatial
-        if call.memory not in pooled and not (classes is not None and classes > 1 and _channels(layer) == classes)
-    ]
+    # A pooled map knows less about where than what went into it; scores are the answer.
+    pooled = {call.memory for call, _ in spatial if call.pooling} | scores
+    useful = [(call, layer) for call, layer in spatial if call.memory not in pooled]
     by_memory: dict[int, Pair] = {}
     for call, layer in useful or spatial:
         known = by_memory.get(call.memory)
@@ -182,14 +207,19 @@ def _why_chosen(chosen: LayerProposal, last: LayerProposal) -> str:
     )
 
 
-def _rank_tokens(tokens: list[Pair], attentions: list[TracedCall]) -> list[tuple[LayerProposal, str]]:
-    """What enters each attention, the last first; () where none is over all tokens."""
+def _entering(tokens: list[Pair], seen: Trace) -> list[LayerProposal]:
+    """What enters each attention over all tokens, the last first."""
     entering: list[LayerProposal] = []
-    for attention in reversed(attentions):
-        # The innermost producer finishes first: "ln_1", not a container that returns the same tensor.
-        layer = next((layer for call, layer in tokens if call.memory in attention.inputs), None)
-        if layer is not None and layer not in entering:
-            entering.append(layer)
+    for attention in reversed(seen.calls):
+        if attention.attention and attention.reaches:
+            # The innermost producer finishes first: "ln_1", not a container that returns the same tensor.
+            layer = next((layer for call, layer in tokens if call.memory in attention.inputs), None)
+            if layer is not None and layer not in entering:
+                entering.append(layer)
+    return entering
+
+
+def _rank_tokens(entering: list[LayerProposal]) -> list[tuple[LayerProposal, str]]:
     if not entering:
         return []
     first = entering[0]

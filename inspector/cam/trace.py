@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 
-from inspector.cam.capture import borrowed, first_tensor, unwrap
+from inspector.cam.capture import borrowed, first_tensor, own_preparation, prepared_sizes, replace_tensor, unwrap
+from inspector.cam.paths import paths_of
 from inspector.cam.readings import logits_of, pixel_scores, tensors_in
 from inspector.errors import ExplainError
 
@@ -30,6 +32,10 @@ POOLING = (
     nn.AdaptiveMaxPool1d,
     nn.AdaptiveMaxPool2d,
 )
+PADDING = (nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d, nn.CircularPad2d)
+_POOLING_2D = tuple(kind for kind in POOLING if kind.__name__.endswith("2d"))
+_CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
+_NORMS = (nn.BatchNorm2d, nn.InstanceNorm2d)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +44,11 @@ class TracedCall:
 
     path, call: which module, and its how-manieth call. kind: class name. shape: of its first output tensor, with the
     batch dimension. memory: equal numbers mean outputs that are one tensor or views of it. inputs: the same for its
-    input tensors. several: there are more output tensors than the first. pooling: made by a pooling layer.
-    attention: an innermost module with attention heads.
+    input tensors. several: there are more output tensors than the first. pooling: made by a pooling or padding layer.
+    attention: an innermost module with attention heads. over_places: by its kind, its last two axes are places.
+    weights: it has some of its own. channels: "first" or "last" by its kind, "" where that says nothing. reaches: the
+    answer depends on this output and this output on the picture. alone: and on nothing beside it. Both are True where
+    it is not known.
     """
 
     path: str
@@ -51,15 +60,20 @@ class TracedCall:
     several: bool
     pooling: bool
     attention: bool
+    over_places: bool = False
+    weights: bool = False
+    channels: str = ""
+    reaches: bool = True
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One forward pass.
 
-    input_shape: (C, H, W). batch: how many pictures. calls: in the order in which they finished. classes: width of the
-    answer, also of each pixel's, None if unclear. boxes: the answer is a detector's. on_meta: whether it ran without
-    data.
+    input_shape: (C, H, W), of a detector that resizes by itself what it makes. batch: how many pictures. calls: in the
+    order in which they finished. classes: width of the answer, also of each pixel's, None if unclear. boxes: the answer
+    is a detector's. on_meta: whether it ran without data.
     """
 
     input_shape: tuple[int, int, int]
@@ -110,29 +124,41 @@ def _structure_of(model: nn.Module) -> nn.Module:
 
 
 def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device: torch.device) -> Trace:
-    calls: list[TracedCall] = []
-    counts: dict[str, int] = {}
-    alive: list[Tensor] = []  # ids are only unique while the tensors live
+    recorder = _Recorder(by_path=device.type == "meta")
     handles = [
-        module.register_forward_hook(_recorder(path, module, calls, counts, alive))
+        module.register_forward_hook(recorder.hook(path, module), with_kwargs=True)
         for path, module in model.named_modules()
         if path
     ]
+    # What a detector resizes to by itself is the picture whose grids its layers have.
+    inner: list[tuple[int, int]] = []
+    own = own_preparation(model)
+    if own is not None:
+        handles.append(own.register_forward_hook(lambda _m, _a, output: _remember(inner, output)))
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     try:
-        with torch.inference_mode(False), torch.no_grad():
-            answer = model(torch.zeros((batch, *input_shape), device=device, dtype=dtype))
+        # Without data a graph costs nothing, and it says which outputs the answer comes from.
+        with torch.inference_mode(False), torch.set_grad_enabled(recorder.by_path):
+            picture = torch.zeros((batch, *input_shape), device=device, dtype=dtype, requires_grad=recorder.by_path)
+            start = picture.clone()
+            answer = model(start)
     finally:
         for handle in handles:
             handle.remove()
     return Trace(
-        input_shape=input_shape,
+        input_shape=(input_shape[0], *inner[0]) if inner else input_shape,
         batch=batch,
-        calls=tuple(calls),
+        calls=recorder.finished(answer, start),
         classes=_width_of(answer),
         boxes=isinstance(answer, list),
         on_meta=device.type == "meta",
     )
+
+
+def _remember(inner: list[tuple[int, int]], output: object) -> None:
+    found = prepared_sizes(output)
+    if found is not None:
+        inner.append(found[1])
 
 
 def _width_of(answer: object) -> int | None:
@@ -144,36 +170,98 @@ def _width_of(answer: object) -> int | None:
     return None
 
 
-def _recorder(
-    path: str, module: nn.Module, calls: list[TracedCall], counts: dict[str, int], alive: list[Tensor]
-) -> Callable[[nn.Module, tuple[object, ...], object], None]:
-    kind = type(module).__name__
-    pooling = isinstance(module, POOLING)
-    attention = _has_heads(module) and not any(_has_heads(inner) for inner in module.modules() if inner is not module)
+class _Recorder:
+    """by_path: whether outputs are followed through the graph."""
 
-    def record(_module: nn.Module, args: tuple[object, ...], output: object) -> None:
-        tensor = first_tensor(output)
-        call = counts.get(path, 0)
-        counts[path] = call + 1
-        if tensor is None:
-            return
-        inputs = [arg for arg in args if isinstance(arg, Tensor)]
-        alive.extend((tensor, *inputs))
-        calls.append(
-            TracedCall(
-                path=path,
-                call=call,
-                kind=kind,
-                shape=tuple(tensor.shape),
-                memory=_memory(tensor),
-                inputs=tuple(_memory(arg) for arg in inputs),
-                several=sum(1 for _ in tensors_in(output)) > 1,
-                pooling=pooling,
-                attention=attention,
+    def __init__(self, *, by_path: bool) -> None:
+        self.by_path = by_path
+        self._calls: list[TracedCall] = []
+        self._counts: dict[str, int] = {}
+        self._alive: list[Tensor] = []  # ids are only unique while the tensors live
+        self._origin: dict[int, int] = {}  # of the copies that went on in the place of outputs
+        self._nodes: list[Node | None] = []
+
+    def hook(self, path: str, module: nn.Module) -> Callable[..., object]:
+        kind = type(module).__name__
+        attention = _has_heads(module) and not any(
+            _has_heads(inner) for inner in module.modules() if inner is not module
+        )
+        weights = any(parameter is not None for parameter in module._parameters.values())
+        pooling, over_places, channels = isinstance(module, POOLING + PADDING), _is_over_places(module), _order(module)
+
+        def record(_module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object) -> object:
+            tensor = first_tensor(output)
+            call = self._counts.get(path, 0)
+            self._counts[path] = call + 1
+            if tensor is None:
+                return None
+            inputs = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, Tensor)]
+            self._alive.extend((tensor, *inputs))
+            self._calls.append(
+                TracedCall(
+                    path=path,
+                    call=call,
+                    kind=kind,
+                    shape=tuple(tensor.shape),
+                    memory=self._memory(tensor),
+                    inputs=tuple(self._memory(arg) for arg in inputs),
+                    several=sum(1 for _ in tensors_in(output)) > 1,
+                    pooling=pooling,
+                    attention=attention,
+                    over_places=over_places,
+                    weights=weights,
+                    channels=channels,
+                )
             )
+            if not self.by_path or not tensor.requires_grad:
+                self._nodes.append(None)
+                return None
+            # As when it is explained: what goes on is a copy of this output, so that the graph has a place for it.
+            copy = tensor.clone()
+            self._alive.append(copy)
+            self._origin[id(copy)] = self._memory(tensor)
+            self._nodes.append(copy.grad_fn)
+            return replace_tensor(output, tensor, copy)
+
+        return record
+
+    def finished(self, answer: object, start: Tensor) -> tuple[TracedCall, ...]:
+        """The calls, with what the graph says of them."""
+        if not self.by_path:
+            return tuple(self._calls)
+        reached, alone = paths_of(_scores_in(answer), start)
+        return tuple(
+            replace(call, reaches=node in reached, alone=node in alone)
+            for call, node in zip(self._calls, self._nodes, strict=True)
         )
 
-    return record
+    def _memory(self, tensor: Tensor) -> int:
+        base = tensor._base
+        name = id(tensor if base is None else base)
+        return self._origin.get(name, name)
+
+
+def _is_over_places(module: nn.Module) -> bool:
+    if isinstance(module, _CONVOLUTIONS):
+        return max(*module.kernel_size, *module.stride) > 1
+    return isinstance(module, _POOLING_2D + _NORMS)
+
+
+def _order(module: nn.Module) -> str:
+    """Where this kind of module has its channels. A subclass may have them elsewhere when it computes otherwise."""
+    if isinstance(module, _CONVOLUTIONS + _NORMS + _POOLING_2D + PADDING):
+        return "first"
+    return "last" if type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward) else ""
+
+
+def _scores_in(answer: object) -> list[Tensor]:
+    """What is explained of an answer: class scores, pixel scores, else all of it."""
+    for read in (logits_of, pixel_scores):
+        try:
+            return [read(answer)]
+        except ExplainError:
+            continue
+    return list(tensors_in(answer))
 
 
 def _has_heads(module: nn.Module) -> bool:
@@ -181,11 +269,6 @@ def _has_heads(module: nn.Module) -> bool:
     return isinstance(module, nn.MultiheadAttention) or any(
         isinstance(getattr(module, name, None), int) for name in ("num_heads", "num_attention_heads")
     )
-
-
-def _memory(tensor: Tensor) -> int:
-    base = tensor._base
-    return id(tensor if base is None else base)
 
 
 def _first_line(error: Exception) -> str:
