@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import Place, first_tensor, like_the_model, replace_tensor
-from inspector.cam.readings import Reading, class_scores
+from inspector.cam.readings import Reading, class_scores, tensors_in
 from inspector.cam.tensors import working_precision
 from inspector.errors import NoSuchLayer
 
@@ -56,8 +56,11 @@ class Replay:
         if found is None:
             raise NoSuchLayer(f"Layer {place.path!r} puts out no tensor that could be changed.")
         self.output: Tensor = found
-        self.shortened = True
-        self.shortened = self._is_right()
+        # Copies of all that is before the layer can cost more than what is behind it. Views do, unless written into.
+        self.shortened, self._copied = True, False
+        if not self._is_right():
+            self._copied = True
+            self.shortened = self._is_right()
 
     def answer(self, outputs: Tensor, *, grad: bool = False) -> Tensor:
         """(M, classes) for M outputs of the layer (M, ...), at least float32. grad: in their graph."""
@@ -65,7 +68,8 @@ class Replay:
         stubs: dict[nn.Module, dict[int, object]] = {}
         if self.shortened:
             for call in self._before:
-                stubs.setdefault(call.module, {})[call.number] = _repeat(call.output, count)
+                again = _repeat(call.output, count) if self._copied or count == 1 else _spread(call.output, count)
+                stubs.setdefault(call.module, {})[call.number] = again
         whole = _repeat(self._whole, count)
         repeated = first_tensor(whole)
         assert repeated is not None
@@ -113,7 +117,12 @@ class Replay:
         return finished, wanted[0]
 
     def _is_right(self) -> bool:
-        """Whether the shortened run of the unchanged output gives the answer of the whole, for one and for three."""
+        """Whether the shortened run of the unchanged output gives the answer of the whole, for one and for three.
+
+        And writes into nothing that was kept.
+        """
+        kept = [tensor for call in self._before for tensor in tensors_in(call.output)]
+        versions = [tensor._version for tensor in kept]
         share = min(_ROUNDING * torch.finfo(self.output.dtype).eps, _MOST)
         most = share * float(self.logits.abs().max().clamp_min(1e-12))
         try:
@@ -124,7 +133,7 @@ class Replay:
                     return False
         except (RuntimeError, TypeError, ValueError, AttributeError, IndexError):
             return False
-        return True
+        return versions == [tensor._version for tensor in kept]
 
 
 @contextmanager
@@ -160,9 +169,20 @@ def _repeat(value: object, count: int) -> object:
     return _map(
         value,
         lambda tensor: (
-            tensor.expand(count, *tensor.shape[1:]).contiguous()
+            # Not `contiguous`, which copies nothing where one is asked for.
+            tensor.expand(count, *tensor.shape[1:]).clone(memory_format=torch.contiguous_format)
             if tensor.dim() and tensor.shape[0] == 1
             else tensor.clone()
+        ),
+    )
+
+
+def _spread(value: object, count: int) -> object:
+    """The same in no more memory: every picture is the one kept, and torch refuses to write into them all at once."""
+    return _map(
+        value,
+        lambda tensor: (
+            tensor.expand(count, *tensor.shape[1:]) if tensor.dim() and tensor.shape[0] == 1 else tensor.clone()
         ),
     )
 

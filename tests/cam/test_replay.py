@@ -89,10 +89,46 @@ def test_in_place_writes_before_the_layer_are_not_done_twice() -> None:
     model = Counting().double().eval()
     picture = torch.randn(1, 3, 8, 8, dtype=torch.float64)
     replay = Replay(model, Place("layer"), picture)
+    assert replay.shortened
     changed = torch.cat([replay.output, replay.output * 2])
     kept = changed.clone()
-    torch.testing.assert_close(replay.answer(changed), whole(model, "layer", picture, changed), rtol=1e-12, atol=1e-12)
+    for _ in range(2):
+        torch.testing.assert_close(
+            replay.answer(changed), whole(model, "layer", picture, changed), rtol=1e-12, atol=1e-12
+        )
     assert torch.equal(changed, kept)
+
+
+class Partial(Counting):
+    """Writes into the first picture alone, which torch also allows where all pictures are one piece of memory."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.stem(x)
+        y[0] += x[0].mean()
+        return self.head((torch.relu_(self.layer(y)) + y[:, :, 1:-1, 1:-1]).mean(dim=(2, 3)))
+
+
+def test_writes_into_one_picture_do_not_reach_the_others() -> None:
+    torch.manual_seed(3)
+    model = Partial().double().eval()
+    picture = torch.randn(1, 3, 8, 8, dtype=torch.float64)
+    replay = Replay(model, Place("layer"), picture)
+    changed = torch.cat([replay.output, replay.output * 2, replay.output * 3])
+    for _ in range(2):
+        torch.testing.assert_close(
+            replay.answer(changed), whole(model, "layer", picture, changed), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_what_is_before_the_layer_is_not_copied_for_each_picture() -> None:
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3), nn.Flatten(), nn.Linear(64, 2)).eval()
+    replay = Replay(model, Place("2"), torch.randn(1, 3, 8, 8))
+    held: list[int] = []
+    with_hook = model[1].register_forward_hook(lambda _m, _a, output: held.append(output.untyped_storage().nbytes()))
+    replay.answer(replay.output.repeat(16, 1, 1, 1))
+    with_hook.remove()
+    assert held == [8 * 6 * 6 * 4]
 
 
 class Nosy(nn.Module):
