@@ -18,18 +18,20 @@ _USUAL_PREFIXES = (0, 1, 2, 5)
 Grid = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grids:
     """What one forward pass shows of its grids.
 
-    seen: put out by convolutions and poolings over places, in order. derived: these, or the picture where there are
-    none, made smaller by whole numbers. shown: those of the derived that a layer puts out which knows its channels
-    (a linear layer, a norm, a convolution of single places). picture: (H, W). channels_last: some maps are so.
+    seen: put out by convolutions and poolings over places, in order. derived: those of them that are of whole pictures,
+    or the picture itself where there are none (patches that are cut out first), made smaller by whole numbers.
+    shown: those of the derived that a layer puts out which knows its channels (a linear layer, a norm, a convolution of
+    single places). whole: some of the seen are of whole pictures. picture: (H, W). channels_last: some maps are so.
     """
 
     seen: tuple[Grid, ...]
     derived: frozenset[Grid]
     shown: frozenset[Grid]
+    whole: bool
     picture: Grid
     channels_last: bool
 
@@ -37,12 +39,14 @@ class Grids:
     def of(cls, trace: Trace) -> Grids:
         _, height, width = trace.input_shape
         picture = (height, width)
-        seen: dict[Grid, None] = {}
+        seen: dict[Grid, bool] = {}
         for call in trace.calls:
             if call.over_places and len(call.shape) == 4 and is_scaled((call.shape[2], call.shape[3]), picture):
-                seen[call.shape[2], call.shape[3]] = None
+                grid = call.shape[2], call.shape[3]
+                seen[grid] = seen.get(grid, False) or call.shape[0] == trace.batch
         derived: set[Grid] = set()
-        for rows, columns in seen or (picture,):
+        whole = [grid for grid, of_pictures in seen.items() if of_pictures]
+        for rows, columns in whole or (picture,):
             for factor in range(2, max(rows, columns) + 1):
                 derived.add((rows // factor, columns // factor))
                 derived.add((-(-rows // factor), -(-columns // factor)))
@@ -51,7 +55,12 @@ class Grids:
         first = {(call.shape[2], call.shape[3]) for call in maps if call.channels == "first"}
         last = {(call.shape[1], call.shape[2]) for call in maps if call.channels == "last"}
         return cls(
-            tuple(seen), known, known & (first | last), picture, channels_last=bool(last & (known | seen.keys()))
+            seen=tuple(seen),
+            derived=known,
+            shown=known & (first | last),
+            whole=bool(whole),
+            picture=picture,
+            channels_last=bool(last & (known | seen.keys())),
         )
 
     def read(self, call: TracedCall) -> tuple[str, int, Grid] | None:
@@ -72,7 +81,7 @@ class Grids:
         return ("NHWC", 0, (a, b)) if last > first else None
 
     def _trust(self, grid: Grid) -> int:
-        if not self.seen:
+        if not self.whole:
             return int(is_scaled(grid, self.picture))
         return 2 if grid in self.seen else int(grid in self.shown)
 

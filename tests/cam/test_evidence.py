@@ -258,3 +258,23 @@ def test_a_mean_before_the_tokens_is_no_class_token() -> None:
     first = propose_layers(Mixer(), PICTURE)[0]
     assert (first.path, first.grid, first.prefix_tokens) == ("mixed", (4, 6), 0)
     assert peak(Mixer()) > 0
+
+
+class CutFirst(Transformer):
+    """As TNT: patches are cut out, convolved one by one, and their places are seen by no convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Conv2d(3, 8, 3, stride=4, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        cut = x.unfold(2, 16, 16).unfold(3, 16, 16).permute(0, 2, 3, 1, 4, 5).flatten(0, 2)
+        x = self.inner(cut).mean(dim=(2, 3)).reshape(len(x), 24, 8)
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], dim=1)
+        return self.head(self.norm(x + self.attention(hidden_states=self.norm1(x)))[:, 0])
+
+
+def test_patches_that_are_cut_out_first() -> None:
+    first = propose_layers(CutFirst(), PICTURE)[0]
+    assert (first.path, first.prefix_tokens, first.grid) == ("norm1", 1, (4, 6))
+    assert peak(CutFirst()) > 0
