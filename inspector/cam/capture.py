@@ -48,6 +48,8 @@ class Capture:
         self.read = read
         self.places = tuple(dict.fromkeys(places))
         self.outputs: dict[Place, Tensor] = {}
+        # Share of what the network is given, down and across, that shows the picture: detectors pad below and right.
+        self.shown = (1.0, 1.0)
         self._calls: dict[str, int] = {}
 
     def forward(self, batch: Tensor) -> Tensor:
@@ -102,6 +104,30 @@ class Capture:
 
         return keep
 
+    def _prepared(self, _module: nn.Module, _args: tuple[object, ...], output: object) -> None:
+        found = prepared_sizes(output)
+        if found is not None:
+            (height, width), (padded_height, padded_width) = found
+            self.shown = (height / padded_height, width / padded_width)
+
+
+Size = tuple[int, int]
+
+
+def own_preparation(model: nn.Module) -> nn.Module | None:
+    """What resizes and pads pictures inside of a detector as torchvision builds them, None for other models."""
+    return next((child for child in model.children() if hasattr(child, "size_divisible")), None)
+
+
+def prepared_sizes(output: object) -> tuple[Size, Size] | None:
+    """((height, width) of the first picture, the same with its padding) of what such a preparation puts out."""
+    images = output[0] if isinstance(output, tuple) and output else output
+    tensors, sizes = getattr(images, "tensors", None), getattr(images, "image_sizes", None)
+    if not isinstance(tensors, Tensor) or tensors.dim() != 4 or not sizes:
+        return None
+    height, width = sizes[0]
+    return (int(height), int(width)), (tensors.shape[2], tensors.shape[3])
+
 
 @contextmanager
 def capture(model: nn.Module, places: Iterable[Place] = (), *, read: Reading = class_scores) -> Iterator[Capture]:
@@ -119,6 +145,9 @@ def capture(model: nn.Module, places: Iterable[Place] = (), *, read: Reading = c
         for path in dict.fromkeys(place.path for place in lent.places):
             handle = _module_at(bare, path).register_forward_hook(lent._hook(path))
             stack.callback(handle.remove)
+        own = own_preparation(bare)
+        if own is not None:
+            stack.callback(own.register_forward_hook(lent._prepared).remove)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         try:

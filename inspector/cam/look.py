@@ -34,6 +34,7 @@ from inspector.cam.readings import (
 )
 from inspector.cam.report import Crop, LayerProposal
 from inspector.cam.scene import Scene, open_scene
+from inspector.cam.tensors import without_padding
 from inspector.errors import ExplainError
 from inspector.progress import Progress, silent
 
@@ -166,11 +167,10 @@ class Look:
             size = product.abs().mean(dim=(1, 2))
             signed = product.mean(dim=(1, 2))
             order = size.argsort(descending=True, stable=True)[:most].tolist()
+            shown = without_padding(activation[order].float(), self._scene.shown).cpu()
         return tuple(
-            Channel(
-                index=k, contribution=float(size[k]), signed=float(signed[k]), activation=activation[k].float().cpu()
-            )
-            for k in order
+            Channel(index=k, contribution=float(size[k]), signed=float(signed[k]), activation=shown[n])
+            for n, k in enumerate(order)
         )
 
     def passes(self, method: str, layer: LayerProposal) -> int:

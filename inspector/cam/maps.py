@@ -18,7 +18,7 @@ from inspector.cam.projection import reduce
 from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene, open_scene
-from inspector.cam.tensors import enlarge, normalise, peak
+from inspector.cam.tensors import enlarge, normalise, peak, without_padding
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
 
@@ -28,7 +28,8 @@ class Maps:
     """Maps of N pictures, on the CPU, float32 or the model's float64.
 
     heat: (N, H, W) in [0, 1] at the input size: ReLU, divided by its own maximum, enlarged bilinearly; all 0 where
-    nothing speaks for the class or the map is not finite. raw: (N, h, w) before ReLU, at the layer's grid.
+    nothing speaks for the class or the map is not finite. raw: (N, h, w) before ReLU, at the layer's grid; of a
+    detector that pads its pictures without the padding.
     logits: (N, classes). targets: (N,), the class of each map. layer: where. method: its id.
     gradient_peak: (N,) largest absolute gradient over the layer's grid, NaN where the method reads none of it.
     prefix_peak: (N,) the same over class and register tokens, 0 for maps. activation_peak: (N,) largest absolute
@@ -218,6 +219,8 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
         with torch.no_grad():
             raw = method.arithmetic(activation, gradient)
     raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer)).cpu()
+    if layer.path and raw.shape[1:] == activation.shape[2:]:
+        raw = without_padding(raw, scene.shown)
     return Maps(
         heat=enlarge(normalise(raw), (scene.batch.shape[2], scene.batch.shape[3])),
         raw=raw,

@@ -109,6 +109,12 @@ class OfBox:
         called = "anything" if self.label is None else f"class {self.label}"
         if self.corners is None:
             order = scores.masked_fill(~mine, -1).argsort(descending=True, stable=True)[: int(mine.sum())]
+            if not len(order):
+                what = "nothing" if self.label is None else f"no {called}"
+                raise ExplainError(
+                    f"The detector finds {what} in picture {number}.",
+                    hint=_seen(labels, "It finds") or "Try another picture.",
+                )
             if not 1 <= self.rank <= len(order):
                 raise ExplainError(
                     f"The detector finds {called} {len(order)} times in picture {number}; there is no box "
@@ -139,6 +145,11 @@ def asked_of_box(question: OfBox, read: BoxScore, crops: Sequence[Crop], size: t
         for box, label, crop in zip(read.boxes.tolist(), read.labels, crops, strict=True)
     ]
     return Asked(read=read, columns=(0,) * len(names), names=tuple(names), labels=read.labels, box=question.text)
+
+
+def _seen(labels: Tensor, begin: str) -> str:
+    classes = sorted(set(labels.tolist()))
+    return f"{begin} class {', '.join(map(str, classes[:8]))}." if classes else ""
 
 
 def in_input(corners: Sequence[float], crop: Crop, size: tuple[int, int]) -> Corners:

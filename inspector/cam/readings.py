@@ -14,6 +14,7 @@ from torch import Tensor
 
 from inspector.cam.answers import AnswerKind
 from inspector.errors import ExplainError, TargetOutOfRange
+from inspector.units import human_share
 
 
 class Reading(Protocol):
@@ -27,7 +28,13 @@ class Reading(Protocol):
 
 def class_scores(answer: object, pictures: Sequence[int]) -> Tensor:
     """The class scores of a classifier, (M, classes); outputs of multi-label and regression models likewise."""
-    return logits_of(answer)
+    scores = logits_of(answer)
+    if scores.shape[0] != len(pictures):
+        raise ExplainError(
+            f"The model answers {len(pictures)} pictures with {scores.shape[0]} rows of scores.",
+            hint="Heat maps of classes need a row for each picture.",
+        )
+    return scores
 
 
 class PixelScores:
@@ -66,9 +73,13 @@ class PixelScores:
         masks = given_classes(scores) == index
         empty = [n for n in range(len(masks)) if not bool(masks[n].any())]
         if empty:
+            seen = given_classes(scores[empty[0] : empty[0] + 1]).flatten()
+            counts = torch.bincount(seen[seen >= 0], minlength=1)
+            most = [k for k in counts.argsort(descending=True).tolist() if int(counts[k]) > 0][:5]
+            shares = ", ".join(f"class {k} ({human_share(int(counts[k]) / seen.numel())})" for k in most)
             raise ExplainError(
                 f"The model gives no pixel of picture {empty[0] + 1} to class {index}.",
-                hint="Choose a class that it sees there, or mark pixels yourself.",
+                hint=f"It sees {shares} there." if most else "It gives none to any class.",
             )
         return cls(masks)
 
@@ -125,11 +136,15 @@ def mirrored(read: Reading, width: int) -> Reading:
 
 def detections(answer: object) -> list[Mapping[str, Tensor]]:
     """What torchvision's detectors answer: boxes (K, 4), labels (K,) and scores (K,) for each picture."""
-    if isinstance(answer, list) and all(
-        isinstance(one, Mapping) and {"boxes", "labels", "scores"} <= set(one) for one in answer
-    ):
+    if isinstance(answer, list) and _is_detector(answer):
         return answer
     raise ExplainError("The model's answer holds no boxes with labels and scores.", hint="Boxes need a detector.")
+
+
+def _is_detector(answer: object) -> bool:
+    return isinstance(answer, list | tuple) and all(
+        isinstance(one, Mapping) and {"boxes", "labels", "scores"} <= set(one) for one in answer
+    )
 
 
 def overlaps(boxes: Tensor, box: Tensor) -> Tensor:
@@ -171,7 +186,8 @@ def logits_of(answer: object) -> Tensor:
     Raises ExplainError with the shapes that were found.
     """
     found = list(tensors_in(answer))
-    for tensor in found:
+    # The corners of a detector's boxes have the shape of class scores.
+    for tensor in [] if _is_detector(answer) else found:
         if not tensor.is_floating_point():
             continue
         if tensor.dim() == 2:
@@ -183,8 +199,22 @@ def logits_of(answer: object) -> Tensor:
     shapes = ", ".join("x".join(map(str, tensor.shape)) or "scalar" for tensor in found) or "no tensor"
     raise ExplainError(
         f"The model answers with {shapes}; class scores of shape (pictures, classes) are needed.",
-        hint="Heat maps of classes need a classifier.",
+        hint=_what_it_is(answer),
     )
+
+
+def _what_it_is(answer: object) -> str:
+    """How an answer that is no classifier's can be asked about."""
+    for find, says in (
+        (detections, "This is a detector: ask for a box, --box 1 for the surest."),
+        (pixel_scores, "This is a model for semantic segmentation: ask for the pixels of a class, --pixels-of."),
+    ):
+        try:
+            find(answer)
+        except ExplainError:
+            continue
+        return says
+    return "Heat maps of classes need a classifier."
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:

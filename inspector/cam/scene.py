@@ -96,6 +96,12 @@ class Scene:
         return self._first.logits
 
     @property
+    def shown(self) -> tuple[float, float]:
+        """Share of the height and width of what the network was given that shows the picture; less than 1 where a
+        detector pads."""
+        return self._lent.shown
+
+    @property
     def read(self) -> Reading:
         """How answers become scores."""
         return self._lent.read

@@ -76,6 +76,22 @@ def enlarge(heat: Tensor, size: tuple[int, int]) -> Tensor:
     return functional.interpolate(heat[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
 
 
+def without_padding(maps: Tensor, shown: tuple[float, float]) -> Tensor:
+    """(N, h, w) of what lies below and to the right of the picture, resampled to the picture alone, bilinearly.
+
+    shown: the picture's share of height and width. Itself where nothing was padded.
+    """
+    if shown == (1.0, 1.0):
+        return maps
+    places = [
+        2 * share * (torch.arange(side, dtype=maps.dtype, device=maps.device) + 0.5) / side - 1
+        for share, side in zip(shown, maps.shape[1:], strict=True)
+    ]
+    down, across = torch.meshgrid(*places, indexing="ij")
+    grid = torch.stack([across, down], dim=-1).expand(maps.shape[0], -1, -1, -1)
+    return functional.grid_sample(maps[:, None], grid, padding_mode="border", align_corners=False)[:, 0]
+
+
 def working_precision(tensor: Tensor) -> Tensor:
     """Half precisions as float32; float32 and float64 as they are."""
     return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()

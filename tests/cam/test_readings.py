@@ -6,10 +6,21 @@ import pytest
 import torch
 import torchvision
 from torch import Tensor, nn
+from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
+from inspector.cam.layers import propose_layers
 from inspector.cam.maps import heat_maps
 from inspector.cam.methods import METHODS
-from inspector.cam.readings import BoxScore, PixelScores, detections, overlaps, pixel_scores
+from inspector.cam.readings import (
+    BoxScore,
+    PixelScores,
+    class_scores,
+    detections,
+    given_classes,
+    overlaps,
+    pixel_scores,
+)
+from inspector.cam.tensors import without_padding
 from inspector.errors import ExplainError, TargetOutOfRange
 
 
@@ -137,3 +148,64 @@ def test_torchvisions_segmentation_and_detection() -> None:
     maps = heat_maps(detector, x, layer="backbone.body", targets=0, read=reading)
     assert float(maps.gradient_peak) > 0
     assert maps.logits[0, 0] >= found["scores"][0].detach() - 1e-5
+
+
+def test_the_corners_of_boxes_are_no_class_scores() -> None:
+    """Two pictures with boxes (K, 4): not four classes."""
+    found = {"boxes": torch.rand(2, 4), "labels": torch.tensor([1, 2]), "scores": torch.tensor([0.9, 0.2])}
+    with pytest.raises(ExplainError, match="This is a detector: ask for a box"):
+        class_scores([found, found], [0, 1])
+    with pytest.raises(ExplainError, match="semantic segmentation: ask for the pixels"):
+        class_scores({"out": torch.rand(1, 3, 8, 8)}, [0])
+    with pytest.raises(ExplainError, match="answers 1 pictures with 5 rows"):
+        class_scores(torch.rand(5, 3), [0])
+    assert class_scores(torch.rand(1, 3), [0]).shape == (1, 3)
+
+
+def test_pixels_of_a_single_output_are_those_it_says_yes_to() -> None:
+    scores = torch.tensor([[[[2.0, -1.0], [-3.0, 4.0]]]])
+    assert given_classes(scores).tolist() == [[[0, -1], [-1, 0]]]
+    assert PixelScores.of_class(scores, 0)(scores, [0]).tolist() == [[3.0]]
+    with pytest.raises(ExplainError, match="It gives none to any class"):
+        PixelScores.of_class(-scores.abs(), 0)
+    two = torch.tensor([[[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, -1.0]]]])
+    assert given_classes(two).tolist() == [[[1, 1], [1, 0]]]
+
+
+class Padded(nn.Module):
+    """torchvision's own preparation before one convolution: 40 x 40 becomes 64 x 64, with nothing in three eighths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transform = GeneralizedRCNNTransform(40, 400, [0.0] * 3, [1.0] * 3)
+        self.conv = nn.Conv2d(3, 1, 8, stride=8, bias=False)
+        nn.init.constant_(self.conv.weight, 1 / 192)
+
+    def forward(self, x: Tensor) -> Tensor:
+        images, _ = self.transform(list(x))
+        return self.conv(images.tensors).square().sum(dim=(2, 3))
+
+
+def test_padding_is_no_part_of_the_picture() -> None:
+    model = Padded().eval()
+    picture = torch.zeros(1, 3, 40, 40)
+    picture[:, :, 32:, 32:] = 1  # the last of five cells; the layer has eight
+    (layer,) = (one for one in propose_layers(model, (3, 40, 40)) if one.path == "conv")
+    assert layer.grid == (8, 8)
+    maps = heat_maps(model, picture, layer=layer, targets=0, method="hires-cam")
+    assert maps.raw.shape == (1, 8, 8)
+    # The hot cell is the picture's last, around pixel 36; of the padded whole it would lie around 22.
+    assert min(divmod(int(maps.heat.flatten().argmax()), 40)) >= 34
+    rows = maps.heat[0].sum(dim=1)
+    assert float(rows[:24].sum()) == 0
+    for method in ("score-cam", "guided-grad-cam"):
+        hottest = divmod(int(heat_maps(model, picture, layer=layer, targets=0, method=method).heat.argmax()), 40)
+        assert min(hottest) >= 32, method
+
+
+def test_without_padding_by_hand() -> None:
+    maps = torch.tensor([[[0.0, 1.0, 2.0, 3.0]] * 2])
+    assert without_padding(maps, (1.0, 1.0)) is maps
+    # Half of the width is the picture: its four cells lie at a quarter, three quarters ... of the first two cells.
+    shown = without_padding(maps, (1.0, 0.5))
+    assert shown[0, 0].tolist() == pytest.approx([0.0, 0.25, 0.75, 1.25])

@@ -12,12 +12,13 @@ from inspector.cam.methods.grad_cam import grad_cam
 from inspector.cam.methods.guided_backpropagation import guided_gradient
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
-from inspector.cam.tensors import enlarge, normalise
+from inspector.cam.tensors import enlarge, normalise, without_padding
 
 
 def guided_grad_cam(scene: Scene, layer: LayerProposal) -> Tensor:
     """The largest absolute guided gradient over the channels, times the enlarged heat. Returns (N, H, W), positive."""
-    heat = normalise(grad_cam(scene.activation(layer), scene.gradient(layer)).sum(dim=1))
+    raw = grad_cam(scene.activation(layer), scene.gradient(layer)).sum(dim=1)
+    heat = normalise(without_padding(raw, scene.shown))
     size = (scene.batch.shape[2], scene.batch.shape[3])
     return guided_gradient(scene).abs().amax(dim=1) * enlarge(heat, size)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from inspector.cam.method import Method
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import CHUNK, Scene
-from inspector.cam.tensors import enlarge
+from inspector.cam.tensors import enlarge, without_padding
 
 
 def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
@@ -26,7 +26,7 @@ def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
     size = (scene.batch.shape[2], scene.batch.shape[3])
     made = []
     for index in range(count):
-        masks = enlarge(activation[index], size)
+        masks = enlarge(without_padding(activation[index], scene.shown), size)
         low, high = masks.amin(dim=(1, 2), keepdim=True), masks.amax(dim=(1, 2), keepdim=True)
         usable = (high > low)[:, 0, 0]
         picture = scene.batch[index].to(masks)
