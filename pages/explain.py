@@ -12,12 +12,15 @@ from inspector.web.explain import answer, controls, inputs, looking, pictures, v
 from inspector.web.explain.channels import show_channels
 from inspector.web.explain.grid import show_grid
 from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.run import show_run
 from inspector.web.explain.several import show_several
 from inspector.web.explain.trust import show_trust
 from inspector.web.guard import said, show_error
 from inspector.web.text import plain
 
-GRID, CHANNELS, TRUST, SEVERAL = "Methods and layers", "Channels", "Can it be trusted?", "Several pictures"
+GRID, CHANNELS, TRUST = "Methods and layers", "Channels", "Can it be trusted?"
+SEVERAL, RUN = "Several pictures", "A run"
+PARTS = (GRID, CHANNELS, TRUST, SEVERAL, RUN)
 
 title("Explain", "Where does the model look?")
 hand = need_file(
@@ -87,12 +90,14 @@ if first is not None:
         ]
     )
 
-part = st.segmented_control("More", (GRID, CHANNELS, TRUST, SEVERAL), default=GRID, key="explain-part", required=True)
+part = st.segmented_control("More", PARTS, default=GRID, key="explain-part", required=True)
 with said():
     if part == GRID:
         show_grid(subject, recipe, naming, controls.layer_key(hand), controls.method_key(hand))
     elif part == SEVERAL:
         show_several(subject, recipe, naming)
+    elif part == RUN:
+        show_run(subject, recipe, naming)
     elif first is None:
         st.caption("This needs the map above.")
     elif part == CHANNELS:

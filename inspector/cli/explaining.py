@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inspector.architectures.types import TargetKind
-from inspector.cam.answers import AnswerKind, infer_answer
+from inspector.cam.answers import AnswerKind, infer_answer, stated_answer
 from inspector.cam.exporting.arrays import NpzWriter
 from inspector.cam.exporting.manifest import Entry, Source, entry_of, manifest_of
 from inspector.cam.exporting.request import Request, settled
 from inspector.cam.layouts import layer_name
+from inspector.cam.series import Place, place_of
 from inspector.cli.options import find_target, open_file, pick_state, recognised
 from inspector.errors import InspectorError, UsageError
 from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
@@ -42,7 +43,8 @@ _MOST_NAMES_NBYTES = 10_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loaded:
-    """A checkpoint as a model that runs."""
+    """A checkpoint as a model that runs. architecture: label of what it was built as. place: in its training, as the
+    file says. stated_answer: None where nobody says, or the command line does."""
 
     name: str
     sha256: str
@@ -50,6 +52,9 @@ class Loaded:
     preprocessing: Preprocessing
     names: tuple[str, ...]
     answer: AnswerKind
+    architecture: str
+    place: Place
+    stated_answer: AnswerKind | None
 
 
 def load(
@@ -84,6 +89,9 @@ def load(
         preprocessing=steps,
         names=names_of(Path(names)) if names else class_names(recognition, checkpoint),
         answer=answer or infer_answer(checkpoint),
+        architecture=goal.label,
+        place=place_of(checkpoint),
+        stated_answer=None if answer else stated_answer(checkpoint),
     )
 
 
@@ -159,6 +167,7 @@ class Files:
     """Where maps go as they are made, so that only a thumbnail of each is held.
 
     output: an overlay of the only map, else the sheet. maps: NPZ. table: CSV. folder: all of it with a manifest.
+    columns: of the table beyond the usual ones.
     """
 
     request: Request
@@ -167,6 +176,7 @@ class Files:
     maps: Path | None
     table: Path | None
     folder: Path | None
+    columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
     cells: list[list[Cell]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -190,9 +200,19 @@ class Files:
         self._stack.close()
 
     def add(
-        self, picture: Image.Image, name: str, found: Explanation, *, checkpoint: int = 0, number: int = 0, beside: bool
+        self,
+        picture: Image.Image,
+        name: str,
+        found: Explanation,
+        *,
+        checkpoint: int = 0,
+        number: int = 0,
+        beside: bool,
+        cell: Cell | None = None,
+        more: Row = (),
     ) -> None:
-        """name: of the picture, or of the checkpoint in a series. beside: in the row of the one before."""
+        """name: of the picture, or of the checkpoint in a series. beside: in the row of the one before. cell: as it
+        is drawn on a sheet, None for the usual way. more: what stands behind its usual columns."""
         request = self.request
         key = "" if self.single else f"{len(self.entries):04d}_"
         for writer in self._arrays:
@@ -200,9 +220,8 @@ class Files:
         self.entries.append(entry_of(found, checkpoint=checkpoint, picture=number, key=key))
         checkpoint_name = (request.file, *request.series)[checkpoint]
         picture_name = Path(request.pictures[number]).name
-        self.rows.append(
-            row_of(found, checkpoint=Path(checkpoint_name).name, picture=picture_name, threshold=request.threshold)
-        )
+        row = row_of(found, checkpoint=Path(checkpoint_name).name, picture=picture_name, threshold=request.threshold)
+        self.rows.append((*row, *more))
         if self.single:
             pixels = png_bytes(overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity))
             if self.output is not None:
@@ -213,10 +232,11 @@ class Files:
             alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
             self._write(self.folder / ("map.png" if self.single else f"{key}map.png"), alone)
         if self._draws() and sum(map(len, self.cells)) < MOST_CELLS:
-            where = f"{found.method} {layer_name(found.layer)}".strip()
-            called = found.target.name or f"class {found.target.index}"
-            lines = (name, f"{called} {share_text(found.target)} · {where}")
-            cell = cell_of(picture, found, lines, colour_map=request.colour_map, opacity=request.opacity)
+            if cell is None:
+                where = f"{found.method} {layer_name(found.layer)}".strip()
+                called = found.target.name or f"class {found.target.index}"
+                lines = (name, f"{called} {share_text(found.target)} · {where}")
+                cell = cell_of(picture, found, lines, colour_map=request.colour_map, opacity=request.opacity)
             if not beside or not self.cells:
                 self.cells.append([])
             self.cells[-1].append(cell)
@@ -224,11 +244,12 @@ class Files:
         nothing = np.zeros((0, 0), dtype=np.float32)
         self.kept.append((name, found if self.single else replace(found, heat=nothing, raw=nothing)))
 
-    def fail(self, name: str, error: InspectorError, *, checkpoint: int = 0) -> None:
-        """Something that gave no map."""
-        of = Path((self.request.file, *self.request.series)[checkpoint]).name
+    def fail(self, name: str, error: InspectorError, *, checkpoint: int | None = None, more: Row = ()) -> None:
+        """Something that gave no map. name: of the picture, or of the checkpoint where its position is given."""
+        of = Path((self.request.file, *self.request.series)[checkpoint or 0]).name
         self.problems.append(f"{name}: {error}")
-        self.rows.append(row_of_error(error.says, checkpoint=of, picture=name))
+        picture = name if checkpoint is None else Path(self.request.pictures[0]).name
+        self.rows.append((*row_of_error(error.says, checkpoint=of, picture=picture), *more))
 
     def finish(self, checkpoints: Sequence[Source], pictures: Sequence[Source]) -> None:
         """Write what needs all maps."""
@@ -241,7 +262,7 @@ class Files:
                     self._write(path, drawn)
         for path in (self.table, self.folder and self.folder / "maps.csv"):
             if path is not None:
-                self._write(path, table_csv(self.rows).encode())
+                self._write(path, table_csv(self.rows, self.columns).encode())
         if self.folder is not None and self.kept:
             from inspector.render.json import as_json
 
@@ -334,28 +355,6 @@ def each_picture(
         for method, layer, says in grid.refused:
             files.problems.append(f"{name}: {method} at {layer}: {says}" if layer else f"{name}: {method}: {says}")
         yield number, picture
-
-
-def each_checkpoint(
-    checkpoints: Sequence[Loaded], request: Request, question: Question, files: Files, picture: Image.Image
-) -> None:
-    """One picture through several models: a strip."""
-    from inspector.cam.explain import explain
-
-    for number, loaded in enumerate(checkpoints):
-        found = explain(
-            loaded.model,
-            picture,
-            preprocessing=loaded.preprocessing,
-            layer=request.layers[0] if request.layers else None,
-            target=request.classes[0] if request.classes else None,
-            method=request.methods[0],
-            categories=loaded.names,
-            options=request.options,
-            question=question,
-            answer=request.answer,
-        )
-        files.add(picture, Path(loaded.name).name, found, checkpoint=number, beside=True)
 
 
 def _by_row(

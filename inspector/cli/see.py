@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from inspector.cam.exporting.manifest import Source
     from inspector.cam.exporting.request import Request
     from inspector.cam.trust.assess import Trust
     from inspector.cli.explaining import Files, Loaded
@@ -58,6 +59,9 @@ def explain(
         list[str] | None,
         typer.Option("--series", metavar="FILE", help="Another checkpoint for the same picture, several for a strip."),
     ] = None,
+    common_scale: Annotated[
+        bool, typer.Option("--common-scale", help="Colours of a series by the highest of all, not each by its own.")
+    ] = False,
     fuse: Annotated[str, typer.Option(help="One map of several layers: mean, maximum or product.")] = "",
     eigen_smooth: Annotated[
         bool, typer.Option("--eigen-smooth", help="The strongest pattern over the channels instead of their sum.")
@@ -108,9 +112,10 @@ def explain(
         return 0
     if not file:
         raise UsageError("Which checkpoint?", hint="inspector explain FILE PICTURE")
+    from inspector.cam.exporting.manifest import Source
     from inspector.cam.exporting.request import Request
     from inspector.cam.report import Options
-    from inspector.cli.explaining import Files, each_checkpoint, each_picture, load, pictures_in, question_of
+    from inspector.cli.explaining import Files, each_picture, load, pictures_in, question_of
     from inspector.render.colour_maps import colour_table
 
     colour_table(colour_map)  # a typo is said before the work
@@ -120,6 +125,8 @@ def explain(
         raise UsageError("A series of checkpoints takes one picture.", hint="Leave --series out for several.")
     if series and max(map(len, (method or (), layer or (), classes or ()))) > 1:
         raise UsageError("A series of checkpoints takes one method, one layer and one class.")
+    if common_scale and (not series or fuse):
+        raise UsageError("--common-scale is for a series of maps that are not fused.", hint="Leave it out.")
     count = _threads(threads)
     loaded = load(file, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer)
     request = Request(
@@ -135,6 +142,7 @@ def explain(
         opacity=opacity,
         threshold=threshold,
         series=tuple(series or ()),
+        common_scale=common_scale,
         pixels_of=pixels_of,
         box=box,
         state=state,
@@ -160,17 +168,27 @@ def explain(
     measured: Trust | None = None
     with Files(request=request, single=single, output=output, maps=maps, table=csv, folder=export) as files:
         if series:
-            asked = {"state": state, "target": target, "preprocessing": preprocessing, "names": names}
-            checkpoints = [loaded, *(load(other, **asked, answer=loaded.answer) for other in series)]
-            from inspector.cam.picture import open_picture
+            from inspector.cli.series import each_checkpoint
 
-            each_checkpoint(checkpoints, request, question, files, open_picture(found[0]))
+            first = [loaded]
+            del loaded  # one model at a time
+            checkpoints = each_checkpoint(
+                first,
+                lambda other: load(
+                    other, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer
+                ),
+                request,
+                question,
+                files,
+                by_hand=bool(preprocessing),
+                progress=progress_bar("explaining"),
+            )
         else:
-            checkpoints = [loaded]
+            checkpoints = [Source(name=loaded.name, sha256=loaded.sha256)]
             for _, picture in each_picture(loaded, request, question, files, progress_bar("explaining")):
                 if trust:
                     measured = _measured(loaded, request, question, files, picture, mask)
-        files.finish(*_sources(checkpoints, request))
+        files.finish(checkpoints, _pictures(request))
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -196,7 +214,9 @@ def _report(files: Files, trust: Trust | None) -> dict[str, Any]:
 
 
 def _failed(files: Files) -> bool:
-    return any(row[-1] for row in files.rows)
+    from inspector.render.explained_table import ERROR
+
+    return any(row[ERROR] for row in files.rows)
 
 
 def _axes(request: Request) -> tuple[Sequence[object], ...]:
@@ -290,15 +310,12 @@ def _measured(loaded: Loaded, request: Request, question: Any, files: Files, pic
     )
 
 
-def _sources(checkpoints: Sequence[Loaded], request: Request) -> tuple[list[Any], list[Any]]:
+def _pictures(request: Request) -> list[Source]:
     import hashlib
 
     from inspector.cam.exporting.manifest import Source
 
-    return (
-        [Source(name=one.name, sha256=one.sha256) for one in checkpoints],
-        [Source(name=name, sha256=hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name in request.pictures],
-    )
+    return [Source(name=name, sha256=hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name in request.pictures]
 
 
 def _plain(entry: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ MOST_CELLS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cell:
-    """pixels: (h, w, 3), at most SIDE on either side; None for an empty place. lines: what stands below, one or two."""
+    """pixels: (h, w, 3), at most SIDE on either side; None for an empty place. lines: its captions."""
 
     pixels: NDArray[np.uint8] | None
     lines: tuple[str, ...] = ()
@@ -46,7 +46,8 @@ def cell_of(
 def sheet(rows: Sequence[Sequence[Cell]]) -> NDArray[np.uint8]:
     """(H, W, 3) uint8; rows may have different lengths."""
     columns = max((len(row) for row in rows), default=0)
-    high = SIDE + 2 * _LINE + _GAP
+    below = max((len(cell.lines) for row in rows for cell in row), default=0)
+    high = SIDE + max(2, below) * _LINE + _GAP
     paper = Image.new("RGB", (columns * (SIDE + _GAP) + _GAP, len(rows) * high + _GAP), _PAPER)
     pen = ImageDraw.Draw(paper)
     font = ImageFont.load_default(12)
@@ -56,7 +57,7 @@ def sheet(rows: Sequence[Sequence[Cell]]) -> NDArray[np.uint8]:
             if cell.pixels is not None:
                 shown = Image.fromarray(cell.pixels)
                 paper.paste(shown, (left + (SIDE - shown.width) // 2, top + (SIDE - shown.height) // 2))
-            for number, line in enumerate(cell.lines[:2]):
+            for number, line in enumerate(cell.lines):
                 pen.text((left, top + SIDE + 2 + number * _LINE), _fitting(line, pen, font), fill=_INK, font=font)
     return np.array(paper)
 

@@ -67,7 +67,7 @@ def picture_table(
             "rows": [{"id": r.id, "title": r.title, "note": r.note, "says": r.says} for r in rows],
             "columns": [{"id": c.id, "title": c.title, "says": c.says} for c in columns],
             "empty": [f"{y},{x}" for y, line in enumerate(cells) for x, cell in enumerate(line) if cell is None],
-            "sprite": _data_address(sprite, quality=92),
+            "sprite": data_address(sprite, quality=92),
             "width": width,
             "height": height,
             "row": row_ids.index(chosen[0]) if chosen and chosen[0] in row_ids else -1,
@@ -82,13 +82,14 @@ def reveal(under: NDArray[np.uint8], over: NDArray[np.uint8], *, key: str) -> No
     _reveal(
         key=key,
         data={
-            "under": _data_address(Image.fromarray(under), quality=95),
-            "over": _data_address(Image.fromarray(over), quality=95),
+            "under": data_address(Image.fromarray(under), quality=95),
+            "over": data_address(Image.fromarray(over), quality=95),
         },
     )
 
 
-def _data_address(picture: Image.Image, *, quality: int) -> str:
+def data_address(picture: Image.Image, *, quality: int) -> str:
+    """The picture as a JPEG that stands in the page itself."""
     buffer = io.BytesIO()
     # Full colour resolution: hard edges between strong colours would smear.
     picture.save(buffer, format="JPEG", quality=quality, subsampling=0)

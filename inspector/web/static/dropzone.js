@@ -62,6 +62,7 @@ export default function (component) {
   const zone = find('.zone'), input = find('.file'), folder = find('.folder'), idle = find('.idle'), busy = find('.busy'), failed = find('.failed')
   find('.endings').textContent = `${data.endings} … any name`
   if (data.apart) {
+    zone.classList.add('apart')
     find('.lead').firstChild.textContent = 'Drop checkpoints, or the folder they lie in, or browse for '
     find('.lead .browse').textContent = 'files'
   }
@@ -70,6 +71,7 @@ export default function (component) {
   const next = () => {
     const one = zone.waiting.shift()
     if (one) { send(one.file, one.name, true); return }
+    if (data.apart) show(false)
     const all = zone.arrived
     zone.arrived = []
     if (all.length) setTriggerValue('stored', { sha256: all[all.length - 1], all })

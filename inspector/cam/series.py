@@ -1,0 +1,308 @@
+"""One picture through the checkpoints of a run: in which order they stand, which of them do not belong, what changes.
+
+One model is held at a time. A strip means something only where all maps were asked the same of the same network, so a
+checkpoint of another architecture, other class names or another stated preprocessing is left out and said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from inspector.cam.answers import AnswerKind
+from inspector.cam.report import Explanation, LayerProposal, Options, Preprocessing
+from inspector.cam.stated import stated_beside
+from inspector.checkpoint.types import Checkpoint
+from inspector.errors import ExplainError, InspectorError
+from inspector.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from PIL import Image
+    from torch import nn
+
+    from inspector.cam.questions import Question
+
+# As Lightning, transformers, DeepSpeed, mmengine and hand-written loops call them. "epochs" is what was planned.
+_EPOCHS = ("epoch", "current_epoch")
+_STEPS = ("global_step", "global_steps", "step", "iteration", "iter")
+_TRAINER = "trainer_state.json"
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,12})?")
+_DIGITS = re.compile(r"([0-9]+)")
+# Maps with nothing in them; the order of their cells is rounding.
+_EMPTY = {"non-finite-map", "zero-gradient-map", "constant-map"}
+
+# Of the work on one checkpoint, for the progress inside it.
+_PARTS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in its training a checkpoint was saved, as the file itself says; None where it does not."""
+
+    epoch: float | None = None
+    step: float | None = None
+
+    @property
+    def says(self) -> str:
+        """ "epoch 3, step 1200", "" when nothing is stated."""
+        pairs = (("epoch", self.epoch), ("step", self.step))
+        return ", ".join(f"{name} {value:.12g}" for name, value in pairs if value is not None)
+
+
+def place_of(checkpoint: Checkpoint) -> Place:
+    """From the file's own values, else from the trainer_state.json beside it."""
+    own = dict(checkpoint.own_metadata)
+
+    def found(names: Sequence[str]) -> float | None:
+        texts = [own.get(name, "") for name in names]
+        texts += [str(stated_beside(checkpoint, _TRAINER, name)) for name in names]
+        return next((float(text) for text in texts if _NUMBER.fullmatch(text)), None)
+
+    return Place(epoch=found(_EPOCHS), step=found(_STEPS))
+
+
+def in_order(stated: Sequence[tuple[str, Place]]) -> tuple[tuple[int, ...], str]:
+    """(positions in the order of training, what says so: "epoch and step", "epoch", "step" or "name").
+
+    stated: (name, place) of each. A step may count within its epoch, so epochs come first. What only some of them state
+    orders none: then the names do, numbers in them by their value.
+    """
+    places = [place for _, place in stated]
+    epochs = all(place.epoch is not None for place in places)
+    steps = all(place.step is not None for place in places)
+
+    def key(position: int) -> tuple[object, ...]:
+        name, place = stated[position]
+        return (place.epoch if epochs else 0, place.step if steps else 0, natural(name), position)
+
+    by = " and ".join(word for word, holds in (("epoch", epochs), ("step", steps)) if holds)
+    return tuple(sorted(range(len(stated)), key=key)), by or "name"
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts "step9" before "step10"."""
+    pieces = _DIGITS.split(name.casefold())
+    # By length, then as text: a number of ten thousand digits is none that Python would read.
+    return tuple(
+        (1, len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else (0, 0, piece) for at, piece in enumerate(pieces)
+    )
+
+
+def axis_of(places: Sequence[Place]) -> tuple[tuple[float, ...], str]:
+    """(where each stands along a curve, what that is): the step or the epoch where it grows, else 1, 2, 3."""
+    for name in ("step", "epoch"):
+        values = [getattr(place, name) for place in places]
+        if None not in values and all(a < b for a, b in itertools.pairwise(values)):
+            return tuple(values), name
+    return tuple(float(n) for n in range(1, len(places) + 1)), "checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ready:
+    """A checkpoint as a model that runs.
+
+    names: of its classes as the file states them, () where it does not. answer: likewise. architecture: its spec's
+    label.
+    """
+
+    name: str
+    sha256: str
+    model: nn.Module
+    preprocessing: Preprocessing
+    names: tuple[str, ...]
+    architecture: str
+    answer: AnswerKind | None = None
+    place: Place = field(default_factory=Place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What every checkpoint of a run shares.
+
+    preprocessing: what the picture is prepared with. own: what the checkpoint that the others are held against has
+    by itself; None where the preprocessing was set by hand, so that nothing is held against it. stated: its class
+    names. names: what the classes are called, () for what the files say. answer: how the scores are meant;
+    own_answer: as `own`, None where it was said by hand.
+    """
+
+    architecture: str
+    preprocessing: Preprocessing
+    own: Preprocessing | None
+    stated: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    answer: AnswerKind = AnswerKind.ONE
+    own_answer: AnswerKind | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """What became of one checkpoint. number: its position in what was given. stated: its own class names. Either
+    made or error is there."""
+
+    number: int
+    name: str
+    sha256: str = ""
+    place: Place = field(default_factory=Place)
+    stated: tuple[str, ...] = ()
+    made: Explanation | None = None
+    error: InspectorError | None = None
+
+
+def explain_each(
+    given: Sequence[tuple[str, Callable[[], Ready]]],
+    picture: Image.Image,
+    common: Common,
+    *,
+    method: str,
+    layer: LayerProposal | str | None,
+    layers: Sequence[LayerProposal | str] = (),
+    target: int | None = None,
+    options: Options,
+    question: Question | None = None,
+    progress: Progress = silent,
+) -> Iterator[Stage]:
+    """One map of each checkpoint, in the order given: (name, what opens it and builds its model).
+
+    A model is let go before the next one is built. Arguments as `explain`.
+    """
+    stated = common.stated
+    for number, (name, open_it) in enumerate(given):
+        progress(number * _PARTS, len(given) * _PARTS, name)
+        try:
+            ready = open_it()
+        except InspectorError as error:
+            yield Stage(number=number, name=name, error=_bare(error))
+            continue
+        stage = Stage(number=number, name=name, sha256=ready.sha256, place=ready.place, stated=ready.names)
+        try:
+            check_belongs(ready, common, stated)
+            stated = stated or ready.names
+            made = _explained(
+                ready,
+                picture,
+                common,
+                method=method,
+                layer=layer,
+                layers=layers,
+                target=target,
+                categories=common.names or stated,
+                options=options,
+                question=question,
+                progress=_within(progress, number, len(given), name),
+            )
+            stage = replace(stage, made=made)
+        except InspectorError as error:
+            stage = replace(stage, error=_bare(error))
+        del ready
+        yield stage
+
+
+def check_belongs(ready: Ready, common: Common, stated: tuple[str, ...]) -> None:
+    """Raise ExplainError where its map would not be comparable. stated: the class names of the others."""
+    if ready.architecture != common.architecture:
+        raise ExplainError(
+            f"It is {ready.architecture}; the others are {common.architecture}.",
+            hint="A strip is of one network. Explain this one by itself.",
+        )
+    if ready.names and stated and ready.names != stated:
+        pairs = enumerate(zip(ready.names, stated, strict=False))
+        at = next((k for k, (its, theirs) in pairs if its != theirs), None)
+        says = (
+            f"It names {len(ready.names)} classes, the others {len(stated)}."
+            if at is None
+            else f"It calls class {at} {ready.names[at]!r}; the others call it {stated[at]!r}."
+        )
+        raise ExplainError(says, hint="Its answers mean something else. Explain it by itself.")
+    if ready.answer is not None and common.own_answer is not None and ready.answer is not common.own_answer:
+        raise ExplainError(
+            f"Its answer is stated as {ready.answer.value!r}; that of the others is {common.own_answer.value!r}.",
+            hint="Say how the answers of all of them are read, or explain it by itself.",
+        )
+    own = common.own
+    if own is not None and not ready.preprocessing.assumed and not _alike(ready.preprocessing, own):
+        raise ExplainError(
+            f"Its pictures are prepared otherwise, as {ready.preprocessing.source} has it.",
+            hint="Set the preprocessing by hand to give all of them the same input.",
+        )
+
+
+def agreement_with_last(maps: Sequence[Explanation]) -> tuple[float, ...]:
+    """Rank correlation of each raw map with the last one's; NaN where one of the two has nothing to show."""
+    import torch
+
+    from inspector.cam.trust.agreement import rank_correlation
+
+    def usable(one: Explanation) -> bool:
+        return not any(finding.id in _EMPTY for finding in one.findings) and one.raw.shape == maps[-1].raw.shape
+
+    return tuple(
+        rank_correlation(torch.from_numpy(one.raw), torch.from_numpy(maps[-1].raw))
+        if usable(one) and usable(maps[-1])
+        else math.nan
+        for one in maps
+    )
+
+
+def on_one_scale(maps: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """The same maps with heat divided by the highest raw value of all, instead of each by its own.
+
+    Raises ExplainError for fused maps, which have no raw value: each of their layers was scaled by itself.
+    """
+    if any(one.options.fusion for one in maps):
+        raise ExplainError("Fused maps have no common scale: each of their layers was divided by its own maximum.")
+    highest = max((one.raw_maximum for one in maps if one.heat.any()), default=0.0)
+    return tuple(replace(one, heat=one.heat * (one.raw_maximum / highest)) if one.heat.any() else one for one in maps)
+
+
+def _bare(error: InspectorError) -> InspectorError:
+    """Without its traceback, whose frames would keep the model."""
+    return type(error)(error.says, hint=error.hint)
+
+
+def _within(progress: Progress, number: int, count: int, name: str) -> Progress:
+    def tell(done: int, total: int | None, note: str) -> None:
+        inside = min(_PARTS, _PARTS * done // total) if total else 0
+        progress(number * _PARTS + inside, count * _PARTS, f"{name}: {note}" if note else name)
+
+    return tell
+
+
+def _explained(
+    ready: Ready,
+    picture: Image.Image,
+    common: Common,
+    *,
+    method: str,
+    layer: LayerProposal | str | None,
+    layers: Sequence[LayerProposal | str],
+    target: int | None,
+    categories: Sequence[str],
+    options: Options,
+    question: Question | None,
+    progress: Progress,
+) -> Explanation:
+    from inspector.cam.explain import explain
+    from inspector.cam.questions import A_CLASS
+
+    return explain(
+        ready.model,
+        picture,
+        preprocessing=common.preprocessing,
+        layer=None if options.fusion else layer,
+        layers=layers if options.fusion else (),
+        target=target,
+        method=method,
+        categories=categories,
+        options=options,
+        question=question or A_CLASS,
+        answer=common.answer,
+        progress=progress,
+    )
+
+
+def _alike(one: Preprocessing, other: Preprocessing) -> bool:
+    return replace(one, source="", assumed=False) == replace(other, source="", assumed=False)

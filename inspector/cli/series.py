@@ -1,0 +1,122 @@
+"""`explain --series`: one picture through several checkpoints, a strip and a table in the order given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inspector.cam.exporting.manifest import Source
+from inspector.cam.series import Common, Ready, Stage, agreement_with_last, explain_each, on_one_scale
+from inspector.render.strip import ACROSS, COLUMNS, strip_cell, strip_columns
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from inspector.cam.exporting.request import Request
+    from inspector.cam.questions import Question
+    from inspector.cli.explaining import Files, Loaded
+    from inspector.progress import Progress
+
+
+def each_checkpoint(
+    first: list[Loaded],
+    load: Callable[[str], Loaded],
+    request: Request,
+    question: Question,
+    files: Files,
+    *,
+    by_hand: bool,
+    progress: Progress,
+) -> list[Source]:
+    """The maps into the files; what is none of the run is a problem there. Returns the checkpoints as sources.
+
+    first: the one that the others are held against; it is taken out, so that one model is held at a time. by_hand: the
+    preprocessing was given. Raises what the first one meets where no checkpoint gives a map.
+    """
+    from inspector.cam.picture import open_picture
+
+    one = first[0]
+    common = Common(
+        architecture=one.architecture,
+        preprocessing=request.preprocessing,
+        own=None if by_hand else one.preprocessing,
+        stated=one.names,
+        names=one.names if request.names else (),
+        answer=request.answer,
+        own_answer=one.stated_answer,
+    )
+    del one
+    picture = open_picture(Path(request.pictures[0]))
+    layer = request.layers[0] if request.layers else None
+    opening: list[tuple[str, Callable[[], Ready]]] = [(Path(request.file).name, lambda: _ready(first.pop()))]
+    opening += [(Path(name).name, partial(_loaded, load, name)) for name in request.series]
+    stages = list(
+        explain_each(
+            opening,
+            picture,
+            common,
+            method=request.methods[0],
+            layer=layer,
+            target=request.classes[0] if request.classes else None,
+            options=request.options,
+            question=question,
+            progress=progress,
+        )
+    )
+    _write(stages, request, files, picture)
+    return [
+        Source(name=name, sha256=stage.sha256)
+        for name, stage in zip((request.file, *request.series), stages, strict=True)
+    ]
+
+
+def _write(stages: list[Stage], request: Request, files: Files, picture: Image.Image) -> None:
+    maps = [stage.made for stage in stages if stage.made is not None]
+    if not maps and stages[0].error is not None:
+        raise stages[0].error
+    agreement = iter(agreement_with_last(maps))
+    drawn = iter(on_one_scale(maps) if request.common_scale else maps)
+    files.columns = COLUMNS
+    for number, stage in enumerate(stages):
+        if stage.made is None:
+            assert stage.error is not None
+            files.fail(stage.name, stage.error, checkpoint=number, more=strip_columns(stage.place, math.nan))
+            continue
+        cell = strip_cell(
+            picture,
+            next(drawn),
+            name=stage.name,
+            place=stage.place,
+            one_scale=request.common_scale,
+            colour_map=request.colour_map,
+            opacity=request.opacity,
+        )
+        files.add(
+            picture,
+            stage.name,
+            stage.made,
+            checkpoint=number,
+            beside=sum(map(len, files.cells)) % ACROSS != 0,
+            cell=cell,
+            more=strip_columns(stage.place, next(agreement)),
+        )
+
+
+def _loaded(load: Callable[[str], Loaded], name: str) -> Ready:
+    return _ready(load(name))
+
+
+def _ready(loaded: Loaded) -> Ready:
+    return Ready(
+        name=Path(loaded.name).name,
+        sha256=loaded.sha256,
+        model=loaded.model,
+        preprocessing=loaded.preprocessing,
+        names=loaded.names,
+        architecture=loaded.architecture,
+        answer=loaded.stated_answer,
+        place=loaded.place,
+    )

@@ -1,0 +1,246 @@
+"""A run: one picture through its checkpoints, as a strip in the order of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from inspector.cam.answers import infer_answer, stated_answer
+from inspector.cam.series import Common, Place, Ready, Stage, in_order, place_of
+from inspector.errors import InspectorError, UnknownArchitecture
+from inspector.units import counted, human_bytes, human_duration
+from inspector.web import jobs, reports, session
+from inspector.web.dropzone import drop_zones
+from inspector.web.explain import looking, strip
+from inspector.web.explain.answer import Naming, stated_names
+from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.pictures import decoded
+from inspector.web.explain.several import start_button
+from inspector.web.guard import show_error
+from inspector.web.session import Hand
+from inspector.web.text import escaped, plain
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from inspector.progress import Progress
+
+MOST_CHECKPOINTS = 60
+# Opening, recognising and building: 0.1 s and about 100 MB/s, measured on a ResNet-50 and a ShuffleNet.
+_OPENING_SECONDS, _NBYTES_A_SECOND = 0.1, 1e8
+_ARRIVED, _CHOSEN = "run-arrived", "run"
+_SAME, _BEST = "the class chosen above", "each checkpoint's best class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A checkpoint of the run. place: as its file states it."""
+
+    hand: Hand
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Made:
+    """stages: in the order of the run, those without a map too."""
+
+    stages: tuple[Stage, ...]
+
+
+def show_run(subject: Subject, recipe: Recipe, naming: Naming) -> None:
+    """Take checkpoints, show their order, say what they cost, work behind the page, show the strip."""
+    from inspector.cam.look import Kind
+
+    seen = looking.look_at(subject)
+    if seen.kind is not Kind.CLASSES:
+        st.info("Strips are for classifiers here; the command line makes them for pixels and boxes, with --series.")
+        return
+    hand = subject.hand
+    best = reports.recognition_of(hand).best
+    if best is None:
+        st.info("A strip needs an architecture that is recognised, so that all checkpoints are one network.")
+        return
+    st.caption(
+        "The same picture through the checkpoints of one training run: when does the model begin to look at the "
+        "thing, and does it go on to?"
+    )
+    hands = _choose(hand)
+    if len(hands) < 2:
+        st.caption("Add the run's other checkpoints, then a strip with one map for each appears here.")
+        return
+    members, by = _members(hands)
+    st.html(_order_table(members, hand))
+    st.caption(f"In the order of the {by} that they state." if by != "name" else _BY_NAME)
+    if len(members) < 2:
+        return
+    which = st.segmented_control("Explain", (_SAME, _BEST), default=_SAME, required=True, key="run-class")
+    target = recipe.target if which == _SAME else None
+    common = Common(
+        architecture=best.spec.label,
+        preprocessing=subject.preprocessing,
+        own=None if subject.preprocessing.source == "set on this page" else subject.preprocessing,
+        stated=stated_names(hand),
+        names=naming.names,
+        answer=naming.answer,
+        own_answer=naming.answer if naming.answer is infer_answer(reports.checkpoint_of(hand)) else None,
+    )
+    key = ("run", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, tuple(members))
+    passes, _ = looking.cost(subject, recipe)
+    seconds = sum(
+        _OPENING_SECONDS + session.nbytes_of(one.hand) / _NBYTES_A_SECOND + max(3, passes) * seen.forward_seconds
+        for one in members
+    )
+    says = f"Make the strip · {counted(len(members), 'checkpoint')}, about {human_duration(seconds)}"
+    if not start_button(key, Made, says, name="run", icon=":material/view_column:"):
+        return
+    picture = decoded(subject.picture)
+    work = partial(make_stages, tuple(members), picture, common, recipe, target, subject)
+    made = jobs.await_job(key, Made, work, title=f"Looking through {counted(len(members), 'checkpoint')}")
+    if made is not None:
+        strip.show(made.stages, subject, recipe, naming.names, target)
+
+
+_BY_NAME = (
+    "In the order of their names, numbers by their value: not all of them state an epoch or a step that orders them."
+)
+
+
+def make_stages(
+    members: Sequence[Member],
+    picture: Image.Image,
+    common: Common,
+    recipe: Recipe,
+    target: int | None,
+    subject: Subject,
+    progress: Progress,
+) -> Made:
+    """Every checkpoint opened, built, explained and let go, one after the other. No Streamlit calls."""
+    from inspector.cam.series import explain_each
+
+    given: list[tuple[str, Callable[[], Ready]]] = [(one.hand.name, partial(ready, one)) for one in members]
+    stages = explain_each(
+        given,
+        picture,
+        common,
+        method=recipe.method,
+        layer=recipe.layer if recipe.layer.path else None,
+        layers=looking.layers_with(subject, recipe.layer),
+        target=target,
+        options=recipe.options,
+        progress=progress,
+    )
+    return Made(stages=tuple(stages))
+
+
+def ready(member: Member) -> Ready:
+    """The file's recognised model with its weights. Raises InspectorError where it cannot be had exactly."""
+    from inspector.architectures.recognise import recognise
+    from inspector.architectures.targets import target_of
+    from inspector.cam.classes import class_names
+    from inspector.cam.preprocess import infer_preprocessing
+    from inspector.keys.apply import load_repaired
+    from inspector.keys.runnable import plan_to_run
+
+    hand = member.hand
+    checkpoint = reports.open_anew(hand.sha256, hand.name)
+    try:
+        recognition = recognise(checkpoint, None)
+        if recognition.best is None:
+            raise UnknownArchitecture(
+                "It was not recognised, so there is no model to run.", hint="The Repair page says what it is near to."
+            )
+        spec = recognition.best.spec
+        plan = plan_to_run(checkpoint, target_of(spec), None)
+        with reports.torch_lock:
+            model = load_repaired(checkpoint, plan, spec)
+        return Ready(
+            name=hand.name,
+            sha256=hand.sha256,
+            model=model,
+            preprocessing=infer_preprocessing(recognition, checkpoint),
+            names=class_names(recognition, checkpoint),
+            architecture=spec.label,
+            answer=stated_answer(checkpoint),
+            place=member.place,
+        )
+    finally:
+        checkpoint.source.close()
+
+
+def _choose(hand: Hand) -> list[Hand]:
+    """The file in hand and what the visitor adds to it, from this session or by dropping it here."""
+    arrived: list[Hand] = st.session_state.setdefault(_ARRIVED, [])
+    kept: list[str] = st.session_state.get(_CHOSEN, [])
+    box = f"run-files-{hand.sha256}"
+    with st.container(key="run-drop"):
+        came = [Hand(sha256=one.sha256, name=one.names[session.owner()]) for one in drop_zones("run-zone")]
+    known = {one.sha256 for one in arrived}
+    arrived += [one for one in came if one.sha256 not in known]
+    offered = {one.sha256: one for one in (*arrived, *(entry.hand for entry in session.recent()))}
+    offered.pop(hand.sha256, None)
+    if not offered:
+        return [hand]
+    chosen = st.session_state.get(box)
+    if chosen is None:
+        # Another file of the same run in hand: the run stays.
+        chosen = kept if hand.sha256 in kept else []
+    wanted = dict.fromkeys([*chosen, *(one.sha256 for one in came)])
+    st.session_state[box] = [digest for digest in wanted if digest in offered]
+    digests: list[str] = st.multiselect(
+        "The run's other checkpoints",
+        list(offered),
+        key=box,
+        format_func=lambda digest: offered[digest].name,
+        placeholder="files of this session",
+        max_selections=MOST_CHECKPOINTS - 1,
+    )
+    st.session_state[_CHOSEN] = [hand.sha256, *digests]
+    return [hand, *(offered[digest] for digest in digests)]
+
+
+def _members(hands: Sequence[Hand]) -> tuple[list[Member], str]:
+    """(those that can be opened, in the order of the run, what orders them); the others are said."""
+    found: list[Member] = []
+    for hand in hands:
+        try:
+            found.append(Member(hand=hand, place=_place(hand.sha256, hand.name)))
+        except InspectorError as error:
+            st.warning(f"**{plain(hand.name)}** is left out.", icon=":material/warning:")
+            show_error(error)
+    order, by = in_order([(one.hand.name, one.place) for one in found])
+    return [found[position] for position in order], by
+
+
+@st.cache_data(max_entries=512, show_spinner="Reading the file …")
+def _place(sha256: str, name: str) -> Place:
+    checkpoint = reports.open_anew(sha256, name)
+    try:
+        return place_of(checkpoint)
+    finally:
+        checkpoint.source.close()
+
+
+def _order_table(members: Sequence[Member], hand: Hand) -> str:
+    """The run before the work, as HTML."""
+
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:.12g}"
+
+    rows = "".join(
+        f'<tr><td class="mi-num">{at}</td><td>{escaped(one.hand.name)}{_IN_HAND if one.hand == hand else ""}</td>'
+        f'<td class="mi-num">{number(one.place.epoch)}</td><td class="mi-num">{number(one.place.step)}</td>'
+        f'<td class="mi-num">{escaped(human_bytes(session.nbytes_of(one.hand)))}</td></tr>'
+        for at, one in enumerate(members, start=1)
+    )
+    heads = "".join(f'<th class="mi-num">{head}</th>' for head in ("Epoch", "Step", "Size"))
+    return (
+        '<div class="mi-scroll"><table class="mi-table" data-table="run"><thead><tr><th class="mi-num"></th>'
+        f"<th>Checkpoint</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+_IN_HAND = ' <span class="mi-count">in hand</span>'
