@@ -8,7 +8,7 @@ import torchvision
 from torch import Tensor, nn
 from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
-from inspector.cam.layers import propose_layers
+from inspector.cam.layers import find_layer
 from inspector.cam.maps import heat_maps
 from inspector.cam.methods import METHODS
 from inspector.cam.readings import (
@@ -179,18 +179,19 @@ class Padded(nn.Module):
         super().__init__()
         self.transform = GeneralizedRCNNTransform(40, 400, [0.0] * 3, [1.0] * 3)
         self.conv = nn.Conv2d(3, 1, 8, stride=8, bias=False)
+        self.relu = nn.ReLU()
         nn.init.constant_(self.conv.weight, 1 / 192)
 
     def forward(self, x: Tensor) -> Tensor:
         images, _ = self.transform(list(x))
-        return self.conv(images.tensors).square().sum(dim=(2, 3))
+        return self.relu(self.conv(images.tensors)).square().sum(dim=(2, 3))
 
 
 def test_padding_is_no_part_of_the_picture() -> None:
     model = Padded().eval()
     picture = torch.zeros(1, 3, 40, 40)
     picture[:, :, 32:, 32:] = 1  # the last of five cells; the layer has eight
-    (layer,) = (one for one in propose_layers(model, (3, 40, 40)) if one.path == "conv")
+    layer = find_layer(model, "conv", (3, 40, 40))
     assert layer.grid == (8, 8)
     maps = heat_maps(model, picture, layer=layer, targets=0, method="hires-cam")
     assert maps.raw.shape == (1, 8, 8)
