@@ -28,7 +28,7 @@ def places(options: argparse.Namespace) -> Iterable[localise.Place]:
     """Where heat lies."""
     found = []
     print(f"{'sample':<24} {'map':<22} {'model':<10} {'pictures':>8} {'in mask':>15} {'points':>15}")
-    for row in localise.localise(localise.SAMPLES, pictures=options.pictures, device=options.device):
+    for row in localise.localise(localise.SAMPLES, pictures=options.pictures, slow=options.slow, device=options.device):
         found.append(row)
         print(
             f"{row.sample:<24} {row.of:<22} {row.model:<10} {row.pictures:8d} "
@@ -43,7 +43,9 @@ def choices(options: argparse.Namespace) -> Iterable[two_shapes.Choice]:
     """Which of two shapes the heat takes for the asked one."""
     found = []
     print(f"{'sample':<24} {'map':<22} {'maps':>8} {'on asked':>15} {'asked':>15} {'other':>15}")
-    for row in two_shapes.choose(localise.SAMPLES, pictures=options.pictures // 2, device=options.device):
+    for row in two_shapes.choose(
+        localise.SAMPLES, pictures=options.pictures // 2, slow=options.slow // 2, device=options.device
+    ):
         found.append(row)
         print(
             f"{row.sample:<24} {row.of:<22} {row.maps:8d} {row.share:7.3f} ± {row.share_error:.3f} "
@@ -89,7 +91,8 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
 def main() -> None:
     """Run the parts and print a table of each."""
     parser = argparse.ArgumentParser(description="Where heat lies, and what maps cost beside other tools.")
-    parser.add_argument("--pictures", type=int, default=200, help="for localise and two; half an hour each for 200")
+    parser.add_argument("--pictures", type=int, default=200, help="for localise, half of them for two")
+    parser.add_argument("--slow", type=int, default=50, help="of them for Score-CAM and occlusion")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--device", default="cpu", help='"cuda" where there is one; times are then wall times')
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))

@@ -41,6 +41,8 @@ SAMPLES = {"shapes.safetensors": "grad-cam", "shapes_vit.safetensors": "gradient
 # Far from any seed that training uses.
 SEED = 880_011
 AT_ONCE = 20
+# Hundreds of passes of the whole network: measured on fewer pictures.
+SLOW = ("occlusion", "score-cam")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +128,15 @@ def forgotten(model: nn.Module, seed: int = 0) -> nn.Module:
     return twin.eval()
 
 
-def localise(names: Iterable[str], *, pictures: int, device: str) -> Iterator[Place]:
-    """The baselines, then every method that the model has maps of, trained and untrained."""
+def localise(names: Iterable[str], *, pictures: int, slow: int, device: str) -> Iterator[Place]:
+    """The baselines, then every method that the model has maps of, trained and untrained; the slow ones last."""
     for name in names:
         subject = load(name, pictures, device)
         yield from _baselines(subject)
         for together in jobs():
+            count = min(pictures, slow) if together[0] in SLOW else pictures
             found = {
-                state: _measure(subject, model, together)
+                state: _measure(subject, model, together, count)
                 for state, model in (("trained", subject.trained), ("untrained", subject.untrained))
             }
             for method in together:
@@ -143,15 +146,18 @@ def localise(names: Iterable[str], *, pictures: int, device: str) -> Iterator[Pl
 
 
 def jobs() -> list[list[str]]:
-    """Methods that are arithmetic together, since they share their passes; each of the others alone."""
-    return [[m.id for m in METHODS if m.arithmetic], *([m.id] for m in METHODS if not m.arithmetic)]
+    """Methods that are arithmetic together, since they share their passes; each of the others alone, slow ones last."""
+    alone = [m.id for m in METHODS if not m.arithmetic and m.id not in SLOW]
+    return [[m.id for m in METHODS if m.arithmetic], *([i] for i in (*alone, *SLOW))]
 
 
-def _measure(subject: Subject, model: nn.Module, ids: Sequence[str]) -> dict[str, list[tuple[float, float]]]:
-    """method -> (energy, pointing) of each picture."""
+def _measure(
+    subject: Subject, model: nn.Module, ids: Sequence[str], count: int
+) -> dict[str, list[tuple[float, float]]]:
+    """method -> (energy, pointing) of each of the first pictures."""
     results: dict[str, list[tuple[float, float]]] = {}
-    for first in range(0, len(subject.labels), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for first in range(0, count, AT_ONCE):
+        part = slice(first, min(first + AT_ONCE, count))
         ((row,),) = heat_grids(
             model,
             subject.batch[part],

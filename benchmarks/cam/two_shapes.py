@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.cam.localise import AT_ONCE, Subject, jobs, load, mean, prepared, score
+from benchmarks.cam.localise import AT_ONCE, SLOW, Subject, jobs, load, mean, prepared, score
 from inspector.cam.maps import heat_grids
 from inspector.errors import ExplainError
 
@@ -62,14 +62,15 @@ def pairs(count: int) -> Iterator[Pair]:
             count -= 1
 
 
-def choose(names: Iterable[str], *, pictures: int, device: str) -> Iterator[Choice]:
+def choose(names: Iterable[str], *, pictures: int, slow: int, device: str) -> Iterator[Choice]:
     """Every method that the trained model has maps of."""
     made = list(pairs(pictures))
     for name in names:
         subject = load(name, AT_ONCE, device)
         batch = prepared([picture for picture, _, _ in made], subject.preprocessing).to(device)
         for together in jobs():
-            yield from _judge(subject, batch, made, together)
+            count = min(pictures, slow) if together[0] in SLOW else pictures
+            yield from _judge(subject, batch[:count], made[:count], together)
 
 
 def _judge(subject: Subject, batch: Tensor, made: Sequence[Pair], ids: Sequence[str]) -> Iterator[Choice]:
