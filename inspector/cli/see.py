@@ -155,7 +155,7 @@ def explain(
         show({"layers": layers}, lambda: layers_text(layers), as_json=json)
         return 0
     if estimate or any(_has_passes(name) for name in request.methods):
-        cost = _estimate(loaded, request)
+        cost = _estimate(loaded, request, question)
         if estimate:
             show({"estimate": cost}, lambda: estimate_text(cost), as_json=json)
             return 0
@@ -251,7 +251,7 @@ def _layers(loaded: Loaded, request: Request) -> Sequence[Any]:
     return propose_layers(loaded.model, (batch.shape[1], batch.shape[2], batch.shape[3]))
 
 
-def _estimate(loaded: Loaded, request: Request) -> Any:
+def _estimate(loaded: Loaded, request: Request, question: Any) -> Any:
     from inspector.cam.grid import estimate
     from inspector.cam.picture import open_picture
 
@@ -263,6 +263,7 @@ def _estimate(loaded: Loaded, request: Request) -> Any:
         methods=request.methods,
         classes=max(1, len(request.classes)),
         options=replace(request.options, fusion=""),
+        question=question,
     )
     times = len(request.pictures) * (1 + len(request.series))
     by_method = tuple((name, passes * times) for name, passes in one.by_method)
@@ -278,35 +279,32 @@ def _measured(loaded: Loaded, request: Request, question: Any, files: Files, pic
     from inspector.cam.picture import open_picture, upright
     from inspector.cam.preprocess import prepare
     from inspector.cam.trust.assess import assess, cost
+    from inspector.cam.trust.masks import mask_seen
 
     batch, crop = prepare(picture, loaded.preprocessing)
     explanation = files.kept[0][1]
     inside = None
     if mask is not None:
-        drawn = upright(open_picture(mask))
-        if drawn.size != (crop.picture_width, crop.picture_height):
-            raise UsageError(
-                f"The mask has {drawn.width} x {drawn.height} pixels, the picture {crop.picture_width} x "
-                f"{crop.picture_height}."
-            )
-        channels = loaded.preprocessing.channels
-        plain = replace(loaded.preprocessing, mean=(0.0,) * channels, std=(1.0,) * channels)
-        inside = prepare(drawn, plain)[0][0].mean(dim=0) >= 0.5
-    if request.options != replace(request.options, fusion="", eigen_smooth=False, augmented=False):
-        raise UsageError("Trust is measured of plain maps.", hint="Leave --fuse, --eigen-smooth and --augment out.")
-    _announce(cost(), cost() * explanation.seconds / 3)
+        inside = mask_seen(upright(open_picture(mask)), crop, (batch.shape[2], batch.shape[3]))
     asked = question.ask(loaded.model, batch, [crop])
+    same: dict[str, Any] = {
+        "layer": explanation.layer if explanation.layer.path and not explanation.options.fusion else None,
+        "layers": explanation.layers if explanation.options.fusion else (),
+        "target": explanation.target.index if asked.columns is None else asked.columns[0],
+        "method": explanation.method,
+        "options": request.options,
+        "read": asked.read,
+    }
+    costs = cost(loaded.model, batch, **same)
+    _announce(costs.passes, costs.seconds)
     return assess(
         loaded.model,
         batch,
-        layer=explanation.layer if explanation.layer.path else None,
-        target=explanation.target.index if asked.columns is None else asked.columns[0],
-        method=explanation.method,
+        **same,
         mask=inside,
-        read=asked.read,
         answer=request.answer,
+        timed=costs.pace,
         progress=progress_bar("measuring"),
-        seed=request.options.seed,
     )
 
 

@@ -23,8 +23,10 @@ def curve_figure(
     x: str,
     y: str,
     lowest: float = 0.0,
+    limited: bool = True,
 ) -> go.Figure:
-    """One line for each (name, points); the first is the one that matters. y goes from `lowest` to 1."""
+    """One line for each (name, points); the first is the one that matters. y goes from `lowest` to 1, or where the
+    points go if that is not limited."""
     figure = go.Figure()
     for number, (name, points) in enumerate(lines):
         colour, dash, width = _LINES[number % len(_LINES)]
@@ -37,7 +39,8 @@ def curve_figure(
             hovertemplate=f"{visible(name)}<br>%{{x:.3g}}: %{{y:.3f}}<extra></extra>",
         )
     figure.update_xaxes(title_text=x, showgrid=False, zeroline=False)
-    figure.update_yaxes(title_text=y, gridcolor=_GRID, range=[lowest, 1.02], zeroline=lowest < 0)
+    height = [lowest, 1.02] if limited else None
+    figure.update_yaxes(title_text=y, gridcolor=_GRID, range=height, zeroline=lowest < 0)
     figure.update_layout(
         title={"text": title, "x": 0},
         height=300,

@@ -16,7 +16,7 @@ from inspector.errors import ExplainError
 from inspector.render.scores import share_text
 from inspector.web.explain.answer import score_bars
 from inspector.web.explain.files import request_of
-from inspector.web.explain.trust import judgement, mask_of
+from inspector.web.explain.trust import mask_of
 from inspector.web.explain.view import Style, difference, drawn_map, legend, signed
 
 RAW = np.array([[4.0, -8.0], [0.0, 2.0]], dtype=np.float32)
@@ -85,22 +85,6 @@ def test_an_outline_says_how_much_is_above_it() -> None:
     assert drawn.shape == (6, 8, 3)
     _, nothing = drawn_map(picture, _explanation(np.zeros((2, 2), dtype=np.float32)), style)
     assert nothing.startswith("No place")
-
-
-@pytest.mark.parametrize(
-    ("values", "higher", "says"),
-    [
-        ([0.9, 0.1, 0.2, 0.3], True, "better than all of them (higher is better)"),
-        ([0.9, 0.1, 0.2, 0.3], False, "better than none of them (lower is better)"),
-        ([0.25, 0.1, 0.2, 0.3], True, "better than 2 of 3 (higher is better)"),
-        ([0.25, 0.25, 0.25, 0.25], True, "better than none of them (higher is better)"),
-        ([0.25, None, None, None], True, "higher is better"),
-        ([float("nan"), 0.1, 0.2, 0.3], True, "higher is better"),
-        ([0.25, 0.1, 0.2, 0.3], None, "neither is better"),
-    ],
-)
-def test_a_verdict_is_in_words(values: list[float | None], higher: bool | None, says: str) -> None:
-    assert judgement(values, higher) == says
 
 
 def test_a_mask_is_cut_to_what_the_model_saw() -> None:

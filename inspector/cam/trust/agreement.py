@@ -7,7 +7,10 @@ from torch import Tensor
 
 
 def rank_correlation(one: Tensor, other: Tensor) -> float:
-    """Spearman's, of two maps of one shape, ties at their mean rank: -1 to 1; NaN where one of them is constant."""
+    """Spearman's, of two maps of one shape, ties at their mean rank: -1 to 1; NaN where one of them is constant or has
+    cells that are not finite."""
+    if not bool(torch.isfinite(one).all() and torch.isfinite(other).all()):
+        return float("nan")
     a, b = _ranks(one), _ranks(other)
     a, b = a - a.mean(), b - b.mean()
     below = float(a.norm() * b.norm())

@@ -1,23 +1,37 @@
-"""All measures of one map, each beside maps that know nothing of the model, and the randomisation test."""
+"""All measures of one map, each beside maps that know nothing of the model; the randomisation test; other methods."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.maps import choose_layers, heat_maps
+from inspector.cam.describe import PLAIN
+from inspector.cam.maps import Maps
 from inspector.cam.readings import BoxScore, Reading, class_scores
-from inspector.cam.report import LayerProposal
+from inspector.cam.report import LayerProposal, Options
 from inspector.cam.scene import open_scene
 from inspector.cam.trust.agreement import energy_in_mask, points_at
-from inspector.cam.trust.baselines import centred_gaussian, edges, random_map
+from inspector.cam.trust.alike import Agreement, agreement
+from inspector.cam.trust.baselines import centred_gaussian, edges
+from inspector.cam.trust.cost import (
+    Ledger,
+    Pace,
+    Work,
+    at_once,
+    pace,
+    work_of_all,
+    work_of_comparing,
+    work_of_measure,
+    work_of_randomising,
+)
+from inspector.cam.trust.making import Maker, maker
 from inspector.cam.trust.measure import Case, Measure, Measured
 from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.randomise import Stage, randomisation
-from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 
 RANDOM, CENTRE, EDGES = "random", "centre", "edges"
@@ -26,7 +40,8 @@ RANDOM, CENTRE, EDGES = "random", "centre", "edges"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One map's numbers. of: the method's id, or "random", "centre", "edges". values: by measure id; a measure that
-    does not apply is left out. curves: likewise, only those that have one."""
+    does not apply is left out; NaN where it applies and has no number, as for a map that is the same everywhere.
+    curves: likewise, only those that have one."""
 
     of: str
     values: tuple[tuple[str, float], ...]
@@ -35,8 +50,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What was measured of one map. rows: its own first, then the baselines'. target: class index.
-    stages: of the randomisation test, () when it was not asked for. passes: forward passes it was estimated to take.
+    """What was measured of one map. rows: its own first, then the baselines'. target: column of the scores.
+    options: how the map was made. stages: of the randomisation test, () when it was not asked for. agreement: with
+    other methods, None when not asked for or where the method looks at no layer. passes: forward passes in it, about.
     answer: how the scores were meant. refused: (measure id, why) of those that such an answer has no value for."""
 
     method: str
@@ -45,8 +61,20 @@ class Trust:
     rows: tuple[Row, ...]
     stages: tuple[Stage, ...]
     passes: int
+    options: Options = PLAIN
+    agreement: Agreement | None = None
     answer: AnswerKind = AnswerKind.ONE
     refused: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """passes: forward passes of one picture, about, a map of one pass counting as three. seconds: as timed just now.
+    pace: what each kind of piece took; given to `assess`, it need not be timed again."""
+
+    passes: int
+    seconds: float
+    pace: Pace
 
 
 def assess(
@@ -54,49 +82,128 @@ def assess(
     picture: Tensor,
     *,
     layer: LayerProposal | str | None = None,
+    layers: Sequence[LayerProposal | str] = (),
     target: int | None = None,
     method: str = "grad-cam",
+    options: Options = PLAIN,
     mask: Tensor | None = None,
     measures: Sequence[Measure] = MEASURES,
     randomise: bool = True,
+    compare: bool = True,
     read: Reading = class_scores,
     answer: AnswerKind = AnswerKind.ONE,
+    timed: Pace | None = None,
     progress: Progress = silent,
-    seed: int = 0,
 ) -> Trust:
     """Measure one map of one picture and three baselines.
 
-    picture: (1, C, H, W), prepared. mask: (H, W) of bool, where the thing is, for the pointing game and the energy.
-    answer: how the scores are meant.
+    picture: (1, C, H, W), prepared. layers, options: as `explain`; the map is measured as it is shown, fused, smoothed
+    and augmented. mask: (H, W) of bool, where the thing is, for the pointing game and the energy. answer: how the
+    scores are meant. compare: with the other methods. timed: what `cost` found, for an even progress.
     Other arguments as `heat_maps`. Raises as it does. The model is left as it was.
     """
-    if picture.dim() != 4 or picture.shape[0] != 1:
-        raise UsageError(f"One picture (1, C, H, W) is measured, not {tuple(picture.shape)}.")
-    size = (picture.shape[2], picture.shape[3])
-    (found,) = choose_layers(model, None if layer is None else [layer], (picture.shape[1], *size), 1)
-    own = heat_maps(model, picture, layer=found, targets=target, method=method, read=read, seed=seed)
-    chosen = int(own.targets[0])
-
-    def again(other: nn.Module, changed: Tensor) -> Tensor:
-        made = heat_maps(other, changed, layer=found, targets=chosen, method=method, read=read, seed=seed)
-        return made.heat[0]
-
+    make = maker(model, picture, method=method, layer=layer, layers=layers, target=target, options=options, read=read)
     # A box has the detector's own confidence, whatever the answer is.
     meant = AnswerKind.ONE if isinstance(read, BoxScore) else answer
     refused = tuple((m.id, m.refuses(meant)) for m in measures if m.refuses(meant))
     measures = [m for m in measures if not m.refuses(meant)]
+    progress(0, None, "timing one pass")
+    total = work_of_all(model, make, measures, randomise=randomise, compare=compare)
+    ledger = Ledger(progress, timed or pace(model, picture, make), total)
+    begun = ledger.begin(Work(maps=make.plain_maps))
+    begun(0, 1, "making the map")
+    own = make(model, picture, begun.within)
+    make = replace(make, target=int(own.targets[0]))
+    rows = _rows(model, picture, make, own, measures, mask, meant, ledger)
+    stages: tuple[Stage, ...] = ()
+    if randomise:
+        part = ledger.begin(work_of_randomising(model, make))
+        stages = randomisation(
+            model,
+            lambda twin: make(twin, picture, part.within).raw[0],
+            seed=options.seed,
+            progress=part,
+        )
+    alike = None
+    if compare:
+        alike = agreement(model, picture, make, own.raw[0], ledger.begin(work_of_comparing(make)))
+    return Trust(
+        method=method,
+        layer=own.layer.path,
+        target=int(own.targets[0]),
+        rows=rows,
+        stages=stages,
+        passes=_passes(total),
+        options=options,
+        agreement=alike,
+        answer=meant,
+        refused=refused,
+    )
+
+
+def cost(
+    model: nn.Module,
+    picture: Tensor,
+    *,
+    layer: LayerProposal | str | None = None,
+    layers: Sequence[LayerProposal | str] = (),
+    target: int | None = None,
+    method: str = "grad-cam",
+    options: Options = PLAIN,
+    measures: Sequence[Measure] = MEASURES,
+    randomise: bool = True,
+    compare: bool = True,
+    read: Reading = class_scores,
+) -> Cost:
+    """What `assess` with the same arguments will take: its pieces are counted, and one of each kind is timed."""
+    make = maker(model, picture, method=method, layer=layer, layers=layers, target=target, options=options, read=read)
+    work = work_of_all(model, make, measures, randomise=randomise, compare=compare)
+    timed = pace(model, picture, make)
+    return Cost(passes=_passes(work), seconds=timed.seconds(work), pace=timed)
+
+
+def _rows(
+    model: nn.Module,
+    picture: Tensor,
+    make: Maker,
+    own: Maps,
+    measures: Sequence[Measure],
+    mask: Tensor | None,
+    answer: AnswerKind,
+    ledger: Ledger,
+) -> tuple[Row, ...]:
+    size = (picture.shape[2], picture.shape[3])
     heats = {
-        method: own.heat[0],
-        RANDOM: random_map(size, found.grid, seed),
+        make.method: own.heat[0],
+        RANDOM: make.of_noise(size),
         CENTRE: centred_gaussian(size),
         EDGES: edges(picture[0].cpu()),
     }
     rows = []
-    with open_scene(model, picture, [], chosen, read=read, progress=progress, seed=seed) as scene:
+    with open_scene(model, picture, [], make.target, read=make.read, seed=make.options.seed) as scene:
         for name, heat in heats.items():
-            remap = (lambda changed: again(model, changed)) if name == method else None
-            case = Case(scene=scene, heat=heat.to(picture.device), remap=remap, answer=meant)
-            results = [(m.id, m.compute(case)) for m in measures if not m.of_method or remap is not None]
+            results: list[tuple[str, Measured]] = []
+            for measure in measures:
+                is_own = name == make.method
+                if measure.maps and not is_own:
+                    continue
+                part = ledger.begin(work_of_measure(measure, make, own=is_own))
+                part(0, 1, "measuring")
+                scene.progress = part
+
+                def again(changed: Tensor, inside: Progress = part.within) -> Tensor:
+                    return make(model, changed, inside).heat[0]
+
+                case = Case(
+                    scene=scene,
+                    heat=heat.to(picture.device),
+                    remap=again if is_own else None,
+                    answer=answer,
+                    at_once=at_once(model, picture),
+                )
+                # A map that is the same everywhere has no hottest pixels, and whatever is counted says nothing of it.
+                points = bool(heat.max() > heat.min())
+                results.append((measure.id, measure.compute(case) if points else Measured(value=math.nan)))
             if mask is not None:
                 results.append(("energy", Measured(value=energy_in_mask(heat, mask))))
                 results.append(("pointing", Measured(value=points_at(heat, mask))))
@@ -107,27 +214,8 @@ def assess(
                     curves=tuple((i, r.curve) for i, r in results if r.curve),
                 )
             )
-    stages: tuple[Stage, ...] = ()
-    if randomise:
-
-        def raw(twin: nn.Module) -> Tensor:
-            made = heat_maps(twin, picture, layer=found, targets=chosen, method=method, read=read, seed=seed)
-            return made.raw[0]
-
-        stages = randomisation(model, raw, seed=seed, progress=progress)
-    return Trust(
-        method=method,
-        layer=own.layer.path,
-        target=chosen,
-        rows=tuple(rows),
-        stages=stages,
-        passes=cost(measures, randomise=randomise),
-        answer=meant,
-        refused=refused,
-    )
+    return tuple(rows)
 
 
-def cost(measures: Sequence[Measure] = MEASURES, *, randomise: bool = True) -> int:
-    """About how many forward passes of one picture `assess` takes for a method of one pass; for an estimate of time."""
-    maps = 4
-    return sum(m.passes if m.of_method else maps * m.passes for m in measures) + (30 if randomise else 0)
+def _passes(work: Work) -> int:
+    return work.passes + 3 * (work.maps + work.others)

@@ -18,15 +18,16 @@ from inspector.cam.scene import Scene
 class Case:
     """One picture, one answer, one map.
 
-    scene: opened for this picture alone. heat: (H, W) in [0, 1], at the picture's size. remap: the same method and
-    layer on a changed picture (1, C, H, W), None where the map has no method (a baseline). answer: how the scores are
-    meant.
+    scene: opened for this picture alone. heat: (H, W) in [0, 1], at the picture's size. remap: the heat of the same
+    method and layer on a changed picture (1, C, H, W), None where the map has no method (a baseline). answer: how the
+    scores are meant. at_once: pictures that go through the model together, between two chances to stop.
     """
 
     scene: Scene
     heat: Tensor
     remap: Callable[[Tensor], Tensor] | None = None
     answer: AnswerKind = AnswerKind.ONE
+    at_once: int = 4
 
     @property
     def picture(self) -> Tensor:
@@ -58,9 +59,9 @@ class Measure:
     """One measure.
 
     id, title, paper. says: what it measures, for people. higher: whether more is better, None when neither is.
-    compute: the case to the number. passes: forward passes of one picture that it takes, about.
-    of_method: asks the method again, so that baselines have no value. of_share: divides by a probability or compares
-    two, so that an answer of plain numbers has no value.
+    compute: the case to the number. passes, maps, fills: forward passes of one picture that it takes, maps that it asks
+    the method for (so that baselines have no value), pictures that it fills in. of_share: divides by a probability or
+    compares two, so that an answer of plain numbers has no value.
     """
 
     id: str
@@ -69,8 +70,9 @@ class Measure:
     says: str
     higher: bool | None
     compute: Callable[[Case], Measured]
-    passes: int
-    of_method: bool = False
+    passes: int = 0
+    maps: int = 0
+    fills: int = 0
     of_share: bool = False
 
     def refuses(self, answer: AnswerKind) -> str:

@@ -2,178 +2,184 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import streamlit as st
-from PIL import Image
 
 from inspector.cam.report import Explanation
-from inspector.errors import ExplainError
-from inspector.render.curves import curve_figure
+from inspector.render.curves import curve_figure, matrix_figure
+from inspector.render.json import as_json
+from inspector.render.trust_files import trust_csv
 from inspector.units import human_duration
-from inspector.web import jobs
+from inspector.web import jobs, reports
 from inspector.web.explain import looking
 from inspector.web.explain.answer import Naming
 from inspector.web.explain.looking import Recipe, Subject
 from inspector.web.explain.pictures import TYPES
-from inspector.web.text import escaped
+from inspector.web.text import escaped, plain
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from inspector.cam.trust.assess import Trust
+    from inspector.cam.trust.assess import Cost, Trust
     from inspector.progress import Progress
 
-_WORDS = {"random": "random map", "centre": "centred Gaussian", "edges": "edges of the picture"}
+_WORDS = {"random": "noise", "centre": "blob in the middle", "edges": "edges of the picture"}
 _MASK_MEASURES = (
     ("energy", "Energy in the mask", "Share of the heat that lies on the thing.", True),
-    ("pointing", "Pointing game", "1 when the hottest place lies on the thing.", True),
+    ("pointing", "Pointing game", "1 where the hottest place lies on the thing, else 0.", True),
 )
+_PLAIN_CHART = {"displayModeBar": False}
 
 
 def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Naming) -> None:
     """Estimate, then the work, then the table and the curves."""
-    from inspector.cam.look import Kind
-    from inspector.cam.trust.assess import Trust, assess, cost
+    from inspector.cam.trust.assess import Trust, assess
 
-    seen = looking.look_at(subject)
-    if seen.kind is not Kind.CLASSES:
-        st.info("These measures change the picture and watch a class's probability, so they are for classifiers.")
-        return
-    if recipe.options.fusion or recipe.options.augmented or recipe.options.eigen_smooth:
-        st.caption("Measured without smoothing, augmentation and fusion.")
     mask, mask_key = _choose_mask(made)
-    own = max(1, seen.passes(recipe.method, recipe.layer))
-    passes = cost() * (own if own > 1 else 1)
-    key = ("trust", subject.key, recipe.layer, recipe.method, recipe.target, naming.answer, mask_key)
+    key = ("trust", subject.key, recipe, mask_key, naming.answer)
+    place = st.empty()
     if not jobs.is_known(key) and jobs.finished(key, Trust) is None:
-        st.markdown(
-            "Is this map better than a random one, a blob in the middle, the edges of the picture? Does it change when "
-            "the model forgets what it learned?"
-        )
-        about = human_duration(passes * seen.forward_seconds)
-        if not st.button(f"Measure it · about {about}", key="measure-trust", icon=":material/science:", type="primary"):
+        with place.container():
+            st.markdown(
+                "Is this map better than noise, a blob in the middle, the edges of the picture? Does it change when "
+                "the model forgets what it learned? Do other methods agree?"
+            )
+            costs = _cost((subject.key, recipe), recipe, subject)
+            about = human_duration(costs.seconds)
+            asked = st.button(
+                f"Measure it · about {about}", key="measure-trust", icon=":material/science:", type="primary"
+            )
+        if not asked:
             return
+        # What was asked for is under way: the offer gives its place to the progress.
+        place.empty()
+    seen = looking.look_at(subject)
 
     def work(progress: Progress) -> Trust:
         return assess(
             seen.twin(),
             seen.batch,
-            layer=recipe.layer if recipe.layer.path else None,
-            target=recipe.target,
-            method=recipe.method,
+            **_asked(subject, recipe),
             mask=mask,
             answer=naming.answer,
+            timed=_cost((subject.key, recipe), recipe, subject).pace,
             progress=progress,
         )
 
-    found = jobs.await_job(key, Trust, work, title="Measuring the map and three that know nothing")
+    found = jobs.await_job(key, Trust, work, title="Measuring")
     if found is not None:
         _show(found)
-        _agreement(subject, recipe, naming)
+        _files(found, made)
+
+
+def _asked(subject: Subject, recipe: Recipe) -> dict[str, Any]:
+    read, column = looking.look_at(subject).reading(recipe.target)
+    fused = bool(recipe.options.fusion)
+    return {
+        "layer": recipe.layer if recipe.layer.path and not fused else None,
+        "layers": subject.layers if fused else (),
+        "target": column,
+        "method": recipe.method,
+        "options": recipe.options,
+        "read": read,
+    }
+
+
+@st.cache_resource(max_entries=32, show_spinner="Timing one pass …")
+def _cost(key: tuple[object, ...], _recipe: Recipe, _subject: Subject) -> Cost:
+    from inspector.cam.trust.assess import cost
+
+    seen = looking.look_at(_subject)
+    with reports.torch_lock:
+        return cost(seen.model, seen.batch, **_asked(_subject, _recipe))
 
 
 def _show(found: Trust) -> None:
+    from inspector.cam.methods import method_named
+    from inspector.cam.trust import verdicts
     from inspector.cam.trust.measures import MEASURES
 
+    st.markdown(f"**{plain(verdicts.summary(found))}**")
+    st.caption("Of one picture. Several pictures of each class tell more about a model than one.")
     measures = [(m.id, m.title, m.says, m.higher) for m in MEASURES]
-    measures += [m for m in _MASK_MEASURES if any(name == m[0] for name, _ in found.rows[0].values)]
-    measures = [m for m in measures if any(name == m[0] for name, _ in found.rows[0].values)]
+    measures += _MASK_MEASURES
     st.html(trust_table(found, measures))
-    for _, says in found.refused:
-        st.caption(says)
-    left, right = st.columns(2)
-    for place, which, title in ((left, "insertion", "Insertion"), (right, "deletion", "Deletion")):
-        lines = [(_WORDS.get(row.of, "this map"), dict(row.curves).get(which, ())) for row in found.rows]
-        lines = [(name, points) for name, points in lines if points]
-        if lines:
-            place.plotly_chart(
-                curve_figure(lines, title=title, x="share of pixels, the hottest first", y="probability"),
-                key=f"curve-{which}",
-                config={"displayModeBar": False},
-            )
+    for _, why in found.refused:
+        st.caption(plain(why))
+    share = found.answer != "numbers"
+    with st.container(horizontal=True):
+        for which, title, x in (
+            ("insertion", "Insertion", "share of pixels put in, the hottest first"),
+            ("deletion", "Deletion", "share of pixels taken away, the hottest first"),
+        ):
+            lines = [(_WORDS.get(row.of, "this map"), dict(row.curves).get(which, ())) for row in found.rows]
+            lines = [(name, points) for name, points in lines if points]
+            if lines:
+                st.plotly_chart(
+                    curve_figure(lines, title=title, x=x, y="probability" if share else "score", limited=share),
+                    key=f"curve-{which}",
+                    width=460,
+                    config=_PLAIN_CHART,
+                )
     if found.stages:
+        st.markdown("**Does it change when the model forgets?**")
+        st.caption(plain(verdicts.forgetting(found)))
         points = tuple((float(stage.modules), stage.correlation) for stage in found.stages)
-        last = found.stages[-1].correlation
-        verdict = (
-            "The map hardly changes when the model forgets what it learned, so it does not show that."
-            if last > 0.5
-            else "The map changes when the model forgets what it learned, as it should."
-        )
         st.plotly_chart(
             curve_figure(
-                [("rank correlation with the trained model's map", points)],
-                title="Randomised from the answer down",
-                x="modules whose weights were replaced",
+                [("rank correlation", ((0.0, 1.0), *points))],
+                title="",
+                x="modules whose weights were replaced, from the answer down",
                 y="rank correlation",
                 lowest=-1.0,
             ),
             key="curve-randomised",
-            config={"displayModeBar": False},
+            config=_PLAIN_CHART,
         )
-        st.caption(f"{verdict} At the end the correlation is {_number(last)}; 0 is no likeness.")
+    if found.agreement is not None and len(found.agreement.methods) > 1:
+        st.markdown("**Do the methods agree?**")
+        st.caption(
+            f"Rank correlation of the maps at {plain(found.layer)}, before ReLU: 1 is the same order of places, 0 no "
+            "likeness, -1 the reverse. Empty where a map is the same everywhere."
+        )
+        names = [method_named(name).title for name in found.agreement.methods]
+        st.plotly_chart(matrix_figure(names, found.agreement.correlations), key="agreement", config=_PLAIN_CHART)
+
+
+def _files(found: Trust, made: Explanation) -> None:
+    stem = f"trust-{made.method}-{made.target.index}"
+    with st.container(horizontal=True, key="trust-files"):
+        for text, data, name in (
+            ("Numbers (CSV)", lambda: trust_csv(found), f"{stem}.csv"),
+            ("Report (JSON)", lambda: as_json(found), f"{stem}.json"),
+        ):
+            st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
 
 
 def trust_table(found: Trust, measures: list[tuple[str, str, str, bool | None]]) -> str:
-    """One row a measure, one column a map, the verdict in words; as HTML."""
+    """One row a measure that was taken, one column a map, the verdict in words; as HTML."""
+    from inspector.cam.trust import verdicts
+
     heads = "".join(f'<th class="mi-num">{escaped(_WORDS.get(row.of, "this map"))}</th>' for row in found.rows)
     lines = []
     for name, title, says, higher in measures:
         values = [dict(row.values).get(name) for row in found.rows]
+        if values[0] is None:
+            continue
         cells = "".join(f'<td class="mi-num">{_number(value)}</td>' for value in values)
+        alone = all(value is None for value in values[1:])
+        verdict = verdicts.steadiness(values[0]) if alone else verdicts.standing(values, higher)
         lines.append(
             f"<tr><td><b>{escaped(title)}</b><br><small>{escaped(says)}</small></td>{cells}"
-            f"<td>{escaped(judgement(values, higher))}</td></tr>"
+            f"<td>{escaped(verdict)}</td></tr>"
         )
     return (
         '<div class="mi-scroll"><table class="mi-table" data-table="trust"><thead><tr><th>Measure</th>'
-        f"{heads}<th>This map is</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f"{heads}<th>This map</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
-
-
-def judgement(values: list[float | None], higher: bool | None) -> str:
-    """Where the first value stands among the others, in words. higher: whether more is better, None for neither."""
-    own, others = values[0], [v for v in values[1:] if v is not None and not math.isnan(v)]
-    side = {True: "higher is better", False: "lower is better", None: "neither is better"}[higher]
-    if own is None or math.isnan(own) or higher is None or not others:
-        return side
-    beaten = sum((own > other) if higher else (own < other) for other in others)
-    says = {len(others): "better than all of them", 0: "better than none of them"}.get(
-        beaten, f"better than {beaten} of {len(others)}"
-    )
-    return f"{says} ({side})"
-
-
-def _agreement(subject: Subject, recipe: Recipe, naming: Naming) -> None:
-    """How alike the methods rank the places of this layer."""
-    from inspector.cam.methods import METHODS
-    from inspector.cam.trust.agreement import rank_correlation
-
-    maps: list[tuple[str, Tensor]] = []
-    for method in METHODS:
-        if method.arithmetic is None:
-            continue
-        try:
-            made = looking.explained(
-                subject, Recipe(method=method.id, layer=recipe.layer, target=recipe.target), naming
-            )
-        except ExplainError:
-            continue
-        import torch
-
-        maps.append((method.title, torch.from_numpy(made.raw)))
-    names = [name for name, _ in maps]
-    values = [[rank_correlation(a, b) for _, b in maps] for _, a in maps]
-    from inspector.render.curves import matrix_figure
-
-    st.markdown("**Do the methods agree?**")
-    st.caption(
-        f"Rank correlation of the maps at {recipe.layer.path}, before ReLU: 1 is the same order of places, -1 the "
-        "reverse."
-    )
-    st.plotly_chart(matrix_figure(names, values), key="agreement", config={"displayModeBar": False})
 
 
 def _choose_mask(made: Explanation) -> tuple[Tensor | None, str]:
@@ -187,33 +193,16 @@ def _choose_mask(made: Explanation) -> tuple[Tensor | None, str]:
         )
         if upload is None:
             return None, ""
-        mask = mask_of(upload.getvalue(), made)
-        return mask, str(upload.file_id)
+        data = upload.getvalue()
+        return mask_of(data, made), hashlib.sha256(data).hexdigest()
 
 
 def mask_of(data: bytes, made: Explanation) -> Tensor:
-    """(H, W) of bool at the model's input size: where the mask's picture is brighter than half.
-
-    Raises ExplainError when it is no picture, of another size, or marks nothing that the model saw.
-    """
-    import torch
-
+    """(H, W) of bool at the model's input size. Raises ExplainError as `mask_seen` does, and when it is no picture."""
     from inspector.cam.picture import open_picture, upright
+    from inspector.cam.trust.masks import mask_seen
 
-    mask = upright(open_picture(data)).convert("L")
-    crop, (height, width) = made.crop, made.heat.shape
-    if mask.size != (crop.picture_width, crop.picture_height):
-        raise ExplainError(
-            f"The mask has {mask.width} x {mask.height} pixels, the picture {crop.picture_width} x "
-            f"{crop.picture_height}.",
-            hint="Draw it on the picture itself.",
-        )
-    box = (crop.left, crop.top, crop.left + crop.width, crop.top + crop.height)
-    seen = mask.transform((width, height), Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
-    found = torch.from_numpy(np.array(seen) > 127)
-    if not bool(found.any()):
-        raise ExplainError("The mask marks nothing that the model saw.", hint="Bright is where the thing is.")
-    return found
+    return mask_seen(upright(open_picture(data)), made.crop, (made.heat.shape[0], made.heat.shape[1]))
 
 
 def _number(value: float | None) -> str:

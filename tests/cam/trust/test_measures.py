@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.scene import open_scene
+from inspector.cam.trust.infill import impute
 from inspector.cam.trust.measure import Case, Measured, area, by_heat
 from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.measures.drop import drop, increase
 from inspector.cam.trust.measures.perturbation import STEPS, blurred, deletion, insertion
-from inspector.cam.trust.measures.road import impute, road
+from inspector.cam.trust.measures.road import road
 from inspector.cam.trust.measures.sensitivity import sensitivity
 
 
@@ -152,15 +153,6 @@ def test_sensitivity_by_hand() -> None:
         )
     assert steady.value == 0
     assert moved.value == pytest.approx(max(0.02 * float(n.norm()) for n in noises) / float(heat.norm()))
-
-
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda m: m.id)
-def test_a_map_without_heat_has_a_number_too(measure: object) -> None:
-    heat = torch.zeros(8, 8, dtype=torch.float64)
-    picture = torch.rand(1, 1, 8, 8, dtype=torch.float64)
-    with open_scene(Patch(), picture, [], 1) as scene:
-        made = measure.compute(Case(scene=scene, heat=heat, remap=lambda _: heat))  # type: ignore[attr-defined]
-    assert math.isfinite(made.value)
 
 
 IDS = ("average-drop", "increase-in-confidence", "deletion", "insertion", "road", "sensitivity")

@@ -34,8 +34,8 @@ def _curve(case: Case, start: Tensor, end: Tensor) -> Measured:
     rank[order] = torch.arange(len(order), device=order.device)
     points: list[tuple[float, float]] = []
     shares = [number / STEPS for number in range(STEPS + 1)]
-    for first in range(0, len(shares), 8):
-        some = shares[first : first + 8]
+    for first in range(0, len(shares), case.at_once):
+        some = shares[first : first + case.at_once]
         case.scene.progress(first, len(shares), "changing pixels, the hottest first")
         changed = [(rank < round(share * len(order))).reshape(case.heat.shape) for share in some]
         pictures = torch.stack([torch.where(mask, end, start) for mask in changed])
@@ -59,7 +59,7 @@ DELETION = Measure(
     id="deletion",
     title="Deletion",
     paper="Petsiuk 2018, arXiv 1806.07421",
-    says="Mean probability while the hottest pixels are taken away.",
+    says="Mean probability while the hottest pixels are taken away first.",
     higher=False,
     compute=deletion,
     passes=STEPS + 1,

@@ -6,6 +6,8 @@ definition 2: the largest change, relative to the map, over random changes withi
 
 from __future__ import annotations
 
+import math
+
 from inspector.cam.trust.measure import Case, Measure, Measured
 
 TRIES = 8
@@ -14,18 +16,23 @@ RADIUS = 0.02
 
 
 def sensitivity(case: Case) -> Measured:
-    """max ||map of the changed picture - map|| / ||map||; 0 for a map that is 0 everywhere, as its copies' are."""
+    """max ||map of the changed picture - map|| / ||map||.
+
+    NaN for a map that is 0 everywhere, and for a picture of one value, which has no range.
+    """
     assert case.remap is not None
     picture = case.scene.batch
     span = float(picture.max() - picture.min())
     size = float(case.heat.double().norm())
+    if not (size > 0 and span > 0):
+        return Measured(value=math.nan)
     largest = 0.0
     for number in range(TRIES):
         case.scene.progress(number, TRIES, "changing the picture a little")
         noise = case.scene.noise(number).clamp(-1, 1)
         other = case.remap(picture + RADIUS * span * noise)
         largest = max(largest, float((other.double() - case.heat.double()).norm()))
-    return Measured(value=largest / size if size > 0 else largest)
+    return Measured(value=largest / size)
 
 
 MEASURE = Measure(
@@ -35,6 +42,5 @@ MEASURE = Measure(
     says="The largest change of the map when the picture changes too little to see.",
     higher=False,
     compute=sensitivity,
-    passes=3 * TRIES,
-    of_method=True,
+    maps=TRIES,
 )
