@@ -13,14 +13,17 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import fields as dataclass_fields
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from inspector.cam.readings import Reading, class_scores, tensors_in
-from inspector.errors import NoSuchLayer
+from inspector.cam.runnable import differentiating, is_compiled, refuse_program, running_eagerly
+from inspector.errors import ExplainError, LayerNotSpatial, NoSuchLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ class Capture:
         for place in self.places:
             if place not in self.outputs:
                 count = self._calls[place.path]
+                if count > place.call:
+                    raise LayerNotSpatial(
+                        f"Layer {place.path!r} puts out no floating-point numbers, so there is nothing to explain.",
+                        hint="Of a quantised model take the one that it was made from.",
+                    )
                 raise NoSuchLayer(
                     f"Layer {place.path!r} was called {count} times in one forward pass, so it has no call number "
                     f"{place.call}.",
@@ -81,7 +89,8 @@ class Capture:
         starts = self.outputs if outputs is None else outputs
         if not starts or not score.requires_grad:
             return {place: torch.zeros_like(start) for place, start in starts.items()}
-        found = torch.autograd.grad(score, list(starts.values()), retain_graph=keep_graph, allow_unused=True)
+        with differentiating():
+            found = torch.autograd.grad(score, list(starts.values()), retain_graph=keep_graph, allow_unused=True)
         return {
             place: torch.zeros_like(start) if gradient is None else gradient
             for (place, start), gradient in zip(starts.items(), found, strict=True)
@@ -139,6 +148,7 @@ def capture(model: nn.Module, places: Iterable[Place] = (), *, read: Reading = c
     training flag per module, requires_grad, hooks, buffers (also replaced ones), random state.
     """
     bare = unwrap(model)
+    refuse_program(bare)
     lent = Capture(bare, tuple(places), read)
     with ExitStack() as stack:
         stack.enter_context(borrowed(bare))
@@ -174,17 +184,22 @@ def _borrowed(model: nn.Module) -> Iterator[None]:
     frozen: list[nn.Parameter] = []
     buffers: list[tuple[nn.Module, dict[str, Tensor | None]]] = []
     device = None
+    lazy = compiled = False
     modules = _modules_of(model)
     for module in modules:
         if module.training:
             training.append(module)
+        compiled = compiled or is_compiled(module)
         for parameter in module._parameters.values():
             if parameter is not None:
                 if device is None:
                     device = parameter.device
+                lazy = lazy or is_lazy(parameter)
                 (thawed if parameter.requires_grad else frozen).append(parameter)
         if module._buffers:
             buffers.append((module, dict(module._buffers)))
+    if lazy or (device is not None and device.type == "meta"):
+        raise ExplainError("The model's weights have no values yet.", hint="Load its weights first.")
     flags = {id(module) for module in training}
     put_back = _remember([tensor for _, named in buffers for tensor in named.values() if tensor is not None])
     cuda = [device] if device is not None and device.type == "cuda" else []
@@ -196,7 +211,8 @@ def _borrowed(model: nn.Module) -> Iterator[None]:
             module.training = False
         for parameter in thawed:
             parameter.requires_grad = False
-        yield
+        with running_eagerly() if compiled else nullcontext():
+            yield
     finally:
         torch.random.set_rng_state(random)
         for there, state in random_there:
@@ -289,6 +305,9 @@ def replace_tensor(output: object, old: Tensor, new: Tensor) -> object:
         changed = {key: replace_tensor(value, old, new) for key, value in output.items()}
         # Model outputs of other libraries are mappings whose class takes the entries as keywords.
         return changed if type(output) is dict else type(output)(**changed)
+    if is_dataclass(output) and not isinstance(output, type):
+        fields = {field.name: getattr(output, field.name) for field in dataclass_fields(output) if field.init}
+        return replace(output, **{name: replace_tensor(value, old, new) for name, value in fields.items()})
     if isinstance(output, tuple) and hasattr(output, "_fields"):
         remake: Callable[..., object] = type(output)  # a named tuple takes its fields one by one
         return remake(*(replace_tensor(value, old, new) for value in output))

@@ -25,13 +25,14 @@ class Grids:
     seen: put out by convolutions and poolings over places, in order. derived: those of them that are of whole pictures,
     or the picture itself where there are none (patches that are cut out first), made smaller by whole numbers.
     shown: those of the derived that a layer puts out which knows its channels (a linear layer, a norm, a convolution of
-    single places). whole: some of the seen are of whole pictures. picture: (H, W). channels_last: some maps are so.
+    single places). whole: those of the seen that are of whole pictures. picture: (H, W). channels_last: some maps are
+    so.
     """
 
     seen: tuple[Grid, ...]
     derived: frozenset[Grid]
     shown: frozenset[Grid]
-    whole: bool
+    whole: tuple[Grid, ...]
     picture: Grid
     channels_last: bool
 
@@ -58,7 +59,7 @@ class Grids:
             seen=tuple(seen),
             derived=known,
             shown=known & (first | last),
-            whole=bool(whole),
+            whole=tuple(whole),
             picture=picture,
             channels_last=bool(last & (known | seen.keys())),
         )
@@ -101,10 +102,10 @@ class Grids:
                 return 4, 0, grid
         derived = [grid for grid in self.derived if grid[0] * grid[1] > 1 and is_scaled(grid, self.picture)]
         # Rounding up and down may give two grids of as many cells: then neither.
-        whole = [grid for grid in derived if length == grid[0] * grid[1]]
-        if whole:
-            return (3, 0, whole[0]) if len(whole) == 1 else None
-        for grid in reversed(self.seen):
+        fitting = [grid for grid in derived if length == grid[0] * grid[1]]
+        if fitting:
+            return (3, 0, fitting[0]) if len(fitting) == 1 else None
+        for grid in reversed(self.whole):
             extra = length - grid[0] * grid[1]
             if grid != (1, 1) and 0 < extra <= MOST_PREFIX_TOKENS:
                 return 2, extra, grid

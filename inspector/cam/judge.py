@@ -142,7 +142,10 @@ def _why_no_gradient(model: nn.Module, maps: Maps, index: int, called: str, meth
             f"The weights of {heads[-1]} are all 0, so no place can change the score of {called}.",
             "The head was never trained or not loaded; load the file that has it.",
         )
-    cut_off = "The units behind it may all be cut off (dead ReLU), or the layer may lie on a branch that is not used."
+    cut_off = (
+        "The units behind it may all be cut off (dead ReLU), the layer may lie on a branch that is not used, or the "
+        "model stops gradients behind it (no_grad, detach, checkpointing, quantised weights)."
+    )
     if maps.gradient_peak[index].isnan():
         where = f" inside what Grad-CAM finds at {layer.path}" if layer.path else ""
         return (
@@ -150,7 +153,7 @@ def _why_no_gradient(model: nn.Module, maps: Maps, index: int, called: str, meth
             cut_off,
         )
     return (
-        f"The score of {called} does not depend on the output of {layer.path}: its gradient is exactly 0 everywhere.",
+        f"No gradient of the score of {called} reaches the output of {layer.path}: it is exactly 0 everywhere.",
         cut_off,
     )
 

@@ -7,6 +7,7 @@ detection as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Protocol
 
 import torch
@@ -228,3 +229,5 @@ def tensors_in(value: object) -> Iterator[Tensor]:
     elif isinstance(value, tuple | list):
         for item in value:
             yield from tensors_in(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from tensors_in({field.name: getattr(value, field.name) for field in fields(value)})

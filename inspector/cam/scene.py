@@ -18,6 +18,7 @@ from inspector.cam.method import Objective
 from inspector.cam.readings import Reading, class_scores
 from inspector.cam.replay import Replay
 from inspector.cam.report import LayerProposal
+from inspector.cam.runnable import differentiating
 from inspector.cam.tensors import spatial, target_indices, working_precision
 from inspector.progress import Progress, silent
 
@@ -172,7 +173,8 @@ class Scene:
         scores = own_scores(logits, self.targets)
         if not scores.requires_grad:
             return logits.detach(), torch.zeros_like(working_precision(start.detach()))
-        (found,) = torch.autograd.grad(scores.sum(), [start])
+        with differentiating():
+            (found,) = torch.autograd.grad(scores.sum(), [start])
         return logits.detach(), working_precision(found)
 
     def replay(self, layer: LayerProposal, index: int) -> Replay:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -18,6 +19,7 @@ from torch.autograd.graph import Node
 from inspector.cam.capture import borrowed, first_tensor, own_preparation, prepared_sizes, replace_tensor, unwrap
 from inspector.cam.paths import paths_of
 from inspector.cam.readings import logits_of, pixel_scores, tensors_in
+from inspector.cam.runnable import first_line, is_compiled, refuse_program, running_eagerly
 from inspector.errors import ExplainError
 
 POOLING = (
@@ -90,6 +92,12 @@ def trace(model: nn.Module, input_shape: tuple[int, int, int]) -> Trace:
     Raises ExplainError with torch's own words when the model does not accept such an input.
     """
     bare = unwrap(model)
+    refuse_program(bare)
+    with running_eagerly() if any(map(is_compiled, bare.modules())) else nullcontext():
+        return _traced(bare, input_shape)
+
+
+def _traced(bare: nn.Module, input_shape: tuple[int, int, int]) -> Trace:
     try:
         # Two pictures, since their dimension then tells maps from tables; without data the second costs nothing.
         return _run(_structure_of(bare), 2, input_shape, torch.device("meta"))
@@ -101,9 +109,12 @@ def trace(model: nn.Module, input_shape: tuple[int, int, int]) -> Trace:
             return _run(bare, 1, input_shape, device)
         except Exception as error:  # any error of the user's own forward
             shape = "x".join(map(str, input_shape))
+            if isinstance(error, TypeError):
+                hint = "It is called with a batch of pictures alone; a module around it can give what else it takes."
+            else:
+                hint = "Choose the size and the channels that it was trained with."
             raise ExplainError(
-                f"The model does not accept an input of {shape}: {_first_line(error)}",
-                hint="Choose the size and the channels that it was trained with.",
+                f"The model does not accept an input of {shape}: {first_line(error)}", hint=hint
             ) from error
 
 
@@ -125,11 +136,7 @@ def _structure_of(model: nn.Module) -> nn.Module:
 
 def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device: torch.device) -> Trace:
     recorder = _Recorder(by_path=device.type == "meta")
-    handles = [
-        module.register_forward_hook(recorder.hook(path, module), with_kwargs=True)
-        for path, module in model.named_modules()
-        if path
-    ]
+    handles = []
     # What a detector resizes to by itself is the picture whose grids its layers have.
     inner: list[tuple[int, int]] = []
     own = own_preparation(model)
@@ -137,6 +144,9 @@ def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device
         handles.append(own.register_forward_hook(lambda _m, _a, output: _remember(inner, output)))
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     try:
+        for path, module in model.named_modules():
+            if path and not isinstance(module, torch.jit.ScriptModule):  # which nobody can watch
+                handles.append(module.register_forward_hook(recorder.hook(path, module), with_kwargs=True))
         # Without data a graph costs nothing, and it says which outputs the answer comes from.
         with torch.inference_mode(False), torch.set_grad_enabled(recorder.by_path):
             picture = torch.zeros((batch, *input_shape), device=device, dtype=dtype, requires_grad=recorder.by_path)
@@ -269,8 +279,3 @@ def _has_heads(module: nn.Module) -> bool:
     return isinstance(module, nn.MultiheadAttention) or any(
         isinstance(getattr(module, name, None), int) for name in ("num_heads", "num_attention_heads")
     )
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return text[0].rstrip(".") + "." if text else f"{type(error).__name__}."
