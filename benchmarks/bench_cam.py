@@ -2,8 +2,8 @@
 
     python benchmarks/bench_cam.py [--pictures 200] [--rounds 12] [--device cuda] [--only PART ...] [--csv FILE]
 
-Parts: localise, two, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared where they are
-installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
+Parts: localise, layers, two, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared where
+they are installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ from benchmarks.cam import localise, memory, speed, two_shapes
 
 
 def places(options: argparse.Namespace) -> Iterable[localise.Place]:
-    """Where heat lies."""
+    """Where heat lies, at the suggested layer."""
+    found = shown(
+        localise.localise(localise.SAMPLES, pictures=options.pictures, slow=options.slow, device=options.device)
+    )
+    localise.clearly_above(found)
+    return found
+
+
+def shown(rows: Iterable[localise.Place]) -> list[localise.Place]:
+    """Print them as they come."""
     found = []
-    print(f"{'sample':<24} {'map':<22} {'model':<10} {'pictures':>8} {'in mask':>15} {'points':>15}")
-    for row in localise.localise(localise.SAMPLES, pictures=options.pictures, slow=options.slow, device=options.device):
+    print(f"{'sample':<24} {'map':<48} {'model':<10} {'pictures':>8} {'in mask':>15} {'points':>15}")
+    for row in rows:
         found.append(row)
         print(
-            f"{row.sample:<24} {row.of:<22} {row.model:<10} {row.pictures:8d} "
+            f"{row.sample:<24} {row.of:<48} {row.model:<10} {row.pictures:8d} "
             f"{row.energy:7.3f} ± {row.energy_error:.3f} {row.pointing:7.3f} ± {row.pointing_error:.3f}",
             flush=True,
         )
-    localise.clearly_above(found)
     return found
 
 
@@ -79,6 +87,7 @@ def peaks(options: argparse.Namespace) -> Iterable[memory.Peak]:
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
     "localise": places,
+    "layers": lambda o: shown(localise.by_layer(localise.SAMPLES, pictures=o.pictures, device=o.device)),
     "two": choices,
     "one": lambda o: costs(speed.one_map(o.rounds, o.device)),
     "grids": lambda o: costs(speed.grids(max(1, o.rounds // 4), o.device)),

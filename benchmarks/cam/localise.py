@@ -43,6 +43,7 @@ SEED = 880_011
 AT_ONCE = 20
 # Hundreds of passes of the whole network: measured on fewer pictures.
 SLOW = ("occlusion", "score-cam")
+BY_LAYER = ("grad-cam", "hires-cam", "layer-cam")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,15 @@ class Subject:
     trained: nn.Module
     untrained: nn.Module
     preprocessing: Preprocessing
-    layer: LayerProposal
+    layers: tuple[LayerProposal, ...]
     batch: Tensor
     labels: list[int]
     masks: Tensor
+
+    @property
+    def layer(self) -> LayerProposal:
+        """The suggested one."""
+        return self.layers[0]
 
     @property
     def uniform(self) -> float:
@@ -102,7 +108,7 @@ def load(name: str, count: int, device: str) -> Subject:
         trained=trained.to(device),
         untrained=forgotten(trained).to(device),
         preprocessing=preprocessing,
-        layer=propose_layers(trained, (batch.shape[1], batch.shape[2], batch.shape[3]))[0],
+        layers=propose_layers(trained, (batch.shape[1], batch.shape[2], batch.shape[3])),
         batch=batch.to(device),
         labels=labels.tolist(),
         masks=torch.from_numpy(masks),
@@ -135,14 +141,26 @@ def localise(names: Iterable[str], *, pictures: int, slow: int, device: str) -> 
         yield from _baselines(subject)
         for together in jobs():
             count = min(pictures, slow) if together[0] in SLOW else pictures
-            found = {
-                state: _measure(subject, model, together, count)
-                for state, model in (("trained", subject.trained), ("untrained", subject.untrained))
-            }
-            for method in together:
-                for state, scores in found.items():
-                    if method in scores:
-                        yield _place(subject, method, state, scores[method])
+            yield from _both(subject, together, count, subject.layer)
+
+
+def by_layer(names: Iterable[str], *, pictures: int, device: str) -> Iterator[Place]:
+    """Three methods at every proposed layer, the suggested one first."""
+    for name in names:
+        subject = load(name, pictures, device)
+        for layer in subject.layers:
+            yield from _both(subject, BY_LAYER, pictures, layer, at=f" at {layer.path}")
+
+
+def _both(subject: Subject, ids: Sequence[str], count: int, layer: LayerProposal, *, at: str = "") -> Iterator[Place]:
+    found = {
+        state: _measure(subject, model, ids, count, layer)
+        for state, model in (("trained", subject.trained), ("untrained", subject.untrained))
+    }
+    for method in ids:
+        for state, scores in found.items():
+            if method in scores:
+                yield _place(subject, method + at, state, scores[method])
 
 
 def jobs() -> list[list[str]]:
@@ -152,7 +170,7 @@ def jobs() -> list[list[str]]:
 
 
 def _measure(
-    subject: Subject, model: nn.Module, ids: Sequence[str], count: int
+    subject: Subject, model: nn.Module, ids: Sequence[str], count: int, layer: LayerProposal
 ) -> dict[str, list[tuple[float, float]]]:
     """method -> (energy, pointing) of each of the first pictures."""
     results: dict[str, list[tuple[float, float]]] = {}
@@ -162,7 +180,7 @@ def _measure(
             model,
             subject.batch[part],
             classes=[subject.labels[part]],
-            layers=[subject.layer],
+            layers=[layer],
             methods=ids,
             lenient=True,
         )
