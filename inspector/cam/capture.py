@@ -158,6 +158,7 @@ def capture(model: nn.Module, places: Iterable[Place] = (), *, read: Reading = c
         own = own_preparation(bare)
         if own is not None:
             stack.callback(own.register_forward_hook(lent._prepared).remove)
+        stack.enter_context(_one_attention())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         try:
@@ -323,6 +324,30 @@ def like_the_model(batch: Tensor, model: nn.Module) -> Tensor:
     # clone: a tensor made under inference mode cannot take part in a graph.
     batch = batch.detach().clone()
     return batch if first is None else batch.to(device=first.device, dtype=first.dtype)
+
+
+_ATTENTION_LOCK = threading.Lock()
+_attention_users: list[bool] = []
+
+
+@contextmanager
+def _one_attention() -> Iterator[None]:
+    """Attention is computed in one way, whether or not something in front of it is differentiated.
+
+    torch has a second one for inference, which rounds otherwise: a map would depend on which other layers are kept. The
+    switch is the process's own, so the first to come turns it off and the last to go puts it back.
+    """
+    with _ATTENTION_LOCK:
+        _attention_users.append(torch.backends.mha.get_fastpath_enabled())
+        torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        with _ATTENTION_LOCK:
+            first = _attention_users[0]
+            _attention_users.pop()
+            if not _attention_users:
+                torch.backends.mha.set_fastpath_enabled(first)
 
 
 _LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()

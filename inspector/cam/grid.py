@@ -141,14 +141,19 @@ def estimate(
     classes: int = 1,
     most_layers: int | None = 1,
     options: Options = PLAIN,
+    question: Question = A_CLASS,
 ) -> Estimate:
-    """What such maps will cost; runs the model once to know how long that takes, and once to find the layers."""
+    """What such maps will cost; runs the model once to know how long that takes, and once to find the layers.
+
+    Arguments as `explain_grid`.
+    """
     entries = [method_named(name) for name in methods]
-    batch, _ = prepare(picture, preprocessing)
+    batch, crop = prepare(picture, preprocessing)
+    read = question.ask(model, batch, [crop]).read
     shape = (batch.shape[1], batch.shape[2], batch.shape[3])
     chosen = choose_layers(model, layers, shape, most_layers) if any(entry.by_layer for entry in entries) else ()
     start = time.perf_counter()
-    with open_scene(model, batch, chosen) as scene:
+    with open_scene(model, batch, chosen, 0, read=read) as scene:
         seconds = time.perf_counter() - start
         objectives = {entry.objective for entry in entries if entry.arithmetic and entry.gradient}
         by_method = tuple(

@@ -118,7 +118,8 @@ def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor,
     scaled = values.permute(2, 0, 1).to(torch.float32).div(255.0)
     mean = torch.tensor(preprocessing.mean, dtype=torch.float32)[:, None, None]
     std = torch.tensor(preprocessing.std, dtype=torch.float32)[:, None, None]
-    return ((scaled - mean) / std)[None], crop
+    # In one order of memory, however it came here: kernels for another one round otherwise.
+    return ((scaled - mean) / std)[None].contiguous(), crop
 
 
 def _from_facts(facts: Mapping[object, object]) -> Preprocessing:

@@ -269,3 +269,31 @@ def test_logits_are_found_or_refused() -> None:
         logits_of({"out": image})
     with pytest.raises(ExplainError, match="answers with no tensor"):
         logits_of(None)
+
+
+def test_attention_is_computed_alike_whatever_is_kept() -> None:
+    """torch's second way for inference rounds otherwise; which is taken would depend on the layers that are kept."""
+    torch.manual_seed(0)
+    layers = [nn.TransformerEncoderLayer(64, 4, 128, batch_first=True) for _ in range(3)]
+    model = nn.Sequential(nn.Conv2d(3, 64, 4, stride=4), nn.Flatten(2), Turned(), *layers, Mean()).eval()
+    batch = torch.randn(1, 3, 32, 32)
+    found = []
+    for paths in (["0", "3", "4"], ["4"], []):
+        with capture(model, [Place(path) for path in paths]) as lent:
+            assert not torch.backends.mha.get_fastpath_enabled()
+            found.append(lent.forward(batch).detach())
+    assert all(torch.equal(one, found[0]) for one in found)
+    assert torch.backends.mha.get_fastpath_enabled()
+    with pytest.raises(RuntimeError), capture(model):
+        raise RuntimeError
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+class Turned(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(1, 2)
+
+
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(dim=1)

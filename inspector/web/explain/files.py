@@ -27,31 +27,40 @@ def download_row(
     style_args: tuple[str, float],
 ) -> None:
     """Buttons; a file is made when it is asked for, from every pixel of the original."""
-    from inspector.cam.exporting.arrays import maps_npz
     from inspector.cam.exporting.request import command_line
 
     colour_map, opacity = style_args
-    request = request_of(hand.name, picture.name, first, colour_map=colour_map, opacity=opacity)
-    stem = Path(picture.name).stem
-
-    def whole(made: Explanation) -> bytes:
-        return png_bytes(overlay(decoded(picture), made, colour_map=colour_map, opacity=opacity))
-
-    rows: list[tuple[str, Callable[[], bytes | str], str]] = [
-        ("Overlay (PNG)", lambda: whole(first), f"{stem}-overlay.png"),
-        ("Heat (PNG)", lambda: png_bytes(heat_picture(first, colour_map=colour_map)), f"{stem}-heat.png"),
-        ("Maps (NPZ)", lambda: maps_npz([first]), f"{stem}-maps.npz"),
-        ("Manifest (JSON)", lambda: manifest_json(hand, picture, first, request), f"{stem}-explanation.json"),
-    ]
+    rows = files_of(hand, picture, first, colour_map=colour_map, opacity=opacity)
     if second is not None:
-        other = second
-        rows.insert(1, ("Second overlay (PNG)", lambda: whole(other), f"{stem}-overlay-{second.target.index}.png"))
+        _, drawn, _ = files_of(hand, picture, second, colour_map=colour_map, opacity=opacity)[0]
+        rows.insert(1, ("Second overlay (PNG)", drawn, f"{Path(picture.name).stem}-overlay-2.png"))
+    request = request_of(hand.name, picture.name, first, colour_map=colour_map, opacity=opacity)
     with st.container(horizontal=True, key="explain-files"):
         for text, data, name in rows:
             st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
         with st.popover("Command", icon=":material/terminal:"):
             st.caption("The same map from a terminal:")
             st.code(command_line(request, "explained"), language="bash", wrap_lines=True)
+
+
+def files_of(
+    hand: Hand, picture: Picture, made: Explanation, *, colour_map: str, opacity: float
+) -> list[tuple[str, Callable[[], bytes | str], str]]:
+    """(what it is, what makes it, its name) of each file; the manifest's command line makes the same bytes."""
+    from inspector.cam.exporting.arrays import maps_npz
+
+    stem = Path(picture.name).stem
+    request = request_of(hand.name, picture.name, made, colour_map=colour_map, opacity=opacity)
+
+    def whole() -> bytes:
+        return png_bytes(overlay(decoded(picture), made, colour_map=colour_map, opacity=opacity))
+
+    return [
+        ("Overlay (PNG)", whole, f"{stem}-overlay.png"),
+        ("Heat (PNG)", lambda: png_bytes(heat_picture(made, colour_map=colour_map)), f"{stem}-heat.png"),
+        ("Maps (NPZ)", lambda: maps_npz([made]), f"{stem}-maps.npz"),
+        ("Manifest (JSON)", lambda: manifest_json(hand, picture, made, request), f"{stem}-explanation.json"),
+    ]
 
 
 def request_of(file: str, picture: str, made: Explanation, *, colour_map: str, opacity: float) -> Request:
