@@ -50,13 +50,13 @@ def shown(rows: Iterable[localise.Place]) -> list[localise.Place]:
 def choices(options: argparse.Namespace) -> Iterable[two_shapes.Choice]:
     """Which of two shapes the heat takes for the asked one."""
     found = []
-    print(f"{'sample':<24} {'map':<22} {'maps':>8} {'on asked':>15} {'asked':>15} {'other':>15}")
+    print(f"{'sample':<24} {'map':<22} {'pictures':>8} {'on asked':>15} {'asked':>15} {'other':>15}")
     for row in two_shapes.choose(
         localise.SAMPLES, pictures=options.pictures // 2, slow=options.slow // 2, device=options.device
     ):
         found.append(row)
         print(
-            f"{row.sample:<24} {row.of:<22} {row.maps:8d} {row.share:7.3f} ± {row.share_error:.3f} "
+            f"{row.sample:<24} {row.of:<22} {row.pictures:8d} {row.share:7.3f} ± {row.share_error:.3f} "
             f"{row.asked:7.3f} ± {row.asked_error:.3f} {row.other:7.3f} ± {row.other_error:.3f}",
             flush=True,
         )

@@ -31,7 +31,7 @@ Pair = tuple[NDArray[np.uint8], tuple[int, int], tuple[Mask, Mask]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One method on one sample, means over maps (two of each picture) with their standard errors.
+    """One method on one sample, means over pictures (of two maps each) with their standard errors.
 
     share: of the heat on the two shapes, what lies on the asked one; half where there is none. asked, other: of maps
     whose hottest pixel lies on the asked shape, on the other.
@@ -39,7 +39,7 @@ class Choice:
 
     sample: str
     of: str
-    maps: int
+    pictures: int
     share: float
     share_error: float
     asked: float
@@ -74,7 +74,7 @@ def choose(names: Iterable[str], *, pictures: int, slow: int, device: str) -> It
 
 
 def _judge(subject: Subject, batch: Tensor, made: Sequence[Pair], ids: Sequence[str]) -> Iterator[Choice]:
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     for first in range(0, len(made), AT_ONCE):
         part = made[first : first + AT_ONCE]
         grids = heat_grids(
@@ -85,13 +85,12 @@ def _judge(subject: Subject, batch: Tensor, made: Sequence[Pair], ids: Sequence[
             methods=ids,
             lenient=True,
         )
-        for n, (row,) in enumerate(grids):
-            for method, maps in zip(ids, row, strict=True):
-                if not isinstance(maps, ExplainError):
-                    found.setdefault(method, []).extend(
-                        _choice(heat, masks[n], masks[1 - n])
-                        for heat, (_, _, masks) in zip(maps.heat, part, strict=True)
-                    )
+        for method, *both in zip(ids, *(row for (row,) in grids), strict=True):
+            if any(isinstance(maps, ExplainError) for maps in both):
+                continue
+            for index, (_, _, masks) in enumerate(part):
+                choices = [_choice(maps.heat[index], masks[n], masks[1 - n]) for n, maps in enumerate(both)]
+                found.setdefault(method, []).append(tuple(sum(numbers) / 2 for numbers in zip(*choices, strict=True)))
     for method, choices in found.items():
         (share, share_error), (asked, asked_error), (other, other_error) = (
             mean([choice[n] for choice in choices]) for n in range(3)
@@ -99,7 +98,7 @@ def _judge(subject: Subject, batch: Tensor, made: Sequence[Pair], ids: Sequence[
         yield Choice(
             sample=subject.name,
             of=method,
-            maps=len(choices),
+            pictures=len(choices),
             share=share,
             share_error=share_error,
             asked=asked,
