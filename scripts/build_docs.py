@@ -67,8 +67,9 @@ def pages() -> dict[str, str]:
         "methods.md": _page(
             "Methods of explanation",
             "Most methods are arithmetic on the activation and gradient of a captured layer, so that any number of "
-            "them comes from one forward and one backward; the others run the model again. Measures of trust stand in "
-            "measures.md.",
+            "them comes from one forward and one backward; the others run the model again. measurements.md "
+            "says how much of each one's heat lies on the object, and which are no better than maps that know nothing. "
+            "Measures of trust stand in measures.md.",
             ("Id", "Method", "What the map shows", "Source"),
             ((m.id, m.title, m.says, m.paper) for m in METHODS),
         ),

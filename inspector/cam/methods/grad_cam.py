@@ -23,6 +23,6 @@ METHOD = Method(
     id="grad-cam",
     title="Grad-CAM",
     paper="Selvaraju 2017, arXiv 1610.02391",
-    says="Places whose channels raise the class score on average over the picture.",
+    says="Places whose channels raise the class score on average over the picture; weak where a class token answers.",
     arithmetic=grad_cam,
 )
