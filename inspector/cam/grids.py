@@ -25,14 +25,15 @@ class Grids:
     seen: put out by convolutions and poolings over places, in order. derived: those of them that are of whole pictures,
     or the picture itself where there are none (patches that are cut out first), made smaller by whole numbers.
     shown: those of the derived that a layer puts out which knows its channels (a linear layer, a norm, a convolution of
-    single places). whole: those of the seen that are of whole pictures. picture: (H, W). channels_last: some maps are
-    so.
+    single places). whole: those of the seen that are of whole pictures. rows: shapes of three axes that some layer puts
+    out which has its channels last. picture: (H, W). channels_last: some maps are so.
     """
 
     seen: tuple[Grid, ...]
     derived: frozenset[Grid]
     shown: frozenset[Grid]
     whole: tuple[Grid, ...]
+    rows: frozenset[tuple[int, ...]]
     picture: Grid
     channels_last: bool
 
@@ -60,6 +61,7 @@ class Grids:
             derived=known,
             shown=known & (first | last),
             whole=tuple(whole),
+            rows=frozenset(call.shape for call in trace.calls if call.channels == "last" and len(call.shape) == 3),
             picture=picture,
             channels_last=bool(last & (known | seen.keys())),
         )
@@ -92,7 +94,7 @@ class Grids:
             return None
         trust, prefix, grid = found
         # Tokens may also be the last axis, behind the channels.
-        other = None if call.channels == "last" else self._count(call.shape[2])
+        other = None if call.shape in self.rows else self._count(call.shape[2])
         return None if other is not None and other[0] > trust else ("NLC", prefix, grid)
 
     def _count(self, length: int) -> tuple[int, int, Grid] | None:

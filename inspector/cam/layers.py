@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from torch import nn
@@ -39,8 +39,8 @@ def propose_layers(model: nn.Module, input_shape: tuple[int, int, int]) -> tuple
     """
     seen = trace(model, input_shape)
     proposals = _proposals(seen)
-    _check_order(model, seen, proposals[0])
-    return proposals
+    right = _in_order(model, seen, proposals) or [_check_order(model, seen, proposals[0])]
+    return tuple(replace(layer, rank=rank) for rank, layer in enumerate(right, start=1))
 
 
 def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -> LayerProposal:
@@ -90,16 +90,26 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
     )
 
 
+def _in_order(model: nn.Module, seen: Trace, layers: Sequence[LayerProposal]) -> list[LayerProposal]:
+    """Without those whose tokens do not lie row by row."""
+    if all(layer.layout != "NLC" for layer in layers):
+        return list(layers)
+    entering = _entering([pair for pair in _spatial(seen) if pair[1].layout == "NLC"], seen)
+    # Before the first attention the answer is exact and cheap.
+    if not entering or in_rows(model, entering[-1], seen.input_shape):
+        return list(layers)
+    # Tokens of a later stage may lie in rows though those of an earlier one do not (Hiera's last).
+    return [layer for layer in layers if layer.layout != "NLC" or in_rows(model, layer, seen.input_shape)]
+
+
 def _check_order(model: nn.Module, seen: Trace, layer: LayerProposal) -> LayerProposal:
     """The layer itself. Raises LayerNotSpatial where it has tokens that do not lie row by row."""
-    if layer.layout == "NLC":
-        entering = _entering([pair for pair in _spatial(seen) if pair[1].layout == "NLC"], seen)
-        if entering and not in_rows(model, entering[-1], seen.input_shape):
-            raise LayerNotSpatial(
-                f"The {math.prod(layer.grid)} tokens of {layer.path!r} do not lie row by row: a changed patch changes "
-                f"another token at {entering[-1].path!r}, so a map would show heat in the wrong places.",
-                hint="Saliency, integrated gradients, SmoothGrad and occlusion look at no layer.",
-            )
+    if not _in_order(model, seen, [layer]):
+        raise LayerNotSpatial(
+            f"The {math.prod(layer.grid)} tokens of {layer.path!r} do not lie row by row: a changed patch changes "
+            "another token, so a map would show heat in the wrong places.",
+            hint="Saliency, integrated gradients, SmoothGrad and occlusion look at no layer.",
+        )
     return layer
 
 
@@ -117,7 +127,7 @@ def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
     ranked: list[tuple[LayerProposal, str]] = []
     if spatial[-1][1].layout == "NLC":
         tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
-        ranked = _rank_tokens(_entering(tokens, seen))
+        ranked = _rank_tokens(_entering(tokens, seen)) or _rank_trunk(tokens)
     if not ranked:
         # Without attention over all of them nothing would be carried from patches to tokens before them.
         maps = [pair for pair in spatial if not pair[1].prefix_tokens] or spatial
@@ -229,6 +239,21 @@ def _rank_tokens(entering: list[LayerProposal]) -> list[tuple[LayerProposal, str
     return ranked + [
         (layer, f"Enters an earlier attention, {_grid(layer)} patches: knows less about the class.")
         for layer in entering[1:]
+    ]
+
+
+def _rank_trunk(tokens: list[Pair]) -> list[tuple[LayerProposal, str]]:
+    """Tokens behind others that stand before the patches, where nothing says which modules are attention.
+
+    The last two steps are left out: the norm and what carries patches to those tokens may be the same ones.
+    """
+    steps: dict[int, LayerProposal] = {}
+    for call, layer in tokens:
+        if call.alone and layer.prefix_tokens:
+            steps.pop(call.memory, None)
+            steps[call.memory] = layer
+    return [(layer, f"Tokens on the way to the answer, {_grid(layer)} patches.") for layer in reversed(steps.values())][
+        2:
     ]
 
 

@@ -36,6 +36,7 @@ POOLING = (
 )
 PADDING = (nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d, nn.CircularPad2d)
 _POOLING_2D = tuple(kind for kind in POOLING if kind.__name__.endswith("2d"))
+_HEAD_COUNTS = ("num_heads", "num_attention_heads", "heads", "n_heads", "n_head", "nhead")
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 _NORMS = (nn.BatchNorm2d, nn.InstanceNorm2d)
 
@@ -193,9 +194,7 @@ class _Recorder:
 
     def hook(self, path: str, module: nn.Module) -> Callable[..., object]:
         kind = type(module).__name__
-        attention = _has_heads(module) and not any(
-            _has_heads(inner) for inner in module.modules() if inner is not module
-        )
+        attention = _has_heads(module)
         weights = any(parameter is not None for parameter in module._parameters.values())
         pooling, over_places, channels = isinstance(module, POOLING + PADDING), _is_over_places(module), _order(module)
 
@@ -237,12 +236,20 @@ class _Recorder:
 
     def finished(self, answer: object, start: Tensor) -> tuple[TracedCall, ...]:
         """The calls, with what the graph says of them."""
-        if not self.by_path:
-            return tuple(self._calls)
-        reached, alone = paths_of(_scores_in(answer), start)
+        calls = self._calls
+        if self.by_path:
+            reached, alone = paths_of(_scores_in(answer), start)
+            calls = [
+                replace(call, reaches=node in reached, alone=node in alone)
+                for call, node in zip(calls, self._nodes, strict=True)
+            ]
+        # The innermost that runs on the picture: a table of positions has a number of heads too.
+        heads = {call.path for call in calls if call.attention and call.reaches}
         return tuple(
-            replace(call, reaches=node in reached, alone=node in alone)
-            for call, node in zip(self._calls, self._nodes, strict=True)
+            replace(call, attention=False)
+            if call.attention and any(path.startswith(f"{call.path}.") for path in heads)
+            else call
+            for call in calls
         )
 
     def _memory(self, tensor: Tensor) -> int:
@@ -275,7 +282,7 @@ def _scores_in(answer: object) -> list[Tensor]:
 
 
 def _has_heads(module: nn.Module) -> bool:
-    """Attention by what it has, not by what it is called: torch, timm and transformers all keep the head count."""
+    """Attention by what it has, not by what it is called: everybody keeps the head count."""
     return isinstance(module, nn.MultiheadAttention) or any(
-        isinstance(getattr(module, name, None), int) for name in ("num_heads", "num_attention_heads")
+        isinstance(getattr(module, name, None), int) for name in _HEAD_COUNTS
     )

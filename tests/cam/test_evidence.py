@@ -185,26 +185,26 @@ class Transformer(nn.Module):
     """One block over 4 x 6 patches, called by keyword as transformers does; order: how the tokens are sorted before."""
 
     class Attention(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self, width: int) -> None:
             super().__init__()
             self.num_heads = 2
-            self.qkv = nn.Linear(8, 24)
+            self.qkv = nn.Linear(width, 3 * width)
 
         def forward(self, *, hidden_states: Tensor) -> Tensor:
             parts = self.qkv(hidden_states).chunk(3, dim=-1)
-            q, k, v = (part.reshape(*part.shape[:2], 2, 4).transpose(1, 2) for part in parts)
+            q, k, v = (part.unflatten(2, (2, -1)).transpose(1, 2) for part in parts)
             return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
 
-    def __init__(self, order: list[int] | None = None) -> None:
+    def __init__(self, order: list[int] | None = None, width: int = 8) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.order = list(range(24)) if order is None else order
-        self.patches = nn.Conv2d(3, 8, 16, stride=16)
-        self.first = nn.Parameter(torch.randn(1, 1, 8))
-        self.norm1 = nn.LayerNorm(8)
-        self.attention = self.Attention()
-        self.norm = nn.LayerNorm(8)
-        self.head = nn.Linear(8, 3)
+        self.patches = nn.Conv2d(3, width, 16, stride=16)
+        self.first = nn.Parameter(torch.randn(1, 1, width))
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = self.Attention(width)
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.patches(x).flatten(2).transpose(1, 2)[:, self.order]
@@ -278,3 +278,73 @@ def test_patches_that_are_cut_out_first() -> None:
     first = propose_layers(CutFirst(), PICTURE)[0]
     assert (first.path, first.prefix_tokens, first.grid) == ("norm1", 1, (4, 6))
     assert peak(CutFirst()) > 0
+
+
+def test_a_width_that_is_the_number_of_patches() -> None:
+    """24 numbers for each of 1 + 4 x 6 tokens: the last axis could be the patches as well."""
+    model = Transformer(width=24)
+    model.norm1 = nn.Sequential(nn.LayerNorm(24), nn.Identity())
+    first = propose_layers(model, PICTURE)[0]
+    assert (first.prefix_tokens, first.grid, first.shape) == (1, (4, 6), (25, 24))
+    assert find_layer(model, "norm1.1", PICTURE).prefix_tokens == 1
+
+
+@pytest.mark.parametrize("called", ["heads", "n_head"])
+def test_heads_by_other_names_beside_a_table_that_has_them_too(called: str) -> None:
+    model = Transformer()
+    del model.attention.num_heads
+    setattr(model.attention, called, 2)
+    model.attention.positions = nn.Embedding(3, 2)
+    model.attention.positions.num_heads = 2
+    assert propose_layers(model, PICTURE)[0].path == "norm1"
+
+
+class Step(nn.Module):
+    """Carries means from patches to the first token in a way of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.linear(self.norm(x)))
+        return x + torch.cat([(y * y[:, :1]).mean(dim=1, keepdim=True), y[:, 1:]], dim=1)
+
+
+class Steps(Transformer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = nn.Sequential(Step(), Step(), Step())
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        return self.head(self.norm(self.steps(torch.cat([self.first.expand(len(x), -1, -1), x], dim=1)))[:, 0])
+
+
+def test_tokens_without_an_attention_that_is_known() -> None:
+    first, second = propose_layers(Steps(), PICTURE)
+    assert (first.path, second.path, first.prefix_tokens) == ("steps.1", "steps.0", 1)
+    assert peak(Steps()) > 0
+
+
+class Stages(Transformer):
+    """Tokens in windows of 2 x 2; the second attention is over one token of each window, and these lie in rows."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.arange(24).reshape(2, 2, 3, 2).transpose(1, 2).flatten().tolist())
+        self.norm2 = nn.LayerNorm(8)
+        self.attention2 = self.Attention(8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)[:, self.order]
+        x = x + 0.1 * self.attention(hidden_states=self.norm1(x))
+        x = self.norm2(x.unflatten(1, (6, 4)).mean(dim=2))
+        return self.head((x + self.attention2(hidden_states=x)).mean(dim=1))
+
+
+def test_a_later_stage_whose_tokens_lie_in_rows_again() -> None:
+    (only,) = propose_layers(Stages(), PICTURE)
+    assert (only.path, only.grid, only.rank) == ("norm2", (2, 3), 1)
+    with pytest.raises(LayerNotSpatial, match="24 tokens of 'norm1' do not lie row by row"):
+        find_layer(Stages(), "norm1", PICTURE)
