@@ -9,6 +9,7 @@ from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
 from inspector.web.explain import inputs, looking
+from inspector.web.explain.labels import short_names
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
 from inspector.web.text import plain
@@ -47,11 +48,12 @@ def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal
     key = layer_key(hand)
     if st.session_state.get(key) not in by_name:
         st.session_state[key] = layer_name(layers[0])
+    short = short_names(list(by_name))
     name = st.selectbox(
         "Layer",
         list(by_name),
         format_func=lambda n: (
-            f"{n} · {by_name[n].grid[0]}x{by_name[n].grid[1]}" + (" · suggested" if by_name[n].rank == 1 else "")
+            f"{short[n]} · {by_name[n].grid[0]}x{by_name[n].grid[1]}" + (" · suggested" if by_name[n].rank == 1 else "")
         ),
         key=key,
         help="Whose output is looked at. Others can be named under Layer and options.",

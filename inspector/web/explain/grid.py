@@ -12,6 +12,7 @@ from inspector.errors import ExplainError
 from inspector.render.overlay import overlay
 from inspector.web.explain import looking, sprites
 from inspector.web.explain.answer import Naming
+from inspector.web.explain.labels import short_names
 from inspector.web.explain.looking import Recipe, Subject
 from inspector.web.explain.pictures import for_display
 
@@ -39,13 +40,14 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
         f"{len(methods)} methods at {len(subject.layers)} layers from one forward pass. Click a map to see it large. "
         "Each map is scaled by its own maximum."
     )
+    short = short_names([layer_name(layer) for layer in subject.layers])
     sprites.picture_table(
         [
             sprites.Head(
                 id=layer_name(layer),
-                title=layer_name(layer),
+                title=short[layer_name(layer)],
                 note=f"{layer.grid[0]}x{layer.grid[1]}" + (" suggested" if layer.rank == 1 else ""),
-                says=layer.reason,
+                says=f"{layer_name(layer)}. {layer.reason}",
             )
             for layer in subject.layers
         ],

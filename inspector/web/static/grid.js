@@ -5,6 +5,13 @@ const element = (name, text) => {
   return made
 }
 
+// Names of modules break after their dots and underscores.
+const breakable = (name, text) => {
+  const made = element(name)
+  made.append(...text.split(/(?<=[._])/).flatMap((part) => [part, element('wbr')]))
+  return made
+}
+
 export default function (component) {
   const { parentElement, data, setTriggerValue } = component
   const head = parentElement.querySelector('thead'), body = parentElement.querySelector('tbody')
@@ -21,7 +28,7 @@ export default function (component) {
     const line = element('tr'), name = element('th')
     name.scope = 'row'
     name.title = row.says
-    name.append(element('code', row.title), element('small', row.note))
+    name.append(breakable('code', row.title), element('small', row.note))
     line.append(name)
     data.columns.forEach((column, x) => {
       const place = element('td')
