@@ -12,6 +12,7 @@ from inspector.cam.methods import METHODS
 from inspector.cam.report import Estimate, Explanation, LayerProposal
 from inspector.cam.trust.assess import Trust
 from inspector.cam.trust.measures import MEASURES
+from inspector.cam.trust.verdicts import forgetting, summary
 from inspector.render.scores import share_text
 from inspector.render.text import pairs, safe, table
 from inspector.units import human_share
@@ -52,13 +53,20 @@ def trust_text(trust: Trust) -> RenderableType:
         values = [dict(row.values).get(name) for row in trust.rows]
         title = name if measure is None else measure.title
         made.add_row(title, better, *("" if value is None else f"{value:.4f}" for value in values))
-    refused = [safe(says) for _, says in trust.refused]
-    if not trust.stages:
-        return Group(made, *refused) if refused else made
-    stages = table("Forgotten down to", "Modules", "Rank correlation", right=(1, 2))
-    for stage in trust.stages:
-        stages.add_row(safe(stage.down_to), str(stage.modules), f"{stage.correlation:.3f}")
-    return Group(made, *refused, "", stages)
+    parts: list[RenderableType] = [made, *(safe(says) for _, says in trust.refused), "", safe(summary(trust))]
+    if trust.stages:
+        stages = table("Forgotten down to", "Modules", "Rank correlation", right=(1, 2))
+        for stage in trust.stages:
+            stages.add_row(safe(stage.down_to), str(stage.modules), f"{stage.correlation:.3f}")
+        parts += ["", stages, "", safe(forgetting(trust))]
+    if trust.agreement is not None:
+        # Of all pairs the page and `--json` have the numbers; here those of the map that is measured.
+        alike = table("Other method", "Rank correlation", right=(1,))
+        first = trust.agreement.correlations[0]
+        for name, value in list(zip(trust.agreement.methods, first, strict=True))[1:]:
+            alike.add_row(name, f"{value:.3f}")
+        parts += ["", alike]
+    return Group(*parts)
 
 
 def layers_text(layers: Sequence[LayerProposal]) -> RenderableType:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from inspector.cam.trust.assess import Trust
+from inspector.cam.trust.assess import CENTRE, EDGES, RANDOM, Trust
 from inspector.cam.trust.measures import MEASURES
 
+# What the maps that know nothing are called.
+NAMES = {RANDOM: "noise", CENTRE: "a blob in the middle", EDGES: "the edges of the picture"}
 # Rank correlations: above, a map is hardly another one; below, it has little left in common.
 _ALIKE, _APART = 0.5, 0.3
 # Of a map's own size.
@@ -50,42 +52,41 @@ def steadiness(value: float | None) -> str:
 
 
 def summary(trust: Trust) -> str:
-    """What all measures together say, and what a bad outcome means."""
+    """What all measures together say of the map beside each that knows nothing, and what a bad outcome means."""
     columns = [dict(row.values) for row in trust.rows]
-    counted: list[tuple[str, bool]] = []
-    empty = 0
-    titles = {measure.id: (measure.title, measure.higher) for measure in MEASURES if measure.higher is not None}
-    titles |= {"energy": ("Energy in the mask", True), "pointing": ("Pointing game", True)}
-    for name, (title, higher) in titles.items():
-        own, others = columns[0].get(name), _numbers([column.get(name) for column in columns[1:]])
-        if own is None:
-            continue
-        if math.isnan(own):
-            empty += 1
-        elif others and len({round(v, _DIGITS) for v in (own, *others)}) > 1:
-            counted.append((title, _beaten(own, others, bool(higher))[0] == len(others)))
-    if not counted:
-        return (
-            "The map is the same everywhere or empty, so there is nothing to measure. Try another layer or method."
-            if empty
-            else "No measure tells the maps apart."
+    sides = {measure.id: measure.higher for measure in MEASURES if measure.higher is not None}
+    sides |= {"energy": True, "pointing": True}
+    own = {name: columns[0][name] for name in sides if name in columns[0]}
+    counts: list[tuple[str, int, int]] = []  # of, measures by which the map is better, measures that tell them apart
+    for row, column in zip(trust.rows[1:], columns[1:], strict=True):
+        found = [
+            _beaten(value, [column[name]], sides[name])
+            for name, value in own.items()
+            if not math.isnan(value) and name in column and not math.isnan(column[name])
+        ]
+        apart = [better for better, same in found if not same]
+        if apart:
+            counts.append((row.of, sum(apart), len(apart)))
+    if not counts:
+        if any(math.isnan(value) for value in own.values()):
+            return (
+                "The map is the same everywhere or empty, so there is nothing to measure. Try another layer or method."
+            )
+        return "No measure tells the maps apart."
+    listed = ", ".join(f"than {NAMES.get(of, of)} by {better} of {total}" for of, better, total in counts)
+    says = f"This map is better {listed} measures that tell them apart."
+    weak = {of for of, better, total in counts if 2 * better <= total}
+    if weak - {CENTRE}:
+        says += (
+            " A map that does no better than one that knows nothing does not show what the answer rests on: try the "
+            "suggested layer, another method or another picture before you rely on it."
         )
-    won = [title for title, better in counted if better]
-    lost = [title for title, better in counted if not better]
-    if not lost:
-        return (
-            f"By {_all_of(len(won))} this map says more about the answer than noise, a blob in the middle or the edges "
-            "of the picture."
+    elif weak:
+        says += (
+            " Where the thing stands in the middle, a blob there is hard to beat: a picture where it does not tells "
+            "more."
         )
-    if not won:
-        return (
-            "No measure finds this map better than all three that know nothing: it does not show what the answer rests "
-            "on. Try the suggested layer, another method or another picture before you rely on it."
-        )
-    return (
-        f"By {len(won)} of {len(counted)} measures this map is better than noise, a blob in the middle and the edges "
-        f"of the picture. Not by {_listed(lost)}: there, a map that knows nothing does as well or better."
-    )
+    return says
 
 
 def forgetting(trust: Trust) -> str:
@@ -96,18 +97,23 @@ def forgetting(trust: Trust) -> str:
     if not found:
         return "There was no map to compare with, or none was left after the first step: this test says nothing."
     stage, last = found[-1]
-    says = {
-        True: "The map hardly changes when the model forgets what it learned: it shows the picture or the "
-        "architecture, not what was learned.",
-        False: "The map changes when the model forgets what it learned, as it should.",
-        None: "The map changes when the model forgets what it learned, but keeps some of its shape.",
-    }[True if abs(last) > _ALIKE else False if abs(last) <= _APART else None]
+    if last > _ALIKE:
+        says = "The map hardly changes when the model forgets what it learned: it does not show what was learned."
+    elif last < -_ALIKE:
+        says = (
+            "When the model forgets what it learned, the map becomes its opposite: the outline is the picture's own, "
+            "which side of it is hot was learned."
+        )
+    elif abs(last) > _APART:
+        says = "The map changes when the model forgets what it learned, but keeps some of its shape."
+    else:
+        says = "The map changes when the model forgets what it learned, as it should."
     when = (
         "At the end"
         if stage is trust.stages[-1]
         else f"Down to {stage.down_to or 'the model itself'}, where the last map was left,"
     )
-    says += f" {when} the rank correlation is {last:.2f}; 0 is no likeness, 1 the same order."
+    says += f" {when} the rank correlation is {last:.2f}; 0 is no likeness, 1 the same order, -1 the reverse."
     first = trust.stages[0].correlation
     if len(trust.stages) > 1 and first > 0.95:
         says += (
@@ -126,12 +132,3 @@ def _beaten(own: float, others: Sequence[float], higher: bool) -> tuple[int, int
 
 def _numbers(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None and not math.isnan(value)]
-
-
-def _all_of(count: int) -> str:
-    return "the one measure" if count == 1 else "both measures" if count == 2 else f"all {count} measures"
-
-
-def _listed(titles: Sequence[str]) -> str:
-    few = [title if title == "ROAD" else title[0].lower() + title[1:] for title in titles]
-    return few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]}"

@@ -178,7 +178,7 @@ def trust_table(found: Trust, measures: list[tuple[str, str, str, bool | None]])
         )
     return (
         '<div class="mi-scroll"><table class="mi-table" data-table="trust"><thead><tr><th>Measure</th>'
-        f"{heads}<th>This map</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f"{heads}<th>Verdict</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 

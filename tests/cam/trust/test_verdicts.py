@@ -54,14 +54,18 @@ def trust(rows: dict[str, list[float]], *correlations: float) -> Trust:
 
 
 def test_all_measures_together() -> None:
-    won, lost, same = [0.9, 0.1, 0.2, 0.3], [0.2, 0.1, 0.2, 0.3], [1.0] * 4
-    assert summary(trust({"insertion": won, "road": won})).startswith("By both measures")
-    assert "By 1 of 2 measures" in summary(trust({"insertion": won, "road": lost}))
-    assert "Not by ROAD:" in summary(trust({"insertion": won, "road": lost}))
-    assert summary(trust({"insertion": lost, "road": lost})).startswith("No measure finds this map better")
-    # Lower is better, and what is equal for all does not count.
-    assert "Not by deletion" in summary(trust({"deletion": won, "road": won}))
-    assert summary(trust({"insertion": won, "increase-in-confidence": same})).startswith("By the one measure")
+    won, lost, same = [0.9, 0.1, 0.2, 0.3], [0.2, 0.3, 0.3, 0.1], [1.0] * 4
+    best = summary(trust({"insertion": won, "road": won, "increase-in-confidence": same}))
+    # What is equal for both counts for neither.
+    assert best == (
+        "This map is better than noise by 2 of 2, than a blob in the middle by 2 of 2, than the edges of the picture "
+        "by 2 of 2 measures that tell them apart."
+    )
+    assert "does not show what the answer rests on" in summary(trust({"insertion": lost, "road": lost}))
+    # Lower is better.
+    assert "than noise by 1 of 2" in summary(trust({"deletion": won, "road": won}))
+    middle = [0.4, 0.1, 0.9, 0.1]
+    assert summary(trust({"insertion": middle})).endswith("a picture where it does not tells more.")
     assert summary(trust({"road": same})) == "No measure tells the maps apart."
     assert "nothing to measure" in summary(trust({"road": [NAN, 0.1, 0.2, 0.3]}))
 
@@ -70,9 +74,8 @@ def test_forgetting_in_words() -> None:
     road = {"road": [1.0] * 4}
     assert forgetting(trust(road)) == ""
     assert "as it should" in forgetting(trust(road, 0.5, 0.1))
-    assert "not what was learned" in forgetting(trust(road, 0.9, 0.8))
-    # The reverse order of places is the same picture of them.
-    assert "not what was learned" in forgetting(trust(road, 0.9, -0.8))
+    assert "does not show what was learned" in forgetting(trust(road, 0.9, 0.8))
+    assert "becomes its opposite" in forgetting(trust(road, 0.9, -0.8))
     assert "keeps some of its shape" in forgetting(trust(road, 0.9, 0.4))
     assert "says nothing" in forgetting(trust(road, NAN, NAN))
     assert "Down to layer0, where the last map was left, the rank correlation is 0.20" in forgetting(
