@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from PIL import Image
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
+from inspector.cam.preprocess import stated_preprocessing
 from inspector.render.overlay import png_bytes
 from inspector.web import uploads
+from inspector.web.explain import looking
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
@@ -93,3 +96,13 @@ def test_what_the_file_says_of_its_answer_is_where_the_page_begins(app: AppTest)
     assert not app.exception and not app.error
     assert all("%" in option for option in _of(app.selectbox, "Class").options)
     assert "--answer several" in _command(app)
+
+
+def test_layers_are_of_the_pictures_own_proportions_where_nothing_crops() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 90, 3), dtype=np.uint8)
+    picture = Picture(name="wide.png", data=png_bytes(noise))
+    kept = stated_preprocessing({"mean": [0.5] * 3, "std": [0.5] * 3, "resize": 40}, "")
+    for steps in (kept, replace(kept, crop=(32, 32)), replace(kept, resize=None)):
+        batch, _ = looking.prepared(picture, steps)
+        assert looking.input_shape(picture, steps) == tuple(batch.shape[1:])
+    assert looking.input_shape(picture, kept) == (3, 40, 60)

@@ -8,7 +8,7 @@ from inspector.cam.layouts import layer_name, layout_text, with_layout
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
-from inspector.web.explain import inputs, looking
+from inspector.web.explain import inputs, looking, pictures
 from inspector.web.explain.labels import short_names
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
@@ -31,7 +31,7 @@ def method_key(hand: Hand) -> str:
 
 def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, ...]:
     """The proposed ones, and those that the visitor named. Raises ExplainError where there is no map at all."""
-    shape = inputs.input_shape(preprocessing)
+    shape = _shape(preprocessing)
     found = looking.proposals(hand.sha256, hand.name, shape)
     named: list[str] = st.session_state.get(_named_key(hand), [])
     # By path and call: one that is named again, with another layout, stands in its own place.
@@ -40,6 +40,14 @@ def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, 
         layer = looking.layer_named(hand.sha256, hand.name, shape, path)
         by_name[layer_name(layer)] = layer
     return tuple(by_name.values())
+
+
+def _shape(preprocessing: Preprocessing) -> tuple[int, int, int]:
+    """(C, H, W) as the layers are traced with: of the picture in hand where its own proportions reach the model."""
+    picture = pictures.picture_in_hand()
+    if picture is None or preprocessing.crop is not None:
+        return inputs.input_shape(preprocessing)
+    return looking.input_shape(picture, preprocessing)
 
 
 def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal:
@@ -137,7 +145,7 @@ def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
         if not path:
             return
         try:
-            shape = inputs.input_shape(preprocessing)
+            shape = _shape(preprocessing)
             layer = looking.layer_named(hand.sha256, hand.name, shape, path)
         except InspectorError as error:
             st.session_state[f"{key}-error"] = error

@@ -85,6 +85,15 @@ def layer_named(sha256: str, name: str, shape: tuple[int, int, int], path: str) 
         return find_layer(model, path, shape)
 
 
+def input_shape(picture: Picture, preprocessing: Preprocessing) -> tuple[int, int, int]:
+    """(C, H, W) of the model's input; where nothing crops it has the picture's proportions."""
+    from inspector.cam.picture import crop_box, scaled_size
+
+    (width, height), _ = _crop(picture.sha256, preprocessing, picture)
+    left, top, right, bottom = crop_box(*scaled_size(width, height, preprocessing.resize), preprocessing.crop)
+    return preprocessing.channels, bottom - top, right - left
+
+
 def prepared(picture: Picture, preprocessing: Preprocessing) -> tuple[Tensor, Crop]:
     """((1, C, H, W), the rectangle of the picture that it shows)."""
     from inspector.cam.preprocess import prepare
