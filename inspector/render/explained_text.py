@@ -52,7 +52,7 @@ def trust_text(trust: Trust) -> RenderableType:
         better = "" if higher is None else "more" if higher else "less"
         values = [dict(row.values).get(name) for row in trust.rows]
         title = name if measure is None else measure.title
-        made.add_row(title, better, *("" if value is None else f"{value:.4f}" for value in values))
+        made.add_row(title, better, *map(_measured, values))
     parts: list[RenderableType] = [made, *(safe(says) for _, says in trust.refused), "", safe(summary(trust))]
     if trust.stages:
         stages = table("Forgotten down to", "Modules", "Rank correlation", right=(1, 2))
@@ -67,6 +67,10 @@ def trust_text(trust: Trust) -> RenderableType:
             alike.add_row(name, f"{value:.3f}")
         parts += ["", alike]
     return Group(*parts)
+
+
+def _measured(value: float | None) -> str:
+    return "" if value is None else "none" if value != value else f"{value:.4f}"
 
 
 def layers_text(layers: Sequence[LayerProposal]) -> RenderableType:

@@ -173,14 +173,14 @@ def test_trust_is_measured_on_request(folder: Path, tmp_path: Path, capsys: pyte
     assert dict(trust["rows"][1]["values"])["energy"] == 1.0  # the mask is the whole picture
     assert trust["agreement"]["methods"][0] == "grad-cam"
     # Measured as it is shown.
-    command = ["explain", str(folder / "later.pth"), picture, "--trust", "--eigen-smooth", "--augment"]
+    command = ["explain", str(folder / "later.pth"), picture, "--trust", "--augment"]
     assert run([*command, "--json"]) == 0
     smoothed = report(capsys)["trust"]
     assert smoothed["options"]["augmented"] and smoothed["rows"][0] != trust["rows"][0]
     assert smoothed["rows"][2]["curves"] == trust["rows"][2]["curves"]
     assert run(command) == 0
     says = " ".join(capsys.readouterr().out.split())
-    assert "apart" in says and "Forgotten down to" in says and "Other method" in says
+    assert "none" in says and "nothing to measure" in says and "Forgotten down to" in says and "Other method" in says
     Image.new("L", (9, 7), 255).save(mask)
     assert run(["explain", str(folder / "later.pth"), picture, "--trust", "--mask", str(mask)]) == 2
     assert "The mask has 9 x 7 pixels, the picture 90 x 70" in capsys.readouterr().err
