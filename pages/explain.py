@@ -62,9 +62,14 @@ def maps(wanted: Recipe) -> Explanation | None:
         return looking.explained(subject, wanted, naming)
     if not looking.is_done(subject, wanted):
         says = f"This method runs the model about {passes:,} times, which takes about {human_duration(seconds)} here."
-        st.info(says, icon=":material/hourglass:")
-        if not st.button("Start", key=f"start-{wanted.target}", type="primary", icon=":material/play_arrow:"):
+        place = st.empty()
+        with place.container():
+            st.info(says, icon=":material/hourglass:")
+            begun = st.button("Start", key=f"start-{wanted.target}", type="primary", icon=":material/play_arrow:")
+        if not begun:
             return None
+        # What was begun for is under way: the offer gives its place to the progress.
+        place.empty()
     return looking.explained_by_job(subject, wanted, naming, f"{passes:,} runs of the model")
 
 

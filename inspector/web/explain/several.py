@@ -96,7 +96,12 @@ def start_button(key: Hashable, kind: type[object], says: str, *, name: str, ico
     which says what it will cost."""
     if jobs.is_known(key) or jobs.finished(key, kind) is not None:
         return True
-    return st.button(says, key=f"{name}-start", type="primary", icon=icon)
+    place = st.empty()
+    clicked = place.button(says, key=f"{name}-start", type="primary", icon=icon)
+    if clicked:
+        # What was asked for is under way: the offer gives its place to the progress.
+        place.empty()
+    return clicked
 
 
 def download_buttons(files: Sequence[tuple[str, bytes | str | Callable[[], bytes | str], str]]) -> None:
