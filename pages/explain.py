@@ -68,7 +68,7 @@ def maps(wanted: Recipe) -> Explanation | None:
             begun = st.button("Start", key=f"start-{wanted.target}", type="primary", icon=":material/play_arrow:")
         if not begun:
             return None
-        # What was begun for is under way: the offer gives its place to the progress.
+        # What was asked for is under way: the offer gives its place to the progress.
         place.empty()
     return looking.explained_by_job(subject, wanted, naming, f"{passes:,} runs of the model")
 
