@@ -62,6 +62,7 @@ def explanation_of(
         asked="class" if asked is None else asked.names[index],
         pixels_of=None if asked is None else asked.pixels_of,
         box="" if asked is None else asked.box,
+        place=asked.places[index] if asked is not None and asked.places else None,
         answer=answer,
         options=options,
         scores=scores[: max(top, 1)],

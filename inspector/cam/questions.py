@@ -24,6 +24,7 @@ class Asked:
     read: how answers become scores. columns: which of them is explained in each picture, None for each one's best.
     labels: the class of each picture where there is one column that is no class score, () otherwise.
     names: what is asked of each picture, in words. pixels_of, box: what is asked as the command line takes it.
+    places: the boxes, in pixels of the upright pictures; () where none is asked about.
     """
 
     read: Reading
@@ -32,6 +33,7 @@ class Asked:
     labels: tuple[int, ...] = ()
     pixels_of: int | None = None
     box: str = ""
+    places: tuple[Corners, ...] = ()
 
 
 class Question(Protocol):
@@ -140,11 +142,18 @@ def asked_of_pixels(index: int, read: PixelScores, count: int) -> Asked:
 
 def asked_of_box(question: OfBox, read: BoxScore, crops: Sequence[Crop], size: tuple[int, int]) -> Asked:
     """Of these boxes, one in each picture. size: (height, width) of the model's input."""
-    names = [
-        f"box {','.join(f'{c:.0f}' for c in in_picture(box, crop, size))} of class {label}"
-        for box, label, crop in zip(read.boxes.tolist(), read.labels, crops, strict=True)
-    ]
-    return Asked(read=read, columns=(0,) * len(names), names=tuple(names), labels=read.labels, box=question.text)
+    places = tuple(in_picture(box, crop, size) for box, crop in zip(read.boxes.tolist(), crops, strict=True))
+    return Asked(
+        read=read,
+        columns=(0,) * len(places),
+        names=tuple(
+            f"box {','.join(f'{c:.0f}' for c in place)} of class {label}"
+            for place, label in zip(places, read.labels, strict=True)
+        ),
+        labels=read.labels,
+        box=question.text,
+        places=places,
+    )
 
 
 def _seen(labels: Tensor, begin: str) -> str:

@@ -106,9 +106,9 @@ class Explanation:
     logits: (classes,) float32, every score of the answer in output order.
     method, layer, target: what was asked. layers: those that were fused into one, (layer,) otherwise. asked: what the
     scores are of: "class", "pixels of class 3", "box 10,20,30,40 of class 3". pixels_of, box: the same as the command
-    line takes it, None and "" for a class. answer: how the scores are meant. options: how the map was made.
-    scores: top classes, best first. raw_minimum, raw_maximum: of `raw`. negative_share: share of
-    its absolute mass below zero.
+    line takes it, None and "" for a class. place: the box, left, top, right, bottom in pixels of the upright picture.
+    answer: how the scores are meant. options: how the map was made. scores: top classes, best first.
+    raw_minimum, raw_maximum: of `raw`. negative_share: share of its absolute mass below zero.
     findings: constant, all-negative, zero-gradient or non-finite maps, with the cause. crop: geometry for overlays.
     """
 
@@ -131,6 +131,7 @@ class Explanation:
     asked: str = "class"
     pixels_of: int | None = None
     box: str = ""
+    place: tuple[float, float, float, float] | None = None
     answer: AnswerKind = AnswerKind.ONE
     options: Options = field(default_factory=Options)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from inspector.cam.report import Crop
 from inspector.render.overlay import crop_pixels, resample
 
+# White on black is seen on any picture.
 _INSIDE, _AROUND = (255, 255, 255), (0, 0, 0)
 
 
@@ -50,15 +51,28 @@ def measure_outline(mask: NDArray[np.bool_], crop: Crop) -> Outlined:
 def draw_outline(
     pixels: NDArray[np.uint8], mask: NDArray[np.bool_], box: tuple[int, int, int, int] | None
 ) -> NDArray[np.uint8]:
-    """A copy of the pixels (H, W, 3) with the mask's outline and the box: white on black, so that both are
-    seen on any picture."""
+    """A copy of the pixels (H, W, 3) with the mask's outline and the box."""
     import cv2
 
     drawn = pixels.copy()
-    thin = max(1, round(max(pixels.shape[:2]) / 500))
+    thin = _thin(pixels)
     outlines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
     for colour, width in ((_AROUND, 3 * thin), (_INSIDE, thin)):
         cv2.drawContours(drawn, outlines, -1, colour, width)
-        if box is not None:
-            cv2.rectangle(drawn, (box[0], box[1]), (box[2] - 1, box[3] - 1), colour, width)
+    return drawn if box is None else draw_box(drawn, box)
+
+
+def draw_box(pixels: NDArray[np.uint8], box: tuple[int, int, int, int]) -> NDArray[np.uint8]:
+    """A copy of the pixels (H, W, 3) with a box: left, top, right, bottom, the latter two behind its last pixels."""
+    import cv2
+
+    drawn = pixels.copy()
+    thin = _thin(pixels)
+    for colour, width in ((_AROUND, 3 * thin), (_INSIDE, thin)):
+        cv2.rectangle(drawn, (box[0], box[1]), (box[2] - 1, box[3] - 1), colour, width)
     return drawn
+
+
+def _thin(pixels: NDArray[np.uint8]) -> int:
+    longest: int = max(pixels.shape[:2])
+    return max(1, round(longest / 500))

@@ -348,7 +348,8 @@ def explanation_text(explanation: Explanation, written: Sequence[str]) -> Render
     layer = explanation.layer
     rows = [
         ("Explains", f"{_class_name(explanation.target)}, {share_text(explanation.target)}"),
-        ("Answer", READ_AS[explanation.answer]),
+        # Pixels and boxes say themselves what their score is.
+        ("Answer", READ_AS[explanation.answer] if explanation.asked == "class" else safe(explanation.asked)),
         ("Layer", f"{safe(layer_name(layer))} ({safe(layer.kind)}), {_read(layer)}: {safe(layer.reason)}"),
         ("Method", explanation.method),
         (

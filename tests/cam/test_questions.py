@@ -234,6 +234,7 @@ def test_a_box_is_given_in_the_pictures_own_pixels() -> None:
     ask = {"preprocessing": halved, "layer": "conv", "categories": ("nothing", "left", "right")}
     surest = explain(Detector(), shown, question=OfBox(), **ask)
     assert surest.asked == "box 40,0,80,40 of class 2"
+    assert surest.place == pytest.approx((40, 0, 80, 40))
     assert (surest.target.name, surest.target.index) == ("right", 2)
     assert surest.target.probability == pytest.approx(200 / 255, abs=5e-3)
     assert surest.scores == (surest.target,)
@@ -241,6 +242,7 @@ def test_a_box_is_given_in_the_pictures_own_pixels() -> None:
     assert second.target.name == "left"
     given = explain(Detector(), shown, question=OfBox(corners=(2, 1, 40, 40)), **ask)
     assert given.target.name == "left"
+    assert given.place == pytest.approx((2, 1, 40, 40))
     for question in (
         OfBox(rank=3),
         OfBox(corners=(20, 0, 60, 40), label=3),

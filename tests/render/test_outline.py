@@ -6,7 +6,7 @@ import numpy as np
 
 from inspector.cam.report import Crop
 from inspector.render.colour_maps import diverging_table, signed_colours
-from inspector.render.outline import above, draw_outline, measure_outline
+from inspector.render.outline import above, draw_box, draw_outline, measure_outline
 
 WHOLE = Crop(left=0, top=0, width=6, height=4, picture_width=6, picture_height=4)
 
@@ -54,6 +54,20 @@ def test_drawing_leaves_the_picture_itself_alone_and_changes_only_near_the_outli
     assert changed[20, 20:40].all()
     assert not changed[:17].any()
     assert not changed[25:35, 25:35].any()
+
+
+def test_a_box_is_drawn_on_its_edges_alone() -> None:
+    picture = np.full((60, 60, 3), 90, dtype=np.uint8)
+    drawn = draw_box(picture, (10, 20, 50, 40))
+    assert (picture == 90).all()
+    lines = (drawn == 255).all(axis=2)
+    assert lines[20, 10:50].all()
+    assert lines[39, 10:50].all()
+    assert lines[20:40, 10].all()
+    assert lines[20:40, 49].all()
+    assert lines.sum() == 2 * 40 + 2 * 18
+    # Detectors name places beyond the picture, too.
+    assert (draw_box(picture, (-5, -5, 80, 90)) == 90).all()
 
 
 def test_signed_colours_are_white_at_zero_and_mirror_in_strength() -> None:

@@ -103,7 +103,10 @@ def for_display(
         picture_width=small.width,
         picture_height=small.height,
     )
-    return small, replace(explanation, crop=scaled)
+    place = explanation.place
+    if place is not None:
+        place = (place[0] * across, place[1] * down, place[2] * across, place[3] * down)
+    return small, replace(explanation, crop=scaled, place=place)
 
 
 def choose_picture() -> Picture | None:

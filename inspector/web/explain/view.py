@@ -11,7 +11,7 @@ from PIL import Image
 
 from inspector.cam.report import Explanation, Score
 from inspector.render.colour_maps import COLOUR_MAPS, colour_table, diverging_table, signed_colours
-from inspector.render.outline import above, draw_outline, measure_outline
+from inspector.render.outline import above, draw_box, draw_outline, measure_outline
 from inspector.render.overlay import lay_over, overlay
 from inspector.units import human_share
 from inspector.web.explain import sprites
@@ -64,6 +64,9 @@ def _choose_style() -> Style:
 def _one(small: Image.Image, made: Explanation, style: Style, scores: tuple[Score, ...]) -> None:
     left, right, answer = st.columns([3, 3, 2])
     seen = overlay(small, made, opacity=0.0, dim_outside=0.6)
+    if made.place is not None:
+        left_side, top, right_side, bottom = map(round, made.place)
+        seen = draw_box(seen, (left_side, top, right_side, bottom))
     left.image(seen, caption="What the model saw", width="stretch", alt="The picture")
     label = asked_label(made)
     with right:
