@@ -19,10 +19,10 @@ from dataclasses import fields as dataclass_fields
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedParameter
 
 from inspector.cam.readings import Reading, class_scores, tensors_in
-from inspector.cam.runnable import differentiating, is_compiled, refuse_program, running_eagerly
+from inspector.cam.runnable import differentiating, refuse_program, running_eagerly
 from inspector.errors import ExplainError, LayerNotSpatial, NoSuchLayer
 
 
@@ -190,12 +190,14 @@ def _borrowed(model: nn.Module) -> Iterator[None]:
     for module in modules:
         if module.training:
             training.append(module)
-        compiled = compiled or is_compiled(module)
+        if module._compiled_call_impl is not None or "_orig_mod" in module._modules:
+            compiled = True
         for parameter in module._parameters.values():
             if parameter is not None:
                 if device is None:
                     device = parameter.device
-                lazy = lazy or is_lazy(parameter)
+                if isinstance(parameter, UninitializedParameter):
+                    lazy = True
                 (thawed if parameter.requires_grad else frozen).append(parameter)
         if module._buffers:
             buffers.append((module, dict(module._buffers)))

@@ -22,7 +22,7 @@ def refuse_program(model: nn.Module) -> None:
 
 def is_compiled(module: nn.Module) -> bool:
     """By `torch.compile(module)` or `module.compile()`."""
-    return module.__dict__.get("_compiled_call_impl") is not None or "_orig_mod" in module._modules
+    return module._compiled_call_impl is not None or "_orig_mod" in module._modules
 
 
 def running_eagerly() -> AbstractContextManager[object]:
