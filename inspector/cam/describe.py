@@ -50,7 +50,11 @@ def explanation_of(
         scores = scores_of(logits, categories, answer)
         target = next(score for score in scores if score.index == int(maps.targets[index]))
     own = batch[index : index + 1]
-    findings = judge_fused(model, own, parts, maps, index, target) if parts else judge(model, own, maps, index, target)
+    of_box = asked is not None and bool(asked.labels)
+    if parts:
+        findings = judge_fused(model, own, parts, maps, index, target, of_box=of_box)
+    else:
+        findings = judge(model, own, maps, index, target, of_box=of_box)
     return Explanation(
         heat=maps.heat[index].float().clamp(0, 1).numpy().copy(),
         raw=raw.numpy().copy(),

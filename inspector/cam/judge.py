@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -18,21 +19,39 @@ from inspector.units import counted
 # Relative: a map whose cells differ by less than this share of its magnitude shows rounding, not places.
 FLAT = 1e-5
 
+_OTHER_SCALE = (
+    "A detector finds small boxes on its finer maps and large ones on its coarser maps: try a layer with more, or with "
+    "fewer, cells."
+)
 
-def judge(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: Score) -> tuple[Finding, ...]:
+
+def judge(
+    model: nn.Module, batch: Tensor, maps: Maps, index: int, target: Score, *, of_box: bool = False
+) -> tuple[Finding, ...]:
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
     gradient, constant, all negative. Methods that read no gradient or look at no layer are judged by their map.
+    of_box: the score is a detector's of one box.
     """
-    return tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
+    found = tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
+    if of_box and found and found[0].id == "zero-gradient-map":
+        return (replace(found[0], remedy=_OTHER_SCALE),)
+    return found
 
 
 def judge_fused(
-    model: nn.Module, batch: Tensor, parts: Sequence[Maps], maps: Maps, index: int, target: Score
+    model: nn.Module,
+    batch: Tensor,
+    parts: Sequence[Maps],
+    maps: Maps,
+    index: int,
+    target: Score,
+    *,
+    of_box: bool = False,
 ) -> tuple[Finding, ...]:
     """Findings about one map that was made of several layers' maps: each of theirs, else that they share no place."""
-    found = tuple(finding for part in parts for finding in judge(model, batch, part, index, target))
+    found = tuple(finding for part in parts for finding in judge(model, batch, part, index, target, of_box=of_box))
     if found or float(maps.heat[index].max()) > 0:
         return found
     return (

@@ -255,6 +255,30 @@ def test_a_box_is_given_in_the_pictures_own_pixels() -> None:
         explain(Detector(), shown, question=OfBox(corners=(9, 0, 3, 4)), **ask)
 
 
+class TwoScales(Detector):
+    """As the detector; its boxes come from the first map, the coarser one reaches none of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.coarse = nn.Conv2d(3, 2, 3, stride=4)
+
+    def forward(self, x: Tensor) -> list[dict[str, Tensor]]:
+        self.coarse(x)
+        return super().forward(x)
+
+
+def test_a_box_that_a_layer_does_not_reach_names_the_other_scales() -> None:
+    shown = Image.fromarray(np.full((40, 80, 3), 100, dtype=np.uint8))
+    (finding,) = explain(TwoScales(), shown, preprocessing=PLAIN, layer="coarse", question=OfBox()).findings
+    assert finding.id == "zero-gradient-map"
+    assert "finer maps" in finding.remedy
+    (finding,) = explain(
+        TwoScales(), shown, preprocessing=PLAIN, question=OfBox(), layers=("coarse", "coarse:0"),
+        options=Options(fusion="mean"),
+    ).findings[:1]  # fmt: skip
+    assert "finer maps" in finding.remedy
+
+
 def test_boxes_go_there_and_back() -> None:
     crop = Crop(left=10, top=20, width=100, height=50, picture_width=200, picture_height=90)
     assert in_input((10, 20, 60, 45), crop, (25, 50)) == (0, 0, 25, 12.5)

@@ -16,6 +16,9 @@ from inspector.web.explain.labels import short_names
         (["model.backbone.stage.a", "model.backbone.stage.a.b", "model.backbone.stage.c"], ["…a", "…a.b", "…c"]),
         (["encoder.layers.encoder_layer_3.ln_1"], ["encoder.layers.encoder_layer_3.ln_1"]),
         (["network.shared.relu:0", "network.shared.relu:1"], ["…relu:0", "…relu:1"]),
+        (["backbone.features.1", "backbone.features.0.6", "backbone.features.0"],
+         ["…features.1", "…features.0.6", "…features.0"]),
+        (["0.blocks.10.norm1", "0.blocks.11.norm1"], ["…blocks.10.norm1", "…blocks.11.norm1"]),
         ([], []),
     ],
 )  # fmt: skip

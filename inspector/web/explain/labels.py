@@ -18,4 +18,6 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     parts = [name.split(".") for name in names]
     most = min(map(len, parts)) - 1
     shared = next((n for n in range(most) if len({part[n] for part in parts}) > 1), most)
+    while shared and any(part[shared][0].isdigit() for part in parts):
+        shared -= 1  # a number alone says nothing either
     return {name: "…" + ".".join(part[shared:]) if shared else name for name, part in zip(names, parts, strict=True)}
