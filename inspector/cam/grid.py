@@ -13,11 +13,12 @@ from inspector.cam.combine import augmented_maps
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layouts import layer_name
 from inspector.cam.maps import Maps, choose_layers, heat_grids, of_input
+from inspector.cam.method import Method
 from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
 from inspector.cam.questions import A_CLASS, Question
 from inspector.cam.report import Estimate, Explanation, Grid, LayerProposal, Options, Preprocessing
-from inspector.cam.scene import open_scene
+from inspector.cam.scene import Scene, open_scene
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
 
@@ -156,20 +157,25 @@ def estimate(
     with open_scene(model, batch, chosen, 0, read=read) as scene:
         seconds = time.perf_counter() - start
         objectives = {entry.objective for entry in entries if entry.arithmetic and entry.gradient}
-        by_method = tuple(
-            (
-                entry.id,
-                0
-                if entry.passes is None
-                else classes
-                * sum(entry.passes(scene, layer) for layer in (chosen if entry.by_layer else (of_input(batch),))),
-            )
-            for entry in entries
-        )
+        costs = [
+            _own_cost(entry, scene, chosen if entry.by_layer else (of_input(batch),), seconds) for entry in entries
+        ]
+    by_method = tuple((entry.id, classes * passes) for entry, (passes, _) in zip(entries, costs, strict=True))
+    own_seconds = classes * sum(one for _, one in costs)
     shared = 1 + _BACKWARD * classes * len(objectives)
     if options.augmented:
         maps = max(1, len(chosen)) * classes
         shared += _AUGMENTED_PASSES * maps * sum(1 + _BACKWARD * (e.arithmetic is not None) for e in entries)
         by_method = tuple((name, passes * (_AUGMENTED_PASSES + 1)) for name, passes in by_method)
+        own_seconds *= _AUGMENTED_PASSES + 1
     total = shared + sum(passes for _, passes in by_method)
-    return Estimate(passes=total, by_method=by_method, seconds=total * seconds)
+    return Estimate(passes=total, by_method=by_method, seconds=shared * seconds + own_seconds)
+
+
+def _own_cost(entry: Method, scene: Scene, layers: Sequence[LayerProposal], seconds: float) -> tuple[int, float]:
+    """(passes, seconds) of one class beside what all methods share. seconds: of a whole forward."""
+    if entry.passes is None:
+        return 0, 0.0
+    passes = [entry.passes(scene, layer) for layer in layers]
+    paces = [seconds if entry.pace is None else entry.pace(scene, layer) for layer in layers]
+    return sum(passes), sum(count * pace for count, pace in zip(passes, paces, strict=True))

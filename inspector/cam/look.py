@@ -130,6 +130,7 @@ class Look:
         self._scene = scene
         self._by_class: OrderedDict[int, Scene] = OrderedDict()
         self._forward_seconds: float | None = None
+        self._paces: dict[tuple[str, LayerProposal], float] = {}
 
     @property
     def best(self) -> int:
@@ -177,6 +178,18 @@ class Look:
         """How many forward passes of one picture a method takes that runs the model again; 0 for arithmetic."""
         entry = method_named(method, METHODS)
         return 0 if entry.passes is None else entry.passes(self._scene, layer)
+
+    def seconds_of(self, method: str, layer: LayerProposal) -> float:
+        """What these passes take, by one that is tried out now."""
+        entry, passes = method_named(method, METHODS), self.passes(method, layer)
+        if entry.pace is None or not passes:
+            return passes * self.forward_seconds
+        key = (entry.id, layer)
+        if key not in self._paces:
+            read, column = self.reading(self.best)
+            with open_scene(self.model, self.batch, [layer], column, read=read) as scene:
+                self._paces[key] = entry.pace(scene, layer)
+        return passes * self._paces[key]
 
     @property
     def forward_seconds(self) -> float:

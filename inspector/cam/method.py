@@ -21,6 +21,7 @@ Arithmetic = Callable[[Tensor, Tensor], Tensor]
 Objective = Callable[[Tensor, Tensor], Tensor]
 Compute = Callable[["Scene", "LayerProposal"], Tensor]
 Passes = Callable[["Scene", "LayerProposal"], int]
+Pace = Callable[["Scene", "LayerProposal"], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Method:
     (N,) that are differentiated instead of the targets' own.
     compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the same by channel, or to
     the map before ReLU, (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown
-    before it starts.
+    before it starts. pace: seconds of one of these, tried out now, where they are not whole ones; an open scene's.
     by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
     (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed).
     """
@@ -49,5 +50,6 @@ class Method:
     objective: Objective | None = None
     compute: Compute | None = None
     passes: Passes | None = None
+    pace: Pace | None = None
     by_layer: bool = True
     seeded: bool = False

@@ -154,3 +154,23 @@ def test_channels_are_ranked_by_what_they_do_to_the_score() -> None:
     # Their signed parts add up to the mean of what HiResCAM adds up (gradient x activation).
     hires = seen.map("hires-cam", seen.layers[0], 2).raw.mean()
     assert sum(c.signed for c in found) == pytest.approx(float(hires), rel=1e-9)
+
+
+def test_passes_of_what_is_behind_the_layer_are_timed_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, _, seen = _taken()
+    clock = 0.0
+
+    def spend(seconds: float) -> None:
+        nonlocal clock
+        clock += seconds
+
+    # A clock that only the model moves: 10 s before the layer, 1 s behind it, whatever the machine does.
+    model.first[0].register_forward_hook(lambda *_: spend(10.0))
+    model.head.register_forward_hook(lambda *_: spend(1.0))
+    monkeypatch.setattr("time.perf_counter", lambda: clock)
+    layer = next(layer for layer in seen.layers if layer.path == "second")
+    assert seen.forward_seconds == 11.0
+    assert seen.passes("ablation-cam", layer) == 6
+    assert seen.seconds_of("ablation-cam", layer) == pytest.approx(6 * 1.0 / 16)  # sixteen channels go at once
+    assert seen.seconds_of("score-cam", layer) == 6 * 11.0
+    assert seen.seconds_of("grad-cam", layer) == 0

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from inspector.progress import Progress
 
 PLAIN = Options()
-# An augmented map is seven maps, each a forward and a backward.
-_AUGMENTED_PASSES = 21
+# A forward, and a backward that costs two.
+_PASSES_OF_ONE = 3
+# An augmented map is so many maps.
+_AUGMENTED_MAPS = 7
 # What takes less is not worth a question.
 AT_ONCE_SECONDS = 2.5
 FORWARDS_AT_ONCE = 8
@@ -139,18 +141,25 @@ def is_arithmetic(method: str, options: Options) -> bool:
 
 
 def cost(subject: Subject, recipe: Recipe) -> tuple[int, float]:
-    """(forward passes of one picture, seconds at what the first one took); (0, 0.0) for arithmetic.
+    """(forward passes of one picture, seconds as tried out); (0, 0.0) for arithmetic.
 
     Raises ExplainError where the method is not for this model.
     """
     seen = look_at(subject)
     if is_arithmetic(recipe.method, recipe.options):
         return 0, 0.0
-    passes = max(1, seen.passes(recipe.method, recipe.layer))
-    if recipe.options.augmented:
-        passes = _AUGMENTED_PASSES * passes
-    layers = len(subject.layers) if recipe.options.fusion else 1
-    return passes * layers, passes * layers * seen.forward_seconds
+    times = _AUGMENTED_MAPS if recipe.options.augmented else 1
+    passes, seconds = 0, 0.0
+    for layer in _layers(subject, recipe):
+        own = seen.passes(recipe.method, layer)
+        passes += times * (own or _PASSES_OF_ONE)
+        seconds += times * (seen.seconds_of(recipe.method, layer) if own else _PASSES_OF_ONE * seen.forward_seconds)
+    return passes, seconds
+
+
+def seconds_of_one(subject: Subject, recipe: Recipe) -> float:
+    """What one picture takes from its forward on, whichever method."""
+    return max(cost(subject, recipe)[1], _PASSES_OF_ONE * look_at(subject).forward_seconds)
 
 
 def explained(subject: Subject, recipe: Recipe, naming: Naming) -> Explanation:

@@ -89,11 +89,8 @@ def show_run(subject: Subject, recipe: Recipe, naming: Naming) -> None:
         own_answer=naming.answer if naming.answer is infer_answer(reports.checkpoint_of(hand)) else None,
     )
     key = ("run", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, tuple(members))
-    passes, _ = looking.cost(subject, recipe)
-    seconds = sum(
-        _OPENING_SECONDS + session.nbytes_of(one.hand) / _NBYTES_A_SECOND + max(3, passes) * seen.forward_seconds
-        for one in members
-    )
+    one_map = looking.seconds_of_one(subject, recipe)
+    seconds = sum(_OPENING_SECONDS + session.nbytes_of(one.hand) / _NBYTES_A_SECOND + one_map for one in members)
     says = f"Make the strip · {counted(len(members), 'checkpoint')}, about {human_duration(seconds)}"
     if not start_button(key, Made, says, name="run", icon=":material/view_column:"):
         return

@@ -67,8 +67,7 @@ def show_several(subject: Subject, recipe: Recipe, naming: Naming) -> None:
     digest = hashlib.sha256("".join(picture.sha256 + picture.name for picture in taken).encode()).hexdigest()
     colour_map = str(st.session_state.get("colour-map", "viridis"))
     key = ("several", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, colour_map, digest)
-    passes, _ = looking.cost(subject, recipe)
-    about = human_duration(len(taken) * max(3, passes) * seen.forward_seconds)
+    about = human_duration(len(taken) * looking.seconds_of_one(subject, recipe))
     says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
     if not start_button(key, Made, says, name="several", icon=":material/grid_view:"):
         return
