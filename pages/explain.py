@@ -51,6 +51,7 @@ with how:
         method = controls.choose_method(hand)
     with right:
         layer = controls.choose_layer(hand, layers)
+controls.advise(method, layer)
 layer, options = controls.edit_options(hand, preprocessing, layer)
 recipe = Recipe(method=method, layer=layer, target=target, options=options)
 

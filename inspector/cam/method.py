@@ -37,7 +37,8 @@ class Method:
     the map before ReLU, (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown
     before it starts. pace: seconds of one of these, tried out now, where they are not whole ones; an open scene's.
     by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
-    (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed).
+    (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed). per_channel: a channel has one
+    weight over all places.
     """
 
     id: str
@@ -53,3 +54,4 @@ class Method:
     pace: Pace | None = None
     by_layer: bool = True
     seeded: bool = False
+    per_channel: bool = False

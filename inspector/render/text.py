@@ -341,7 +341,9 @@ def export_text(report: ExportReport) -> RenderableType:
 
 def explanation_text(explanation: Explanation, written: Sequence[str]) -> RenderableType:
     """The classes, the map's range, what was assumed."""
+    from inspector.cam.advice import advice
     from inspector.cam.layouts import layer_name
+    from inspector.cam.methods import method_named
     from inspector.render.scores import READ_AS, share_text
 
     prep = explanation.preprocessing
@@ -359,6 +361,9 @@ def explanation_text(explanation: Explanation, written: Sequence[str]) -> Render
         ),
         ("Input", safe(prep.source)),
     ]
+    hint = advice(method_named(explanation.method), layer)
+    if hint:
+        rows.append(("Note", hint))
     if written:
         rows.append(("Written", ", ".join(safe(name) for name in written)))
     numbers = all(score.probability is None for score in explanation.scores)

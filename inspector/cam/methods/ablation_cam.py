@@ -68,4 +68,5 @@ METHOD = Method(
     compute=ablation_cam,
     passes=lambda scene, layer: scene.batch.shape[0] * scene.activation(layer).shape[1],
     pace=seconds_of_one,
+    per_channel=True,
 )

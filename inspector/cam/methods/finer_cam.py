@@ -18,4 +18,5 @@ METHOD = Method(
     says="Places that tell the class from the three classes with the nearest scores.",
     arithmetic=grad_cam,
     objective=against_nearest,
+    per_channel=True,
 )

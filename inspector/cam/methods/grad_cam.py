@@ -25,4 +25,5 @@ METHOD = Method(
     paper="Selvaraju 2017, arXiv 1610.02391",
     says="Places whose channels raise the class score on average over the picture; weak where a class token answers.",
     arithmetic=grad_cam,
+    per_channel=True,
 )

@@ -32,4 +32,5 @@ METHOD = Method(
     paper="Chattopadhay 2018, arXiv 1710.11063",
     says="As Grad-CAM, with channels weighted by the places that raise the score; made for several objects of a class.",
     arithmetic=grad_cam_plus_plus,
+    per_channel=True,
 )

@@ -48,4 +48,5 @@ METHOD = Method(
     compute=smooth_grad_cam_plus_plus,
     passes=lambda scene, layer: 3 * COPIES * scene.batch.shape[0],
     seeded=True,
+    per_channel=True,
 )

@@ -33,4 +33,5 @@ METHOD = Method(
     paper="Fu 2020, arXiv 2008.02312",
     says="As Grad-CAM, with each channel's gradient averaged where the channel is active.",
     arithmetic=xgrad_cam,
+    per_channel=True,
 )

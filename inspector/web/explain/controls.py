@@ -81,6 +81,16 @@ def choose_method(hand: Hand) -> str:
     return chosen or METHODS[0].id
 
 
+def advise(method: str, layer: LayerProposal) -> None:
+    """A word where another method is known to do better at such a layer."""
+    from inspector.cam.advice import advice
+    from inspector.cam.methods import method_named
+
+    says = advice(method_named(method), layer)
+    if says:
+        st.caption(says)
+
+
 def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal) -> tuple[LayerProposal, Options]:
     """How the layer's output is read as it was found, and what is done with the map; open to change."""
     found = f"{LAYOUTS[layer.layout]}, {human_shape(layer.shape)}"

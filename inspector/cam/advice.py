@@ -1,0 +1,18 @@
+"""Which method suits the layer that is looked at, where measurements speak clearly (docs/measurements.md, Explain)."""
+
+from __future__ import annotations
+
+from inspector.cam.method import Method
+from inspector.cam.report import LayerProposal
+
+ON_TOKENS = (
+    "{} gives each channel one weight for all patches, but where a class token answers, patches have gradients of "
+    "their own. On the sample transformer, Gradient rollout and HiResCAM found the shape more often."
+)
+
+
+def advice(method: Method, layer: LayerProposal) -> str:
+    """A sentence on a method that does poorly at such a layer; "" where nothing speaks against it."""
+    if method.per_channel and layer.layout == "NLC" and layer.prefix_tokens:
+        return ON_TOKENS.format(method.title)
+    return ""
