@@ -3,11 +3,14 @@
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from inspector.sharing import share_processors
 from inspector.web.guard import on_script_error
 from inspector.web.uploads import routes
 
 # Until st.navigation has run once, Streamlit takes a folder called pages/ for its older kind of multipage app, and
 # would run a page without ui.py for the first visitor who follows a link to it.
 PagesManager.uses_pages_directory = False
+
+share_processors()
 
 app = st.App("ui.py", routes=routes(), on_script_error=on_script_error)

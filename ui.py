@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.web import components, guard, session, sidebar
+from inspector.web import components, garbage, guard, session, sidebar
 
 # A picture of our own: Streamlit fetches the symbol of an icon name from another host for the browser's tab.
 ICON = Path(components.__file__).parent / "static" / "icon.png"
@@ -32,6 +32,7 @@ PAGES = {
     ],
 }
 
+garbage.set_aside()
 page = st.navigation(PAGES, expanded=True)
 components.use_style()
 with guard.said():

@@ -14,6 +14,7 @@ import typer
 
 from inspector.cli import convert, fix, look, paste, see, serve
 from inspector.cli.scan import scan
+from inspector.sharing import share_processors
 
 app = typer.Typer(
     name="inspector",
@@ -44,6 +45,7 @@ _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
+    share_processors()
     sys.exit(run(arguments))
 
 

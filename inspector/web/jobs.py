@@ -17,6 +17,7 @@ import streamlit as st
 from inspector.errors import InspectorError
 from inspector.progress import Progress, Stopped
 from inspector.units import human_share
+from inspector.web import garbage
 
 _LOG = logging.getLogger("inspector.web")
 _KEPT = 24
@@ -141,6 +142,7 @@ def _jobs() -> dict[Hashable, Job[Any]]:
 def _watch(job: Job[T], title: str, key: str) -> None:
     if job.wait(0):
         st.rerun()
+    garbage.set_aside()  # the work may have imported torch
     share = min(1.0, job.done / job.total) if job.total else 0.0
     bar, button = st.columns([6, 1], vertical_alignment="center")
     bar.progress(share, text=f"{title} · {human_share(share)}" if job.total else title)
