@@ -121,7 +121,7 @@ def _show(found: Trust) -> None:
                 st.plotly_chart(
                     curve_figure(lines, title=title, x=x, y="probability" if share else "score", limited=share),
                     key=f"curve-{which}",
-                    width=460,
+                    width=400,  # two of them side by side on most screens
                     config=_PLAIN_CHART,
                 )
     if found.stages:
@@ -206,4 +206,7 @@ def mask_of(data: bytes, made: Explanation) -> Tensor:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else "none" if math.isnan(value) else f"{value:.3f}"
+    if value is None:
+        return ""
+    # No minus before what rounds to nothing.
+    return "none" if math.isnan(value) else f"{round(value, 3) + 0.0:.3f}"
