@@ -6,7 +6,6 @@ had with the model built and the tool imported.
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,19 +56,20 @@ def main(who: str, name: str, path: str) -> None:
     torch.manual_seed(0)
     model, x = untrained(name, 10), torch.randn(1, 3, 224, 224)
     run = one(who, model, find_layer(model, path, (3, 224, 224)), x)
-    before = _now()
+    before = _megabytes("VmRSS")
     found = run()
     assert found is not None and bool(found.isfinite().all())
-    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # VmHWM and not ru_maxrss: the latter remembers the parent's memory from before exec.
+    whole = _megabytes("VmHWM")
     print(f"{whole:.0f} {whole - before:.0f}")
 
 
-def _now() -> float:
-    """Megabytes resident."""
+def _megabytes(field: str) -> float:
+    """Resident: VmRSS now, VmHWM at most."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
+        if line.startswith(field):
             return int(line.split()[1]) / 1024
-    raise SystemExit("/proc/self/status has no VmRSS")
+    raise SystemExit(f"/proc/self/status has no {field}")
 
 
 if __name__ == "__main__":
