@@ -6,7 +6,7 @@ from inspector.cam.report import Explanation
 from inspector.errors import InspectorError
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
-from inspector.web import reports
+from inspector.web import jobs, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.explain import answer, controls, inputs, looking, pictures, view
 from inspector.web.explain.channels import show_channels
@@ -63,14 +63,13 @@ def maps(wanted: Recipe) -> Explanation | None:
         return looking.explained(subject, wanted, naming)
     if not looking.is_done(subject, wanted):
         says = f"This method runs the model about {passes:,} times, which takes about {human_duration(seconds)} here."
-        place = st.empty()
-        with place.container():
+
+        def begin() -> bool:
             st.info(says, icon=":material/hourglass:")
-            begun = st.button("Start", key=f"start-{wanted.target}", type="primary", icon=":material/play_arrow:")
-        if not begun:
+            return st.button("Start", key=f"start-{wanted.target}", type="primary", icon=":material/play_arrow:")
+
+        if not jobs.offer(begin):
             return None
-        # What was asked for is under way: the offer gives its place to the progress.
-        place.empty()
     return looking.explained_by_job(subject, wanted, naming, f"{passes:,} runs of the model")
 
 

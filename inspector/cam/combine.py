@@ -27,6 +27,8 @@ FUSIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 # Brightness of the copies, each also mirrored: six passes, as pytorch-grad-cam's test-time augmentation has them.
 _BRIGHTNESS = (0.9, 1.0, 1.1)
+# Plain maps in an augmented one: those of the copies, and the picture's own.
+AUGMENTED_MAPS = 2 * len(_BRIGHTNESS) + 1
 
 
 def fuse(maps: Sequence[Maps], how: str = "mean") -> Tensor:

@@ -9,7 +9,7 @@ from PIL import Image
 from torch import nn
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.combine import augmented_maps
+from inspector.cam.combine import AUGMENTED_MAPS, augmented_maps
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layouts import layer_name
 from inspector.cam.maps import Maps, choose_layers, heat_grids, of_input
@@ -22,8 +22,6 @@ from inspector.cam.scene import Scene, open_scene
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
 
-# A mean over copies: the picture itself, three brightnesses, each also mirrored.
-_AUGMENTED_PASSES = 7
 # What a backward costs, in forward passes.
 _BACKWARD = 2
 
@@ -165,9 +163,9 @@ def estimate(
     shared = 1 + _BACKWARD * classes * len(objectives)
     if options.augmented:
         maps = max(1, len(chosen)) * classes
-        shared += _AUGMENTED_PASSES * maps * sum(1 + _BACKWARD * (e.arithmetic is not None) for e in entries)
-        by_method = tuple((name, passes * (_AUGMENTED_PASSES + 1)) for name, passes in by_method)
-        own_seconds *= _AUGMENTED_PASSES + 1
+        shared += AUGMENTED_MAPS * maps * sum(1 + _BACKWARD * (e.arithmetic is not None) for e in entries)
+        by_method = tuple((name, passes * (AUGMENTED_MAPS + 1)) for name, passes in by_method)
+        own_seconds *= AUGMENTED_MAPS + 1
     total = shared + sum(passes for _, passes in by_method)
     return Estimate(passes=total, by_method=by_method, seconds=shared * seconds + own_seconds)
 

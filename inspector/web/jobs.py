@@ -117,6 +117,16 @@ def is_known(key: Hashable) -> bool:
     return key in _jobs()
 
 
+def offer(draw: Callable[[], bool]) -> bool:
+    """Whether the button that `draw` draws was clicked. The offer then gives its place to the progress."""
+    place = st.empty()
+    with place.container():
+        asked = draw()
+    if asked:
+        place.empty()
+    return asked
+
+
 def await_job(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, title: str) -> T | None:
     """The same, and while it is not there its progress is drawn, or that it was stopped and how to start again."""
     result = begin(key, kind, work)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.combine import FUSIONS, augmented_maps
+from inspector.cam.combine import AUGMENTED_MAPS, FUSIONS, augmented_maps
 from inspector.cam.describe import PLAIN
 from inspector.cam.explain import joined
 from inspector.cam.maps import Maps, choose_layers, heat_maps, of_input
@@ -19,9 +19,6 @@ from inspector.cam.tensors import normalise
 from inspector.cam.trust.baselines import random_map
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
-
-# The picture itself, three brightnesses, each also mirrored.
-AUGMENTED = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,7 @@ class Maker:
     @property
     def plain_maps(self) -> int:
         """How many maps of one layer and one picture are in it."""
-        return len(self.layers) * (AUGMENTED if self.options.augmented else 1)
+        return len(self.layers) * (AUGMENTED_MAPS if self.options.augmented else 1)
 
     def __call__(self, model: nn.Module, picture: Tensor, progress: Progress = silent) -> Maps:
         """picture: (1, C, H, W), prepared. Raises as `heat_maps` does."""

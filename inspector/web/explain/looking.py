@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 PLAIN = Options()
 # A forward, and a backward that costs two.
 _PASSES_OF_ONE = 3
-# An augmented map is so many maps.
-_AUGMENTED_MAPS = 7
 # What takes less is not worth a question.
 AT_ONCE_SECONDS = 2.5
 FORWARDS_AT_ONCE = 8
@@ -148,7 +146,9 @@ def cost(subject: Subject, recipe: Recipe) -> tuple[int, float]:
     seen = look_at(subject)
     if is_arithmetic(recipe.method, recipe.options):
         return 0, 0.0
-    times = _AUGMENTED_MAPS if recipe.options.augmented else 1
+    from inspector.cam.combine import AUGMENTED_MAPS
+
+    times = AUGMENTED_MAPS if recipe.options.augmented else 1
     passes, seconds = 0, 0.0
     for layer in _layers(subject, recipe):
         own = seen.passes(recipe.method, layer)

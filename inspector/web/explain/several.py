@@ -95,12 +95,7 @@ def start_button(key: Hashable, kind: type[object], says: str, *, name: str, ico
     which says what it will cost."""
     if jobs.is_known(key) or jobs.finished(key, kind) is not None:
         return True
-    place = st.empty()
-    clicked = place.button(says, key=f"{name}-start", type="primary", icon=icon)
-    if clicked:
-        # What was asked for is under way: the offer gives its place to the progress.
-        place.empty()
-    return clicked
+    return jobs.offer(lambda: st.button(says, key=f"{name}-start", type="primary", icon=icon))
 
 
 def download_buttons(files: Sequence[tuple[str, bytes | str | Callable[[], bytes | str], str]]) -> None:

@@ -40,22 +40,8 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
 
     mask, mask_key = _choose_mask(made)
     key = ("trust", subject.key, recipe, mask_key, naming.answer)
-    place = st.empty()
-    if not jobs.is_known(key) and jobs.finished(key, Trust) is None:
-        with place.container():
-            st.markdown(
-                "Is this map better than noise, a blob in the middle, the edges of the picture? Does it change when "
-                "the model forgets what it learned? Do other methods agree?"
-            )
-            costs = _cost((subject.key, recipe), recipe, subject)
-            about = human_duration(costs.seconds)
-            asked = st.button(
-                f"Measure it · about {about}", key="measure-trust", icon=":material/science:", type="primary"
-            )
-        if not asked:
-            return
-        # What was asked for is under way: the offer gives its place to the progress.
-        place.empty()
+    if not jobs.is_known(key) and jobs.finished(key, Trust) is None and not jobs.offer(lambda: _offer(subject, recipe)):
+        return
     seen = looking.look_at(subject)
 
     def work(progress: Progress) -> Trust:
@@ -95,6 +81,15 @@ def _cost(key: tuple[object, ...], _recipe: Recipe, _subject: Subject) -> Cost:
     seen = looking.look_at(_subject)
     with reports.torch_lock:
         return cost(seen.model, seen.batch, **_asked(_subject, _recipe))
+
+
+def _offer(subject: Subject, recipe: Recipe) -> bool:
+    st.markdown(
+        "Is this map better than noise, a blob in the middle, the edges of the picture? Does it change when the model "
+        "forgets what it learned? Do other methods agree?"
+    )
+    about = human_duration(_cost((subject.key, recipe), recipe, subject).seconds)
+    return st.button(f"Measure it · about {about}", key="measure-trust", icon=":material/science:", type="primary")
 
 
 def _show(found: Trust) -> None:
