@@ -40,8 +40,11 @@ if target is None:
 
 answers = choices.answers_for(hand, state, target)
 accept, choose, partial = answers.as_key
-report = reports.keys_of(hand, target, state, accept=accept, choose=choose, partial=partial)
+# The likeliest is only a suggestion: where another set of weights fits as well, the report asks which.
+picked = None if state is checkpoint.weights else state
+report = reports.keys_of(hand, target, picked, accept=accept, choose=choose, partial=partial)
 plan = report.plan
+state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), state)
 icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""
 st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:

@@ -100,7 +100,7 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("axes in one of several orders (spconv)", A, "channels-last, with the number of orders"),
     ("query, key and value fused or apart", R, "fused-attention with consent; cannot-tell: qkv-order"),
     ("biases of query and value without key", R, "query-value-bias with consent"),
-    ("rotary halves split or interleaved", U, "cannot-tell: rope-layout"),
+    ("rotary halves split or interleaved", A, "rotary-halves between Meta and Hugging Face; cannot-tell: rope-layout"),
     ("gate and up fused, experts stacked", U, "cannot-tell: gate-up-order, stacked-experts"),
     ("tied weights on one side only", R, "tied-weights, filled with consent"),
     ("tensors that share memory", R, "the writers: kept, or cloned and said"),

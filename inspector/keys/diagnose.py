@@ -16,6 +16,7 @@ from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.keys import sentences
 from inspector.keys.keytree import Leaf
+from inspector.keys.layouts import written_elsewhere
 from inspector.keys.loading import loader_of
 from inspector.keys.optimizer import map_optimizers
 from inspector.keys.partial import refuse_part
@@ -23,12 +24,15 @@ from inspector.keys.plan import Draft, draft, group
 from inspector.keys.refusals import refuse
 from inspector.keys.remarks import notice, reason
 from inspector.keys.remarks.entry import Seen
-from inspector.keys.report import Cost, KeyReport, RepairPlan, used_sources
+from inspector.keys.report import Ambiguity, Cost, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
+from inspector.units import counted
 
 # The role of state dicts that could be a model's weights, the likeliest first.
 _ROLES = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
+# A question with more options helps nobody.
+_MOST_RIVALS = 8
 
 
 def diagnose(
@@ -43,7 +47,8 @@ def diagnose(
 ) -> KeyReport:
     """Compare one state dict of the file with the target, and plan the repair.
 
-    state: which state dict; None takes the file's weights and says so when there are others. accept: ids of
+    state: which state dict; None takes the file's weights, says so when there are others, and asks where another set of
+    weights fits as well. accept: ids of
     rules that may be applied although they are lossy or no name confirms them. choose: option by question id. partial:
     places that nothing fills may stay at the model's initial value, if the rest is a part of it (`partial.py`). Raises
     UsageError for ids that mean nothing.
@@ -56,21 +61,72 @@ def diagnose(
     candidates = [state] if state is not None else _candidates(checkpoint)
     if not candidates:
         return _nothing(checkpoint, target)
-    reports = []
+    reports: list[KeyReport] = []
     tried: list[Questions] = []
+    fitting: list[StateDict] = []
     for candidate in candidates:
+        if fitting and not sentences.could_be_meant(candidate, fitting[0]):
+            continue
         questions = Questions(answers=dict(choose or {}))
         report = _diagnose_one(checkpoint, candidate, target, accept, questions, rules, partial)
-        tried.append(questions)
         reports.append(report)
+        tried.append(questions)
         if _promise(report) == _PROMISES[-1]:
+            fitting.append(candidate)
+        if len(fitting) > _MOST_RIVALS:
             break
+    candidates = [s for s in candidates if any(s.path == r.state_dict for r in reports)]
     # The likeliest weights among those that can be repaired best; when none can, these with their reason.
-    report = max(reports, key=lambda r: _PROMISES.index(_promise(r)))
+    best = max(range(len(reports)), key=lambda i: (_PROMISES.index(_promise(reports[i])), -i))
+    rivals = [candidates[i] for i in _rivals(candidates, reports, best)]
+    if rivals:
+        questions = Questions(answers=dict(choose or {}))
+        answer = questions.ask(_which(candidates[best], rivals))
+        chosen = next((s for s in rivals if s.label == answer), candidates[best])
+        reports.append(_diagnose_one(checkpoint, chosen, target, accept, questions, rules, partial))
+        tried.append(questions)
+        best = -1
     _check_answers(choose or {}, tried)
     if state is None:
-        return sentences.with_other_states(report, checkpoint.state_dicts)
-    return report
+        return sentences.with_other_states(reports[best], checkpoint.state_dicts)
+    return reports[best]
+
+
+def _rivals(candidates: Sequence[StateDict], reports: Sequence[KeyReport], best: int) -> list[int]:
+    """The other sets of weights that go as far as the best one and are other numbers."""
+    first = reports[best]
+    if first.plan is None:
+        return []
+    return [
+        i
+        for i, (state, report) in enumerate(zip(candidates, reports, strict=True))
+        if i != best
+        and report.plan is not None
+        and _promise(report) == _promise(first)
+        and len(report.plan.missing) == len(first.plan.missing)
+        and not _same_numbers(state, candidates[best])
+    ]
+
+
+def _same_numbers(one: StateDict, other: StateDict) -> bool:
+    """Whether both show the same bytes, as two names for one state dict do."""
+
+    def places(state: StateDict) -> set[tuple[object, ...]]:
+        return {(t.name, t.storage_id, t.offset, t.shape, t.stride) for t in state.tensors}
+
+    return all(t.storage_id is not None for t in one.tensors) and places(one) == places(other)
+
+
+def _which(best: StateDict, rivals: Sequence[StateDict]) -> Ambiguity:
+    options = tuple(
+        (s.label, f"{counted(len(s.tensors), 'tensor')} under {s.label} ({s.role})") for s in (best, *rivals)
+    )
+    names = " and ".join(f'"{label}"' for label, _ in options)
+    return Ambiguity(
+        id="state",
+        question=f"{counted(len(options), 'set')} of weights in this file fit the target: {names}. Which one?",
+        options=options,
+    )
 
 
 def _candidates(checkpoint: Checkpoint) -> list[StateDict]:
@@ -114,7 +170,14 @@ def _diagnose_one(
     partial: bool,
 ) -> KeyReport:
     leaves = [Leaf(t.name, t.shape) for t in state.tensors]
-    made = draft(leaves, target, rules=rules, questions=questions, ordered=state.ordered)
+    made = draft(
+        leaves,
+        target,
+        rules=rules,
+        questions=questions,
+        ordered=state.ordered,
+        written_elsewhere=written_elsewhere(checkpoint, state),
+    )
     refusal = refuse(made, target, len(leaves))
     partial = partial and bool(made.missing)
     if partial and not refusal:

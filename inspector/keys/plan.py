@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from inspector.architectures.types import Target
 from inspector.keys.keytree import Leaf, Node, grow
+from inspector.keys.layouts import Elsewhere, shown_by, where_from
 from inspector.keys.operations import by_operation
 from inspector.keys.order import Sides, lost_order
 from inspector.keys.placing import place
@@ -26,7 +27,7 @@ _MOST_PLACES = 8
 class Draft:
     """A plan in the making. reshaped and missing: what no rule settled; held: waits for the user's choice.
 
-    lost_order: why order places nothing either, where names place nothing.
+    lost_order: why order places nothing either, where names place nothing. elsewhere: see `Leftovers`.
     """
 
     source: Node
@@ -38,14 +39,22 @@ class Draft:
     missing: list[Leaf] = field(default_factory=list)
     held: list[Leaf] = field(default_factory=list)
     lost_order: str = ""
+    elsewhere: Elsewhere = Elsewhere.NOTHING
 
 
 def draft(
-    leaves: Sequence[Leaf], target: Target, *, rules: Sequence[Rule], questions: Questions, ordered: bool = True
+    leaves: Sequence[Leaf],
+    target: Target,
+    *,
+    rules: Sequence[Rule],
+    questions: Questions,
+    ordered: bool = True,
+    written_elsewhere: bool = False,
 ) -> Draft:
     """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
 
-    ordered: whether the file's container keeps the model's own order.
+    ordered: whether the file's container keeps the model's own order. written_elsewhere: whether it is another
+    library's.
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
@@ -60,6 +69,9 @@ def draft(
     filled = {link.target.name for link in links}
     made.reshaped = [link for link in links if not _same_shape(link)]
     made.placed = [link for link in links if _same_shape(link)]
+    made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
+    for link in made.reshaped:
+        made.elsewhere |= shown_by(link.source, link.target)
     made.steps += [_placing(link) for link in made.placed]
     made.steps += [_leaving(leaf, move) for leaf, move in dropped]
     made.missing = [place for place in places if place.name not in filled]
@@ -131,7 +143,8 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
         extra=tuple(extra),
         missing=tuple(made.missing),
         questions=questions,
-        turned=any(step.kind is StepKind.PERMUTE for step in made.steps),
+        turned=frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None),
+        elsewhere=made.elsewhere,
     )
     steps = list(rule.steps(left))
     sources = {source for step in steps for source in step.takes}

@@ -137,11 +137,17 @@ class Ambiguity:
     """A decision that the file does not make: two or more ways that fit equally well.
 
     id: what `--choose ID=OPTION` names. question: one sentence. options: (id, what it means).
+    places: where it comes up, if it can be answered for each of them (`--choose ID:PLACE=OPTION`).
     """
 
     id: str
     question: str
     options: tuple[tuple[str, str], ...]
+    places: tuple[str, ...] = ()
+
+    def at(self, place: str) -> str:
+        """What names this question at one of its places."""
+        return f"{self.id}:{place}".replace("=", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,11 @@ WITHOUT_CONSENT = (extra_tensors.RULE.id,)
 def plan_to_run(checkpoint: Checkpoint, target: Target, state: StateDict | None = None) -> RepairPlan:
     """A complete plan. Raises KeysDoNotFit, with the diagnosis, when there is none."""
     report = diagnose(checkpoint, target, state=state, accept=WITHOUT_CONSENT)
+    which = next((q for q in report.plan.ambiguities if q.id == "state"), None) if report.plan else None
+    if which is not None:
+        # A picture can be looked at with either; pages and commands say which set of weights they run.
+        choose = {which.id: which.options[0][0]}
+        report = diagnose(checkpoint, target, accept=WITHOUT_CONSENT, choose=choose)
     if report.plan is None or not report.plan.complete:
         raise KeysDoNotFit(
             report.refusal or report.says, hint="A model with wrong or missing weights would explain nothing."

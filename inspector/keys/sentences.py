@@ -18,7 +18,7 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
     """The whole answer in one or two sentences."""
     total = len(target.tensors)
     unchecked = " Shapes were not checked: the target is a list of names." if _names_only(target) else ""
-    if loads:
+    if loads and not (plan is not None and plan.ambiguities):
         return f"All {counted(total, 'tensor')} fit {target.label} as they are; nothing needs doing.{unchecked}"
     if plan is None:
         return f"The file does not fit {target.label}."
@@ -215,7 +215,7 @@ def _dtypes(state: StateDict, target: Target) -> list[Finding]:
     ]
 
 
-def _could_be_meant(other: StateDict, used: StateDict) -> bool:
+def could_be_meant(other: StateDict, used: StateDict) -> bool:
     """Named as weights, or at least a tenth as many tensors: a metric that a callback keeps is no model."""
     named = other.role in (StateRole.WEIGHTS, StateRole.EMA)
     return bool(other.tensors) and (
@@ -228,7 +228,7 @@ def with_other_states(report: KeyReport, states: Sequence[StateDict]) -> KeyRepo
     used = next((s for s in states if s.path == report.state_dict), None)
     if used is None:
         return report
-    others = [s for s in states if s is not used and _could_be_meant(s, used)]
+    others = [s for s in states if s is not used and could_be_meant(s, used)]
     if not others:
         return report
     names = ", ".join(f"{s.label} ({s.role})" for s in others)

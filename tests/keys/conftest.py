@@ -100,40 +100,41 @@ def architecture() -> Callable[..., Target]:
     return make
 
 
-@pytest.fixture
-def saved() -> Callable[[Mapping[str, torch.Tensor]], Checkpoint]:
+def saved_checkpoint(state: Mapping[str, torch.Tensor], **more: object) -> Checkpoint:
     """A checkpoint with the bytes of these tensors; tensors that share memory share it in the file too."""
-
-    def make(state: Mapping[str, torch.Tensor], **more: object) -> Checkpoint:
-        blob = bytearray()
-        storages: dict[str, Storage] = {}
-        tensors = []
-        for name, tensor in state.items():
-            memory = tensor.untyped_storage()
-            key = str(memory.data_ptr())
-            if key not in storages:
-                raw = torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
-                storages[key] = Storage(id=key, nbytes=len(raw), present_nbytes=len(raw), offset=len(blob))
-                blob += raw
-            tensors.append(
-                TensorInfo(
-                    name=name,
-                    path=(name,),
-                    shape=tuple(tensor.shape),
-                    dtype=str(tensor.dtype).removeprefix("torch."),
-                    nbytes=tensor.numel() * tensor.element_size(),
-                    storage_id=key,
-                    offset=tensor.storage_offset(),
-                    stride=tuple(tensor.stride()),
-                )
+    blob = bytearray()
+    storages: dict[str, Storage] = {}
+    tensors = []
+    for name, tensor in state.items():
+        memory = tensor.untyped_storage()
+        key = str(memory.data_ptr())
+        if key not in storages:
+            raw = torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
+            storages[key] = Storage(id=key, nbytes=len(raw), present_nbytes=len(raw), offset=len(blob))
+            blob += raw
+        tensors.append(
+            TensorInfo(
+                name=name,
+                path=(name,),
+                shape=tuple(tensor.shape),
+                dtype=str(tensor.dtype).removeprefix("torch."),
+                nbytes=tensor.numel() * tensor.element_size(),
+                storage_id=key,
+                offset=tensor.storage_offset(),
+                stride=tuple(tensor.stride()),
             )
-        metadata = getattr(state, "_metadata", {})
-        versions = tuple((path, entry["version"]) for path, entry in metadata.items() if "version" in entry)
-        made = _state(tuple(tensors), versions=versions, **more)
-        source = BufferSource(bytes(blob), "net.pth")
-        return _checkpoint(tuple(tensors), (made,), storages=storages, source=source)
+        )
+    metadata = getattr(state, "_metadata", {})
+    versions = tuple((path, entry["version"]) for path, entry in metadata.items() if "version" in entry)
+    made = _state(tuple(tensors), versions=versions, **more)
+    source = BufferSource(bytes(blob), "net.pth")
+    return _checkpoint(tuple(tensors), (made,), storages=storages, source=source)
 
-    return make
+
+@pytest.fixture
+def saved() -> Callable[..., Checkpoint]:
+    """`saved_checkpoint`: saved(state, ordered=False)."""
+    return saved_checkpoint
 
 
 @pytest.fixture

@@ -147,11 +147,14 @@ def llama(names):
     return {f"layers.{i}.{names[n]}.weight": s for i in range(2) for n, s in layer.items()} | {"norm.weight": (4,)}
 
 
-def test_class_69_rotary_halves_cannot_be_told(file_of, target_of, unsure, tiny_vit):
+def test_class_69_rotary_halves_are_asked_about_or_cannot_be_told(file_of, target_of, unsure, tiny_vit):
     hugging = llama({"q": "self_attn.q_proj", "k": "self_attn.k_proj", "gate": "mlp.gate_proj"})
     meta = llama({"q": "attention.wq", "k": "attention.wk", "gate": "feed_forward.w1"})
     assert unsure(diagnose(file_of(hugging), target_of(hugging))) == {"rope-layout": "notice"}
     answers = {"symmetric": "in-order"}
+    waiting = diagnose(file_of(meta), target_of(hugging), accept=["same-order"], choose=answers)
+    assert not waiting.plan.complete and [q.id for q in waiting.plan.ambiguities] == ["rotary-halves"]
+    answers["rotary-halves"] = "as-it-is"
     crossed = diagnose(file_of(meta), target_of(hugging), accept=["same-order"], choose=answers)
     assert crossed.plan.complete and unsure(crossed) == {"rope-layout": "warning"}
     assert unsure(diagnose(file_of(tiny_vit()), target_of(tiny_vit()))) == {}

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -148,8 +149,15 @@ def test_the_weights_are_taken_and_the_other_set_is_named(shapes, file_of, targe
         **{f: getattr(checkpoint, f) for f in checkpoint.__dataclass_fields__ if f not in ("state_dicts",)},
         state_dicts=(ema.state_dicts[0], checkpoint.state_dicts[0]),
     )
-    report = diagnose(both, target_of(own))
-    assert report.state_dict == ("state_dict",)
+    waiting = diagnose(both, target_of(own))
+    assert waiting.state_dict == ("state_dict",) and not waiting.plan.complete
+    (question,) = waiting.plan.ambiguities
+    assert question.id == "state" and [option for option, _ in question.options] == ["state_dict", "ema"]
+    assert waiting.says == question.question and "Lossless" not in waiting.says
+    report = diagnose(both, target_of(own), choose={"state": "state_dict"})
+    assert report.state_dict == ("state_dict",) and report.plan.complete
+    other = diagnose(both, target_of(own), choose={"state": "ema"})
+    assert other.state_dict == ("ema",) and other.loads and other.plan.complete
     found = {f.id: f for f in report.findings}
     assert found["several-state-dicts"].subjects == ("ema",)
     assert found["wrapper-dict"].subjects == ("state_dict",)
@@ -252,3 +260,44 @@ def test_a_metric_beside_the_weights_is_not_offered_as_weights(shapes, file_of, 
     report = diagnose(both, target_of(own))
     assert report.loads
     assert "several-state-dicts" not in [f.id for f in report.findings]
+
+
+def two_of(saved, one, other, paths):
+    """A file with two nested state dicts of other numbers, in one container."""
+    first, second = saved(one), saved(other)
+    states = tuple(
+        replace(x.state_dicts[0], path=path, tensors=tuple(replace(t, path=(*path, t.name)) for t in x.tensors))
+        for x, path in zip((first, second), paths, strict=True)
+    )
+    return replace(first, state_dicts=states, storages=first.storages | second.storages)
+
+
+@pytest.mark.parametrize("paths", [(("netG_A",), ("netG_B",)), (("net",), ("ema", "module"))])
+def test_two_nested_models_that_fit_alike_are_asked_about_as_flat_ones_are(paths, saved, target_of):
+    one = {"fc.weight": torch.zeros(2, 3), "fc.bias": torch.zeros(2)}
+    other = {name: tensor + 1 for name, tensor in one.items()}
+    goal = target_of({name: tuple(tensor.shape) for name, tensor in one.items()})
+    both = two_of(saved, one, other, paths)
+    report = diagnose(both, goal)
+    assert not report.plan.complete and [q.id for q in report.plan.ambiguities] == ["state"]
+    labels = [option for option, _ in report.plan.ambiguities[0].options]
+    assert labels == [" / ".join(path) for path in paths]
+    for label, path in zip(labels, paths, strict=True):
+        chosen = diagnose(both, goal, choose={"state": label})
+        assert chosen.plan.complete and chosen.state_dict == path
+    with pytest.raises(UsageError, match='no option of "state"'):
+        diagnose(both, goal, choose={"state": "netG_C"})
+
+
+def test_one_state_dict_under_two_names_is_no_question(saved, target_of):
+    one = {"fc.weight": torch.zeros(2, 3), "fc.bias": torch.zeros(2)}
+    goal = target_of({name: tuple(tensor.shape) for name, tensor in one.items()})
+    assert diagnose(two_of(saved, one, one, (("a",), ("b",))), goal).plan.complete
+
+
+def test_a_second_set_that_does_not_fit_is_no_question(saved, target_of):
+    one = {"fc.weight": torch.zeros(2, 3), "fc.bias": torch.zeros(2)}
+    other = {"fc.weight": torch.zeros(5, 3), "fc.bias": torch.zeros(5)}
+    goal = target_of({name: tuple(tensor.shape) for name, tensor in one.items()})
+    report = diagnose(two_of(saved, one, other, (("netG",), ("netD",))), goal)
+    assert report.plan.complete and report.state_dict == ("netG",)

@@ -1,35 +1,43 @@
 """Convolution kernels stored with their axes in another order: Keras, TensorFlow and Flax (h, w, in, out), MLX (out, h,
 w, in), spconv; torch has (out, in, h, w).
 
-All kernels of a file are stored in one order. The orders under which every kernel has the target's shape are found; one
-alone is proven by the shapes, and kernels whose own shape shows nothing (3x3x3x3) go as the others. Several are left
-where all kernels are square: then the name "kernel" says that it is Keras's order, or the user is asked. A file whose
-kernels are of two minds is left alone. What such a file flattens, it flattens channels last, which no shape shows.
+All kernels of one name are stored in one order. The orders under which every such kernel has the target's shape are
+found; one alone is proven by the shapes. A kernel whose own shape shows nothing (3x3x3x3) goes as the others only where
+its name vouches for that ("kernel" and its like, see `layouts.py`), else it is asked about. Kernels of two minds are
+left alone. Flax stores transposed convolutions (h, w, in, out) and flipped, which equal channels do not show. What such
+a file flattens, it flattens channels last, which no shape shows either.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
+from inspector.architectures.types import TargetKind
+from inspector.keys.layouts import Elsewhere, Voucher, voucher_of
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.roles import roles_of, split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
-from inspector.keys.rules.transposed import TRANSPOSED, ask_turned, has_bias
+from inspector.keys.rules.transposed import AS_IT_IS, is_square, is_turned, lies_turned, shown_ways
 from inspector.units import counted, human_shape
 
 Axes = tuple[int, ...]
 
 CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
+SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leave-out"
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
 _MOST_OPTIONS = 6
+_UPWARD = re.compile(
+    r"transpose|deconv|upconv|tconv|convt|unpool|(^|[._])(up|dec|decoder|upsample)([._]|[0-9]|$)", re.I
+)
 
 
 def _is_kernel(link: Link) -> bool:
     ours, theirs = link.source.shape or (), link.target.shape or ()
     same = len(ours) == len(theirs) in _LETTERS and sorted(ours) == sorted(theirs) and 0 not in ours
-    return same and roles_of([link.target])[0] == "weight"
+    return same and max(ours) > 1 and roles_of([link.target])[0] == "weight"
 
 
 def _fits(axes: Axes, link: Link) -> bool:
@@ -43,15 +51,22 @@ def _is_depthwise(link: Link) -> bool:
     return theirs[1] == 1 and theirs[0] > 1 and link.source.shape == (*theirs[2:], theirs[0], 1)
 
 
+def _upward(ndim: int) -> Axes:
+    """Flax's order of a transposed convolution's axes, of which torch has (in, out, ...): those two come last."""
+    return (ndim - 2, ndim - 1, *range(ndim - 2))
+
+
 def orders_of(kernels: Sequence[Link]) -> list[Axes]:
     """Orders of axes that give every kernel its shape, the likeliest first: height before width, Keras's (.., in, out).
 
     Height and width stand together and not behind the channels: with these last it is another layer (a transposed
-    convolution has (in, out, h, w)), not another order.
+    convolution has (in, out, h, w)), not another order. Nor does any library store a convolution (h, w, out, in).
     """
     ndim = len(kernels[0].target.shape or ())
     spatial = (set(range(ndim - 2)), set(range(1, ndim - 1)))
-    found = [axes for axes in permutations(range(ndim)) if set(axes[2:]) in spatial]
+    found = [
+        axes for axes in permutations(range(ndim)) if set(axes[2:]) in spatial and axes[:2] != (ndim - 2, ndim - 1)
+    ]
     found = [axes for axes in found if all(_fits(axes, link) for link in kernels)]
     return sorted(found, key=lambda axes: (list(axes[2:]) != sorted(axes[2:]), -axes[0]))
 
@@ -64,31 +79,66 @@ def layout_of(axes: Axes) -> str:
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     last = False
+    kernels = [x for x in (*left.settled, *left.reshaped) if _is_kernel(x)]
     for ndim in _LETTERS:
-        turned = [x for x in left.reshaped if _is_kernel(x) and len(x.target.shape or ()) == ndim]
-        if not turned:
-            continue
-        plain = [x for x in left.settled if _is_kernel(x) and len(x.target.shape or ()) == ndim]
-        plain = [x for x in plain if max(x.target.shape or (0,)) > 1]
-        single = [x for x in turned if _is_depthwise(x)]
-        whole = [x for x in turned if x not in single]
-        axes = _order(whole, single, plain, left)
-        if axes is None:
-            continue
-        depthwise = (ndim - 2, ndim - 1, *axes[2:])
-        for link in (*whole, *plain):
-            yield _permute(link, axes)
-        for link in single:
-            yield _permute(link, depthwise)
-        last = last or axes[1] != 1
-        if axes[0] == ndim - 1:
-            yield from _squares(left)
+        for vouched in (True, False):
+            alike = [x for x in kernels if len(x.target.shape or ()) == ndim and _is_vouched(x) is vouched]
+            for link, axes in _orders(alike, vouched, left):
+                if axes != tuple(range(ndim)):
+                    yield _permute(link, axes, flipped=axes == _upward(ndim) and not _is_depthwise(link))
+                    last = last or axes[1] != 1
     if last:
         yield from _flattened(left)
 
 
+def _is_vouched(link: Link) -> bool:
+    return voucher_of(link.source, link.target) in (Voucher.IN_OUT, Voucher.OTHER)
+
+
+def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator[tuple[Link, Axes]]:
+    """(kernel, its order) for kernels of one kind of name; none where they contradict each other."""
+    turned = [x for x in kernels if x.source.shape != x.target.shape]
+    upward = [x for x in turned if not orders_of([x]) and _fits(_upward(len(x.target.shape or ())), x)]
+    upward = [x for x in upward if not _is_depthwise(x)]
+    for link in upward:
+        # While it is not answered, the plan shows what would be done, and is open.
+        if _ask_upward(link, left, (FLIPPED, LEAVE_OUT)) != LEAVE_OUT:
+            yield link, _upward(len(link.target.shape or ()))
+    turned = [x for x in turned if x not in upward]
+    plain = [x for x in kernels if x.source.shape == x.target.shape]
+    if turned:
+        single = [x for x in turned if _is_depthwise(x)]
+        whole = [x for x in turned if x not in single]
+        waiting = len(left.questions.open)
+        axes = _order(whole, single, plain, left)
+        if axes is None:
+            return
+        ndim = len(axes)
+        # As long as the order of all is not known, there is nothing to ask about one.
+        known = len(left.questions.open) == waiting
+        keras = _is_keras(left)
+        yield from ((x, (ndim - 2, ndim - 1, *axes[2:])) for x in single)
+        for link in (*whole, *plain):
+            order: Axes | None = axes
+            if known and link in plain and not vouched:
+                order = _ask_same(link, axes, left)
+            if known and order == axes:
+                order = _as_or_upward(link, axes, keras, left)
+            yield link, order or axes
+    elif vouched or left.elsewhere:
+        ways = [(link, orders_of([link])) for link in plain]
+        if (vouched or left.elsewhere is Elsewhere.CONTAINER) and not all(orders for _, orders in ways):
+            return  # one of them is as torch has it, and none otherwise
+        for link, orders in ways:
+            if not vouched and left.elsewhere is Elsewhere.IN_OUT:
+                # Of the libraries that such names and shapes are of, none stores kernels (out, h, w, in).
+                orders = [axes for axes in orders if axes[:2] == (len(axes) - 1, len(axes) - 2)]
+            if orders:
+                yield link, _ask_plain(link, orders, left)
+
+
 def _order(whole: Sequence[Link], single: Sequence[Link], plain: Sequence[Link], left: Leftovers) -> Axes | None:
-    """The one order in which this file stores its kernels, None where there is none."""
+    """The one order in which these kernels are stored, None where there is none."""
     if whole:
         orders = orders_of([*whole, *plain])
         if single:
@@ -109,6 +159,80 @@ def _order(whole: Sequence[Link], single: Sequence[Link], plain: Sequence[Link],
     return _ask(orders, [*whole, *single], left)
 
 
+def _ask_plain(link: Link, orders: Sequence[Axes], left: Leftovers) -> Axes:
+    """The order of a kernel whose shape is the target's in torch's order and in another."""
+    own = tuple(range(len(orders[0])))
+    options = {layout_of(axes): axes for axes in (own, *orders[: _MOST_OPTIONS - 1])}
+    answer = left.questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=(
+                f"{link.source.name} is {human_shape(link.source.shape or ())} in every order of its axes that is in "
+                "question, and nothing beside it tells in which it is stored. Either loads."
+            ),
+            options=tuple((name, _spell(name)) for name in options),
+        ),
+        place=split_name(link.target.name)[0] or link.target.name,
+    )
+    return options[answer] if answer is not None else own
+
+
+def _ask_same(link: Link, axes: Axes, left: Leftovers) -> Axes | None:
+    """The order of a kernel called weight, whose shape shows none, beside others that do; None while it is open."""
+    answer = left.questions.ask(
+        Ambiguity(
+            id="kernel-order",
+            question=(
+                f"{link.source.name} is {human_shape(link.source.shape or ())} in torch's order of axes and as the "
+                f"other kernels of the file lie, {_spell(layout_of(axes))}. In which is it stored? Either loads."
+            ),
+            options=((SAME, "as the other kernels of the file"), (AS_IT_IS, "as torch has it")),
+        ),
+        place=split_name(link.target.name)[0] or link.target.name,
+    )
+    return {SAME: axes, AS_IT_IS: tuple(range(len(axes)))}.get(answer or "")
+
+
+def _as_or_upward(link: Link, axes: Axes, keras: bool, left: Leftovers) -> Axes:
+    """As the others, but for what may be a transposed convolution: with equal channels nothing shows of it."""
+    shape, own = link.target.shape or (), FLIPPED if axes[:2] == (len(axes) - 1, len(axes) - 2) else SWAPPED
+    up = _upward(len(axes)) if own == FLIPPED else (len(axes) - 1, *range(len(axes) - 1))
+    if axes[0] not in (0, len(axes) - 1) or axes == up or shape[0] != shape[1] or not _fits(up, link):
+        return axes
+    named = _UPWARD.search(link.source.name) or _UPWARD.search(link.target.name)
+    # What is known by name has transposed convolutions under such names only, and Keras stores both kinds alike.
+    if not named and (keras or left.target.kind is TargetKind.ARCHITECTURE):
+        return axes
+    if _ask_upward(link, left, (SAME, own)) != own:
+        return axes
+    return up
+
+
+def _is_keras(left: Leftovers) -> bool:
+    names = {split_name(x.source.name)[1] for x in (*left.settled, *left.reshaped)}
+    return bool(names & {"moving_mean", "moving_variance", "gamma", "beta"})
+
+
+def _ask_upward(link: Link, left: Leftovers, options: Sequence[str]) -> str | None:
+    words = {
+        SAME: "as the other kernels: it is none, or Keras wrote it, or Flax with transpose_kernel=True",
+        FLIPPED: "as Flax does by default: (.., in, out) and flipped in every direction; flip it back",
+        SWAPPED: "as MLX does: (out, .., in) of the layer, which is (in, out, ..) in torch",
+        LEAVE_OUT: "otherwise, or not known: leave it out",
+    }
+    return left.questions.ask(
+        Ambiguity(
+            id="transposed-convolution",
+            question=(
+                f"{link.source.name} may be a transposed convolution, whose kernel Flax and MLX store otherwise. How "
+                "is it stored? Each way loads."
+            ),
+            options=tuple((option, words[option]) for option in options),
+        ),
+        place=split_name(link.target.name)[0] or link.target.name,
+    )
+
+
 def _ask(orders: Sequence[Axes], turned: Sequence[Link], left: Leftovers) -> Axes:
     options = {layout_of(axes): axes for axes in orders[:_MOST_OPTIONS]}
     first = turned[0]
@@ -123,7 +247,7 @@ def _ask(orders: Sequence[Axes], turned: Sequence[Link], left: Leftovers) -> Axe
             ),
             options=tuple((name, _spell(name)) for name in options),
         ),
-        place=f"{len(orders[0])}d",
+        place=split_name(first.target.name)[0] or first.target.name,
     )
     # While it is not answered, the plan shows what would be done, and is open.
     return options[answer] if answer is not None else orders[0]
@@ -134,22 +258,12 @@ def _spell(layout: str) -> str:
     return f"({', '.join(words[letter] for letter in layout)})"
 
 
-def _permute(link: Link, axes: Axes) -> Step:
-    name = layout_of(axes)
-    says = f"{human_shape(link.source.shape or ())} as {_spell(name)} in the file; torch has the channels first."
+def _permute(link: Link, axes: Axes, *, flipped: bool) -> Step:
+    if flipped:
+        says = "A transposed convolution of Flax: (.., in, out) and flipped in every direction."
+        return settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=axes, value="flipped")
+    says = f"{human_shape(link.source.shape or ())} as {_spell(layout_of(axes))} in the file; torch has channels first."
     return settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=axes)
-
-
-def _squares(left: Leftovers) -> Iterator[Step]:
-    """Square matrices beside kernels stored (.., in, out), where no other matrix shows how matrices are stored."""
-    matrices = [x for x in (*left.settled, *left.reshaped) if len(x.target.shape or ()) == 2 and _weighs(x)]
-    there = {link.target.name: link for link in left.settled}
-    telling = [x for x in matrices if len(set(x.target.shape or ())) == 2 and has_bias(x, there)]
-    squares = [x for x in matrices if len(set(x.target.shape or ())) == 1 and (x.target.shape or (0,))[0] > 1]
-    if squares and not telling and ask_turned(squares, left.questions) == TRANSPOSED:
-        for link in squares:
-            says = "Square, and stored the other way round by the user's word."
-            yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
 
 
 def _weighs(link: Link) -> bool:
@@ -190,7 +304,7 @@ def _reorder(link: Link, channels: int, per_channel: int, left: Leftovers) -> It
         place=link.target.name,
     )
     if answer == CHANNELS_LAST:
-        turned = ",turned" if link.source.shape != link.target.shape else ""
+        turned = ",turned" if is_turned(link) or (is_square(link) and lies_turned(link, shown_ways(left), left)) else ""
         says = f"Flattened place by place in the file, {side} x {side} x {channels}; torch flattens channel by channel."
         yield settle(
             link,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from inspector.architectures.types import Target
 from inspector.keys.keytree import Leaf, Node
+from inspector.keys.layouts import Elsewhere
 from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step, StepKind
 
 
@@ -82,7 +83,6 @@ class Questions:
     open: list[Ambiguity] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
-    _places: dict[str, list[str]] = field(default_factory=dict)
 
     def ask(self, ambiguity: Ambiguity, *, place: str = "") -> str | None:
         """The user's option, None while there is no valid answer. The question is then kept open.
@@ -90,7 +90,7 @@ class Questions:
         Asked again with the same options at another place, it is one question that names both; with others it is a
         question of its own, whose id has the place in it.
         """
-        here = f"{ambiguity.id}:{place}".replace("=", "_") if place else ambiguity.id
+        here = ambiguity.at(place) if place else ambiguity.id
         self.asked |= {ambiguity.id, here}
         options = {option for option, _ in ambiguity.options}
         for key in (here, ambiguity.id):
@@ -103,11 +103,10 @@ class Questions:
             # That answer is another place's; this one needs its own.
             self.open.append(replace(ambiguity, id=here))
         elif known is None:
-            self.open.append(ambiguity)
-            self._places[ambiguity.id] = []
+            self.open.append(replace(ambiguity, places=(place,) if place else ()))
         elif known.options == ambiguity.options and place:
-            self._places[known.id].append(place)
-            self.open[self.open.index(known)] = replace(known, question=_also(known, self._places[known.id]))
+            places = (*known.places, place)
+            self.open[self.open.index(known)] = replace(known, question=_also(known, places[1:]), places=places)
         elif known.options != ambiguity.options:
             self.open.append(replace(ambiguity, id=here))
         return None
@@ -131,7 +130,6 @@ class Questions:
         self.used |= other.used
         if open_too:
             self.open += other.open
-            self._places |= other._places
 
 
 def _also(asked: Ambiguity, places: Sequence[str]) -> str:
@@ -157,8 +155,8 @@ class Leftovers:
 
     links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
     missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
-    questions: where a rule asks what shapes do not tell. turned: axes of some tensors were in another order, so that
-    a square matrix proves nothing about its own.
+    questions: where a rule asks what shapes do not tell. turned: the target names whose axes a rule has put in order.
+    elsewhere: something shows another library's layout (`layouts.py`), so that a square matrix proves nothing.
     """
 
     target: Target
@@ -167,11 +165,14 @@ class Leftovers:
     extra: Sequence[Leaf]
     missing: Sequence[Leaf]
     questions: Questions
-    turned: bool = False
+    turned: frozenset[str] = frozenset()
+    elsewhere: Elsewhere = Elsewhere.NOTHING
 
     def proves_rows(self, *leaves: Leaf) -> bool:
-        """Whether rows of these are rows in the target: a square one of a turned file may be the other way round."""
-        return not self.turned or all(len(x.shape or ()) != 2 or len(set(x.shape or ())) == 2 for x in leaves)
+        """Whether rows of these are rows in the target: a square one from elsewhere may be the other way round."""
+        return not (self.turned or self.elsewhere) or all(
+            len(x.shape or ()) != 2 or len(set(x.shape or ())) == 2 for x in leaves
+        )
 
 
 def settle(

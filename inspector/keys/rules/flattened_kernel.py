@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from inspector.keys.layouts import Voucher, voucher_of
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
@@ -34,7 +35,8 @@ def _only_rows_differ(link: Link) -> bool:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    flat = [link for link in left.reshaped if _is_flat(link)]
+    # A kernel of another library is no matrix with its axes in torch's order: Flax has (in, heads, size) in attentions.
+    flat = [x for x in left.reshaped if _is_flat(x) and voucher_of(x.source, x.target) is Voucher.NOTHING]
     if not flat or any(not _is_flat(x) and not _only_rows_differ(x) for x in left.reshaped):
         return
     for link in flat:

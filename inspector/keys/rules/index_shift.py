@@ -2,7 +2,8 @@
 
 Happens when a layer was put in front of a Sequential, or layers without parameters were put between. Equal neighbours
 make equal names wrong afterwards: layer1.1 of the file may be the target's layer1.0, shape for shape. So the shift
-competes with the names. It is taken by itself only when no name contradicts it; otherwise the user decides.
+competes with the names. It is taken by itself only when no name contradicts it and the layers are no blocks that may
+be a part of a deeper network; otherwise the user decides.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from inspector.keys.report import Ambiguity, Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
 
 _FARTHEST = 64
+# A layer of so many tensors is a block, which networks repeat.
+_BLOCK = 4
 SHIFTED, AS_NAMED = "shifted", "as-named"
 
 
@@ -67,8 +70,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
             continue
         contradicted = any(overlap(ours[n], theirs[n]) for n in ours if n in theirs)
         answer: str | None = SHIFTED
-        if contradicted or not fits:
-            answer = _ask(pair, stem, best)
+        if contradicted or not fits or _is_part(ours, best):
+            answer = _ask(pair, stem, best, contradicted=contradicted)
         if answer == AS_NAMED:
             continue
         prefix = ".".join((*pair.target.path, stem))
@@ -82,6 +85,18 @@ def _routes(pair: Pair) -> Iterator[Route]:
                 yield Route(child, goal, (move,), takes=(f"{stem}{n}",), fills=(f"{stem}{best[n]}",))
 
 
+def _is_part(ours: dict[int, Node], best: dict[int, int]) -> bool:
+    """Whether these may be some blocks of a deeper network, 6 to 11 of 12, and not a whole one numbered otherwise.
+
+    Blocks that repeat, or one that lies far off. Single layers that moved by one had something put in front of them.
+    """
+    shifts = {m - n for n, m in best.items()}
+    far = len(shifts) == 1 and abs(shifts.pop()) > 1
+    blocks = max(node.size for node in ours.values()) >= _BLOCK
+    repeated = len({node.signature for node in ours.values()}) < len(ours)
+    return (blocks or far) if repeated else (blocks and far)
+
+
 def _say(prefix: str, best: dict[int, int]) -> str:
     shifts = {m - n for n, m in best.items()}
     if len(shifts) == 1:
@@ -89,15 +104,20 @@ def _say(prefix: str, best: dict[int, int]) -> str:
     return f"renumber {prefix}N in order"
 
 
-def _ask(pair: Pair, stem: str, best: dict[int, int]) -> str | None:
+def _ask(pair: Pair, stem: str, best: dict[int, int], *, contradicted: bool) -> str | None:
     place = ".".join((*pair.source.path, stem))
     first = min(best)
+    why = (
+        "some equal names have equal shapes"
+        if contradicted
+        else "the file may hold a part of a deeper network, or of this one"
+    )
     return pair.questions.ask(
         Ambiguity(
             id=RULE.id,
             question=(
-                f"{place}N is numbered otherwise than in the target, and some equal names have equal shapes: is "
-                f"{place}{first} of the file the target's number {best[first]}, or do the names hold?"
+                f"{place}N is numbered otherwise than in the target, and {why}: is {place}{first} of the file the "
+                f"target's number {best[first]}, or do the names hold?"
             ),
             options=(
                 (SHIFTED, "the numbers moved, wherever this is in doubt; the order of the layers holds"),

@@ -1,18 +1,19 @@
 """Matrices stored the other way round: (in, out) as Keras and GPT-2's Conv1D have them, where torch has (out, in).
 
-A shape shows it unless the matrix is square. A square one goes as the others of its block go, when they are of one
-mind; else the user is asked, since either way loads. A file in which every matrix is square shows nothing and stays as
-it is.
+A shape shows it unless the matrix is square. A square one is turned by itself only where its own name vouches for that
+(`layouts.py`): every other kernel of the file, or every other Conv1D, is turned too. Its neighbours' word is not
+enough: a gate in a block of Conv1D is a linear layer. As soon as the file shows another layout or another library than
+torch's, every other square one is asked about, since either way loads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.keytree import numbered
+from inspector.keys.layouts import Elsewhere, Voucher, voucher_of
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.roles import roles_of, split_name
-from inspector.keys.rules.entry import Leftovers, Link, Questions, Rule, settle
+from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted
 
 TRANSPOSED, AS_IT_IS = "transposed", "as-it-is"
@@ -26,9 +27,16 @@ def _is_matrix(link: Link) -> bool:
     return len(link.target.shape or ()) == 2 and roles_of([link.target])[0] == "weight"
 
 
-def _is_turned(link: Link) -> bool:
+def is_turned(link: Link) -> bool:
+    """Whether the shape shows that this matrix lies the other way round."""
     ours, theirs = link.source.shape or (), link.target.shape or ()
     return _is_matrix(link) and ours != theirs and ours == theirs[::-1]
+
+
+def is_square(link: Link) -> bool:
+    """Whether this matrix has one shape either way round."""
+    rows, *columns = link.target.shape or (0,)
+    return _is_matrix(link) and link.source.shape == link.target.shape and columns == [rows] and rows > 1
 
 
 def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
@@ -40,49 +48,64 @@ def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    turned = [link for link in left.reshaped if _is_turned(link)]
-    if not turned:
-        return
-    there = {link.target.name: link for link in left.settled}
-    # While it is not answered, the plan shows what would be done, and is open.
-    if not any(has_bias(link, there) for link in turned) and ask_turned(turned, left.questions) == AS_IT_IS:
-        return
-    for link in turned:
-        says = "(in, out) in the file, (out, in) in the target."
-        yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
-    decided = {link.target.name: True for link in turned}
-    plain = [link for link in left.settled if _is_matrix(link)]
-    squares = [link for link in plain if len(set(link.target.shape or ())) == 1 and (link.target.shape or (0,))[0] > 1]
-    alone = {link.target.name for link in squares}
-    decided |= {link.target.name: False for link in plain if link.target.name not in alone}
-    for link in squares:
-        if _way(link, decided, left.questions):
-            says = "Square, and stored the other way round as the other matrices of its block are."
+    turned = [link for link in left.reshaped if is_turned(link)]
+    if turned:
+        there = {link.target.name: link for link in left.settled}
+        # While it is not answered, the plan shows what would be done, and is open.
+        if not any(has_bias(link, there) for link in turned) and ask_turned(turned, left) == AS_IT_IS:
+            return
+        for link in turned:
+            says = "(in, out) in the file, (out, in) in the target."
+            yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
+    shown = shown_ways(left)
+    for link in left.settled:
+        if is_square(link) and link.target.name not in left.turned and lies_turned(link, shown, left):
+            says = "Square, and stored the other way round as every other matrix of this name, or by the user's word."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
 
 
-def _way(link: Link, decided: Mapping[str, bool], questions: Questions) -> bool:
-    """Whether a square matrix is transposed: as its nearest neighbours inside its block, or as the user says."""
-    path = split_name(link.target.name)[0].split(".")
-    for depth in range(len(path) - 1, 0, -1):
-        block = path[:depth]
-        ways = {way for name, way in decided.items() if name.startswith(".".join(block) + ".")}
-        if len(ways) == 1:
-            return ways.pop()
-        if ways or numbered(block[-1]) is not None:
-            break
-    if len(path) == 1:
-        # A network without blocks: its layers are each other's neighbours.
-        ways = {way for name, way in decided.items() if name.count(".") == 1}
-        if len(ways) == 1:
-            return ways.pop()
-    return ask_turned([link], questions) == TRANSPOSED
+Kind = tuple[Voucher, str]
 
 
-def ask_turned(links: Sequence[Link], questions: Questions) -> str | None:
+def shown_ways(left: Leftovers) -> dict[Kind, set[bool]]:
+    """By kind of name: whether matrices whose shapes tell lie the other way round, or not, or both."""
+    ways: dict[Kind, set[bool]] = {}
+    matrices = [x for x in left.settled if _is_matrix(x)] + [x for x in left.reshaped if is_turned(x)]
+    for link in matrices:
+        if len(set(link.target.shape or ())) == 2:
+            ways.setdefault(_kind(link), set()).add(is_turned(link))
+    return ways
+
+
+def _kind(link: Link) -> Kind:
+    """Matrices of one kind of name speak for each other."""
+    voucher = voucher_of(link.source, link.target)
+    return voucher, "" if voucher is Voucher.OTHER else split_name(link.source.name)[1]
+
+
+def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) -> bool:
+    """Whether a square matrix is stored the other way round: by what its name vouches for, or by the user's word."""
+    kind = _kind(link)
+    voucher, ways = kind[0], shown.get(kind, set())
+    if voucher is Voucher.EMBEDDING:
+        return False
+    if voucher in (Voucher.IN_OUT, Voucher.CONV1D) and ways == {True}:
+        return True
+    if voucher is not Voucher.NOTHING and ways == {False}:
+        return False
+    # A container is written by one library: what shows its layout there speaks for the rest.
+    from_torch = not left.elsewhere or (left.elsewhere is Elsewhere.CONTAINER and ways == {False})
+    if voucher is Voucher.NOTHING and from_torch:
+        return False
+    if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
+        return False
+    return ask_turned([link], left) == TRANSPOSED
+
+
+def ask_turned(links: Sequence[Link], left: Leftovers) -> str | None:
     first = links[0]
     more = f" (and {counted(len(links) - 1, 'more matrix')})" if links[1:] else ""
-    return questions.ask(
+    return left.questions.ask(
         Ambiguity(
             id="transposed",
             question=(
@@ -91,7 +114,7 @@ def ask_turned(links: Sequence[Link], questions: Questions) -> str | None:
             ),
             options=_OPTIONS,
         ),
-        place=split_name(first.target.name)[0],
+        place=split_name(first.target.name)[0] or first.target.name,
     )
 
 
@@ -99,8 +122,8 @@ RULE = Rule(
     id="transposed",
     title="Transposed matrices",
     says=(
-        "Transposes linear layers stored as (in, out), as Keras and Conv1D do; square ones go as the others of their "
-        "block, or are asked about."
+        "Transposes linear layers stored as (in, out), as Keras and Conv1D do; square ones only where every other "
+        "matrix of that name is turned, else they are asked about in any file that is not torch's alone."
     ),
     cost=Cost.LOSSLESS,
     done="{tensors} {are} transposed",

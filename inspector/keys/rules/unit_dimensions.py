@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inspector.keys.layouts import Voucher, voucher_of
 from inspector.keys.report import Cost, Step, StepKind
 from inspector.keys.roles import squeezed
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
@@ -37,13 +38,28 @@ def _turned(link: Link) -> bool:
     return ours != theirs and ours == theirs[::-1]
 
 
+def _hides_layout(link: Link, left: Leftovers) -> bool:
+    """Whether it is as wide as high, under a name or in a file that is not torch's: it may lie the other way round."""
+    kept = squeezed(link.source.shape) or ()
+    if len(kept) < 2 or len(set(kept)) == len(kept):
+        return False
+    voucher = voucher_of(link.source, link.target)
+    if voucher is Voucher.NOTHING or voucher is Voucher.EMBEDDING:
+        return voucher is Voucher.NOTHING and bool(left.elsewhere)
+    # (1, in, out) for Conv1D's (in, out) is the same way round where every one that tells is.
+    return not any(
+        voucher_of(x.source, x.target) is voucher and len(set(squeezed(x.source.shape) or ())) == 2
+        for x in left.reshaped
+    )
+
+
 def _steps(left: Leftovers) -> Iterator[Step]:
     # Beside matrices that are turned round, a square one may be turned too.
     if any(_turned(link) for link in left.reshaped):
         return
     for link in left.reshaped:
         ours, theirs = link.source.shape or (), link.target.shape or ()
-        if ours != theirs and same_but_ones(ours, theirs):
+        if ours != theirs and same_but_ones(ours, theirs) and not _hides_layout(link, left):
             says = f"{human_shape(ours)} in the file, {human_shape(theirs)} in the target: the same numbers in a row."
             yield settle(link, rule=RULE.id, kind=StepKind.RESHAPE, reason=says, shape=theirs)
 

@@ -13,6 +13,9 @@ from inspector.units import counted
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
+# So many may be answered one by one on the page; more are answered together or on the command line.
+_MOST_PLACES = 200
+
 
 @dataclass(slots=True)
 class Answers:
@@ -43,7 +46,11 @@ def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
 def ask(plan: RepairPlan | None, answers: Answers) -> None:
     """Open questions and lossy rules; a new answer makes a new diagnosis."""
     before = answers.as_key
-    answers.asked.update({question.id: question for question in (plan.ambiguities if plan else ())})
+    for question in plan.ambiguities if plan else ():
+        # Places that were answered one by one are not asked about any more, and stay changeable.
+        held = answers.asked.get(question.id)
+        if held is None or held.options != question.options or not set(question.places) <= set(held.places):
+            answers.asked[question.id] = question
     for question in answers.asked.values():
         _ask_one(question, answers)
     waiting = plan.needs_accept if plan else ()
@@ -80,3 +87,23 @@ def _ask_one(question: Ambiguity, answers: Answers) -> None:
     )
     if chosen is not None:
         answers.choose[question.id] = chosen
+    elif 1 < len(question.places) <= _MOST_PLACES:
+        with st.expander(f"They are not all alike: answer for each of the {len(question.places)}"):
+            for place in question.places:
+                _ask_at(place, question, answers)
+
+
+def _ask_at(place: str, question: Ambiguity, answers: Answers) -> None:
+    options, key = dict(question.options), question.at(place)
+    chosen = st.selectbox(
+        plain(place),
+        list(options),
+        format_func=lambda option: plain(options[option]),
+        index=list(options).index(answers.choose[key]) if answers.choose.get(key) in options else None,
+        key=f"choose-{key}",
+        placeholder="not known yet",
+    )
+    if chosen is not None:
+        answers.choose[key] = chosen
+    else:
+        answers.choose.pop(key, None)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from inspector.architectures.types import TargetKind
 from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
@@ -58,7 +59,14 @@ def test_there_by_the_shapes_of_all(order, tmp_path, target_of, monkeypatch):
     waiting = diagnose(checkpoint, goal).plan
     # All kernels are 3 x 3: nothing says that height comes before width.
     assert [q.id for q in waiting.ambiguities] == ["channels-last"] and not waiting.complete
-    plan = diagnose(checkpoint, goal, choose={"channels-last": "hwio" if order == HWIO else "ohwi"}).plan
+    # What "weight" is called and shows nothing itself does not go as the others by itself.
+    asked = diagnose(checkpoint, goal, choose={"channels-last": "hwio" if order == HWIO else "ohwi"}).plan
+    assert [q.id for q in asked.ambiguities] == ["kernel-order"] and not asked.complete
+    answers = {"channels-last": "hwio" if order == HWIO else "ohwi", "kernel-order": "as-the-others"}
+    # A kernel of equal channels could be a transposed convolution's, whose own order nothing shows.
+    assert [q.id for q in diagnose(checkpoint, goal, choose=answers).plan.ambiguities] == ["transposed-convolution"]
+    answers["transposed-convolution"] = "as-the-others"
+    plan = diagnose(checkpoint, goal, choose=answers).plan
     assert plan.complete and verify_plan(checkpoint, plan, goal).holds
     made = apply_plan(checkpoint, plan)
     assert all(torch.equal(made[n], t) for n, t in model.state_dict().items())
@@ -71,7 +79,10 @@ def test_there_by_the_shapes_of_all(order, tmp_path, target_of, monkeypatch):
 def test_one_kernel_that_is_not_square_proves_the_order(file_of, target_of):
     goal = {"a.weight": (8, 3, 3, 3), "b.weight": (3, 3, 3, 3), "c.weight": (8, 8, 1, 7)}
     ours = {n: tuple(s[i] for i in HWIO) for n, s in goal.items()}
-    plan = diagnose(file_of(ours), target_of(goal)).plan
+    known = target_of(goal, kind=TargetKind.ARCHITECTURE)
+    waiting = diagnose(file_of(ours), known).plan
+    assert [q.id for q in waiting.ambiguities] == ["kernel-order"] and not waiting.complete
+    plan = diagnose(file_of(ours), known, choose={"kernel-order": "as-the-others"}).plan
     assert plan.complete and moved(plan) == set(goal)
     assert {s.axes for s in plan.steps} == {(3, 2, 0, 1)}
 
@@ -79,7 +90,7 @@ def test_one_kernel_that_is_not_square_proves_the_order(file_of, target_of):
 def test_the_name_kernel_says_that_it_is_keras_order(file_of, target_of):
     goal = {"a.weight": (8, 3, 3, 3), "b.weight": (3, 3, 3, 3)}
     ours = {n.replace("weight", "kernel"): tuple(s[i] for i in HWIO) for n, s in goal.items()}
-    plan = diagnose(file_of(ours), target_of(goal)).plan
+    plan = diagnose(file_of(ours), target_of(goal, kind=TargetKind.ARCHITECTURE)).plan
     if plan is not None:  # where kernels are renamed at all
         assert plan.complete and {s.axes for s in plan.steps} == {(3, 2, 0, 1)}
 
@@ -92,7 +103,7 @@ def test_equal_channels_leave_the_order_to_the_user(file_of, target_of):
     assert {option for option, _ in plan.ambiguities[0].options} == {"odhwi", "idhwo"}
     more = goal | {"c.weight": (6, 4, 1, 2, 3)}
     ours = {n: tuple(s[i] for i in ODHWI) for n, s in more.items()}
-    plan = diagnose(file_of(ours), target_of(more)).plan
+    plan = diagnose(file_of(ours), target_of(more, kind=TargetKind.ARCHITECTURE)).plan
     assert plan.complete and {s.axes for s in plan.steps} == {(0, 4, 1, 2, 3)}
 
 
@@ -118,9 +129,9 @@ def test_square_matrices_beside_such_kernels_are_asked_about(file_of, target_of)
     assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
     turned = diagnose(file_of(ours), target_of(goal), choose={"transposed": "transposed"}).plan
     assert turned.complete and (1, 0) in {s.axes for s in turned.steps}
-    # A matrix that shows how matrices are stored leaves no question.
+    # Nor does another matrix that shows its own layout speak for it: they may be of different libraries.
     more = {"x.weight": (8, 5), "x.bias": (8,)}
-    assert diagnose(file_of(ours | more), target_of(goal | more)).plan.complete
+    assert not diagnose(file_of(ours | more), target_of(goal | more)).plan.complete
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -154,3 +165,47 @@ def test_torchs_own_order_is_untouched(file_of, target_of):
     net = {"a.weight": (8, 3, 3, 3), "b.weight": (3, 3, 3, 3), "fc.weight": (8, 8)}
     assert diagnose(file_of(net), target_of(net)).plan.rules == ()
     assert StepKind.PERMUTE not in {s.kind for s in diagnose(file_of(net), target_of(net)).plan.steps}
+
+
+@pytest.mark.parametrize("name", ["kernel", "w"])
+@pytest.mark.parametrize("shape", [(3, 3, 3, 3), (4, 4, 4)])
+def test_a_kernel_as_wide_as_it_has_channels_is_asked_about(name, shape, file_of, target_of):
+    goal = {"a.weight": shape, "a.bias": shape[:1]}
+    ours = {f"a.{name}": shape, "a.bias": shape[:1]}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["channels-last"]
+    own, keras = ("oihw", "hwio") if len(shape) == 4 else ("oiw", "wio")
+    for answer, axes in ((own, ()), (keras, tuple(reversed(range(len(shape)))) if len(shape) == 3 else (3, 2, 0, 1))):
+        plan = diagnose(file_of(ours), target_of(goal), choose={"channels-last": answer}).plan
+        assert plan.complete and {s.axes for s in plan.steps if s.target == "a.weight"} == {axes}
+
+
+def test_a_torch_kernel_beside_keras_kernels_is_not_put_into_their_order(file_of, target_of):
+    goal = {"a.weight": (8, 4, 3, 3), "b.weight": (3, 3, 3, 3)}
+    ours = {"a.kernel": (3, 3, 4, 8), "b.weight": (3, 3, 3, 3)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["channels-last"]
+    plan = diagnose(file_of(ours), target_of(goal), choose={"channels-last": "oihw"}).plan
+    assert plan.complete and moved(plan) == {"a.weight"}
+
+
+@pytest.mark.parametrize("out", [4, 6])
+def test_a_transposed_convolution_of_flax_is_flipped(out, tmp_path, target_of):
+    torch.manual_seed(0)
+    conv, up = nn.Conv2d(3, 4, 3), nn.ConvTranspose2d(4, out, 3)
+    truth = {"conv.weight": conv.weight.detach(), "up.weight": up.weight.detach()}
+    flax = up.weight.detach().numpy()[:, :, ::-1, ::-1].transpose(2, 3, 0, 1)
+    ours = {"conv.kernel": truth["conv.weight"].permute(HWIO).contiguous(), "up.kernel": torch.from_numpy(flax.copy())}
+    torch.save(ours, tmp_path / "a.pth")
+    checkpoint, goal = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(truth))
+    waiting = diagnose(checkpoint, goal).plan
+    assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["transposed-convolution"]
+    plan = diagnose(checkpoint, goal, choose={"transposed-convolution": "flipped"}).plan
+    assert plan.complete and verify_plan(checkpoint, plan, goal).holds
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[n], t) for n, t in truth.items())
+    names: dict[str, object] = {"model": nn.ModuleDict({"conv": nn.Conv2d(3, 4, 3, bias=False)})}
+    names["model"]["up"] = nn.ConvTranspose2d(4, out, 3, bias=False)
+    code = python_code(plan, file_name=str(tmp_path / "a.pth"))
+    exec(code, names)
+    assert torch.equal(names["model"]["up"].weight, up.weight)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inspector.keys.diagnose import diagnose
 
 
@@ -45,3 +47,31 @@ def test_a_missing_layer_is_no_shift(file_of, target_of):
 
 def test_equal_numbers_are_left_alone(file_of, target_of):
     assert diagnose(file_of(sequence(range(5))), target_of(sequence(range(5)))).plan.rules == ()
+
+
+def blocks(numbers):
+    """A stack of equal blocks beside an embedding."""
+    sizes = {"attn.weight": (12, 4), "attn.bias": (12,), "fc.weight": (8, 4), "fc.bias": (8,)}
+    return {"emb.weight": (9, 4)} | {f"layers.{n}.{name}": s for n in numbers for name, s in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(range(6, 12), range(6)), (range(6), range(6, 12)), (range(2, 4), range(2)), ([3], [0]), (range(4, 8), range(4))],
+)
+def test_some_layers_of_a_deeper_network_are_not_taken_for_a_whole_one(ours, theirs, file_of, target_of):
+    report = diagnose(file_of(blocks(ours)), target_of(blocks(theirs)))
+    assert not report.plan.complete and [a.id for a in report.plan.ambiguities] == ["index-shift"]
+    assert "part of a deeper network" in report.says and "Lossless" not in report.says
+    shifted = diagnose(file_of(blocks(ours)), target_of(blocks(theirs)), choose={"index-shift": "shifted"})
+    assert shifted.plan.complete
+    named = diagnose(file_of(blocks(ours)), target_of(blocks(theirs)), choose={"index-shift": "as-named"})
+    assert not named.plan.complete
+
+
+def test_equal_layers_far_off_are_asked_about_and_different_ones_are_not(file_of, target_of):
+    far = diagnose(file_of(sequence([6, 7, 8])), target_of(sequence([0, 1, 2])))
+    assert [a.id for a in far.plan.ambiguities] == ["index-shift"]
+    ours = sequence([3], (4, 6)) | sequence([4], (2, 4))
+    goal = sequence([0], (4, 6)) | sequence([1], (2, 4))
+    assert diagnose(file_of(ours), target_of(goal)).plan.complete

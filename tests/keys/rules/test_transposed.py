@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -28,16 +29,58 @@ def permuted(plan):
     return {s.target for s in plan.steps if s.kind is StepKind.PERMUTE}
 
 
-def test_square_matrices_go_as_the_others_of_their_block(file_of, target_of):
-    net = block(0) | block(1)
+def conv1d(n=0, width=4):
+    """GPT-2's block under transformers' names, in torch's layout."""
+    sizes = {
+        "attn.c_attn": (3 * width, width),
+        "attn.c_proj": (width, width),
+        "mlp.c_fc": (9, width),
+        "mlp.c_proj": (width, 9),
+    }
+    return {f"h.{n}.{k}.{leaf}": s for k, full in sizes.items() for leaf, s in (("weight", full), ("bias", full[:1]))}
+
+
+def test_square_matrices_of_conv1d_go_as_the_others(file_of, target_of):
+    net = conv1d(0) | conv1d(1)
     plan = diagnose(file_of(turned(net)), target_of(net)).plan
     assert plan.complete and permuted(plan) == {n for n in net if n.endswith("weight")}
-    mixed = diagnose(file_of(turned(block(0)) | block(1)), target_of(net)).plan
-    assert mixed.complete and permuted(mixed) == {n for n in block(0) if n.endswith("weight")}
+    healthy = diagnose(file_of(net), target_of(net)).plan
+    assert healthy.complete and not permuted(healthy)
+
+
+def test_a_linear_gate_in_a_block_of_conv1d_is_not_transposed_as_its_neighbours_are(file_of, target_of):
+    net = conv1d() | {"h.0.gate.weight": (4, 4), "h.0.gate.bias": (4,), "h.0.adapter.up.weight": (4, 4)}
+    ours = turned(conv1d()) | {n: net[n] for n in net if "gate" in n or "adapter" in n}
+    waiting = diagnose(file_of(ours), target_of(net)).plan
+    assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["transposed"]
+    plan = diagnose(file_of(ours), target_of(net), choose={"transposed": "as-it-is"}).plan
+    assert plan.complete and permuted(plan) == {n for n in conv1d() if n.endswith("weight")}
+    each = {"transposed:h.0.gate": "as-it-is", "transposed:h.0.adapter.up": "transposed"}
+    plan = diagnose(file_of(ours), target_of(net), choose=each).plan
+    assert plan.complete and "h.0.adapter.up.weight" in permuted(plan) and "h.0.gate.weight" not in permuted(plan)
+
+
+def test_square_matrices_called_weight_are_asked_about_beside_turned_ones(file_of, target_of):
+    net = block(0) | block(1)
+    for ours in (turned(net), turned(block(0)) | block(1)):
+        waiting = diagnose(file_of(ours), target_of(net)).plan
+        assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["transposed"]
+    plan = diagnose(file_of(turned(net)), target_of(net), choose={"transposed": "transposed"}).plan
+    assert plan.complete and permuted(plan) == {n for n in net if n.endswith("weight")}
+    halves = {"transposed:blocks.0.attn.proj": "transposed", "transposed:blocks.1.attn.proj": "as-it-is"}
+    plan = diagnose(file_of(turned(block(0)) | block(1)), target_of(net), choose=halves).plan
+    assert plan.complete and permuted(plan) == {n for n in block(0) if n.endswith("weight")}
+
+
+def test_embeddings_are_no_matrices_to_be_turned(file_of, target_of):
+    net = conv1d() | {"wte.weight": (4, 4), "wpe.weight": (4, 4)}
+    ours = turned(conv1d()) | {"wte.weight": (4, 4), "wpe.weight": (4, 4)}
+    plan = diagnose(file_of(ours), target_of(net)).plan
+    assert plan.complete and permuted(plan) == {n for n in conv1d() if n.endswith("weight")}
 
 
 def test_a_square_matrix_without_such_a_neighbour_is_asked_about(file_of, target_of):
-    net = block(0) | {"pooler.dense.weight": (4, 4), "pooler.dense.bias": (4,)}
+    net = conv1d(0) | {"pooler.dense.weight": (4, 4), "pooler.dense.bias": (4,)}
     plan = diagnose(file_of(turned(net)), target_of(net)).plan
     (question,) = plan.ambiguities
     assert question.id == "transposed" and "pooler.dense.weight" in question.question and not plan.complete
@@ -51,7 +94,8 @@ def test_neighbours_of_two_minds_decide_nothing(file_of, target_of):
     net = block()
     ours = {n: s[::-1] if "fc1" in n and len(s) == 2 else s for n, s in net.items()}
     plan = diagnose(file_of(ours), target_of(net)).plan
-    # proj stands beside qkv alone, which is not turned.
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+    plan = diagnose(file_of(ours), target_of(net), choose={"transposed": "as-it-is"}).plan
     assert plan.complete and permuted(plan) == {"blocks.0.mlp.fc1.weight"}
     flat = {"fc1.weight": (9, 4), "fc1.bias": (9,), "fc2.weight": (4, 4), "fc3.weight": (2, 4)}
     plan = diagnose(file_of(flat | {"fc1.weight": (4, 9)}), target_of(flat)).plan
@@ -84,7 +128,8 @@ def test_file_code_and_proof_agree_bit_for_bit(tmp_path, target_of, monkeypatch)
         {n: t.t().contiguous() if t.dim() == 2 else t for n, t in model.state_dict().items()}, tmp_path / "a.pth"
     )
     checkpoint = open_checkpoint(tmp_path / "a.pth")
-    plan = diagnose(checkpoint, goal).plan
+    assert not diagnose(checkpoint, goal).plan.complete  # 1.weight is square
+    plan = diagnose(checkpoint, goal, choose={"transposed": "transposed"}).plan
     made = apply_plan(checkpoint, plan)
     assert all(torch.equal(made[n], t) for n, t in model.state_dict().items())
     assert verify_plan(checkpoint, plan, goal).holds
@@ -95,7 +140,33 @@ def test_file_code_and_proof_agree_bit_for_bit(tmp_path, target_of, monkeypatch)
 
 
 def test_a_block_of_square_matrices_does_not_look_into_other_blocks(file_of, target_of):
-    net = block(0) | {"blocks.1.attn.proj.weight": (4, 4), "blocks.1.attn.proj.bias": (4,)}
+    net = conv1d(0) | {"h.1.attn.proj.weight": (4, 4), "h.1.attn.proj.bias": (4,)}
     plan = diagnose(file_of(turned(net)), target_of(net)).plan
     (question,) = plan.ambiguities
-    assert "blocks.1.attn.proj.weight" in question.question and not plan.complete
+    assert "h.1.attn.proj.weight" in question.question and not plan.complete
+
+
+@pytest.mark.parametrize("names", [{"weight": "kernel"}, {"weight": "w", "bias": "b"}])
+def test_a_kernel_that_is_square_is_asked_about_when_every_one_is(names, file_of, target_of):
+    goal = {f"{m}.{leaf}": s for m in ("a", "b") for leaf, s in (("weight", (4, 4)), ("bias", (4,)))}
+    ours = {f"{m}.{names.get(leaf, leaf)}": s for (m, leaf), s in ((n.split("."), s) for n, s in goal.items())}
+    waiting = diagnose(file_of(ours), target_of(goal)).plan
+    assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["transposed"]
+    turned = diagnose(file_of(ours), target_of(goal), choose={"transposed": "transposed"}).plan
+    assert turned.complete and permuted(turned) == {"a.weight", "b.weight"}
+    # One that shows it speaks for all of its name, and for no other.
+    more = goal | {"c.weight": (5, 4), "c.bias": (5,), "d.weight": (4, 4)}
+    ours |= {f"c.{names['weight']}": (4, 5), f"c.{names.get('bias', 'bias')}": (5,), "d.weight": (4, 4)}
+    plan = diagnose(file_of(ours), target_of(more), choose={"transposed": "as-it-is"}).plan
+    assert plan.complete and permuted(plan) == {"a.weight", "b.weight", "c.weight"}
+
+
+@pytest.mark.parametrize("marks", [("_mean", "_variance"), ("moving_mean", "moving_variance")])
+def test_a_square_weight_beside_another_librarys_statistics_is_asked_about(marks, file_of, target_of):
+    norm = {f"bn.{leaf}": (4,) for leaf in ("weight", "bias")}
+    goal = {"fc.weight": (4, 4)} | norm | {"bn.running_mean": (4,), "bn.running_var": (4,)}
+    ours = {"fc.weight": (4, 4)} | norm | {f"bn.{mark}": (4,) for mark in marks}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan is None or not plan.complete
+    same = diagnose(file_of(ours), target_of(ours)).plan
+    assert same.complete and not same.ambiguities  # the target is of that library, too

@@ -1,0 +1,120 @@
+"""Meta's names into Hugging Face's: rows of queries and keys are permuted as transformers' converter does, or asked."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.code import python_code
+from inspector.keys.diagnose import diagnose
+from inspector.keys.verify import verify_plan
+from inspector.readers import open_checkpoint
+
+META, HUGGING = "layers.{}.attention.w{}.{}", "model.layers.{}.self_attn.{}_proj.{}"
+TUNE = "layers.{}.attn.{}_proj.{}"
+HEADS, KV_HEADS, SIZE, WIDTH = 4, 2, 6, 20
+
+
+def attention(names, bias=True):
+    """Random q, k, v and o of two layers, of other sizes each so that names and shapes place them."""
+    torch.manual_seed(0)
+    rows = {"q": HEADS * SIZE, "k": KV_HEADS * SIZE}
+    made = {}
+    for layer in range(2):
+        for part, n in rows.items():
+            made[names.format(layer, part, "weight")] = torch.randn(n, WIDTH + layer)
+            if bias:
+                made[names.format(layer, part, "bias")] = torch.randn(n)
+    return made
+
+
+def permuted(tensor, *, back=False):
+    """Written out row by row: in each head, row 2 i + j of the pairs is row j * SIZE/2 + i of the halves."""
+    array = tensor.numpy()
+    made = numpy.empty_like(array)
+    for head in range(len(array) // SIZE):
+        for i in range(SIZE // 2):
+            for j in range(2):
+                pair, half = head * SIZE + 2 * i + j, head * SIZE + j * (SIZE // 2) + i
+                made[pair if back else half] = array[half if back else pair]
+    return torch.from_numpy(made)
+
+
+def opened(tmp_path, state):
+    torch.save(state, tmp_path / "a.pth")
+    return open_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "back"), [(META, HUGGING, False), (HUGGING, META, True), (TUNE, HUGGING, False)]
+)
+def test_queries_and_keys_are_not_written_without_the_rotary_permutation(ours, theirs, back, tmp_path, target_of):
+    file = attention(ours)
+    names = dict(zip(file, attention(theirs), strict=True))
+    checkpoint = opened(tmp_path, file)
+    goal = target_of({names[n]: tuple(t.shape) for n, t in file.items()})
+    accept = ["same-order"]
+    # What names and order leave open comes first.
+    asked = {q.id for q in diagnose(checkpoint, goal, accept=accept).plan.ambiguities}
+    answers = {key: said for key, said in {"symmetric": "in-order", "rename": "as-placed"}.items() if key in asked}
+    waiting = diagnose(checkpoint, goal, accept=accept, choose=answers)
+    (question,) = waiting.plan.ambiguities
+    assert question.id == "rotary-halves" and not waiting.plan.complete and "Lossless" not in waiting.says
+    assert "heads-of-6" in dict(question.options)
+    report = diagnose(checkpoint, goal, accept=accept, choose=answers | {"rotary-halves": "heads-of-6"})
+    assert report.plan.complete and verify_plan(checkpoint, report.plan, goal).holds
+    made = apply_plan(checkpoint, report.plan)
+    assert all(torch.equal(made[names[n]], permuted(t, back=back)) for n, t in file.items())
+    kept = diagnose(checkpoint, goal, accept=accept, choose=answers | {"rotary-halves": "as-it-is"})
+    assert kept.plan.complete
+    assert all(torch.equal(apply_plan(checkpoint, kept.plan)[names[n]], t) for n, t in file.items())
+
+
+def test_the_exported_code_does_the_same(tmp_path, target_of, monkeypatch):
+    class Holder(nn.Module):
+        def __init__(self, shapes):
+            super().__init__()
+            for name, shape in shapes.items():
+                *path, leaf = name.split(".")
+                node = self
+                for part in path:
+                    if part not in node._modules:
+                        node.add_module(part, nn.Module())
+                    node = node._modules[part]
+                node.register_parameter(leaf, nn.Parameter(torch.zeros(shape)))
+
+    file = attention(META)
+    names = dict(zip(file, attention(HUGGING), strict=True))
+    checkpoint = opened(tmp_path, file)
+    shapes = {names[n]: tuple(t.shape) for n, t in file.items()}
+    choose = {"rotary-halves": "heads-of-6"}
+    report = diagnose(checkpoint, target_of(shapes), accept=["same-order"], choose=choose)
+    if report.plan.ambiguities:
+        choose["symmetric"] = "in-order"
+        report = diagnose(checkpoint, target_of(shapes), accept=["same-order"], choose=choose)
+    model = Holder(shapes)
+    monkeypatch.chdir(tmp_path)
+    exec(python_code(report.plan, file_name="a.pth"), {"model": model})
+    assert all(torch.equal(model.state_dict()[names[n]], permuted(t)) for n, t in file.items())
+
+
+def test_the_frequencies_in_the_file_tell_the_size_of_a_head(file_of, target_of):
+    shapes = {n: tuple(t.shape) for n, t in attention(META, bias=False).items()}
+    names = dict(zip(shapes, attention(HUGGING, bias=False), strict=True))
+    ours = shapes | {"layers.0.attention.inner_attention.rope.freqs": (SIZE // 2,)}
+    goal = target_of({names[n]: s for n, s in shapes.items()} | {"model.rope.freqs": (SIZE // 2,)})
+    report = diagnose(file_of(ours), goal, accept=["same-order"])
+    options = (
+        next((dict(q.options) for q in report.plan.ambiguities if q.id == "rotary-halves"), {}) if report.plan else {}
+    )
+    assert not options or list(options) == ["heads-of-6", "as-it-is"]
+
+
+def test_names_of_one_library_are_no_question(file_of, target_of):
+    for names in (META, HUGGING, TUNE):
+        shapes = {n: tuple(t.shape) for n, t in attention(names).items()}
+        plan = diagnose(file_of({f"module.{n}": s for n, s in shapes.items()}), target_of(shapes)).plan
+        assert plan.complete and not plan.ambiguities
