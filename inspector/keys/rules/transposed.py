@@ -109,8 +109,8 @@ def ask_turned(links: Sequence[Link], left: Leftovers) -> str | None:
         Ambiguity(
             id="transposed",
             question=(
-                f"Is {first.source.name}{more} stored as (in, out), the other way round than torch's? Nothing beside "
-                "it tells, and a wrong one loads just as well."
+                f"Is {first.source.name}{more} stored as (in, out), as Keras, Flax and Paddle do, the other way round "
+                "than torch? Nothing beside it tells, and a wrong one loads just as well."
             ),
             options=_OPTIONS,
         ),

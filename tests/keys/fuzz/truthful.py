@@ -71,11 +71,10 @@ def repair_truthfully(net: Network, saved: Saved) -> Told:
 
 def _orders(net: Network) -> dict[str, str]:
     """Where a kernel lies as the others do, or as torch has it."""
+    own = ("torch", "paddle", "gpt2")
     return {
-        f"kernel-order:{module}": "as-it-is"
-        if net.answers.get(f"channels-last:{module}", "o")[:2] == "oi"
-        else "as-the-others"
-        for module in net.libraries
+        f"kernel-order:{module}": "as-it-is" if library in own else "as-the-others"
+        for module, library in net.libraries.items()
     }
 
 
