@@ -116,14 +116,13 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
         ndim = len(axes)
         # As long as the order of all is not known, there is nothing to ask about one.
         known = len(left.questions.open) == waiting
-        keras = _is_keras(left)
         yield from ((x, (ndim - 2, ndim - 1, *axes[2:])) for x in single)
         for link in (*whole, *plain):
             order: Axes | None = axes
             if known and link in plain and not vouched:
                 order = _ask_same(link, axes, left)
             if known and order == axes:
-                order = _as_or_upward(link, axes, keras, left)
+                order = _as_or_upward(link, axes, left)
             yield link, order or axes
     elif vouched or left.elsewhere:
         ways = [(link, orders_of([link])) for link in plain]
@@ -193,24 +192,19 @@ def _ask_same(link: Link, axes: Axes, left: Leftovers) -> Axes | None:
     return {SAME: axes, AS_IT_IS: tuple(range(len(axes)))}.get(answer or "")
 
 
-def _as_or_upward(link: Link, axes: Axes, keras: bool, left: Leftovers) -> Axes:
+def _as_or_upward(link: Link, axes: Axes, left: Leftovers) -> Axes:
     """As the others, but for what may be a transposed convolution: with equal channels nothing shows of it."""
     shape, own = link.target.shape or (), FLIPPED if axes[:2] == (len(axes) - 1, len(axes) - 2) else SWAPPED
     up = _upward(len(axes)) if own == FLIPPED else (len(axes) - 1, *range(len(axes) - 1))
     if axes[0] not in (0, len(axes) - 1) or axes == up or shape[0] != shape[1] or not _fits(up, link):
         return axes
     named = _UPWARD.search(link.source.name) or _UPWARD.search(link.target.name)
-    # What is known by name has transposed convolutions under such names only, and Keras stores both kinds alike.
-    if not named and (keras or left.target.kind is TargetKind.ARCHITECTURE):
+    # What is known by name has transposed convolutions under such names only.
+    if not named and left.target.kind is TargetKind.ARCHITECTURE:
         return axes
     if _ask_upward(link, left, (SAME, own)) != own:
         return axes
     return up
-
-
-def _is_keras(left: Leftovers) -> bool:
-    names = {split_name(x.source.name)[1] for x in (*left.settled, *left.reshaped)}
-    return bool(names & {"moving_mean", "moving_variance", "gamma", "beta"})
 
 
 def _ask_upward(link: Link, left: Leftovers, options: Sequence[str]) -> str | None:
