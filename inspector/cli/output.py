@@ -13,6 +13,7 @@ from inspector.cli.ending import complain
 from inspector.cli.options import show, show_json
 from inspector.errors import ExportError, UsageError
 from inspector.new_files import new_file
+from inspector.shell_lines import quote_word
 from inspector.side_files import PathKind, kind_of_path, reason_of, shown_name
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def check_output(output: Path | None, inputs: Iterable[str], *, overwrite: bool,
     if shard_size and _ending(output):
         raise UsageError(
             f"Shards go into a folder, and {output.name} is the name of a file.",
-            hint=f"Give --output {output.stem} and --format {_writer_of(output)}.",
+            hint=f"Give --output {quote_word(output.stem)} and --format {_writer_of(output)}.",
         )
     return output
 
