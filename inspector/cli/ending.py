@@ -12,9 +12,9 @@ from types import FrameType
 from typing import IO, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from inspector.errors import ExportError, ModelError
+from inspector.errors import ExportError, ModelError, UsageError
 from inspector.render.visible import one_line
 from inspector.side_files import reason_of
 from inspector.units import shorten_middle
@@ -59,6 +59,17 @@ class Group(TyperGroup):
         except SystemExit as error:
             # No command of ours does so: a person's own code, run by `explain`, would end us without a word.
             raise ModelError(f"The code ended the program by itself, with exit code {error.code or 0}.") from error
+
+
+class Command(TyperCommand):
+    """One command. What was given as nothing is not taken for left out: `--reference "$UNSET"` would prove less."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for before, word in zip(("", *args), args, strict=False):
+            if not word or (word.startswith("--") and word.find("=") == len(word) - 1):
+                what = word.rstrip("=") or (before if before.startswith("-") else "An argument")
+                raise UsageError(f"{what} was given as an empty text.", hint="Is a variable of the shell not set?")
+        return super().parse_args(ctx, args)
 
 
 def code_of(interrupt: KeyboardInterrupt) -> int:

@@ -19,6 +19,7 @@ from inspector.cli.ending import (
     STOPPED,
     UNREAD,
     USAGE_PROBLEM,
+    Command,
     Ended,
     Group,
     Unread,
@@ -45,18 +46,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("open")(look.open_)
-app.command()(scan)
-app.command()(look.identify)
-app.command()(fix.diagnose)
-app.command()(fix.repair)
-app.command()(convert.convert)
-app.command()(convert.merge)
-app.command("explain-error")(paste.explain_error)
-app.command()(look.flops)
-app.command()(look.stats)
-app.command()(see.explain)
-app.command("app")(serve.app_)
+for _name, _command in (
+    ("open", look.open_),
+    ("scan", scan),
+    ("identify", look.identify),
+    ("diagnose", fix.diagnose),
+    ("repair", fix.repair),
+    ("convert", convert.convert),
+    ("merge", convert.merge),
+    ("explain-error", paste.explain_error),
+    ("flops", look.flops),
+    ("stats", look.stats),
+    ("explain", see.explain),
+    ("app", serve.app_),
+):
+    app.command(_name, cls=Command)(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:

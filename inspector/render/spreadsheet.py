@@ -10,6 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 # https://owasp.org/www-community/attacks/CSV_Injection: also the signs at their full width.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -26,11 +27,13 @@ Cell = str | int | float | None
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, ending: str = "\n") -> str:
     """With a heading line. None and NaN are empty cells; ending: of each line."""
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator=ending)
-    writer.writerow([_written(column) for column in columns])
-    writer.writerows([_written(cell) for cell in row] for row in rows)
-    return made.getvalue()
+    made: list[str] = []
+    for row in chain([columns], rows):
+        line = io.StringIO()
+        # With both in the terminator, a cell that holds either is quoted: a bare one would begin a row.
+        csv.writer(line, lineterminator="\r\n").writerow([_written(cell) for cell in row])
+        made.append(line.getvalue().removesuffix("\r\n") + ending)
+    return "".join(made)
 
 
 def _written(cell: Cell) -> str:
