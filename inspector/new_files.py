@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,34 +18,25 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 @contextmanager
-def new_file(destination: Path, *, overwrite: bool = True) -> Iterator[Path]:
-    """An empty file to write into, which becomes destination when the block ends well. Raises as `publish`."""
-    temporary = new_place(destination, destination.suffix)
+def new_file(destination: Path, suffix: str = "", *, folder: bool = False, overwrite: bool = True) -> Iterator[Path]:
+    """An empty file, or folder, to write into, which becomes destination when the block ends well.
+
+    suffix: of its name meanwhile. Raises as `publish`, and OSError where nothing can be made.
+    """
+    temporary = destination.parent / f".writing-{secrets.token_hex(8)}{suffix}"
+    # Named before it is made: a signal in between leaves nothing either.
     try:
+        if folder:
+            temporary.mkdir(mode=0o700)
+        else:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         yield temporary
         publish(temporary, destination, overwrite=overwrite)
     finally:
-        remove(temporary)
-
-
-def new_place(destination: Path, suffix: str = "", *, folder: bool = False) -> Path:
-    """An empty file or folder of our own beside the destination, so that naming it at the end is one step.
-
-    Raises OSError where nothing can be written.
-    """
-    if folder:
-        return Path(tempfile.mkdtemp(dir=destination.parent, prefix=".writing-"))
-    descriptor, name = tempfile.mkstemp(dir=destination.parent, prefix=".writing-", suffix=suffix)
-    os.close(descriptor)
-    return Path(name)
-
-
-def remove(temporary: Path) -> None:
-    """What is left of it, if anything is."""
-    if temporary.is_dir():
-        shutil.rmtree(temporary, ignore_errors=True)
-    else:
-        temporary.unlink(missing_ok=True)
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
 
 
 def publish(temporary: Path, destination: Path, *, overwrite: bool = True) -> None:
@@ -59,7 +50,7 @@ def publish(temporary: Path, destination: Path, *, overwrite: bool = True) -> No
     for path in paths:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
-    # mkstemp makes files for the owner alone; a written model gets what any new file gets.
+    # A file of ours is for the owner alone; a written model gets what any new file gets.
     mask = os.umask(0)
     os.umask(mask)
     for path in paths:

@@ -51,6 +51,10 @@ class Unread(Exception):
 class Group(TyperGroup):
     """The commands. typer itself makes 130 of every interrupt, whichever signal it was."""
 
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with printing():  # its help
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -63,6 +67,10 @@ class Group(TyperGroup):
 
 class Command(TyperCommand):
     """One command. What was given as nothing is not taken for left out: `--reference "$UNSET"` would prove less."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with printing():  # its help
+            return super().make_context(*args, **more)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for before, word in zip(("", *args), args, strict=False):

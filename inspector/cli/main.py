@@ -93,8 +93,7 @@ def run(arguments: list[str] | None = None) -> int:
         with suppress(OSError):
             error.show()
         return 2
-    except (Unread, SystemExit):
-        # `inspector ... | head`: the reader has what it wanted. typer leaves so where that was its help.
+    except Unread:
         return UNREAD
     except OSError as error:
         complain(f"{f'{shown_name(error.filename)}: ' if error.filename else ''}{reason_of(error)}.")

@@ -127,7 +127,10 @@ def show(report: object, renderable: Callable[[], RenderableType], *, as_json: b
         if not console.is_terminal:
             # A pipe has no width; 80 would fold long keys that the next program wants whole.
             console = Console(highlight=False, width=160)
-        console.print(made)
+        # By its own writing rich would end the program where nobody reads.
+        with console.capture() as text:
+            console.print(made)
+        sys.stdout.write(text.get())
 
 
 def exit_code(findings: Iterable[Finding], fail_on: Severity) -> int:

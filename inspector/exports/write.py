@@ -7,7 +7,8 @@ or when the caller stops the work, there is none.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +26,7 @@ from inspector.exports.stream import Stream, Tick
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.keys.report import Proof, Verification
-from inspector.new_files import new_place, publish, remove
+from inspector.new_files import new_file
 from inspector.progress import Progress, silent
 from inspector.side_files import reason_of
 from inspector.units import human_bytes
@@ -73,8 +74,7 @@ def write_proved(
     checks = checks or NoChecks()
     tick = _ticking(progress, 2 * len(stream.blocks))
     _check_room(destination, stream)
-    temporary = begin(destination, entry.suffix, folder=shard_nbytes is not None)
-    try:
+    with new_export(destination, entry.suffix, folder=shard_nbytes is not None, overwrite=overwrite) as temporary:
         parts = _parts(stream, temporary, entry, shard_nbytes)
         lost: list[str] = []
         for path, part in parts:
@@ -87,17 +87,6 @@ def write_proved(
         verification = Verification(proofs=proofs)
         check(verification)
         files = _files(temporary)
-        finish(temporary, destination, overwrite=overwrite)
-    except OSError as error:
-        raise ExportError(f"{destination.name} cannot be written: {error.strerror or error}.") from error
-    except RuntimeError as error:
-        # So torch's writers end when the disk is full; their words are about their own insides.
-        raise ExportError(
-            f"{destination.name} could not be written to its end by torch; nothing of it was left.",
-            hint="Look whether the disk is full.",
-        ) from error
-    finally:
-        remove(temporary)
     progress(2 * len(stream.blocks), 2 * len(stream.blocks), "done")
     whole = len(files) == 1 and shard_nbytes is None
     return ExportReport(
@@ -188,12 +177,31 @@ def _check_room(destination: Path, stream: Stream) -> None:
         )
 
 
-def begin(destination: Path, suffix: str, *, folder: bool) -> Path:
-    """A place for what is being written. Raises ExportError where nothing can be written."""
+@contextmanager
+def new_export(destination: Path, suffix: str, *, folder: bool = False, overwrite: bool) -> Iterator[Path]:
+    """`new_file` for an export: whatever ends the block early leaves nothing, and is said.
+
+    Raises ExportError when the disk or torch refuses, UsageError where the name is taken by now and may not be.
+    """
+    begun = False
     try:
-        return new_place(destination, suffix, folder=folder)
+        with new_file(destination, suffix, folder=folder, overwrite=overwrite) as temporary:
+            begun = True
+            yield temporary
+    except FileExistsError as error:
+        raise UsageError(
+            f"{destination.name} exists by now: it was written by somebody else meanwhile, and stays as it is.",
+            hint=_ANOTHER_NAME,
+        ) from error
     except OSError as error:
-        raise ExportError(f"Nothing can be written in {destination.parent}: {reason_of(error)}.") from error
+        what = f"{destination.name} cannot be written" if begun else f"Nothing can be written in {destination.parent}"
+        raise ExportError(f"{what}: {reason_of(error)}.") from error
+    except RuntimeError as error:
+        # So torch's writers end when the disk is full; their words are about their own insides.
+        raise ExportError(
+            f"{destination.name} could not be written to its end by torch; nothing of it was left.",
+            hint="Look whether the disk is full.",
+        ) from error
 
 
 def _parts(stream: Stream, temporary: Path, entry: Writer, shard_nbytes: int | None) -> list[tuple[Path, Stream]]:
@@ -214,14 +222,3 @@ def _files(temporary: Path) -> tuple[WrittenFile, ...]:
         finally:
             source.close()
     return tuple(made)
-
-
-def finish(temporary: Path, destination: Path, *, overwrite: bool) -> None:
-    """Give it its name. Raises UsageError where another file got that name meanwhile, OSError for the rest."""
-    try:
-        publish(temporary, destination, overwrite=overwrite)
-    except FileExistsError as error:
-        raise UsageError(
-            f"{destination.name} exists by now: it was written by somebody else meanwhile, and stays as it is.",
-            hint=_ANOTHER_NAME,
-        ) from error
