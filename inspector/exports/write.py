@@ -133,7 +133,7 @@ def check_destination(
         taken = False
     except (OSError, ValueError) as error:
         # Too long, through a file as if it were a folder, or with a null byte in it.
-        raise ExportError(f"{destination.name[:80]!r} is no name for a file here: {error}.") from error
+        raise ExportError(f"{destination.name[:80]!r} is no name for a file here: {reason_of(error)}.") from error
     for origin in map(Path, paths_of(checkpoint.source)):
         if destination.exists() and origin.exists() and destination.samefile(origin):
             raise ExportError(
