@@ -44,6 +44,8 @@ class Limits:
     inflation_ratio: the same, relative to its compressed size (small members are exempt).
     tensors: tensors in one file; their memory is counted besides.
     dimensions: of one tensor; torch's own cap is 64.
+    side_nbytes: a file beside the checkpoint that is read whole: a list of keys or classes, a pasted error, a model's
+    source. A million keys take 60,000,000.
     """
 
     memory_nbytes: int = 208_000_000
@@ -60,6 +62,7 @@ class Limits:
     inflation_ratio: int = 200
     tensors: int = 300_000
     dimensions: int = 64
+    side_nbytes: int = 64 * 1024 * 1024
     budget: Budget | None = field(default=None, compare=False, repr=False)
 
     def metered(self) -> Limits:

@@ -92,3 +92,10 @@ def human_duration(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} min"
     return f"{round(seconds / 3600)} h"
+
+
+def whole_number(text: str, most: int) -> int | None:
+    """The number that ASCII digits write; None for anything else, or above most."""
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        return None
+    return number if (number := int(text)) <= most else None

@@ -65,6 +65,9 @@ def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
         column_config=tensor_table.COLUMNS,
         alt="Tensors with shape, type, elements and bytes",
     )
+    st.download_button(
+        "Table as CSV", lambda: tensor_table.table_csv(shown), "tensors.csv", "text/csv", on_click="ignore"
+    )
     rows = event.selection.rows if hasattr(event, "selection") else []
     if rows and rows[0] < len(shown):
         panel(hand, shown[rows[0]])

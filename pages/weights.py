@@ -7,7 +7,7 @@ from inspector.render.json import as_json
 from inspector.units import counted
 from inspector.web import measuring, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
-from inspector.web.text import escaped, mono, visible
+from inspector.web.text import escaped, mono
 from inspector.web.trees import table
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.observe import observe_weights
@@ -52,7 +52,6 @@ else:
 
 st.subheader("Per tensor")
 frame = measuring.statistics_frame(report)
-frame["Tensor"] = frame["Tensor"].map(visible)
 st.dataframe(
     frame,
     hide_index=True,
@@ -67,7 +66,7 @@ st.dataframe(
 with st.container(horizontal=True):
     st.download_button(
         "Statistics as CSV",
-        lambda: frame.to_csv(index=False),
+        lambda: measuring.statistics_csv(report),
         file_name="statistics.csv",
         mime="text/csv",
         on_click="ignore",

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "inspector"
 
-FLOOR = ("errors", "findings", "progress", "units", "limits", "sharing")
+FLOOR = ("errors", "findings", "progress", "units", "limits", "sharing", "side_files", "new_files", "shell_lines")
 SLICES = ("params", "flops", "weights", "keys", "cam", "exports", "pasted")
 
 # A part may import its own files, the floor, and what is named here.

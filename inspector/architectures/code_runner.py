@@ -2,7 +2,8 @@
 
 Nothing of this package is imported here: the process stands in the person's folder, with the person's Python.
 Arguments: the request as JSON, and the file for the answer. Only names, shapes, element types and what is a buffer come
-back; tensors stay behind. With a trial in the request (`code_trial.py`) the model is loaded and run instead.
+back; tensors stay behind. With a trial in the request (`code_trial.py`) the model is loaded and run instead; with a
+call it is given to a function of this package, which is imported only then, and found behind all that is the person's.
 """
 
 import importlib
@@ -18,17 +19,47 @@ _FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, Runti
 
 
 def main(request: dict[str, Any], answer: str) -> None:
-    """Write the description of the model, or {"error": why there is none}; what the code raises is left to Python."""
+    """Write the description of the model, or {"error": why there is none}."""
     if request["memory_nbytes"]:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (request["memory_nbytes"], request["memory_nbytes"]))
     try:
         built = build(request)
-        made = attempt(built, request["trial"]) if request["trial"] else describe(built)
+        if request["trial"]:
+            made = attempt(built, request["trial"])
+        else:
+            made = hand_over(built, request["call"]) if request["call"] else describe(built)
     except MemoryError:
         made = {"error": "it asked for more memory than it may have"}
+    except SystemExit as error:
+        made = {"error": f"it ended the program by itself, with exit code {error.code or 0}", "raised": True}
+    except Exception as error:  # noqa: BLE001 their code may raise anything
+        made = {"error": raised(error), "raised": True}
     Path(answer).write_text(json.dumps(made), encoding="utf-8")
+
+
+def raised(error: Exception) -> str:
+    """What it was and where in their own code, without the frames between."""
+    import traceback
+
+    ours = {"<string>", __file__} if "__file__" in globals() else {"<string>"}
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours]
+    own = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")]
+    own = [f for f in own if not f.filename.startswith(sys.base_prefix)]
+    where = f", in {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+    says = " ".join(str(error).split())[:1000].rstrip(".")
+    return f"it raised {type(error).__name__}: {says}{where}" if says else f"it raised {type(error).__name__}{where}"
+
+
+def hand_over(made: Any, call: dict[str, Any]) -> dict[str, Any]:
+    """What a function of this package says of the model. call: its "function", "arguments" and the package's "root"."""
+    if isinstance(made, dict) and set(made) <= {"error", "names"} and "error" in made:
+        return made
+    sys.path.append(call["root"])
+    module, _, name = call["function"].partition(":")
+    answer: dict[str, Any] = getattr(importlib.import_module(module), name)(made, **call["arguments"])
+    return answer
 
 
 def build(request: dict[str, Any]) -> Any:
@@ -68,8 +99,11 @@ def describe(made: Any) -> dict[str, Any]:
 
     if isinstance(made, dict) and set(made) <= {"error", "names"} and "error" in made:
         return made
+    state: Any
     if isinstance(made, nn.Module):
         kind, state = type(made).__name__, made.state_dict(keep_vars=True)
+        if not isinstance(state, dict):
+            return {"error": f"its {kind}.state_dict() returned a {type(state).__name__}"}
     elif isinstance(made, dict) and made and all(isinstance(v, torch.Tensor) for v in made.values()):
         kind, state = "", made
     else:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inspector.architectures.code_runner import build
-from inspector.architectures.user_code import FORM, parse_factory
-from inspector.errors import ModelError, UsageError
+from inspector.architectures.code_runner import build, raised
+from inspector.architectures.user_code import ALONE, FORM, check_source, parse_factory
+from inspector.errors import ModelError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,9 +32,8 @@ def model_of_code(text: str, *, folder: Path | None = None) -> nn.Module:
 
     factory = parse_factory(text)
     here = (folder or Path.cwd()).resolve()
+    check_source(factory, here)
     where = str(here / factory.where) if factory.is_file else factory.where
-    if factory.is_file and not Path(where).is_file():
-        raise UsageError(f"There is no file {factory.where} in {here}.", hint=FORM)
     request = {
         "where": where,
         "factory": factory.name,
@@ -44,11 +43,12 @@ def model_of_code(text: str, *, folder: Path | None = None) -> nn.Module:
     with _found_first(here):
         try:
             made = build(request)
-        except Exception as error:  # their code may raise anything
+        except SystemExit as error:
             raise ModelError(
-                f"{factory.text} raised {type(error).__name__}: {error}",
-                hint="Run the factory by itself in the same folder and Python to see it fail.",
+                f"{factory.text}: it ended the program by itself, with exit code {error.code or 0}.", hint=ALONE
             ) from error
+        except Exception as error:  # their code may raise anything
+            raise ModelError(f"{factory.text}: {raised(error)}.", hint=ALONE) from error
     if isinstance(made, dict) and "error" in made:
         raise ModelError(f"{factory.text}: {made['error']}.", hint=FORM)
     if not isinstance(made, nn.Module):

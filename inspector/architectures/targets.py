@@ -11,9 +11,11 @@ code:model.py:build?num_classes=4        what your own factory builds; running i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
+from io import StringIO
+from itertools import islice
 
 from inspector.architectures.families import find_family
 from inspector.architectures.families.specs import follow_family, read_spec, target_of_family
@@ -22,10 +24,12 @@ from inspector.architectures.match import shapes_for
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec, Candidate, OptionValue, Target, TargetKind, TargetTensor
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.errors import ReadError, UnknownArchitecture, UsageError
+from inspector.errors import LimitExceeded, UnknownArchitecture, UsageError
+from inspector.limits import DEFAULT_LIMITS
+from inspector.side_files import read_text, shown_name
+from inspector.units import whole_number
 
 FORMS = "Write torchvision/NAME, timm/NAME, file:PATH, keys:PATH or code:FILE.py:FACTORY."
-KEYS_NBYTES = 64 * 1024 * 1024
 # As in `build.OPTIONS`, which cannot be imported here because it needs torch; a test holds them equal.
 FLAGS = ("aux_logits", "aux_loss", "frozen_norm", "quantize", "transform_input")
 NUMBERS = ("image_size",)
@@ -228,32 +232,29 @@ def target_of_keys(names: tuple[str, ...], label: str) -> Target:
 
 
 def read_keys(path: str) -> tuple[str, ...]:
-    """Names from a text file, one per line; blank lines and lines that begin with # are skipped.
+    """Names from a text file ("-": standard input), one per line; blank lines and those that begin with # are skipped.
 
-    Raises ReadError when the file cannot be read as text, UsageError when it lists nothing or a name twice.
+    Raises ReadError when it cannot be read as text, or is too long; UsageError when it lists nothing or a name twice.
     """
-    file = Path(path)
-    try:
-        if file.stat().st_size > KEYS_NBYTES:
-            raise ReadError(f"{file.name} is too long for a list of keys: {file.stat().st_size:,} bytes.")
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from error
-    except UnicodeDecodeError as error:
-        raise ReadError(f"{file.name} is no text file, so it is no list of keys.") from error
-    names = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    text = read_text(path, "list of keys", hint="Write one key per line.")
+    name, most = shown_name(path), DEFAULT_LIMITS.tensors
+    lines = (line.strip() for line in StringIO(text, newline=None) if not line.startswith("#"))
+    names = tuple(islice(filter(None, lines), most + 1))
     if not names:
-        raise UsageError(f"{file.name} lists no keys.", hint="Write one key per line.")
+        raise UsageError(f"{name} lists no keys.", hint="Write one key per line.")
+    if len(names) > most:
+        raise LimitExceeded(f"{name} lists more than {most:,} keys.")
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise UsageError(f'{file.name} lists "{twice}" more than once.')
+        twice = next(key for key, count in Counter(names).items() if count > 1)
+        raise UsageError(f'{name} lists "{twice[:200]}" more than once.')
     return names
 
 
 def _positive(key: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text[:12]) < 10_000_000:
-        raise UsageError(f'{key} must be a positive whole number, not "{text}".')
-    return int(text)
+    number = whole_number(text, 9_999_999)
+    if not number:
+        raise UsageError(f'{key} must be a positive whole number, not "{text[:40]}".')
+    return number
 
 
 def _flag(key: str, text: str) -> bool:

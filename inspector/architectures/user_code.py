@@ -21,10 +21,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from inspector.architectures.types import Target, TargetKind, TargetTensor
-from inspector.errors import ModelError, UsageError
+from inspector.errors import LimitExceeded, ModelError, ReadError, UsageError
+from inspector.side_files import PathKind, kind_of_path, read_bytes, shown_name
 
 PREFIX = "code:"
 FORM = "Write code:model.py:build or code:package.module:factory, with arguments as ?num_classes=4&depth=18."
+ALONE = "Run the factory by itself in the same folder and Python to see it fail."
 SECONDS = 120.0
 _MOST_ANSWER = 64 * 1024 * 1024  # bytes
 _MOST_TENSORS = 300_000
@@ -95,11 +97,21 @@ def target_of_code(
     """
     factory = parse_factory(text)
     here = folder or Path.cwd()
-    if factory.is_file and not (here / factory.where).is_file():
-        raise UsageError(f"There is no file {factory.where} in {here}.", hint=FORM)
+    check_source(factory, here)
     with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
         answer = run_factory(factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes)
     return Target(label=factory.text, kind=TargetKind.CODE, tensors=_tensors(answer, factory))
+
+
+def check_source(factory: Factory, folder: Path) -> None:
+    """Raise UsageError where the file is not there, ReadError where it is no source: a device, a folder, too long."""
+    if not factory.is_file:
+        return
+    place = folder / factory.where
+    if kind_of_path(place) is PathKind.NOTHING:
+        raise UsageError(f"There is no file {shown_name(factory.where)} in {folder}.", hint=FORM)
+    # Read to its end, so that Python is not sent after something without one.
+    read_bytes(place)
 
 
 def run_factory(
@@ -110,10 +122,12 @@ def run_factory(
     seconds: float = SECONDS,
     memory_nbytes: int | None = None,
     trial: Mapping[str, object] | None = None,
+    call: Mapping[str, object] | None = None,
 ) -> Mapping[str, object]:
     """The runner's answer, as JSON read it: unchecked beyond being a mapping. Runs the person's code.
 
-    private: an empty folder for what goes to and fro. trial: what `code_runner.attempt` shall do with the model.
+    private: an empty folder for what goes to and fro. trial: what `code_runner.attempt` shall do with the model. call:
+    "function" of this package ("module:name") that takes the model there, and its "arguments".
     Raises ModelError as `target_of_code` does.
     """
     runner = (files("inspector.architectures") / "code_runner.py").read_text(encoding="utf-8")
@@ -125,6 +139,7 @@ def run_factory(
             "arguments": factory.arguments,
             "memory_nbytes": memory_nbytes,
             "trial": trial,
+            "call": {**call, "root": str(Path(__file__).resolve().parents[2])} if call else None,
         }
     )
     answer, printed = private / "answer.json", private / "printed"
@@ -148,21 +163,19 @@ def run_factory(
         finally:
             _end(process)
     if code != 0 or not answer.exists():
-        raise ModelError(
-            f"{factory.text} ended with exit code {code} and no model.{_said(printed)}",
-            hint="Run the factory by itself in the same folder and Python to see it fail.",
-        )
-    if answer.stat().st_size > _MOST_ANSWER:
-        raise ModelError(f"{factory.text} describes a model of {answer.stat().st_size:,} bytes of names.")
+        raise ModelError(f"{factory.text} ended with exit code {code} and no model.{_said(printed)}", hint=ALONE)
     try:
-        found = json.loads(answer.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        found = json.loads(read_bytes(answer, most_nbytes=_MOST_ANSWER))
+    except LimitExceeded as error:
+        raise ModelError(f"{factory.text} describes a model of more than {_MOST_ANSWER:,} bytes of names.") from error
+    except (ReadError, ValueError, RecursionError) as error:
         raise ModelError(f"{factory.text} left an answer that cannot be read.{_said(printed)}") from error
     if not isinstance(found, dict):
         raise ModelError(f"{factory.text} left an answer that is no description.")
     if "error" in found:
         names = found.get("names")
         known = f"Callable in it: {', '.join(map(str, names))}." if isinstance(names, list) and names else FORM
+        known = ALONE if found.get("raised") else known
         raise ModelError(f"{factory.text}: {found['error']}.{_said(printed)}", hint=known)
     return found
 
@@ -184,6 +197,10 @@ def _said(printed: Path) -> str:
     with printed.open("rb") as file:
         file.seek(max(0, printed.stat().st_size - 4 * _SHOWN))
         text = file.read(4 * _SHOWN).decode("utf-8", "replace").strip()
+    before, trace, frames = text.partition("Traceback (most recent call last):")
+    if trace:
+        # Of the frames the last line says what it was.
+        text = f"{before.strip()} {frames.strip().splitlines()[-1]}".strip() if frames.strip() else before.strip()
     return f" It printed: {text[-_SHOWN:]}" if text else ""
 
 

@@ -11,21 +11,25 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from inspector.cam.report import Crop, Preprocessing
 from inspector.errors import ExplainError
+from inspector.side_files import read_bytes
 
 # A 100-megapixel picture needs 300 MB as RGB; cameras end below it.
 MOST_PIXELS = 100_000_000
+# Uncompressed, of four channels of 16 bits.
+MOST_NBYTES = 8 * MOST_PIXELS
 
 
 def open_picture(where: Path | bytes) -> Image.Image:
     """The first frame of a picture file, decoded.
 
-    Raises ExplainError for what is no picture, cut short, or larger than 100 megapixels.
+    Raises ExplainError for what is no picture, cut short, or larger than 100 megapixels; ReadError for what is no file.
     """
+    data = where if isinstance(where, bytes) else read_bytes(where, most_nbytes=MOST_NBYTES)
     try:
         with warnings.catch_warnings():
             # Pillow only warns at its own limit; ours is an error.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(where) if isinstance(where, bytes) else where)
+            picture = Image.open(io.BytesIO(data))
             width, height = picture.size
             if width * height > MOST_PIXELS:
                 raise _too_large(f"{width} x {height}")

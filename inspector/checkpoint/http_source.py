@@ -21,13 +21,21 @@ _MOST_NBYTES = 1 << 42
 _TIMEOUT_SECONDS = 30.0
 
 
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # brackets that hold no IPv6 address
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to http and https alone; urllib itself would also go to ftp."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
-        if urlsplit(newurl).scheme not in ("http", "https"):
+        if not _is_web_address(newurl):
             raise ReadError(f"The server redirects to {newurl[:60]}, which is no web address.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -40,9 +48,9 @@ class HttpSource:
     """
 
     def __init__(self, address: str, *, name: str = "", most_nbytes: int = _MOST_NBYTES) -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if not _is_web_address(address):
             raise ReadError(f"{address[:80]} is no web address (http or https).")
+        parts = urlsplit(address)
         self.address = address
         self.name = name or unquote(parts.path.rpartition("/")[2]) or parts.netloc
         self.most_nbytes = most_nbytes

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from inspector.errors import CorruptFile, ReadError
+from inspector.side_files import open_regular, reason_of
 
 # Ranges this close are read in one go, as long as a block is no larger than that.
 _GAP_NBYTES = 4096
@@ -84,20 +85,22 @@ class PathSource:
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "") -> None:
+        self._descriptor: int | None
+        self._descriptor, status = open_regular(path, name)
         self.path = os.path.abspath(os.fspath(path))
         self.name = name or os.path.basename(self.path)
         self._lock = threading.Lock()
-        self._descriptor: int | None = None
-        try:
-            self.size = os.path.getsize(self.path)
-            self._open()
-        except OSError as error:
-            raise ReadError(f"{self.name} cannot be opened: {error.strerror or error}.") from error
+        self.size = status.st_size
+        self._written = status.st_mtime_ns
 
     def _open(self) -> int:
         with self._lock:
             if self._descriptor is None:
-                self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+                descriptor, status = open_regular(self.path, self.name)
+                if (status.st_size, status.st_mtime_ns) != (self.size, self._written):
+                    os.close(descriptor)
+                    raise ReadError(f"{self.name} has changed since it was opened.", hint="Open it again.")
+                self._descriptor = descriptor
             return self._descriptor
 
     def read(self, offset: int, n: int) -> bytes:
@@ -108,7 +111,7 @@ class PathSource:
             try:
                 part = os.pread(self._open(), left, offset)
             except OSError as error:
-                raise ReadError(f"{self.name} cannot be read: {error.strerror or error}.") from error
+                raise ReadError(f"{self.name} cannot be read: {reason_of(error)}.") from error
             if not part:
                 raise CorruptFile(f"{self.name} became shorter while it was read, at byte {offset:,}.")
             parts.append(part)

@@ -41,7 +41,7 @@ def convert(
     from inspector.exports.convert import export_as_is
     from inspector.exports.pick import find_averaged
 
-    where = check_output(output, overwrite=overwrite, shard_size=shard_size)
+    where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
     if ema and state:
         raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
@@ -57,6 +57,7 @@ def convert(
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),
             salvage=salvage,
+            overwrite=overwrite,
             progress=progress_bar("writing"),
         ),
         as_json=json,
@@ -78,7 +79,7 @@ def merge(
     from inspector.exports.adapter import read_adapter_config
     from inspector.exports.merge import merge_adapter
 
-    where = check_output(output, overwrite=overwrite, shard_size=shard_size)
+    where = check_output(output, [base, adapter], overwrite=overwrite, shard_size=shard_size)
     checkpoint, small = open_file(base), open_file(adapter)
     return write_and_show(
         lambda: merge_adapter(
@@ -90,6 +91,7 @@ def merge(
             writer=writer_for(where, writer, shard_size),
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),
+            overwrite=overwrite,
             progress=progress_bar("writing"),
         ),
         as_json=json,

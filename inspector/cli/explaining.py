@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from inspector.cam.exporting.manifest import Entry, Source, entry_of, manifest_o
 from inspector.cam.exporting.request import Request, settled
 from inspector.cam.layouts import layer_name
 from inspector.cam.series import Place, place_of
+from inspector.cli.ending import set_output_aside
 from inspector.cli.options import find_target, open_file, pick_state, recognised
-from inspector.errors import InspectorError, UsageError
+from inspector.cli.output import check_place, written_whole
+from inspector.errors import ExportError, InspectorError, UsageError
 from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
 from inspector.render.overlay import heat_picture, overlay, png_bytes
 from inspector.render.scores import share_text
 from inspector.render.sheet import MOST_CELLS, Cell, cell_of, sheet
+from inspector.side_files import PathKind, kind_of_path, read_text, reason_of, shown_name
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from inspector.progress import Progress
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-_MOST_NAMES_NBYTES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +89,7 @@ def load(
         sha256=checkpoint.origin.sha256 or "",
         model=model,
         preprocessing=steps,
-        names=names_of(Path(names)) if names else class_names(recognition, checkpoint),
+        names=names_of(names) if names else class_names(recognition, checkpoint),
         answer=answer or infer_answer(checkpoint),
         architecture=goal.label,
         place=place_of(checkpoint),
@@ -102,6 +104,7 @@ def _model(checkpoint: Checkpoint, plan: RepairPlan, goal: Target) -> nn.Module:
 
     if goal.spec is not None:
         return load_repaired(checkpoint, plan, goal.spec)
+    set_output_aside()
     return load_into(model_of_code(goal.label), checkpoint, plan)
 
 
@@ -109,33 +112,30 @@ def pictures_in(given: Sequence[Path]) -> tuple[Path, ...]:
     """The pictures themselves, and those that lie in the folders, by name."""
     found: list[Path] = []
     for path in given:
-        if path.is_dir():
+        kind = kind_of_path(path)
+        if kind is PathKind.FOLDER:
             inside = sorted(p for p in path.iterdir() if p.suffix.lower() in ENDINGS and p.is_file())
             if not inside:
                 raise UsageError(f"{path.name} holds no pictures.", hint=f"Looked for {', '.join(ENDINGS)}.")
             found += inside
-        elif path.is_file():
-            found.append(path)
+        elif kind is PathKind.NOTHING:
+            name = shown_name(path)
+            raise UsageError(f"There is no picture {name}.", hint="Give a picture, or a folder of pictures.")
         else:
-            raise UsageError(f"There is no picture {path}.", hint="Give a picture, or a folder of pictures.")
+            found.append(path)  # what is no regular file is refused where it is opened
     if not found:
         raise UsageError("Which picture?", hint="inspector explain FILE PICTURE")
     return tuple(found)
 
 
-def names_of(file: Path) -> tuple[str, ...]:
-    """Class names: JSON (a list, or index to name), or a name in each line."""
+def names_of(where: str) -> tuple[str, ...]:
+    """Class names from a file ("-": standard input): JSON (a list, or index to name), or a name in each line."""
     from inspector.cam.classes import names_in_text
 
-    try:
-        if file.stat().st_size > _MOST_NAMES_NBYTES:
-            raise UsageError(f"{file.name} is too large for a list of names.")
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file.name} cannot be read as text.", hint="One name in each line, or JSON.") from error
-    found = names_in_text(text, file.suffix.lower())
+    text = read_text(where, "list of names", hint="One name in each line, or JSON.")
+    found = names_in_text(text, Path(where).suffix.lower())
     if not found:
-        raise UsageError(f"{file.name} holds no class names.", hint="One name in each line, or JSON.")
+        raise UsageError(f"{shown_name(where)} holds no class names.", hint="One name in each line, or JSON.")
     return found
 
 
@@ -187,17 +187,35 @@ class Files:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Files:
+        places = [self.output, self.maps, self.table]
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        inside = None if self.folder is None else self.folder / "maps.npz"
-        for path in (self.maps, inside):
-            if path is not None:
-                self._arrays.append(self._stack.enter_context(NpzWriter(path)))
+            self._make_folder(self.folder)
+            places.append(self.folder / "maps.npz")
+        for path in filter(None, places):
+            check_place(path, self._inputs)
+        with ExitStack() as stack:
+            for path in filter(None, (self.maps, self.folder and self.folder / "maps.npz")):
+                temporary = stack.enter_context(written_whole(path))
+                self._arrays.append(stack.enter_context(NpzWriter(temporary)))
                 self.written.append(path.name)
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(self, *ending: Any) -> None:
+        # What was raised decides whether the files get their names.
+        self._stack.__exit__(*ending)
+
+    @property
+    def _inputs(self) -> tuple[str, ...]:
+        asked = self.request
+        return (asked.file, *asked.pictures, *asked.series, asked.target, asked.names)
+
+    @staticmethod
+    def _make_folder(folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise ExportError(f"{shown_name(folder)} cannot be made a folder: {reason_of(error)}.") from error
 
     def add(
         self,
@@ -281,7 +299,9 @@ class Files:
         return not self.single and (self.output is not None or self.folder is not None)
 
     def _write(self, path: Path, data: bytes) -> None:
-        path.write_bytes(data)
+        check_place(path, self._inputs)
+        with written_whole(path) as temporary:
+            temporary.write_bytes(data)
         self.written.append(path.name)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inspector.cli.ending import printing
 from inspector.cli.options import (
     FailOn,
     File,
@@ -20,6 +20,7 @@ from inspector.cli.options import (
     pick_state,
     progress_bar,
     show,
+    show_json,
 )
 from inspector.cli.output import (
     Dtype,
@@ -29,11 +30,13 @@ from inspector.cli.output import (
     ShardSize,
     WriterName,
     check_output,
+    refused,
     shard_nbytes,
     writer_for,
 )
 from inspector.errors import ExportError, UsageError
 from inspector.findings import Severity
+from inspector.units import whole_number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -113,7 +116,12 @@ def diagnose(
 
         if report.plan is None or not report.plan.complete:
             raise ExportError(report.refusal or report.says, hint="There are no lines that would load it as it stands.")
-        print(python_code(report.plan, file_name=checkpoint.origin.name))
+        lines = python_code(report.plan, file_name=checkpoint.origin.name)
+        if json:
+            show_json({"code": lines})
+        else:
+            with printing():
+                print(lines)
         return 0
 
     def text() -> RenderableType:
@@ -151,7 +159,8 @@ def repair(
     from inspector.keys.diagnose import diagnose as ask
     from inspector.keys.verify import Compared
 
-    where = check_output(output, overwrite=overwrite, shard_size=shard_size)
+    inputs = [file, target, reference, pair]
+    where = check_output(output, inputs, overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
     answers = _choices(choose)
     by_kind = with_optimizer and GROUPS_BY_KIND in (accept or ())
@@ -188,11 +197,11 @@ def repair(
                 pair=open_file(pair) if pair else None,
                 shape=_shape(input_shape),
             ),
+            overwrite=overwrite,
             progress=progress_bar("writing"),
         )
     except ExportError as error:
-        print(f"Refused: {error}", file=sys.stderr)
-        return 1
+        return refused(error, as_json=json)
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -219,12 +228,13 @@ def _show_refusal(report: KeyReport, *, as_json: bool) -> None:
 
 def _shape(text: str) -> tuple[int, ...] | None:
     """ "1x3x64x64" -> (1, 3, 64, 64); None for ""."""
-    pieces = text.lower().split("x") if text else []
-    if any(not piece.isascii() or not piece.isdigit() or not 0 < int(piece[:9]) <= 1 << 20 for piece in pieces):
-        raise UsageError(f'"{text}" is no shape of an input.', hint="Write it with its batch, e.g. 1x3x64x64.")
-    if math.prod(map(int, pieces)) > 1 << 28:
-        raise UsageError(f'"{text}" is too large an input.', hint="Two hundred million numbers are enough.")
-    return tuple(map(int, pieces)) or None
+    sizes = [whole_number(piece, 1 << 20) for piece in text.lower().split("x")] if text else []
+    known = [size for size in sizes if size]
+    if len(known) < len(sizes):
+        raise UsageError(f'"{text[:40]}" is no shape of an input.', hint="Write it with its batch, e.g. 1x3x64x64.")
+    if math.prod(known) > 1 << 28:
+        raise UsageError(f'"{text[:40]}" is too large an input.', hint="Two hundred million numbers are enough.")
+    return tuple(known) or None
 
 
 def _choices(choose: list[str] | None) -> dict[str, str]:

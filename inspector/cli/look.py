@@ -19,10 +19,16 @@ from inspector.cli.options import (
     recognised,
     show,
 )
+from inspector.errors import UsageError
 from inspector.findings import Severity
+from inspector.side_files import shown_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from inspector.architectures.types import ArchitectureSpec
+
+_COUNTED = "Name an architecture, a file, or your own code: code:model.py:build."
 
 
 def open_(
@@ -37,6 +43,7 @@ def open_(
 ) -> int:
     """Say what a file is and what is in it, without running anything of it."""
     checkpoint = open_file(file, digest=digest)
+    chosen = pick_state(checkpoint, state)
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -44,7 +51,6 @@ def open_(
         from inspector.render.text import checkpoint_text, code_text, tensors_text, tree_text
 
         parts = [checkpoint_text(checkpoint)]
-        chosen = pick_state(checkpoint, state)
         if tree:
             parts += ["", tree_text(checkpoint.root)]
         if tensors and chosen:
@@ -73,9 +79,15 @@ def identify(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, js
 
 def flops(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|TARGET", help="A checkpoint, or a target: torchvision/resnet18.")
+        str,
+        typer.Argument(
+            metavar="FILE|TARGET",
+            help="A checkpoint, or a target: torchvision/resnet18, code:model.py:build (runs it).",
+        ),
     ],
-    input_size: Annotated[str, typer.Option("--input-size", help="CxHxW, e.g. 3x224x224, or tokens.")] = "",
+    input_size: Annotated[
+        str, typer.Option("--input-size", help="Without the batch: CxHxW, e.g. 3x224x224, or tokens.")
+    ] = "",
     batch: Annotated[int, typer.Option(help="Pictures in one forward pass.", min=1, max=4096)] = 1,
     depth: Annotated[int, typer.Option(help="How deep the module table goes.", min=0)] = 2,
     thop: Annotated[bool, typer.Option(help="Ask thop for a second opinion.")] = True,
@@ -84,22 +96,22 @@ def flops(
 ) -> int:
     """Count parameters and multiply-accumulates per module, on the meta device."""
     from inspector.architectures.targets import is_architecture, parse_target
-    from inspector.errors import UnknownArchitecture
-    from inspector.flops.count import count_costs
+    from inspector.architectures.user_code import is_code
 
-    if is_architecture(file):
-        spec = parse_target(file, candidate=None, open_file=open_file).spec
-    else:
-        checkpoint = open_file(file)
-        recognition = recognised(checkpoint, pick_state(checkpoint, state))
-        spec = recognition.best.spec if recognition.best else None
-        if spec is None:
-            raise UnknownArchitecture(
-                recognition.says, hint="MACs need a model that can be built: name a target instead."
-            )
-    assert spec is not None
     size = parse_size(input_size) if input_size else None
-    report = count_costs(spec, size, batch=batch, second_opinion=thop)
+    is_target = is_code(file) or is_architecture(file)
+    if is_target and state:
+        raise UsageError(f"--state chooses in a file, and {shown_name(file)} is none.", hint="Leave it out.")
+    if is_code(file):
+        from inspector.flops.own_code import count_code_costs
+
+        report = count_code_costs(file, size, batch=batch, second_opinion=thop)
+    else:
+        from inspector.flops.count import count_costs
+
+        spec = parse_target(file).spec if is_target else _built_as(file, state)
+        assert spec is not None
+        report = count_costs(spec, size, batch=batch, second_opinion=thop)
 
     def text() -> RenderableType:
         from inspector.render.text import costs_text
@@ -108,6 +120,19 @@ def flops(
 
     show(report, text, as_json=json)
     return 0
+
+
+def _built_as(file: str, state: str) -> ArchitectureSpec:
+    """What a file is recognised as. Raises UnknownArchitecture, or UsageError for a target without a program."""
+    from inspector.errors import UnknownArchitecture
+
+    if file.startswith("keys:"):
+        raise UsageError(f"{shown_name(file)} lists names without a model: there is nothing to count.", hint=_COUNTED)
+    checkpoint = open_file(file.removeprefix("file:"))
+    recognition = recognised(checkpoint, pick_state(checkpoint, state))
+    if recognition.best is None:
+        raise UnknownArchitecture(recognition.says, hint="MACs need a model that can be built: name a target instead.")
+    return recognition.best.spec
 
 
 def stats(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json: Json = False) -> int:

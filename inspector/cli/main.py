@@ -1,6 +1,7 @@
 """The command line: `python -m inspector COMMAND`.
 
-Exit codes: 0 clean, 1 findings at or above --fail-on (or a refused repair), 2 unusable input, 130 stopped.
+Exit codes: 0 clean, 1 findings at or above --fail-on (or a refused repair), 2 unusable input, 128 + N ended by signal N
+(130 Ctrl-C, 143 SIGTERM, 141 nobody reads the output).
 Every command prints text for people, or with --json the same report as strict JSON on standard output; progress and
 errors go to standard error. Commands import what they need when they run, so that --help answers at once.
 """
@@ -8,16 +9,36 @@ errors go to standard error. Commands import what they need when they run, so th
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
 
 from inspector.cli import convert, fix, look, paste, see, serve
+from inspector.cli.ending import (
+    STOPPED,
+    UNREAD,
+    USAGE_PROBLEM,
+    Command,
+    Ended,
+    Group,
+    Unread,
+    check_streams,
+    code_of,
+    complain,
+    flush,
+    restore_output,
+    signals_raised,
+)
 from inspector.cli.scan import scan
+from inspector.errors import ExportError, InspectorError
+from inspector.progress import Stopped
 from inspector.sharing import share_processors
+from inspector.side_files import reason_of, shown_name
 
 app = typer.Typer(
     name="inspector",
+    cls=Group,
     help="Open any PyTorch checkpoint without running anything in it: what it is, why it does not load, "
     "where the model looks, and a repaired file.",
     no_args_is_help=True,
@@ -25,57 +46,61 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("open")(look.open_)
-app.command()(scan)
-app.command()(look.identify)
-app.command()(fix.diagnose)
-app.command()(fix.repair)
-app.command()(convert.convert)
-app.command()(convert.merge)
-app.command("explain-error")(paste.explain_error)
-app.command()(look.flops)
-app.command()(look.stats)
-app.command()(see.explain)
-app.command("app")(serve.app_)
-
-
-# typer has its own copy of click, which is not public; what it raises for a wrong command line is its base.
-_UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+for _name, _command in (
+    ("open", look.open_),
+    ("scan", scan),
+    ("identify", look.identify),
+    ("diagnose", fix.diagnose),
+    ("repair", fix.repair),
+    ("convert", convert.convert),
+    ("merge", convert.merge),
+    ("explain-error", paste.explain_error),
+    ("flops", look.flops),
+    ("stats", look.stats),
+    ("explain", see.explain),
+    ("app", serve.app_),
+):
+    app.command(_name, cls=Command)(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     share_processors()
-    sys.exit(run(arguments))
+    try:
+        check_streams()
+    except ExportError as error:
+        complain(str(error))
+        sys.exit(2)
+    with signals_raised():
+        code = run(arguments)
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code. Errors become sentences on standard error."""
-    from inspector.errors import InspectorError
-    from inspector.progress import Stopped
-
     try:
         outcome: Any = app(args=arguments, standalone_mode=False)
+        flush()
     except InspectorError as error:
-        _say(error.says, error.hint)
+        complain(str(error))
         return 2
-    except (Stopped, KeyboardInterrupt, typer.Abort):
-        print("Stopped.", file=sys.stderr)
-        return 130
+    except (Ended, Stopped, KeyboardInterrupt, typer.Abort) as end:
+        complain("Stopped.")
+        return end.code if isinstance(end, Ended) else code_of(end) if isinstance(end, KeyboardInterrupt) else STOPPED
     except typer.Exit as exit_:
         return exit_.exit_code
-    except _UsageProblem as error:
-        error.show()
+    except USAGE_PROBLEM as error:
+        with suppress(OSError):
+            error.show()
         return 2
-    except BrokenPipeError:
-        # `inspector ... | head`: the reader has what it wanted.
-        sys.stderr.close()
-        return 0
+    except Unread:
+        return UNREAD
+    except OSError as error:
+        complain(f"{f'{shown_name(error.filename)}: ' if error.filename else ''}{reason_of(error)}.")
+        return 2
+    except MemoryError:
+        complain("This needs more memory than there is.")
+        return 2
+    finally:
+        restore_output()
     return outcome if isinstance(outcome, int) else 0
-
-
-def _say(says: str, hint: str) -> None:
-    """One sentence and what to do next, with control characters from file names made visible."""
-    from inspector.render.visible import one_line
-
-    print(one_line(f"{says} {hint}".strip()), file=sys.stderr)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inspector.cli.ending import printing
 from inspector.errors import UsageError
 from inspector.findings import Severity
+from inspector.units import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,6 +44,11 @@ TargetOption = Annotated[
         "keys:list.txt or code:model.py:build (runs it).",
     ),
 ]
+
+
+_MOST_SIDE = 1 << 20
+_MOST_SIDES = 5
+_MOST_INPUT = 1024 * 8192 * 8192
 
 
 def open_file(where: str, *, digest: bool = False) -> Checkpoint:
@@ -93,21 +102,35 @@ def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> T
     return parse_target(text, candidate=best, open_file=open_file, run_code=target_of_code)
 
 
+def show_json(report: object) -> None:
+    """The report as JSON on standard output."""
+    from inspector.render.json import write_json
+
+    if isinstance(sys.stdout, TextIOWrapper):
+        # JSON is UTF-8, whatever the terminal speaks.
+        sys.stdout.reconfigure(encoding="utf-8")
+    with printing():
+        write_json(report, sys.stdout.write)
+        print()
+
+
 def show(report: object, renderable: Callable[[], RenderableType], *, as_json: bool) -> None:
     """The report on standard output, as JSON or as text."""
     if as_json:
-        from inspector.render.json import write_json
-
-        write_json(report, sys.stdout.write)
-        print()
+        show_json(report)
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        # A pipe has no width; 80 would fold long keys that the next program wants whole.
-        console = Console(highlight=False, width=160)
-    console.print(renderable())
+    made = renderable()
+    with printing():
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            # A pipe has no width; 80 would fold long keys that the next program wants whole.
+            console = Console(highlight=False, width=160)
+        # By its own writing rich would end the program where nobody reads.
+        with console.capture() as text:
+            console.print(made)
+        sys.stdout.write(text.get())
 
 
 def exit_code(findings: Iterable[Finding], fail_on: Severity) -> int:
@@ -138,13 +161,13 @@ def progress_bar(what: str) -> Progress:
 
 
 def parse_size(text: str) -> tuple[int, ...]:
-    """ "3x224x224" -> (3, 224, 224); "128" tokens -> (128,)."""
-    pieces = text.lower().split("x")
-    if len(pieces) == 1 and text.isascii() and text.isdigit() and 0 < int(text[:9]) <= 1 << 20 and len(text) < 9:
-        return (int(text),)
-    if len(pieces) != 3 or not all(p.isdigit() and int(p) > 0 for p in pieces):
-        raise UsageError(f'"{text}" is no input size.', hint="Write channels x height x width, e.g. 3x224x224.")
-    channels, height, width = (int(p) for p in pieces)
-    if height > 8192 or width > 8192 or channels > 1024:
+    """ "3x224x224" -> (3, 224, 224); "128" tokens -> (128,); a clip is 3x16x112x112."""
+    sizes = [whole_number(piece, _MOST_SIDE) for piece in text.lower().split("x")]
+    known = [size for size in sizes if size]
+    if len(known) < len(sizes) or len(sizes) > _MOST_SIDES:
+        raise UsageError(f'"{text[:40]}" is no input size.', hint="Write channels x height x width, e.g. 3x224x224.")
+    if len(known) == 3 and (known[0] > 1024 or max(known[1:]) > 8192):
         raise UsageError(f'"{text}" is too large an input.', hint="At most 1024x8192x8192.")
-    return channels, height, width
+    if math.prod(known) > _MOST_INPUT:
+        raise UsageError(f'"{text}" is too large an input.', hint=f"At most {_MOST_INPUT:,} numbers.")
+    return tuple(known)

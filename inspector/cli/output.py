@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inspector.cli.options import show
+from inspector.cli.ending import complain
+from inspector.cli.options import show, show_json
 from inspector.errors import ExportError, UsageError
+from inspector.new_files import new_file
+from inspector.shell_lines import quote_word
+from inspector.side_files import PathKind, kind_of_path, reason_of, shown_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,18 +40,55 @@ Ema = Annotated[bool, typer.Option("--ema", help="Take the averaged weights (EMA
 _TORCH_ENDINGS = {".pt", ".bin", ".ckpt", ".tar", ".th"}
 
 
-def check_output(output: Path | None, *, overwrite: bool, shard_size: str) -> Path:
-    """The place to write to. Raises UsageError when it is not given, or taken."""
+def check_output(output: Path | None, inputs: Iterable[str], *, overwrite: bool, shard_size: str) -> Path:
+    """The place to write to. Raises UsageError when it is not given, taken, or one of the inputs, as the command names
+    them."""
     if output is None:
         raise UsageError("Where should the new file go?", hint="Give --output OUT.pth or OUT.safetensors.")
+    check_is_no_input(output, inputs)
     if _exists(output) and not overwrite and not (shard_size and output.is_dir()):
-        raise UsageError(f"{output.name} exists already.", hint="Choose another name, or pass --overwrite.")
+        raise UsageError(f"{shown_name(output)} exists already.", hint="Choose another name, or pass --overwrite.")
     if shard_size and _ending(output):
         raise UsageError(
             f"Shards go into a folder, and {output.name} is the name of a file.",
-            hint=f"Give --output {output.stem} and --format {_writer_of(output)}.",
+            hint=f"Give --output {quote_word(output.stem)} and --format {_writer_of(output)}.",
         )
     return output
+
+
+def check_is_no_input(output: Path, inputs: Iterable[str]) -> None:
+    """Raise UsageError where writing would destroy what is read. inputs: paths and targets; others are passed over."""
+    for given in inputs:
+        kind, _, rest = given.partition(":")
+        path = Path(rest.rpartition(":")[0] if kind == "code" else rest if kind in ("file", "keys") else given)
+        try:
+            same = output.samefile(path)
+        except (OSError, ValueError):
+            continue
+        if same and not output.is_dir():
+            raise UsageError(f"{shown_name(output)} is a file that this reads.", hint="Give the new one another name.")
+
+
+def check_place(path: Path, inputs: Iterable[str]) -> None:
+    """Raise UsageError where no file can be written, or one that is read; ReadError for what is no name at all."""
+    check_is_no_input(path, inputs)
+    kind, name = kind_of_path(path), shown_name(path)
+    if kind is PathKind.FOLDER:
+        raise UsageError(f"{name} is a folder.", hint="Name a file in it.")
+    if kind is PathKind.SPECIAL:
+        raise UsageError(f"{name} is no ordinary file.", hint="Give the new file a name of its own.")
+    if kind_of_path(path.parent) is not PathKind.FOLDER:
+        raise UsageError(f"The folder of {name} does not exist.", hint="Make it first.")
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """`new_file` with a sentence for what the disk says. Raises ExportError."""
+    try:
+        with new_file(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise ExportError(f"{shown_name(path)} cannot be written: {reason_of(error)}.") from error
 
 
 def writer_for(output: Path, named: str, shard_size: str = "") -> str:
@@ -75,8 +116,7 @@ def write_and_show(write: Callable[[], ExportReport], *, as_json: bool) -> int:
     try:
         written = write()
     except ExportError as error:
-        print(f"Refused: {error}", file=sys.stderr)
-        return 1
+        return refused(error, as_json=as_json)
 
     def text() -> RenderableType:
         from inspector.render.text import export_text
@@ -85,6 +125,14 @@ def write_and_show(write: Callable[[], ExportReport], *, as_json: bool) -> int:
 
     show({"export": written}, text, as_json=as_json)
     return 0
+
+
+def refused(error: ExportError, *, as_json: bool) -> int:
+    """Say why nothing was written; the exit code."""
+    complain(f"Refused: {error}")
+    if as_json:
+        show_json({"export": None, "refused": str(error)})
+    return 1
 
 
 def _writer_of(output: Path) -> str:
@@ -105,6 +153,6 @@ def _is_torch(suffix: str) -> bool:
 def _exists(path: Path) -> bool:
     # A name that no file can have does not exist; the export refuses it in words.
     try:
-        return path.exists()
+        return path.exists() or path.is_symlink()
     except (OSError, ValueError):
         return False

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from inspector.cli.options import Json, open_file, show
 from inspector.errors import ReadError, UsageError
+from inspector.side_files import read_bytes, shown_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-# Bytes; of them a million characters are read.
-_MOST_NBYTES = 16 * 1024 * 1024
 
 
 def explain_error(
@@ -61,16 +57,10 @@ def explain_error(
 
 def _read(where: str) -> str:
     """The text of a file or of standard input; what is no UTF-8 in it becomes a replacement character."""
-    try:
-        if where == "-":
-            return sys.stdin.buffer.read(_MOST_NBYTES).decode("utf-8", "replace")
-        with Path(where).open("rb") as opened:
-            data = opened.read(_MOST_NBYTES)
-    except (OSError, ValueError) as problem:
-        raise ReadError(f"{where} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from problem
+    data = read_bytes(where)
     if b"\x00" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError(
-            f"{where} is no text.",
+            f"{shown_name(where)} is no text.",
             hint="Give the message first and the checkpoint second: explain-error error.txt FILE.",
         )
     return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8", "replace")

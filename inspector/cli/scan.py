@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inspector.cli.options import FailOn, Json, progress_bar
+from inspector.cli.ending import printing
+from inspector.cli.options import FailOn, Json, progress_bar, show_json
 from inspector.findings import Severity
 from inspector.progress import silent
 
@@ -36,20 +35,19 @@ def scan(
         nonlocal shown
         if json or (row.kind is RowKind.OTHER and not everything):
             return
-        if not shown:
-            print(HEADING)
-        shown += 1
-        print(row_line(row), flush=True)
+        with printing():
+            if not shown:
+                print(HEADING)
+            shown += 1
+            print(row_line(row), flush=True)
 
     # The lines are the progress; with --json there are none until the end.
     progress = progress_bar("reading") if json else silent
-    survey = survey_folder(Path(folder), digest=digest, jobs=jobs or os.cpu_count() or 1, each=each, progress=progress)
+    survey = survey_folder(folder, digest=digest, jobs=jobs or os.cpu_count() or 1, each=each, progress=progress)
     if json:
-        from inspector.render.json import write_json
-
-        write_json(survey, sys.stdout.write)
-        print()
+        show_json(survey)
     else:
-        print(("\n" if shown else "") + summary_line(survey))
+        with printing():
+            print(("\n" if shown else "") + summary_line(survey))
     worst = survey.worst()
     return int(worst is not None and worst.rank >= fail_on.rank)

@@ -312,8 +312,13 @@ def _pictures(request: Request) -> list[Source]:
     import hashlib
 
     from inspector.cam.exporting.manifest import Source
+    from inspector.cam.picture import MOST_NBYTES
+    from inspector.side_files import read_bytes
 
-    return [Source(name=name, sha256=hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name in request.pictures]
+    def digest(name: str) -> str:
+        return hashlib.sha256(read_bytes(name, most_nbytes=MOST_NBYTES)).hexdigest()
+
+    return [Source(name=name, sha256=digest(name)) for name in request.pictures]
 
 
 def _plain(entry: Any) -> dict[str, Any]:

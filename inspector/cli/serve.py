@@ -12,6 +12,8 @@ import typer
 
 from inspector.errors import UsageError
 
+_PATIENCE_SECONDS = 10.0
+
 
 def app_(
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8501,
@@ -30,4 +32,15 @@ def app_(
         environment["INSPECTOR_ROOT"] = str(root.resolve())
     options = ["--server.port", str(port), "--server.address", address, "--server.headless", str(not browser).lower()]
     command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
-    return subprocess.run(command, env=environment, check=False, cwd=script.parent).returncode
+    server = subprocess.Popen(command, env=environment, cwd=script.parent)
+    try:
+        return server.wait()
+    finally:
+        # A signal that ends this command ends the server with it; Ctrl-C reached it already.
+        if server.poll() is None:
+            server.terminate()
+            try:
+                server.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import TensorInfo
 from inspector.errors import ExportError
 from inspector.readers.folders.peft import CONFIG
 from inspector.readers.plain_json import parse_json
+from inspector.side_files import PathKind, kind_of_path, read_bytes
 from inspector.units import human_shape
 
 _PREFIX = "base_model.model."
@@ -105,17 +105,14 @@ class _Found:
 
 
 def read_adapter_config(path: Path) -> dict[str, object]:
-    """adapter_config.json in or beside what was opened, {} where there is none. Raises ExportError for a broken one."""
-    place = (path if path.is_dir() else path.parent) / CONFIG
-    if not place.is_file():
+    """adapter_config.json in or beside what was opened, {} where there is none.
+
+    Raises ExportError for a broken one, ReadError for one that cannot be read.
+    """
+    place = (path if kind_of_path(path) is PathKind.FOLDER else path.parent) / CONFIG
+    if kind_of_path(place) is PathKind.NOTHING:
         return {}
-    source = PathSource(place)
-    try:
-        if source.size > _CONFIG_NBYTES:
-            raise ExportError(f"{CONFIG} has {source.size:,} bytes.")
-        return parse_adapter_config(source.read(0, source.size))
-    finally:
-        source.close()
+    return parse_adapter_config(read_bytes(place, most_nbytes=_CONFIG_NBYTES))
 
 
 def parse_adapter_config(raw: bytes) -> dict[str, object]:

@@ -34,6 +34,7 @@ def export_as_is(
     dtype: str | None = None,
     shard_nbytes: int | None = None,
     salvage: bool = False,
+    overwrite: bool = True,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
 ) -> ExportReport:
@@ -46,7 +47,7 @@ def export_as_is(
     """
     entry = find_writer(writer, writers)
     destination = Path(destination)
-    check_destination(checkpoint, destination, folder=shard_nbytes is not None)
+    check_destination(checkpoint, destination, folder=shard_nbytes is not None, overwrite=overwrite)
     whole, cut = _sort(checkpoint, state, read=salvage)
     if cut and not salvage:
         raise ExportError(
@@ -70,6 +71,7 @@ def export_as_is(
         entry,
         text,
         shard_nbytes=shard_nbytes,
+        overwrite=overwrite,
         progress=progress,
     )
     lost = (*cut, *left_behind(checkpoint, state, entry), *unshown(checkpoint, whole))

@@ -41,6 +41,7 @@ def export_repaired(
     compared: Compared | None = None,
     optimizer: bool = False,
     groups_by_kind: bool = False,
+    overwrite: bool = True,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
 ) -> ExportReport:
@@ -64,9 +65,16 @@ def export_repaired(
                 hint="Leave out the other format, type or shard size.",
             )
         return export_training(
-            checkpoint, plan, target, destination, by_kind=groups_by_kind, compared=compared, progress=progress
+            checkpoint,
+            plan,
+            target,
+            destination,
+            by_kind=groups_by_kind,
+            compared=compared,
+            overwrite=overwrite,
+            progress=progress,
         )
-    check_destination(checkpoint, destination, folder=shard_nbytes is not None)
+    check_destination(checkpoint, destination, folder=shard_nbytes is not None, overwrite=overwrite)
     try:
         check_complete(plan)
         stream = stream_of_plan(checkpoint, plan, spec=target.spec)
@@ -94,6 +102,7 @@ def export_repaired(
         ),
         checks=checks if built is None else None,
         shard_nbytes=shard_nbytes,
+        overwrite=overwrite,
         progress=progress,
     )
     if built is not None:

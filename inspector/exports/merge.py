@@ -44,6 +44,7 @@ def merge_adapter(
     writer: str = "safetensors",
     dtype: str | None = None,
     shard_nbytes: int | None = None,
+    overwrite: bool = True,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
 ) -> ExportReport:
@@ -55,8 +56,8 @@ def merge_adapter(
     """
     entry = find_writer(writer, writers)
     destination = Path(destination)
-    check_destination(base, destination, folder=shard_nbytes is not None)
-    check_destination(adapter, destination, folder=shard_nbytes is not None)
+    check_destination(base, destination, folder=shard_nbytes is not None, overwrite=overwrite)
+    check_destination(adapter, destination, folder=shard_nbytes is not None, overwrite=overwrite)
     state = state or base.weights
     if state is None or adapter.weights is None:
         empty = base if state is None else adapter
@@ -73,6 +74,7 @@ def merge_adapter(
         provenance(base, entry, merged_from=base.origin.name, merged_with=adapter.origin.name),
         checks=merged,
         shard_nbytes=shard_nbytes,
+        overwrite=overwrite,
         progress=progress,
     )
     lost = (*left_behind(base, state, entry), *merged.says, *(cast.says if cast is not None else ()))

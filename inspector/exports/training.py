@@ -23,7 +23,7 @@ from inspector.errors import ExportError, InspectorError, KeysDoNotFit
 from inspector.exports.optimizer import GROUPS_BY_KIND, plan_optimizers, state_dict_of
 from inspector.exports.plain import NotPlain, plain_of, text_key
 from inspector.exports.report import ExportReport, WrittenFile
-from inspector.exports.write import check, check_destination, new_place, publish
+from inspector.exports.write import check, check_destination, new_export
 from inspector.keys.apply import apply_plan, check_complete, state_of
 from inspector.keys.optimizer import map_optimizers
 from inspector.keys.optimizer_travel import OptimizerPlan
@@ -44,6 +44,7 @@ def export_training(
     *,
     by_kind: bool = False,
     compared: Compared | None = None,
+    overwrite: bool = True,
     progress: Progress = silent,
 ) -> ExportReport:
     """Write a .pth with the repaired weights, the optimizers' state for them, and the plain values beside them.
@@ -53,7 +54,7 @@ def export_training(
     Raises ExportError, and leaves no file behind, when the plan is open, no optimizer of the file can travel, one of
     several in a list cannot, a proof fails, or the disk refuses.
     """
-    check_destination(checkpoint, destination)
+    check_destination(checkpoint, destination, overwrite=overwrite)
     try:
         check_complete(plan)
         goings = plan_optimizers(checkpoint, plan, target, by_kind=by_kind)
@@ -70,8 +71,7 @@ def export_training(
     lost += [f"{s.source}: left out" for s in plan.steps if s.kind is StepKind.DROP]
     if not destination.parent.is_dir():
         raise ExportError(f"The folder of {destination.name} does not exist.", hint="Make it first.")
-    temporary = new_place(destination, ".pth", folder=False)
-    try:
+    with new_export(destination, ".pth", overwrite=overwrite) as temporary:
         progress(2, 4, f"writing {destination.name}")
         torch.save(made.root, temporary)
         progress(3, 4, "reading it back")
@@ -83,16 +83,6 @@ def export_training(
             nbytes, digest = source.size, sha256_of(source)
         finally:
             source.close()
-        publish(temporary, destination)
-    except OSError as error:
-        raise ExportError(f"{destination.name} cannot be written: {error.strerror or error}.") from error
-    except RuntimeError as error:
-        raise ExportError(
-            f"{destination.name} could not be written to its end by torch; nothing of it was left.",
-            hint="Look whether the disk is full.",
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
     progress(4, 4, "done")
     return ExportReport(
         name=destination.name,

@@ -6,10 +6,9 @@ or when the caller stops the work, there is none.
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -27,8 +26,12 @@ from inspector.exports.stream import Stream, Tick
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.keys.report import Proof, Verification
+from inspector.new_files import new_file
 from inspector.progress import Progress, silent
+from inspector.side_files import reason_of
 from inspector.units import human_bytes
+
+_ANOTHER_NAME = "Choose another name, or pass --overwrite."
 
 
 class Checks(Protocol):
@@ -57,19 +60,21 @@ def write_proved(
     *,
     checks: Checks | None = None,
     shard_nbytes: int | None = None,
+    overwrite: bool = True,
     progress: Progress = silent,
 ) -> ExportReport:
     """Write the stream, one tensor in memory at a time, and prove it.
 
     text: provenance for writers that keep it. shard_nbytes: write a folder of files of about that size, with an index.
-    progress: in blocks, each once for writing and once for reading back; raising from it stops the work.
-    Raises ExportError, and leaves no file behind, when it reads back otherwise or the disk refuses.
+    overwrite: replace a file of that name. progress: in blocks, each once for writing and once for reading back;
+    raising from it stops the work.
+    Raises ExportError, and leaves no file behind, when it reads back otherwise or the disk refuses; UsageError when
+    the name is taken by then and may not be.
     """
     checks = checks or NoChecks()
     tick = _ticking(progress, 2 * len(stream.blocks))
     _check_room(destination, stream)
-    temporary = new_place(destination, entry.suffix, folder=shard_nbytes is not None)
-    try:
+    with new_export(destination, entry.suffix, folder=shard_nbytes is not None, overwrite=overwrite) as temporary:
         parts = _parts(stream, temporary, entry, shard_nbytes)
         lost: list[str] = []
         for path, part in parts:
@@ -82,20 +87,6 @@ def write_proved(
         verification = Verification(proofs=proofs)
         check(verification)
         files = _files(temporary)
-        publish(temporary, destination)
-    except OSError as error:
-        raise ExportError(f"{destination.name} cannot be written: {error.strerror or error}.") from error
-    except RuntimeError as error:
-        # So torch's writers end when the disk is full; their words are about their own insides.
-        raise ExportError(
-            f"{destination.name} could not be written to its end by torch; nothing of it was left.",
-            hint="Look whether the disk is full.",
-        ) from error
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
     progress(2 * len(stream.blocks), 2 * len(stream.blocks), "done")
     whole = len(files) == 1 and shard_nbytes is None
     return ExportReport(
@@ -127,23 +118,29 @@ def find_writer(writer: str, writers: Sequence[Writer] = WRITERS) -> Writer:
     raise UsageError(f'There is no writer "{writer}".', hint=f"Choose one of {', '.join(w.id for w in writers)}.")
 
 
-def check_destination(checkpoint: Checkpoint, destination: Path, *, folder: bool = False) -> None:
+def check_destination(
+    checkpoint: Checkpoint, destination: Path, *, folder: bool = False, overwrite: bool = True
+) -> None:
     """Raise ExportError when destination is the file itself or no name for what is to be written there.
 
-    folder: shards go into a folder, which must be new or empty.
+    folder: shards go into a folder, which must be new or empty. overwrite: as `write_proved`; raises UsageError where
+    it is False and the name is taken.
     """
     try:
         destination.lstat()
+        taken = True
     except FileNotFoundError:
-        pass
+        taken = False
     except (OSError, ValueError) as error:
         # Too long, through a file as if it were a folder, or with a null byte in it.
-        raise ExportError(f"{destination.name[:80]!r} is no name for a file here: {error}.") from error
+        raise ExportError(f"{destination.name[:80]!r} is no name for a file here: {reason_of(error)}.") from error
     for origin in map(Path, paths_of(checkpoint.source)):
         if destination.exists() and origin.exists() and destination.samefile(origin):
             raise ExportError(
                 f"{destination.name} is the file that is being repaired.", hint="Give the repaired file another name."
             )
+    if taken and not overwrite and not (folder and destination.is_dir()):
+        raise UsageError(f"{destination.name} exists already.", hint=_ANOTHER_NAME)
     if folder:
         if destination.exists() and (not destination.is_dir() or any(destination.iterdir())):
             raise ExportError(
@@ -180,19 +177,31 @@ def _check_room(destination: Path, stream: Stream) -> None:
         )
 
 
-def new_place(destination: Path, suffix: str, *, folder: bool) -> Path:
-    """An empty file or folder of our own beside the destination, so that naming it at the end is one step.
+@contextmanager
+def new_export(destination: Path, suffix: str, *, folder: bool = False, overwrite: bool) -> Iterator[Path]:
+    """`new_file` for an export: whatever ends the block early leaves nothing, and is said.
 
-    Raises ExportError where nothing can be written.
+    Raises ExportError when the disk or torch refuses, UsageError where the name is taken by now and may not be.
     """
+    begun = False
     try:
-        if folder:
-            return Path(tempfile.mkdtemp(dir=destination.parent, prefix=".writing-"))
-        descriptor, name = tempfile.mkstemp(dir=destination.parent, prefix=".writing-", suffix=suffix)
+        with new_file(destination, suffix, folder=folder, overwrite=overwrite) as temporary:
+            begun = True
+            yield temporary
+    except FileExistsError as error:
+        raise UsageError(
+            f"{destination.name} exists by now: it was written by somebody else meanwhile, and stays as it is.",
+            hint=_ANOTHER_NAME,
+        ) from error
     except OSError as error:
-        raise ExportError(f"Nothing can be written in {destination.parent}: {error.strerror or error}.") from error
-    os.close(descriptor)
-    return Path(name)
+        what = f"{destination.name} cannot be written" if begun else f"Nothing can be written in {destination.parent}"
+        raise ExportError(f"{what}: {reason_of(error)}.") from error
+    except RuntimeError as error:
+        # So torch's writers end when the disk is full; their words are about their own insides.
+        raise ExportError(
+            f"{destination.name} could not be written to its end by torch; nothing of it was left.",
+            hint="Look whether the disk is full.",
+        ) from error
 
 
 def _parts(stream: Stream, temporary: Path, entry: Writer, shard_nbytes: int | None) -> list[tuple[Path, Stream]]:
@@ -213,24 +222,3 @@ def _files(temporary: Path) -> tuple[WrittenFile, ...]:
         finally:
             source.close()
     return tuple(made)
-
-
-def publish(temporary: Path, destination: Path) -> None:
-    """Give a finished file, or folder of files, its name in one step, once the disk has all of it.
-
-    A disk may take bytes and find only later that it has no room (network drives, quotas): asked here, it says so in
-    time. Raises OSError. A link of that name is replaced; what it points to stays as it is.
-    """
-    for path in temporary.iterdir() if temporary.is_dir() else [temporary]:
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
-    # mkstemp makes files for the owner alone; a written model gets what any new file gets.
-    mask = os.umask(0)
-    os.umask(mask)
-    if temporary.is_dir():
-        for path in temporary.iterdir():
-            path.chmod(0o666 & ~mask)
-        temporary.chmod(0o777 & ~mask)
-    else:
-        temporary.chmod(0o666 & ~mask)
-    temporary.replace(destination)

@@ -57,21 +57,22 @@ def count_costs(
 
 
 def count_model_costs(
-    model: nn.Module, input_shape: tuple[int, ...], *, label: str, second_opinion: bool = True
+    model: nn.Module, input_shape: tuple[int, ...], *, label: str, dtype: str = "float32", second_opinion: bool = True
 ) -> CostReport:
     """The same for a module in hand, which is left exactly as it is (a copy without values is run).
 
-    input_shape: with the batch dimension. label: the name for the report and for messages.
+    input_shape: with the batch dimension. label: the name for the report and for messages. dtype: of the input; "int64"
+    for token ids. Raises also ModelError for a module that cannot be counted: TorchScript, lazy, quantised.
     """
     if any(n < 1 for n in input_shape):
         raise UsageError(
             f"An input of {'x'.join(map(str, input_shape))} has no elements.", hint="Give sizes from 1 up."
         )
-    return _count(model, Given(name="", shape=input_shape), (), label=label, second_opinion=second_opinion)
+    return _count(model, Given(name="", shape=input_shape, dtype=dtype), (), label=label, second_opinion=second_opinion)
 
 
 def _count(model: nn.Module, first: Given, others: Sequence[Given], *, label: str, second_opinion: bool) -> CostReport:
-    blank = to_meta(model)
+    blank = to_meta(model, label=label)
     inputs = _blank(first)
     trace = trace_forward(blank, inputs, label=label, more={other.name: _blank(other) for other in others})
     modules = tuple(_cost_of(visit) for visit in trace.visits)

@@ -46,6 +46,7 @@ class CostReport:
     uncounted: (operator, calls) that do arithmetic but have no formula here, so that macs is a lower bound if any.
     other_operations: (operator, calls) of element-wise work, by convention not in the MACs.
     activation_nbytes: sum of all module outputs at leaf level, float32.
+    input_assumed: what the input's shape rests on where nobody states it, "" where somebody does.
     """
 
     target: str
@@ -57,6 +58,7 @@ class CostReport:
     other_operations: tuple[tuple[str, int], ...]
     activation_nbytes: int
     second_opinions: tuple[SecondOpinion, ...] = ()
+    input_assumed: str = ""
 
     @property
     def flops(self) -> int:

@@ -17,14 +17,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from inspector.errors import ModelError
 from inspector.flops.formulas import has_formula, is_movement, is_uncounted, macs_of, name_of
 from inspector.units import human_shape
-
-# What a forward raises on an input that does not fit. NotImplementedError is a RuntimeError.
-_FORWARD_ERRORS = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
 
 
 @dataclass(slots=True)
@@ -55,18 +53,54 @@ class Trace:
     running: Any = None
 
 
-def to_meta(model: nn.Module) -> nn.Module:
+def to_meta(model: nn.Module, *, label: str) -> nn.Module:
     """A copy of the model on the meta device in eval mode; the model itself is left as it is.
 
-    Parameters that are shared stay shared.
+    Parameters that are shared stay shared. label: its name in messages. Raises ModelError for what cannot be copied, or
+    runs where no operator can be seen.
     """
+    check_countable(model, label=label)
     # Filling the memo beforehand makes deepcopy take these instead of copying the values.
     memo: dict[int, Any] = {}
     for parameter in model.parameters():
         memo[id(parameter)] = nn.Parameter(torch.empty_like(parameter, device="meta"), parameter.requires_grad)
     for buffer in model.buffers():
         memo[id(buffer)] = torch.empty_like(buffer, device="meta")
-    return copy.deepcopy(model, memo).to("meta").eval()
+    for module in model.modules():
+        # Computed anew by each forward (weight_norm before torch 2), and no leaf, which deepcopy refuses.
+        for value in vars(module).values():
+            if isinstance(value, Tensor) and not value.is_leaf:
+                memo.setdefault(id(value), torch.empty_like(value, device="meta"))
+    try:
+        return copy.deepcopy(model, memo).to("meta").eval()
+    except Exception as error:
+        raise ModelError(
+            f"{label} cannot be copied, and counting would change it: {_first_line(error)}",
+            hint="Locks, open files and generators in a module cannot be copied: make them in forward.",
+        ) from error
+
+
+def check_countable(model: nn.Module, *, label: str) -> None:
+    """Raise ModelError, naming the module, where the work cannot be seen or its size is not known yet."""
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"{label} is a {type(model).__name__}, not a torch.nn.Module.")
+    for path, module in model.named_modules():
+        name = f"{label}: {path or 'the model itself'} ({type(module).__name__})"
+        if isinstance(module, torch.jit.ScriptModule):
+            raise ModelError(
+                f"{name} is TorchScript: what it computes runs out of sight and cannot be counted.",
+                hint="Build the Python module instead, without torch.jit.",
+            )
+        if any(map(is_lazy, (*module._parameters.values(), *module._buffers.values()))):
+            raise ModelError(
+                f"{name} has no shape before the first forward pass: it is a lazy module.",
+                hint="Run one input through the model first.",
+            )
+        if hasattr(module, "_packed_params"):
+            raise ModelError(
+                f"{name} is quantised: its products run in integers, for which there is no formula here.",
+                hint="Count the model before it was quantised.",
+            )
 
 
 def trace_forward(model: nn.Module, inputs: Tensor, *, label: str, more: Mapping[str, Tensor] | None = None) -> Trace:
@@ -109,7 +143,7 @@ def trace_forward(model: nn.Module, inputs: Tensor, *, label: str, more: Mapping
     try:
         with torch.no_grad(), _OperatorCounter(trace, stack):
             model(inputs, **(more or {}))
-    except _FORWARD_ERRORS as error:
+    except Exception as error:  # a forward may raise anything
         where = (stack[-1], running_shapes[-1]) if stack else None
         if _needs_values(trace.running, error):
             raise _values_needed(label, where, trace.running) from error
@@ -180,7 +214,7 @@ def _needs_values(operator: Any, error: Exception) -> bool:
     tags = getattr(operator, "tags", ())
     if torch.Tag.data_dependent_output in tags or torch.Tag.dynamic_output_shape in tags:
         return True
-    return isinstance(error, NotImplementedError) or "data-dependent" in str(error)
+    return (operator is not None and isinstance(error, NotImplementedError)) or "data-dependent" in str(error)
 
 
 def _values_needed(label: str, where: _Where, operator: Any) -> ModelError:

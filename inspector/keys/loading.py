@@ -13,6 +13,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.keys.report import RepairPlan
 from inspector.keys.versions import needed_version
+from inspector.shell_lines import join_words, operand
 
 EXPORTED = "exported.pth"
 _TORCH = ("torch-zip", "torch-legacy")
@@ -88,9 +89,11 @@ def _each(files: tuple[str, ...], call: str) -> list[str]:
 
 def exported_lines(file_name: str, plan: RepairPlan) -> list[str]:
     """What to do about a file that no line of plain torch loads, up to the loading itself."""
+    partial = ["--partial"] if plan.partial else []
+    repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", EXPORTED]
     return [
         f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:",
-        f"#   python -m inspector repair {file_name[:200]!r}{' --partial' if plan.partial else ''} --output {EXPORTED}",
+        f"#   {join_words(repair)}",
         "# The exported file has the names of the target already.",
         f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
         "",

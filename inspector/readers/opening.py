@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import LimitExceeded, ReadError, UnknownFormat
+from inspector.errors import LimitExceeded, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.collecting import without_collecting
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
@@ -29,6 +29,7 @@ from inspector.readers.shelf import (
     zip_with,
 )
 from inspector.readers.surroundings import look_around
+from inspector.side_files import PathKind, kind_of_path
 
 # Order carries meaning: of all zips, a torch.save archive is what the particular ones leave and `packed` the rest;
 # a plain pickle is what is left of everything.
@@ -76,14 +77,7 @@ def open_source(
 
         return HttpSource(where, name=name)
     if isinstance(where, str | Path):
-        path = Path(where)
-        if path.is_dir():
-            raise ReadError(f"{path.name or path} is a folder, not a file.", hint="Open one of the files in it.")
-        if not path.exists():
-            raise ReadError(f"There is no file {path.name}.", hint="Check the path.")
-        if not path.is_file():
-            raise ReadError(f"{path.name} is no regular file (a device, socket or pipe).")
-        return PathSource(path, name)
+        return PathSource(where, name)
     return where
 
 
@@ -134,20 +128,19 @@ def open_checkpoint(
     everything else that is wrong is a finding.
     """
     opening = _opening(limits, readers, folder_readers)
-    path = Path(where) if isinstance(where, str | Path) else None
+    path = where if isinstance(where, str | Path) and not is_address(where) else None
     shown = name
     try:
         # A server may take minutes to answer; other threads should not do without their collector for so long.
         with nullcontext() if is_address(where) else without_collecting():
-            if path is not None and path.is_dir():
+            if path is not None and kind_of_path(path) is PathKind.FOLDER:
                 folder = DirectoryFolder(path, limits, name)
                 shown = name or folder.name
                 checkpoint = opening.folder(FolderPeek(folder, opening))
             else:
                 source = open_source(where, name=name, limits=limits)
                 shown = name or source.name
-                is_file = path is not None and isinstance(source, PathSource)
-                beside = DirectoryFolder(path.parent, limits) if path is not None and is_file else None
+                beside = DirectoryFolder(Path(path).parent, limits) if path is not None else None
                 checkpoint = opening.file(Peek(source, opening, beside))
     except (RecursionError, MemoryError) as error:
         raise LimitExceeded(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +9,7 @@ import numpy as np
 from inspector.cam.layouts import layer_name
 from inspector.cam.report import Explanation
 from inspector.render.outline import above, measure_outline
+from inspector.render.spreadsheet import Number, csv_text
 
 COLUMNS = (
     "checkpoint", "picture", "method", "layer", "asked", "answer", "class", "name", "logit", "probability",
@@ -18,8 +17,6 @@ COLUMNS = (
     "box_left", "box_top", "box_right", "box_bottom", "share_above", "findings", "error",
 )  # fmt: skip
 ERROR = COLUMNS.index("error")
-# What a spreadsheet would take for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Row = tuple[str, ...]
 
 
@@ -31,18 +28,18 @@ def row_of(explanation: Explanation, *, checkpoint: str, picture: str, threshold
     outlined = measure_outline(above(one.heat, one.crop, threshold), one.crop)
     numbers = [one.target.logit, one.target.probability, one.raw_minimum, one.raw_maximum, one.negative_share]
     return (
-        _text(checkpoint),
-        _text(picture),
+        checkpoint,
+        picture,
         one.method,
-        _text(layer_name(one.layer)),
+        layer_name(one.layer),
         one.asked,
         one.answer.value,
-        str(one.target.index),
-        _text(one.target.name or ""),
-        *("" if number is None else f"{number:.7g}" for number in numbers),
-        *(("", "") if centre is None else (f"{place:.2f}" for place in centre)),
-        *(("",) * 4 if outlined.box is None else map(str, outlined.box)),
-        f"{outlined.share:.6f}",
+        Number(one.target.index),
+        one.target.name or "",
+        *("" if number is None else Number(f"{number:.7g}") for number in numbers),
+        *(("", "") if centre is None else (Number(f"{place:.2f}") for place in centre)),
+        *(("",) * 4 if outlined.box is None else (Number(edge) for edge in outlined.box)),
+        Number(f"{outlined.share:.6f}"),
         " ".join(finding.id for finding in one.findings),
         "",
     )
@@ -50,16 +47,12 @@ def row_of(explanation: Explanation, *, checkpoint: str, picture: str, threshold
 
 def row_of_error(says: str, *, checkpoint: str, picture: str) -> Row:
     """A picture or checkpoint that gave no map."""
-    return (_text(checkpoint), _text(picture), *("",) * (len(COLUMNS) - 3), _text(says))
+    return (checkpoint, picture, *("",) * (len(COLUMNS) - 3), says)
 
 
 def table_csv(rows: Sequence[Row], more: Sequence[str] = ()) -> str:
     """With a heading, lines ended as RFC 4180 has them. more: names of what stands behind the usual columns."""
-    made = io.StringIO()
-    writer = csv.writer(made)
-    writer.writerow((*COLUMNS, *more))
-    writer.writerows(rows)
-    return made.getvalue()
+    return csv_text((*COLUMNS, *more), rows, ending="\r\n")
 
 
 def centre_of_heat(explanation: Explanation) -> tuple[float, float] | None:
@@ -73,7 +66,3 @@ def centre_of_heat(explanation: Explanation) -> tuple[float, float] | None:
     y = float(heat.sum(axis=1) @ (np.arange(height) + 0.5)) / total / height
     crop = explanation.crop
     return crop.left + x * crop.width, crop.top + y * crop.height
-
-
-def _text(text: str) -> str:
-    return "'" + text if text.startswith(_FORMULA) else text

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.keys.report import RepairPlan, Step, StepKind
+from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape
 
 COLUMNS = ("source", "target", "what", "rule", "evidence", "cost", "shape", "reason")
-# A spreadsheet takes a cell that begins so for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Shape = tuple[int, ...]
 
@@ -87,14 +84,5 @@ def _holds(row: PlanRow, wanted: Sequence[str]) -> bool:
 
 
 def rows_csv(rows: Iterable[PlanRow]) -> str:
-    """With a header line. Cells that a spreadsheet would run as formulas get an apostrophe in front."""
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow([_inert(getattr(row, column)) for column in COLUMNS])
-    return written.getvalue()
-
-
-def _inert(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    """With a header line."""
+    return csv_text(COLUMNS, ([getattr(row, column) for column in COLUMNS] for row in rows))

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from inspector.keys.folding import fold
 from inspector.keys.left_over import left_over
 from inspector.render.text import findings_text, safe, table
+from inspector.shell_lines import quote_word
 from inspector.units import counted, human_shape, shorten_middle
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def keys_text(report: KeyReport) -> RenderableType:
     parts += _left_over(report)
     for question in plan.ambiguities if plan else ():
         parts.append(f"\n[yellow]{safe(question.question)}[/]")
-        parts += [f"  --choose {question.id}={option}  {safe(means)}" for option, means in question.options]
+        for option, means in question.options:
+            parts.append(f"  --choose {safe(quote_word(f'{question.id}={option}'))}  {safe(means)}")
     parts += ["", findings_text(report.findings)]
     return Group(*parts)
 

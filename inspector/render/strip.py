@@ -12,6 +12,7 @@ from inspector.cam.series import Place
 from inspector.render.explained_table import Row
 from inspector.render.scores import share_text
 from inspector.render.sheet import Cell, cell_of
+from inspector.render.spreadsheet import Number
 
 # Then the strip goes on below: wider pictures are too wide for most programs.
 ACROSS = 12
@@ -56,5 +57,5 @@ def strip_rows(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def strip_columns(place: Place, agreement: float) -> Row:
     """What stands behind a map's usual columns; "" for what is not stated or does not exist."""
-    stated = ["" if value is None else f"{value:.12g}" for value in (place.epoch, place.step)]
-    return (*stated, "" if math.isnan(agreement) else f"{agreement:.6f}")
+    stated = ["" if value is None else Number(f"{value:.12g}") for value in (place.epoch, place.step)]
+    return (*stated, "" if math.isnan(agreement) else Number(f"{agreement:.6f}"))

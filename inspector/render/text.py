@@ -263,8 +263,9 @@ def parameters_text(report: ParameterReport, *, depth: int = 2) -> RenderableTyp
 def costs_text(report: CostReport, *, depth: int = 2) -> RenderableType:
     """MACs per module, to a depth, and second opinions."""
     bound = "at least " if report.uncounted else ""
+    assumed = f" ({report.input_assumed})" if report.input_assumed else ""
     rows = [
-        ("Model", f"{report.target}, input {human_shape(report.input_shape)}"),
+        ("Model", safe(f"{report.target}, input {human_shape(report.input_shape)}{assumed}")),
         ("MACs", f"{bound}{report.macs:,} ({human_macs(report.macs)})"),
         ("FLOPs", f"{bound}{report.flops:,} (2 x MACs)"),
         ("Parameters", f"{report.parameters:,}"),

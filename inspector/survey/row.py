@@ -28,8 +28,9 @@ def survey_path(root: Path, path: str, limits: Limits, *, digest: bool = False) 
     Raises nothing for what the file contains.
     """
     place = root / path
-    nbytes = place.stat().st_size if place.is_file() else 0
+    nbytes = 0
     try:
+        nbytes = place.stat().st_size if place.is_file() else 0
         checkpoint = open_checkpoint(place, limits=limits)
         try:
             return _row(path, checkpoint, digest), tuple(p.name for p in checkpoint.parts if p.opened)

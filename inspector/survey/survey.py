@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -16,8 +17,10 @@ from inspector.findings import Severity
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.progress import Progress, silent
 from inspector.readers import claims_folder
+from inspector.side_files import PathKind, kind_of_path, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.survey.row import survey_path
+from inspector.units import counted
 
 _MOST_LEVELS = 64
 _FEW = 8
@@ -39,9 +42,9 @@ def survey_folder(
     Hidden files and folders are looked at too. Symbolic links are not followed: what they point to lies elsewhere.
     Raises ReadError when root is no folder.
     """
+    if kind_of_path(root) is not PathKind.FOLDER:
+        raise ReadError(f"{shown_name(root)} is no folder.", hint="Name a folder; one file is for `open`.")
     place = Path(root)
-    if not place.is_dir():
-        raise ReadError(f"{place.name or place} is no folder.", hint="Name a folder; one file is for `open`.")
     began = time.monotonic()
     skipped: list[str] = []
     units, members = _units(place, limits, skipped)
@@ -68,7 +71,7 @@ def _units(root: Path, limits: Limits, skipped: list[str]) -> tuple[list[str], s
     """Relative paths to open, a folder that is one checkpoint before the files in it; and which are folders."""
     units: list[str] = []
     folders: set[str] = set()
-    links = 0
+    links = special = 0
     for here, below, names in os.walk(root, followlinks=False):
         inside = Path(here).relative_to(root)
         links += sum((Path(here) / name).is_symlink() for name in below)
@@ -85,11 +88,15 @@ def _units(root: Path, limits: Limits, skipped: list[str]) -> tuple[list[str], s
                 links += 1
             elif path.is_file():
                 units.append((inside / name).as_posix())
+            else:
+                special += 1
         if len(units) > limits.members:
             skipped.append(f"Everything after the first {limits.members:,} files.")
             break
     if links:
         skipped.append(f"{links:,} symbolic links, which point elsewhere.")
+    if special:
+        skipped.append(f"{counted(special, 'device, socket or pipe', 'devices, sockets or pipes')}.")
     return units, folders
 
 
@@ -101,8 +108,11 @@ def _rows(root: Path, units: Sequence[str], limits: Limits, digest: bool, jobs: 
     if jobs <= 1 or len(units) < _FEW:
         yield from map(work, units)
         return
+    others, whole = set(multiprocessing.active_children()), False
     # Spawned, not forked: the caller may have threads.
-    pool = ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_ending_to_caller
+    )
     try:
         waiting: list[Future[_Answer]] = [pool.submit(work, unit) for unit in units]
         for unit, answer in zip(units, waiting, strict=True):
@@ -111,8 +121,17 @@ def _rows(root: Path, units: Sequence[str], limits: Limits, digest: bool, jobs: 
             except BrokenProcessPool:
                 # Somebody's file killed its process, and with it the pool: the rest goes on one by one.
                 yield _alone(work, unit)
+        whole = True
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        # Stopped, by a signal perhaps: a file that takes minutes must not keep the program from ending.
+        for child in () if whole else set(multiprocessing.active_children()) - others:
+            child.terminate()
+
+
+def _leave_ending_to_caller() -> None:
+    """Ctrl-C goes to all processes of a terminal; the caller ends these."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _alone(work: Callable[[str], _Answer], unit: str) -> _Answer:

@@ -10,10 +10,12 @@ import pandas as pd
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.progress import Progress
 from inspector.render import figures as plots
+from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape, human_share
 from inspector.web import jobs, reports
 from inspector.web.components import Figure
 from inspector.web.session import Hand
+from inspector.web.text import visible
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram
 from inspector.weights.measure import measure_tensor, measure_weights
@@ -85,11 +87,17 @@ def small_fingerprint(report: WeightsReport) -> Any | None:
     return figure
 
 
+def statistics_csv(report: WeightsReport) -> str:
+    """The same rows to take along."""
+    frame = statistics_frame(report)
+    return csv_text(list(frame.columns), frame.itertuples(index=False, name=None))
+
+
 def statistics_frame(report: WeightsReport) -> pd.DataFrame:
-    """One row per tensor, for the table and the CSV."""
+    """One row per tensor."""
     return pd.DataFrame(
         {
-            "Tensor": [t.name for t in report.tensors],
+            "Tensor": [visible(t.name) for t in report.tensors],
             "Shape": [human_shape(t.shape) for t in report.tensors],
             "Type": [t.dtype for t in report.tensors],
             "Minimum": [t.minimum for t in report.tensors],

@@ -23,12 +23,13 @@ from collections.abc import AsyncIterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from inspector.checkpoint.digest import sha256_of
+from inspector.checkpoint.source import PathSource
 from inspector.errors import LimitExceeded, ReadError, RefusedContent
 from inspector.progress import Progress, silent
 from inspector.units import human_bytes
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_CHUNK = 1 << 20
 # A record stays small however many sessions open the same sample; the ones that came last are remembered.
 _OWNERS_KEPT = 64
 
@@ -130,23 +131,18 @@ class ContentStore:
 
     def refer(self, path: Path, *, name: str, owner: str, progress: Progress = silent) -> Stored:
         """Take up a file that stays where it is; only its digest is computed. The caller has checked the path."""
-        digest, done = hashlib.sha256(), 0
+        source = PathSource(path, name)
         try:
-            status = path.stat()
-            with path.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    progress(done, status.st_size, name)
-                    digest.update(chunk)
-                    done += len(chunk)
+            modified_ns = path.stat().st_mtime_ns
+            sha256, done = sha256_of(source, progress), source.size
         except OSError as error:
             raise ReadError(f"{name} cannot be read: {error.strerror or error}.") from error
+        finally:
+            source.close()
         with self._lock:
-            sha256 = digest.hexdigest()
             if (self._files / sha256).is_file():
                 return self._record(sha256, done, name=name, owner=owner)
-            return self._record(
-                sha256, done, name=name, owner=owner, path=str(path.resolve()), modified_ns=status.st_mtime_ns
-            )
+            return self._record(sha256, done, name=name, owner=owner, path=str(path.resolve()), modified_ns=modified_ns)
 
     def get_path(self, sha256: str) -> Path | None:
         """Where the bytes lie; None for a digest that is not here (any more)."""

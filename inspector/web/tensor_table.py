@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.checkpoint.types import TensorInfo
+from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape
 from inspector.web.text import visible
 
@@ -55,3 +56,9 @@ def frame(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
     if any(t.note for t in tensors):
         made["Stored as"] = [visible(t.note) for t in tensors]
     return made
+
+
+def table_csv(tensors: Sequence[TensorInfo]) -> str:
+    """The same rows to take along."""
+    made = frame(tensors)
+    return csv_text(list(made.columns), made.itertuples(index=False, name=None))

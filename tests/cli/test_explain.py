@@ -212,7 +212,7 @@ def test_lists_and_the_estimate(folder: Path, capsys: pytest.CaptureFixture[str]
         (["--pixels-of", "1", "--box", "1"], "one of them"),
         (["--preprocessing", "{}"], "'mean' is missing"),
         (["--preprocessing", '{"size": 64, "mean": 0.5, "std": 0.5}'], "has 1 means; this model takes 3 channels"),
-        (["--names", "nowhere.txt"], "nowhere.txt cannot be read"),
+        (["--names", "nowhere.txt"], "There is no file nowhere.txt"),
         (["--mask", "m.png"], "A mask is for measuring"),
         (["--trust", "--class", "0", "--class", "1"], "Trust is measured of one map"),
         (["--fuse", "mean", "--class", "0", "--class", "1"], "one method and one class"),

@@ -286,7 +286,7 @@ def test_what_cannot_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypat
 
     torch.save({"w": torch.ones(1000)}, tmp_path / "in.pth")
     monkeypatch.setattr(write.shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(100))
-    monkeypatch.setattr(write.tempfile, "mkstemp", lambda **_: pytest.fail("a file was made"))
+    monkeypatch.setattr(write, "new_file", lambda *_, **__: pytest.fail("a file was made"))
     with pytest.raises(ExportError, match=r"out.pth takes 4.00 kB, and 100 B are free there"):
         convert(tmp_path / "in.pth", tmp_path / "out.pth")
 

@@ -225,5 +225,6 @@ def test_a_tree_made_to_hurt_gives_rows_and_ends(tmp_path: Path) -> None:
     survey = survey_folder(root)
     assert [row.format for row in survey.rows] == ["torch-zip", "torch-zip"]
     assert "levels deep" in survey.skipped[0] and "link" in survey.skipped[1]
+    assert survey.skipped[2] == "4 devices, sockets or pipes."
     lines = [row_line(row) for row in survey.rows]
     assert all(line.isprintable() for line in lines) and "\\x1b[31m\\udcff\\n" in lines[1]

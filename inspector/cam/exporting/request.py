@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass, replace
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.layouts import layer_text
 from inspector.cam.report import Explanation, Options, Preprocessing
+from inspector.shell_lines import join_words, operand, option_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def _classes(found: Explanation) -> tuple[int, ...]:
 
 def command_line(request: Request, folder: str) -> str:
     """The command that writes the same files into a folder, quoted for a POSIX shell."""
-    words = ["inspector", "explain", request.file, *request.pictures]
+    words = ["inspector", "explain", *map(operand, (request.file, *request.pictures))]
     several: tuple[tuple[str, tuple[str | int, ...]], ...] = (
         ("--series", request.series),
         ("--method", request.methods),
@@ -89,7 +89,7 @@ def command_line(request: Request, folder: str) -> str:
     )
     for option, values in several:
         for value in values:
-            words += [option, str(value)]
+            words += option_words(option, str(value))
     options = request.options
     words += ["--common-scale"] if request.common_scale else []
     words += ["--fuse", options.fusion] if options.fusion else []
@@ -103,12 +103,12 @@ def command_line(request: Request, folder: str) -> str:
         ("--target", request.target),
         ("--names", request.names),
     ):
-        words += [option, text] if text else []
+        words += option_words(option, text) if text else ()
     words += ["--answer", request.answer.value]
     words += ["--preprocessing", preprocessing_text(request.preprocessing)]
     words += ["--colour-map", request.colour_map, "--opacity", repr(request.opacity)]
-    words += ["--threshold", repr(request.threshold), "--threads", str(request.threads), "--export", folder]
-    return shlex.join(words)
+    words += ["--threshold", repr(request.threshold), "--threads", str(request.threads)]
+    return join_words([*words, *option_words("--export", folder)])
 
 
 def preprocessing_text(preprocessing: Preprocessing) -> str:

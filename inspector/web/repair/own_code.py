@@ -17,7 +17,8 @@ import streamlit as st
 
 from inspector.architectures.types import Target
 from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory, target_of_code
-from inspector.errors import RefusedContent, UsageError
+from inspector.errors import UsageError
+from inspector.side_files import read_bytes
 from inspector.web.server_paths import resolve_in_root, server_root
 from inspector.web.text import mono, plain, visible
 
@@ -88,14 +89,13 @@ def ask() -> Target | None:
 
 
 def find_source(text: str) -> Source:
-    """The file that a `code:` target names. Raises UsageError for modules, RefusedContent outside the folder."""
+    """The file that a `code:` target names. Raises UsageError for modules, RefusedContent outside the folder,
+    LimitExceeded for what is too long to be a model's source."""
     factory = parse_factory(text)
     if not factory.is_file:
         raise UsageError("On this page code comes from a file.", hint="Write code:model.py:build.")
     path = resolve_in_root(factory.where)
-    if path.stat().st_size > _MOST_SOURCE:
-        raise RefusedContent(f"{path.name} is too long for a model's source: {path.stat().st_size:,} bytes.")
-    raw = path.read_bytes()
+    raw = read_bytes(path, most_nbytes=_MOST_SOURCE)
     return Source(
         factory=factory,
         path=path,
