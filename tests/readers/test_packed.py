@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gc
 import gzip
 import io
 import json
 import lzma
+import pickle
+import stat
 import struct
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from crafted_zip import Member, build
 from safetensors.torch import save as safetensors_save
 
 from inspector.checkpoint.data import read_array
@@ -178,7 +183,7 @@ def test_names_that_lead_outside_links_and_encrypted_members_are_left_out(tmp_pa
     checkpoint = open_checkpoint(data, name="x.tar")
     same(checkpoint)
     left = next(f for f in checkpoint.findings if f.id == "members-left-out")
-    assert left.severity is Severity.WARNING
+    assert left.severity is Severity.ERROR
     assert set(left.subjects) == {"model/link.pt", "../../evil.pt", "/abs.pt"}
     same(open_checkpoint(zipped({"..\\evil.pt": KINDS["zip"], "C:/x.pt": KINDS["zip"], "a.pt": KINDS["zip"]})))
     assert not (tmp_path.parent / "evil.pt").exists()
@@ -189,10 +194,64 @@ def test_names_that_lead_outside_links_and_encrypted_members_are_left_out(tmp_pa
 
 
 def test_encrypted_zips_are_refused() -> None:
-    data = bytearray(zipped({"a.pt": KINDS["zip"]}))
-    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    locked = Member(name="a.pt", data=KINDS["zip"], packed=bytes(12) + KINDS["zip"], nbytes=len(KINDS["zip"]), flags=1)
     with pytest.raises(RefusedContent, match="encrypted zip archive"):
-        open_checkpoint(bytes(data))
+        open_checkpoint(build([locked]))
+
+
+def test_an_encryption_flag_over_plain_bytes_is_told() -> None:
+    for only_one in (True, False):
+        data = bytearray(zipped({"a.pt": KINDS["zip"]}))
+        data[data.rindex(b"PK\x01\x02") + 8] |= 1
+        data[6] |= not only_one
+        checkpoint = open_checkpoint(bytes(data), name="x.zip")
+        same(checkpoint)
+        doubts = next(f for f in checkpoint.findings if f.id == "archive-doubts")
+        assert doubts.severity is Severity.WARNING
+        assert "a.pt is marked as encrypted and is not: its bytes are plain" in doubts.says
+
+
+def test_a_link_to_a_member_is_no_error_and_one_out_of_the_archive_is() -> None:
+    inside, outside = tarfile.TarInfo("c/last.pt"), tarfile.TarInfo("c/out.pt")
+    for link, target in ((inside, "a.pt"), (outside, "../../a.pt")):
+        link.type, link.linkname = tarfile.SYMTYPE, target
+    files = {"c/a.pt": KINDS["zip"]}
+    assert ids(open_checkpoint(tarred(files, [inside])))["members-left-out"] is Severity.WARNING
+    assert ids(open_checkpoint(tarred(files, [outside])))["members-left-out"] is Severity.ERROR
+    for target, severity in (("a.pt", Severity.WARNING), ("/etc/passwd", Severity.ERROR)):
+        entry = zipfile.ZipInfo("last.pt")
+        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+        buffer = io.BytesIO(zipped({"a.pt": KINDS["zip"]}))
+        with zipfile.ZipFile(buffer, "a") as archive:
+            archive.writestr(entry, target)
+        assert ids(open_checkpoint(buffer.getvalue()))["members-left-out"] is severity
+
+
+def test_a_member_whose_own_header_says_otherwise_is_told() -> None:
+    """Readers from the front, such as of a stream, believe the header before the member."""
+    a = Member(name="a.pt", data=KINDS["zip"])
+    for other in (replace(a, local_name="b.pt"), replace(a, local_method=8), replace(a, local_nbytes=3)):
+        assert ids(open_checkpoint(build([other])))["archive-doubts"] is Severity.WARNING
+
+
+def test_a_member_that_the_directory_does_not_list_is_an_error() -> None:
+    a, hidden = Member(name="a.pt", data=KINDS["zip"]), Member(name="evil.pkl", data=bytes(99), listed=False)
+    for members in ([hidden, a], [a, hidden], [a, hidden, Member(name="b.txt", data=b"b")]):
+        found = open_checkpoint(build(members))
+        assert ids(found)["members-left-out"] is Severity.ERROR
+        assert next(f for f in found.findings if f.id == "members-left-out").subjects == ("evil.pkl",)
+
+
+@pytest.mark.parametrize("form", ["zlib", "lzma"])
+def test_streams_without_a_magic_number_are_unpacked(form: str) -> None:
+    """As joblib.dump(compress=...) writes them."""
+    pack = zlib.compress if form == "zlib" else functools.partial(lzma.compress, format=lzma.FORMAT_ALONE)
+    data = pack(pickle.dumps({"w": np.arange(9.0)}, 4))
+    assert open_checkpoint(data, name="sk.joblib").tensors[0].shape == (9,)
+    for text in (b"x^2 + y^2 = z^2\n" * 9, b"]\x00\x00" + bytes(60)):
+        with pytest.raises(InspectorError) as caught:
+            open_checkpoint(text, name="t.bin")
+        assert not isinstance(caught.value, CorruptFile)
 
 
 def test_a_name_twice_is_shown_as_each_kind_of_archive_is_unpacked() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import CorruptFile, InspectorError, RefusedContent, UnknownFormat
+from inspector.errors import CorruptFile, InspectorError, NotExamined, RefusedContent, UnknownFormat
 from inspector.readers.archives.zip_directory import Directory
 from inspector.readers.folder import Folder
 from inspector.readers.foreign.binary import name_binary, name_raw
@@ -41,7 +41,8 @@ def _name(source: ByteSource, head: bytes, name: str) -> InspectorError:
         )
     kind = find_signature(head)
     if kind is not None:
-        return UnknownFormat(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
+        error = NotExamined if kind.closed else UnknownFormat
+        return error(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
     if not any(head):
         return _name_zeros(source, head, name)
     return (
