@@ -50,6 +50,7 @@ class ArchiveFolder:
     stops: bool = False
     unpacked_left: int = MOST_NBYTES
     _opened: dict[str, ByteSource] = field(default_factory=dict)
+    _taken: dict[str, int] = field(default_factory=dict)
     _sizes: dict[str, int] | None = None
 
     def files(self) -> Mapping[str, int]:
@@ -69,6 +70,11 @@ class ArchiveFolder:
         if path not in self._opened:
             self._opened[path] = self.open_member(self, path)
         return self._opened[path]
+
+    def let_go(self, path: str) -> None:
+        """Forget the bytes of a member that was opened, and what they took."""
+        if self._opened.pop(path, None) is not None:
+            self.unpacked_left += self._taken.pop(path, 0)
 
     def leave_out(self, name: str, why: str, *, unread: bool = True) -> None:
         """Remember a member that is not shown."""
@@ -224,6 +230,7 @@ def _open_in_zip(source: ByteSource, limits: Limits) -> Callable[[ArchiveFolder,
             source, offset, member.packed_nbytes, Packing.DEFLATE, size=member.nbytes, most=most, name=path
         )
         folder.unpacked_left -= member.nbytes
+        folder._taken[path] = member.nbytes
         return made
 
     return open_member

@@ -18,6 +18,12 @@ WEIGHT_SUFFIXES = (
     *(".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar", ".pt2", ".ptl", ".pkl", ".pickle", ".model"),
     *(".weights", ".gguf", ".onnx", ".npz", ".npy", ".zip", ".tgz", ".gz", ".bz2", ".xz"),
 )
+# No reader makes anything of these, and a folder may hold thousands of them.
+NEVER_SUFFIXES = (
+    *(".json", ".yaml", ".yml", ".txt", ".md", ".py", ".csv", ".tsv", ".log", ".html", ".toml", ".ini", ".cfg", ".sh"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".svg", ".mp4", ".wav", ".pdf", ".ipynb"),
+    *(".h5", ".msgpack", ".parquet", ".arrow", ".jsonl", ".lock", ".metadata", ".pyc", ".so", ".c", ".h", ".cpp", ".js"),
+)
 _KNOWN = "Known are PyTorch's own files, safetensors, pickles, numpy, GGUF and ONNX."
 
 
@@ -104,9 +110,7 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
     if not names:
         return UnknownFormat(f"{name} is an empty zip archive.", hint="The download or packing failed; get it again.")
     if any(n.endswith("model.weights.h5") for n in lower):
-        return UnknownFormat(
-            f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model."
-        )
+        return NotExamined(f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model.")
     if any(n.endswith("archive_format") for n in lower) or any("serialized_exported_program" in n for n in lower):
         return UnknownFormat(
             f"{name} holds the members of a torch.export program (.pt2), but not where torch.export.save puts them.",
