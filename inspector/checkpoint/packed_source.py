@@ -103,17 +103,18 @@ def packing_of(head: bytes) -> Packing | None:
     packing = next((packing for start, packing in _STARTS if head.startswith(start)), None)
     if packing is Packing.ZLIB and int.from_bytes(head[:2], "big") % 31:
         return None
-    return packing if packing not in (Packing.LZMA, Packing.ZLIB) or begins_packed(head, packing) else None
+    unsure = packing in (Packing.LZMA, Packing.ZLIB)
+    return packing if packing is None or not unsure or first_unpacked(head, packing) else None
 
 
-def begins_packed(head: bytes, packing: Packing) -> bool:
-    """Whether these bytes can be unpacked, as far as they go, into anything."""
+def first_unpacked(head: bytes, packing: Packing) -> bytes:
+    """The first bytes, 64 at most, that come out of these; b"" where they cannot be unpacked."""
     from lzma import LZMAError
 
     try:
-        return bool(_unpacker(packing).decompress(head, 64))
+        return _unpacker(packing).decompress(head, 64)
     except (zlib.error, LZMAError, EOFError, OSError, ValueError, MemoryError):
-        return False
+        return b""
 
 
 def most_unpacked(packed_nbytes: int, limits: Limits, left: int = MOST_NBYTES) -> int:

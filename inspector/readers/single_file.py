@@ -168,7 +168,9 @@ def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
     formats = _detected(peek, named)
     if not any(ident not in ARCHIVES for ident in formats.values()):
         others = [
-            path for path in files if path not in formats and not path.lower().endswith((*NEVER_SUFFIXES, *WEIGHT_SUFFIXES))
+            path
+            for path in files
+            if path not in formats and not path.lower().endswith((*NEVER_SUFFIXES, *WEIGHT_SUFFIXES))
         ]
         formats.update(_detected(peek, others))
     direct = [path for path, ident in formats.items() if ident not in ARCHIVES]

@@ -87,7 +87,9 @@ def _with_worst(row: SurveyRow, members: tuple[SurveyRow, ...]) -> SurveyRow:
     if worst is None or worst.worst is None or (row.worst is not None and row.worst.rank >= worst.worst.rank):
         return row
     says = f"{worst.path[len(row.path) + 1 :]} in it: {worst.says}"
-    return replace(row, worst=worst.worst, finding=worst.finding, says=says, counts=row.counts or ((worst.worst.value, 1),))
+    return replace(
+        row, worst=worst.worst, finding=worst.finding, says=says, counts=row.counts or ((worst.worst.value, 1),)
+    )
 
 
 def _as_archive(row: SurveyRow) -> SurveyRow:

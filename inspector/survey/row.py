@@ -91,9 +91,7 @@ def crashed_row(path: str, nbytes: int, error: Exception) -> SurveyRow:
     return unreadable_row(path, nbytes, "internal-error", says[:500])
 
 
-def unreadable_row(
-    path: str, nbytes: int, ident: str, says: str, severity: Severity = Severity.ERROR
-) -> SurveyRow:
+def unreadable_row(path: str, nbytes: int, ident: str, says: str, severity: Severity = Severity.ERROR) -> SurveyRow:
     """The row of what was not, or could not be, looked at."""
     return SurveyRow(
         path=path, nbytes=nbytes, kind=RowKind.UNREADABLE, worst=severity, finding=ident, says=says,

@@ -32,11 +32,14 @@ _JUNK_NAMES = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 @dataclass(kw_only=True)
 class ArchiveFolder:
-    """The files of an archive. doubts: what is wrong with it, in words. left_out: (name, why) of the first members that
-    are not shown, left_out_count: of how many; unread: how many of them hold bytes that nobody here has looked at, or
-    lead out of the archive. aside: members that are no file of the folder but have content: junk of other systems, the
-    second of a name, what another reader of the archive finds instead; for who must look at everything. stops: it goes
-    on behind what was read."""
+    """The files of an archive.
+
+    doubts: what is wrong with it, in words. stops: it goes on behind what was read.
+    left_out: (name, why) of the first members that are not shown, left_out_count: of how many. unread: how many of them
+    hold bytes that nobody here has looked at; outside: how many lead out of the folder it is unpacked into.
+    aside: members that are no file of the folder but have content, for who must look at everything: junk of other
+    systems, the second of a name, what another reader of the archive finds instead.
+    """
 
     name: str
     kind: str
@@ -47,6 +50,7 @@ class ArchiveFolder:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     left_out_count: int = 0
     unread: int = 0
+    outside: int = 0
     stops: bool = False
     unpacked_left: int = MOST_NBYTES
     _opened: dict[str, ByteSource] = field(default_factory=dict)
@@ -76,10 +80,11 @@ class ArchiveFolder:
         if self._opened.pop(path, None) is not None:
             self.unpacked_left += self._taken.pop(path, 0)
 
-    def leave_out(self, name: str, why: str, *, unread: bool = True) -> None:
+    def leave_out(self, name: str, why: str, *, unread: bool = False, outside: bool = False) -> None:
         """Remember a member that is not shown."""
         self.left_out_count += 1
         self.unread += unread
+        self.outside += outside
         if len(self.left_out) < _LISTED:
             self.left_out.append((name[:200], why))
 
@@ -113,14 +118,14 @@ def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> Arch
         why = _why_not(member)
         path = _relative(member.name)
         if why and member.nbytes:
-            folder.leave_out(member.name, why)
+            folder.leave_out(member.name, why, unread=True)
         elif member.name.endswith("/") or _is_junk(member.name):
             folder.set_aside(path, member)
         elif member.is_link:
             why, outside = _link(source, member)
-            folder.leave_out(member.name, why, unread=outside)
+            folder.leave_out(member.name, why, outside=outside)
         elif leads_outside(path):
-            folder.leave_out(member.name, "leads outside the archive")
+            folder.leave_out(member.name, "leads outside the archive", outside=True)
             folder.set_aside(path, member)
         elif path in folder.members:
             folder.doubt(f"{path[:80]} occurs twice; the first is shown, other programs take the last")
@@ -148,7 +153,7 @@ def _observe_rivals(folder: ArchiveFolder, source: ByteSource, directory: Direct
     for doubt in header_doubts(source, directory.members):
         folder.doubt(doubt)
     for name in unlisted_members(source, directory):
-        folder.leave_out(name, "lies between the others and is not in the archive's directory")
+        folder.leave_out(name, "lies between the others and is not in the archive's directory", unread=True)
 
 
 def tar_folder(source: ByteSource, directory: TarDirectory) -> ArchiveFolder:
@@ -158,7 +163,7 @@ def tar_folder(source: ByteSource, directory: TarDirectory) -> ArchiveFolder:
     )
     folder.left_out = [(name[:200], why) for name, why in directory.left_out]
     folder.left_out_count = directory.left_out_count
-    folder.unread = directory.unread
+    folder.unread, folder.outside = directory.unread, directory.outside
     folder.stops = directory.stops
     for member in directory.members:
         path = _relative(member.name)
@@ -166,7 +171,7 @@ def tar_folder(source: ByteSource, directory: TarDirectory) -> ArchiveFolder:
             folder.set_aside(path, member)
             continue
         if leads_outside(path):
-            folder.leave_out(member.name, "leads outside the archive")
+            folder.leave_out(member.name, "leads outside the archive", outside=True)
             folder.set_aside(path, member)
             continue
         if path in folder.members:
@@ -189,7 +194,7 @@ def _is_junk(name: str) -> bool:
 
 
 def _why_not(member: Member) -> str:
-    if member.encrypted:
+    if member.encrypted and not member.plain:
         return "is encrypted"
     if member.method not in (_STORED, _DEFLATED):
         return f"is compressed by method {member.method}"

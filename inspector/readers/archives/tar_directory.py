@@ -42,7 +42,8 @@ class TarMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TarDirectory:
     """members: regular files in their order. left_out: (name, why) of links, devices and others, the first few;
-    left_out_count: of how many; unread: how many of them hold bytes that are not read, or lead out of the archive.
+    left_out_count: of how many; unread: how many of them hold bytes that are not read; outside: how many lead out of
+    the folder that the archive is unpacked into.
     doubts: what is wrong with the archive, in words; stops: something lies behind what could be read.
 
     links: (name, what it points to, whether it is a hard one, how many members come before), the first thousand.
@@ -52,6 +53,7 @@ class TarDirectory:
     left_out: tuple[tuple[str, str], ...] = ()
     left_out_count: int = 0
     unread: int = 0
+    outside: int = 0
     stops: bool = False
     doubts: tuple[str, ...] = ()
     links: tuple[tuple[str, str, bool, int], ...] = ()
@@ -83,7 +85,7 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
     links: list[tuple[str, str, bool, int]] = []
     ahead = _Next()
     most = min(limits.members, _MOST_HEADERS)
-    at = headers = left_count = unread = names_nbytes = 0
+    at = headers = left_count = unread = outside = names_nbytes = 0
     stops = False
     while at + BLOCK <= source.size:
         head = source.read(at, BLOCK)
@@ -138,10 +140,11 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
             target = raw[:_NAME_NBYTES].decode("utf-8", "backslashreplace")
             if link_leads_outside(name, target, is_hard=kind == 0x31):
                 why += " that leads outside the archive"
+                outside += 1
         is_folder = kind == 0x35 or (kind == 0 and name.endswith("/"))
         if why:
             left_count += 1
-            unread += kind not in _WITHOUT_DATA or why.endswith("outside the archive")
+            unread += kind not in _WITHOUT_DATA
             if len(left_out) < _LISTED:
                 left_out.append((name, why))
             if kind in b"12" and len(links) < _MOST_LINKS:
@@ -160,6 +163,7 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
         left_out=tuple(left_out),
         left_out_count=left_count,
         unread=unread,
+        outside=outside,
         stops=stops,
         doubts=tuple(doubts),
         links=tuple(links),

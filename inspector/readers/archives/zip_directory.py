@@ -45,7 +45,7 @@ _MOST_TRIED = 1000
 class Member:
     """One entry of the directory. Sizes in bytes; header_offset: of its local header in the file. crc: as written.
 
-    mode: as Unix programs write it, 0 from others.
+    mode: as Unix programs write it, 0 from others. plain: marked as encrypted, and not encrypted.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Member:
     header_offset: int
     crc: int = 0
     mode: int = 0
+    plain: bool = False
 
     @property
     def encrypted(self) -> bool:
@@ -128,8 +129,8 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
         if not found:
             raise CorruptFile(f"{source.name} has no directory before its end record.")
         doubt = f"{shift:,} bytes lie before the archive, so that torch cannot open it and zipfile can"
-        found, flagged = _without_false_flags(source, found)
-        return Directory(members=found, doubts=(doubt, *flagged), trailing_nbytes=max(0, trailing), start=offset + shift)
+        found = _with_false_flags(source, found)
+        return Directory(members=found, doubts=(doubt,), trailing_nbytes=max(0, trailing), start=offset + shift)
     if offset + nbytes > source.size:
         raise CorruptFile(
             f"The directory of {source.name} would end at byte {offset + nbytes:,}, behind the end of the file.",
@@ -150,9 +151,13 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
     for other in ends:
         rivals.add_end(tail, start, other)
     kept = tuple((why, found) for why, found in rivals.found if found != members)
-    members, flagged = _without_false_flags(source, members)
-    doubts += flagged
-    return Directory(members=members, doubts=tuple(doubts), trailing_nbytes=max(0, trailing), start=offset, rivals=kept)
+    return Directory(
+        members=_with_false_flags(source, members),
+        doubts=tuple(doubts),
+        trailing_nbytes=max(0, trailing),
+        start=offset,
+        rivals=kept,
+    )
 
 
 def _differs(plain: tuple[int, int, int], big: tuple[int, int, int]) -> bool:
@@ -318,27 +323,21 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
     return doubts
 
 
-def _without_false_flags(source: ByteSource, members: tuple[Member, ...]) -> tuple[tuple[Member, ...], list[str]]:
-    """The members, those that are marked as encrypted and are not as what they are; and the doubt about them.
+def _with_false_flags(source: ByteSource, members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """The members, those that are marked as encrypted and are not as such.
 
     The flag alone makes some tools pass over a member that others, which ignore it, read.
     """
     flagged = [member for member in members if member.encrypted][:_MOST_TRIED]
     if not flagged:
-        return members, []
+        return members
     offsets = payload_offsets(source, flagged)
     plain = {
         member.header_offset
         for member, offset in zip(flagged, offsets, strict=True)
         if offset is not None and _is_plain(source, member, offset)
     }
-    if not plain:
-        return members, []
-    cleared = tuple(
-        replace(m, flags=m.flags & ~_ENCRYPTED) if m.encrypted and m.header_offset in plain else m for m in members
-    )
-    first = next(member.name for member in flagged if member.header_offset in plain)
-    return cleared, [f"{first[:80]} is marked as encrypted and is not: its bytes are plain"]
+    return tuple(replace(m, plain=True) if m.encrypted and m.header_offset in plain else m for m in members)
 
 
 def _is_plain(source: ByteSource, member: Member, offset: int) -> bool:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 
 from inspector.checkpoint.source import ByteSource
+from inspector.errors import RefusedContent
 from inspector.readers.archives.zip_directory import Directory, Member
 from inspector.units import counted
 
@@ -40,6 +41,21 @@ def member_doubts(source: ByteSource, directory: Directory, main: Member) -> lis
         found += _header(source, member)
     found += _checksums(source, members, pickles)
     return found
+
+
+def refuse_encrypted(name: str, members: Sequence[Member], kind: str = "archive") -> RefusedContent:
+    """The error for an archive with members that are marked as encrypted; it tells a mark that is not true."""
+    plain = [member.name for member in members if member.plain]
+    if not plain:
+        return RefusedContent(
+            f"{name} is an encrypted {kind}.", hint="Unpack it with its password first, then open it."
+        )
+    return RefusedContent(
+        f"{name} is an encrypted {kind} by its flags alone: {plain[0][:80]} is marked as encrypted, and its bytes are "
+        "plain.",
+        hint="torch stops at the mark; programs that do not look at it read the member. Get the file again from its "
+        "source; `scan` of its folder says what is in it.",
+    )
 
 
 def _flags(members: Sequence[Member]) -> list[str]:
@@ -80,7 +96,7 @@ def _least_end(member: Member) -> int:
 
 
 def unlisted_members(source: ByteSource, directory: Directory) -> list[str]:
-    """Names of members that lie before, between or behind those of the directory: only readers from the front see them."""
+    """Names of members that lie before, between or behind those of the directory: readers from the front see them."""
     found: list[str] = []
     looked = 0
     ordered = sorted(directory.members, key=lambda m: m.header_offset)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import CorruptFile, InspectorError, NotExamined, RefusedContent, UnknownFormat
+from inspector.errors import CorruptFile, InspectorError, NotExamined, UnknownFormat
 from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.folder import Folder
 from inspector.readers.foreign.binary import name_binary, name_raw
 from inspector.readers.foreign.messages import messages
@@ -22,7 +23,21 @@ WEIGHT_SUFFIXES = (
 NEVER_SUFFIXES = (
     *(".json", ".yaml", ".yml", ".txt", ".md", ".py", ".csv", ".tsv", ".log", ".html", ".toml", ".ini", ".cfg", ".sh"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".svg", ".mp4", ".wav", ".pdf", ".ipynb"),
-    *(".h5", ".msgpack", ".parquet", ".arrow", ".jsonl", ".lock", ".metadata", ".pyc", ".so", ".c", ".h", ".cpp", ".js"),
+    *(
+        ".h5",
+        ".msgpack",
+        ".parquet",
+        ".arrow",
+        ".jsonl",
+        ".lock",
+        ".metadata",
+        ".pyc",
+        ".so",
+        ".c",
+        ".h",
+        ".cpp",
+        ".js",
+    ),
 )
 _KNOWN = "Known are PyTorch's own files, safetensors, pickles, numpy, GGUF and ONNX."
 
@@ -106,7 +121,7 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
     lower = [n.lower() for n in names]
     name = source.name
     if any(m.encrypted for m in directory.members):
-        return RefusedContent(f"{name} is an encrypted zip archive.", hint="Unpack it with its password first.")
+        return refuse_encrypted(name, directory.members, "zip archive")
     if not names:
         return UnknownFormat(f"{name} is an empty zip archive.", hint="The download or packing failed; get it again.")
     if any(n.endswith("model.weights.h5") for n in lower):

@@ -1,4 +1,4 @@
-"""Archives of files: zip, tar, and gzip, bzip2, xz, lzma or zlib around a tar or one file. Opened where they lie.
+"""Archives of files: zip, tar, and gzip, bzip2 or xz around a tar or one file. Opened where they lie.
 
 Nothing is extracted under a name: a stored member is read in place, a compressed one through `PackedSource`. What an
 archive of a folder holds is opened as the folder would be.
@@ -32,9 +32,13 @@ _ENDINGS = {
 }
 
 
+# The others have no magic number: such a file is named for what it is, and a scan looks into it.
+OPENED = (Packing.GZIP, Packing.BZIP2, Packing.XZ)
+
+
 def _claims(peek: Peek) -> str:
     packing = packing_of(peek.head)
-    if packing is not None:
+    if packing in OPENED:
         return f"a {packing} file"
     if peek.directory is not None:
         return f"a zip archive of {counted(len(peek.directory.members), 'member')}"
@@ -42,9 +46,9 @@ def _claims(peek: Peek) -> str:
 
 
 def _read(peek: Peek) -> Checkpoint:
-    inside = unpacked_source(peek.source, peek.head, peek.limits)
-    if inside is not None:
-        return _read_packed(peek, inside)
+    packing = packing_of(peek.head)
+    if packing is not None:
+        return _read_packed(peek, unpacked_source(peek.source, packing, peek.limits))
     directory = peek.directory
     if directory is not None:
         special = name_special_zip(peek.source, directory)
@@ -57,11 +61,8 @@ def _read(peek: Peek) -> Checkpoint:
     return replace(checkpoint, findings=(*observe_archive(folder), *checkpoint.findings))
 
 
-def unpacked_source(source: ByteSource, head: bytes, limits: Limits) -> PackedSource | None:
-    """What comes out of a compressed file, None when it is none. Raises as PackedSource does."""
-    packing = packing_of(head)
-    if packing is None:
-        return None
+def unpacked_source(source: ByteSource, packing: Packing, limits: Limits) -> PackedSource:
+    """What comes out of a compressed file. Raises as PackedSource does."""
     most = most_unpacked(source.size, limits)
     return PackedSource(source, 0, source.size, packing, size=None, most=most, name=_bare(source.name, packing))
 
@@ -153,13 +154,26 @@ def observe_archive(folder: ArchiveFolder) -> list[Finding]:
                 remedy="Nothing was written anywhere. Be careful with what unpacks this archive.",
             )
         )
+    if folder.outside:
+        out = [name for name, why in folder.left_out if "outside" in why]
+        found.append(
+            Finding(
+                id="leads-outside",
+                severity=Severity.ERROR,
+                says=f"{counted(folder.outside, 'member leads', 'members lead')} out of the folder that {folder.name} "
+                f"is unpacked into{f': {out[0][:80]}' if out else ''}.",
+                subjects=tuple(out),
+                evidence=(("members", folder.outside),),
+                remedy="A program that unpacks it without care overwrites or reads what is none of the archive's.",
+            )
+        )
     return found
 
 
 READER = Reader(
     id="packed",
-    says="archive of files (zip, tar, gzip, bzip2, xz, lzma, zlib)",
-    suffixes=(".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".lzma", ".z"),
+    says="archive of files (zip, tar, gzip, bzip2, xz)",
+    suffixes=(".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz"),
     claims=_claims,
     read=_read,
 )
