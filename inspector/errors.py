@@ -3,6 +3,7 @@
     InspectorError            .says (one sentence)  .hint (what to do next)
     ├── ReadError             nothing of the file can be shown
     │   ├── UnknownFormat     not a checkpoint; the sentence names what it is
+    │   │   └── NotExamined   it may hold a checkpoint or code, and nothing here can look into it
     │   ├── CorruptFile       a checkpoint, but broken beyond showing anything
     │   ├── RefusedContent    readable, but refused on purpose
     │   ├── LimitExceeded     a length or count in the file is over `Limits`
@@ -55,6 +56,10 @@ class ReadError(InspectorError):
 
 class UnknownFormat(ReadError):
     """The file is no checkpoint; the sentence names what it is."""
+
+
+class NotExamined(UnknownFormat):
+    """Not a checkpoint by itself, but something that may hold one, or code, and that nothing here can look into."""
 
 
 class CorruptFile(ReadError):

@@ -1,4 +1,5 @@
-"""Bytes that lie compressed in another source, as a source: a deflated member of a zip, or a .gz, .bz2 or .xz file.
+"""Bytes that lie compressed in another source, as a source: a deflated member of a zip, or a .gz, .bz2, .xz, .lzma or
+zlib file.
 
 Compressed bytes have no random access, so they are unpacked once, on the first read behind the first 64 KiB: into an
 unlinked temporary file, which is gone when the source is, whatever happens. Nothing gets a name on the disk.
@@ -33,6 +34,8 @@ class Packing(StrEnum):
     GZIP = "gzip"
     BZIP2 = "bzip2"
     XZ = "xz"
+    LZMA = "lzma"
+    ZLIB = "zlib"
 
 
 class _Unpacker(Protocol):
@@ -78,11 +81,40 @@ def _unpacker(packing: Packing) -> _Unpacker:
         import bz2
 
         return bz2.BZ2Decompressor()
-    if packing is Packing.XZ:
+    if packing in (Packing.XZ, Packing.LZMA):
         import lzma
 
-        return lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_NBYTES)
-    return _Zlib(-15 if packing is Packing.DEFLATE else 31)
+        form = lzma.FORMAT_XZ if packing is Packing.XZ else lzma.FORMAT_ALONE
+        return lzma.LZMADecompressor(format=form, memlimit=_XZ_MEMORY_NBYTES)
+    return _Zlib({Packing.DEFLATE: -15, Packing.ZLIB: 15}.get(packing, 31))
+
+
+_STARTS = (
+    (b"\x1f\x8b\x08", Packing.GZIP),
+    (b"BZh", Packing.BZIP2),
+    (b"\xfd7zXZ\x00", Packing.XZ),
+    (b"]\x00\x00", Packing.LZMA),
+    (b"x", Packing.ZLIB),
+)
+
+
+def packing_of(head: bytes) -> Packing | None:
+    """How a file that begins so is compressed, None when it is not; what has no real magic number is tried out."""
+    packing = next((packing for start, packing in _STARTS if head.startswith(start)), None)
+    if packing is Packing.ZLIB and int.from_bytes(head[:2], "big") % 31:
+        return None
+    unsure = packing in (Packing.LZMA, Packing.ZLIB)
+    return packing if packing is None or not unsure or first_unpacked(head, packing) else None
+
+
+def first_unpacked(head: bytes, packing: Packing) -> bytes:
+    """The first bytes, 64 at most, that come out of these; b"" where they cannot be unpacked."""
+    from lzma import LZMAError
+
+    try:
+        return _unpacker(packing).decompress(head, 64)
+    except (zlib.error, LZMAError, EOFError, OSError, ValueError, MemoryError):
+        return b""
 
 
 def most_unpacked(packed_nbytes: int, limits: Limits, left: int = MOST_NBYTES) -> int:

@@ -159,6 +159,9 @@ def _global(use: Use, place: str) -> GlobalUse:
         verdict = GlobalVerdict.KNOWN
         why = "loads a torch.save file inside this one, which was followed here"
         why = "takes a static method of a scheduler of torch" if use.name == "getattr" else why
+    if use.altered:
+        verdict = GlobalVerdict.DANGEROUS
+        why = "the file changes it for everybody who uses it afterwards"
     return GlobalUse(
         name=f"{use.module}.{use.name}",
         verdict=verdict,

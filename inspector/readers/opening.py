@@ -96,6 +96,11 @@ def detect_format(
     return _detect(Peek(open_source(where, limits=limits), _opening(limits, readers, ())), readers)
 
 
+def peek_at(source: ByteSource, limits: Limits = DEFAULT_LIMITS) -> Peek:
+    """A source as the readers see it."""
+    return Peek(source, _opening(limits, READERS, FOLDER_READERS))
+
+
 def claims_folder(
     path: str | Path, *, limits: Limits = DEFAULT_LIMITS, folder_readers: Sequence[FolderReader] = FOLDER_READERS
 ) -> str:

@@ -16,7 +16,7 @@ from inspector.findings import Finding, Severity
 from inspector.readers.entry import FolderPeek
 from inspector.readers.evidence import add_evidence
 from inspector.readers.folder import SubFolder
-from inspector.readers.foreign.naming import WEIGHT_SUFFIXES, name_folder
+from inspector.readers.foreign.naming import NEVER_SUFFIXES, WEIGHT_SUFFIXES, name_folder
 from inspector.units import counted
 
 _MOST_LOOKS = 64
@@ -28,26 +28,6 @@ _ASIDE = re.compile(
     r"(optimizer|scheduler|lr_scheduler|scaler|grad_scaler|sampler|rng_state|random_states|training_args|"
     r"custom_checkpoint|dataloader|loss|replay_buffer)([_-]?\d+)*\.(pt|pth|bin|pkl|pickle|safetensors)",
     re.IGNORECASE,
-)
-# No reader makes anything of these, and a folder may hold thousands of them.
-_NEVER = (
-    *(".json", ".yaml", ".yml", ".txt", ".md", ".py", ".csv", ".tsv", ".log", ".html", ".toml", ".ini", ".cfg", ".sh"),
-    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".svg", ".mp4", ".wav", ".pdf", ".ipynb"),
-    *(
-        ".h5",
-        ".msgpack",
-        ".parquet",
-        ".arrow",
-        ".jsonl",
-        ".lock",
-        ".metadata",
-        ".pyc",
-        ".so",
-        ".c",
-        ".h",
-        ".cpp",
-        ".js",
-    ),
 )
 # The folder's own model by the convention of the transformers, diffusers and PEFT libraries.
 _OWN = re.compile(r"(model|pytorch_model|diffusion_pytorch_model|adapter_model)\.(safetensors|bin)")
@@ -188,7 +168,9 @@ def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
     formats = _detected(peek, named)
     if not any(ident not in ARCHIVES for ident in formats.values()):
         others = [
-            path for path in files if path not in formats and not path.lower().endswith((*_NEVER, *WEIGHT_SUFFIXES))
+            path
+            for path in files
+            if path not in formats and not path.lower().endswith((*NEVER_SUFFIXES, *WEIGHT_SUFFIXES))
         ]
         formats.update(_detected(peek, others))
     direct = [path for path, ident in formats.items() if ident not in ARCHIVES]

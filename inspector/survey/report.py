@@ -18,10 +18,11 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyRow:
-    """One file, or one folder that is a checkpoint as a whole.
+    """One file, one folder that is a checkpoint as a whole, or one member of an archive.
 
-    path: relative to the surveyed folder. kind: OTHER is a file that is no checkpoint and does not look like one;
-    UNREADABLE should have been one: broken, refused, over a limit, or something else under a checkpoint's name.
+    path: relative to the surveyed folder; behind an archive's comes that of a member. kind: OTHER is a file that is no
+    checkpoint and does not look like one; UNREADABLE should have been one (broken, refused, over a limit, or something
+    else under a checkpoint's name), or may hold one, or code, that nothing here can look at.
     format, producer: "" where unknown. tensors: in the file. parameters, buffers: elements of the likeliest weights.
     dangerous, unknown: names that unpickling would import. worst: severity of the worst finding, None without any.
     finding: its id, or the kind of error. says: its sentence. counts: (severity, how many findings).
@@ -47,13 +48,19 @@ class SurveyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """rows: in path order. skipped: what was not looked at, and why. seconds: wall time."""
+    """rows: in path order. skipped: what was not looked at, and why. seconds: wall time.
+
+    incomplete: what was skipped may be what somebody loads from here, so it counts as an error.
+    """
 
     name: str
     rows: tuple[SurveyRow, ...]
     skipped: tuple[str, ...]
     seconds: float
+    incomplete: bool = False
 
     def worst(self) -> Severity | None:
-        """The highest severity of all rows, None when there is none."""
+        """The highest severity of all rows, None when there is none. What nobody looked at is an error."""
+        if self.incomplete:
+            return Severity.ERROR
         return max((r.worst for r in self.rows if r.worst is not None), key=lambda s: s.rank, default=None)

@@ -1,64 +1,119 @@
-"""From one path to one row. Whatever a file does to the reader, it costs its own row and no other."""
+"""From one path to its rows. Whatever a file does to the reader, it costs its own row and no other."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspector.checkpoint.digest import sha256_of
 from inspector.checkpoint.producer import producer_of
+from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
-from inspector.errors import InspectorError, ModelError, UnknownFormat
-from inspector.findings import Severity, ranked
+from inspector.errors import InspectorError, ModelError, NotExamined, UnknownFormat
+from inspector.findings import Finding, Severity, ranked
 from inspector.limits import Limits
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
+from inspector.readers.evidence import READ
 from inspector.survey.report import RowKind, SurveyRow
 
 # What people call checkpoints: under these names anything else is worth a line of its own.
 CHECKPOINT_SUFFIXES = (
     *(".pth", ".pt", ".ckpt", ".bin", ".th", ".tar", ".safetensors", ".pt2", ".ptl", ".pkl", ".pickle", ".p"),
-    *(".joblib", ".model", ".weights", ".gguf", ".onnx", ".npz"),
+    *(".joblib", ".dill", ".model", ".weights", ".gguf", ".onnx", ".npz", ".npy"),
 )
 
 
-def survey_path(root: Path, path: str, limits: Limits, *, digest: bool = False) -> tuple[SurveyRow, tuple[str, ...]]:
-    """The row of one file or folder under root, and the files whose content is in it (relative to it).
+def is_named_as_checkpoint(name: str) -> bool:
+    """Whether people would take it for a checkpoint by its name."""
+    return name.lower().endswith(CHECKPOINT_SUFFIXES)
 
-    Raises nothing for what the file contains.
-    """
+
+def survey_path(
+    root: Path, path: str, limits: Limits, *, digest: bool = False
+) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
+    """The row of one file or folder under root, behind it those of the members of an archive; and the files whose whole
+    content is in it (relative to it). Raises nothing for what the file contains."""
     place = root / path
+    opened = open_row(place, path, limits, digest=digest)
+    if place.is_dir():
+        return (opened.row,), opened.parts
+    from inspector.survey.members import with_members
+
+    return with_members(place, opened, limits), opened.parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A row, and what its reading told. parts: names of the files whose whole content is in it.
+
+    polyglot: the file is an archive besides.
+    """
+
+    row: SurveyRow
+    parts: tuple[str, ...] = ()
+    polyglot: bool = False
+
+
+def open_row(where: Path | ByteSource, path: str, limits: Limits, *, digest: bool = False) -> Opened:
+    """The row of one thing to open. Raises nothing for what it contains."""
     nbytes = 0
     try:
-        nbytes = place.stat().st_size if place.is_file() else 0
-        checkpoint = open_checkpoint(place, limits=limits)
+        nbytes = (where.stat().st_size if where.is_file() else 0) if isinstance(where, Path) else where.size
+        checkpoint = open_checkpoint(where, limits=limits)
         try:
-            return _row(path, checkpoint, digest), tuple(p.name for p in checkpoint.parts if p.opened)
+            # What was read as evidence was read as text, and may be something else to another program.
+            whole = tuple(p.name for p in checkpoint.parts if p.opened and not p.says.startswith(READ))
+            polyglot = any(finding.id == "two-formats" for finding in checkpoint.findings)
+            return Opened(row=_row(path, checkpoint, digest), parts=whole, polyglot=polyglot)
         finally:
             checkpoint.source.close()
+    except NotExamined as error:
+        return Opened(row=unreadable_row(path, nbytes, "not-examined", str(error)))
     except UnknownFormat as error:
-        named = place.suffix.lower() in CHECKPOINT_SUFFIXES
-        kind = RowKind.UNREADABLE if named else RowKind.OTHER
-        worst = Severity.ERROR if named else None
-        return SurveyRow(path=path, nbytes=nbytes, kind=kind, worst=worst, finding="no-checkpoint", says=error.says), ()
+        ident = "no-checkpoint"
+        if is_named_as_checkpoint(where.name):
+            return Opened(row=unreadable_row(path, nbytes, ident, error.says))
+        return Opened(row=SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=ident, says=error.says))
     except InspectorError as error:
-        return _failed(path, nbytes, type(error).__name__, str(error)), ()
+        return Opened(row=unreadable_row(path, nbytes, type(error).__name__, str(error)))
+    except OSError as error:
+        return Opened(row=unreadable_row(path, nbytes, "ReadError", f"It cannot be read: {error.strerror or error}."))
     except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
-        says = f"Reading it failed in a way that it should not ({type(error).__name__}: {error}). Please report this."
-        return _failed(path, nbytes, "internal-error", says[:500]), ()
+        return Opened(row=crashed_row(path, nbytes, error))
 
 
-def _failed(path: str, nbytes: int, ident: str, says: str) -> SurveyRow:
+def crashed_row(path: str, nbytes: int, error: Exception) -> SurveyRow:
+    """The row of what made its reader fail in a way that is no answer."""
+    says = f"Reading it failed in a way that it should not ({type(error).__name__}: {error}). Please report this."
+    return unreadable_row(path, nbytes, "internal-error", says[:500])
+
+
+def unreadable_row(path: str, nbytes: int, ident: str, says: str, severity: Severity = Severity.ERROR) -> SurveyRow:
+    """The row of what was not, or could not be, looked at."""
     return SurveyRow(
-        path=path, nbytes=nbytes, kind=RowKind.UNREADABLE, worst=Severity.ERROR, finding=ident, says=says,
-        counts=((Severity.ERROR.value, 1),),
+        path=path, nbytes=nbytes, kind=RowKind.UNREADABLE, worst=severity, finding=ident, says=says,
+        counts=((severity.value, 1),),
     )  # fmt: skip
 
 
+def with_findings(row: SurveyRow, findings: Iterable[Finding]) -> SurveyRow:
+    """The row with more findings about the same file."""
+    ordered = ranked(findings)
+    if not ordered:
+        return row
+    counts = Counter(dict(row.counts))
+    counts.update(finding.severity.value for finding in ordered)
+    counts_now = tuple((s.value, counts[s.value]) for s in reversed(Severity) if counts[s.value])
+    first = ordered[0]
+    if row.worst is not None and row.worst.rank >= first.severity.rank:
+        return replace(row, counts=counts_now)
+    return replace(row, worst=first.severity, finding=first.id, says=first.says, counts=counts_now)
+
+
 def _row(path: str, checkpoint: Checkpoint, digest: bool) -> SurveyRow:
-    findings = ranked(checkpoint.findings)
-    first = findings[0] if findings else None
-    counts = Counter(finding.severity for finding in findings)
     verdicts = Counter(use.verdict for use in checkpoint.globals)
     parameters = buffers = 0
     if checkpoint.weights is not None:
@@ -67,7 +122,7 @@ def _row(path: str, checkpoint: Checkpoint, digest: bool) -> SurveyRow:
             parameters, buffers = total.parameters, total.buffers
         except ModelError:
             pass  # Nothing to count; the row says how many tensors there are.
-    return SurveyRow(
+    row = SurveyRow(
         path=path,
         nbytes=checkpoint.origin.nbytes,
         kind=RowKind.CHECKPOINT,
@@ -78,9 +133,6 @@ def _row(path: str, checkpoint: Checkpoint, digest: bool) -> SurveyRow:
         buffers=buffers,
         dangerous=verdicts[GlobalVerdict.DANGEROUS],
         unknown=verdicts[GlobalVerdict.UNKNOWN],
-        worst=first.severity if first else None,
-        finding=first.id if first else "",
-        says=first.says if first else "",
-        counts=tuple((s.value, counts[s]) for s in reversed(Severity) if counts[s]),
         sha256=sha256_of(checkpoint.source) if digest else None,
     )
+    return with_findings(row, checkpoint.findings)

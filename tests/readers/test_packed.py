@@ -8,17 +8,21 @@ import gzip
 import io
 import json
 import lzma
+import stat
 import struct
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from crafted_zip import Member, build
 from safetensors.torch import save as safetensors_save
 
 from inspector.checkpoint.data import read_array
@@ -180,6 +184,7 @@ def test_names_that_lead_outside_links_and_encrypted_members_are_left_out(tmp_pa
     left = next(f for f in checkpoint.findings if f.id == "members-left-out")
     assert left.severity is Severity.WARNING
     assert set(left.subjects) == {"model/link.pt", "../../evil.pt", "/abs.pt"}
+    assert ids(checkpoint)["leads-outside"] is Severity.ERROR
     same(open_checkpoint(zipped({"..\\evil.pt": KINDS["zip"], "C:/x.pt": KINDS["zip"], "a.pt": KINDS["zip"]})))
     assert not (tmp_path.parent / "evil.pt").exists()
     with pytest.raises(UnknownFormat, match="tar archive without a file that can be opened: s is a symbolic link"):
@@ -193,6 +198,53 @@ def test_encrypted_zips_are_refused() -> None:
     data[data.rindex(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(RefusedContent, match="encrypted zip archive"):
         open_checkpoint(bytes(data))
+
+
+@pytest.mark.parametrize("kind", ["plain", "deflated", "locked"])
+def test_an_encryption_flag_over_plain_bytes_is_told(kind: str) -> None:
+    """An encrypted member has 12 bytes more than it will have. Tools that look at the flag pass over the others."""
+    raw = KINDS["zip"]
+    ways: dict[str, dict[str, Any]] = {
+        "plain": {}, "deflated": {"packed": zlib.compress(raw)[2:-4], "method": 8},
+        "locked": {"packed": bytes(12) + raw, "nbytes": len(raw)},
+    }  # fmt: skip
+    with pytest.raises(RefusedContent) as caught:
+        open_checkpoint(build([Member(name="a.pt", data=raw, flags=1, **ways[kind])]), name="x.zip")
+    alone = "by its flags alone: a.pt is marked as encrypted, and its bytes are plain."
+    assert (alone in caught.value.says) is (kind != "locked")
+
+
+def test_a_link_to_a_member_is_no_error_and_one_out_of_the_archive_is() -> None:
+    inside, outside = tarfile.TarInfo("c/last.pt"), tarfile.TarInfo("c/out.pt")
+    for link, target in ((inside, "a.pt"), (outside, "../../a.pt")):
+        link.type, link.linkname = tarfile.SYMTYPE, target
+    files = {"c/a.pt": KINDS["zip"]}
+    for link, severity in ((inside, None), (outside, Severity.ERROR)):
+        found = ids(open_checkpoint(tarred(files, [link])))
+        assert (found["members-left-out"], found.get("leads-outside")) == (Severity.WARNING, severity)
+    for target, severity in (("a.pt", None), ("/etc/passwd", Severity.ERROR)):
+        entry = zipfile.ZipInfo("last.pt")
+        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+        buffer = io.BytesIO(zipped({"a.pt": KINDS["zip"]}))
+        with zipfile.ZipFile(buffer, "a") as archive:
+            archive.writestr(entry, target)
+        found = ids(open_checkpoint(buffer.getvalue()))
+        assert (found["members-left-out"], found.get("leads-outside")) == (Severity.WARNING, severity)
+
+
+def test_a_member_whose_own_header_says_otherwise_is_told() -> None:
+    """Readers from the front, such as of a stream, believe the header before the member."""
+    a = Member(name="a.pt", data=KINDS["zip"])
+    for other in (replace(a, local_name="b.pt"), replace(a, local_method=8), replace(a, local_nbytes=3)):
+        assert ids(open_checkpoint(build([other])))["archive-doubts"] is Severity.WARNING
+
+
+def test_a_member_that_the_directory_does_not_list_is_an_error() -> None:
+    a, hidden = Member(name="a.pt", data=KINDS["zip"]), Member(name="evil.pkl", data=bytes(99), listed=False)
+    for members in ([hidden, a], [a, hidden], [a, hidden, Member(name="b.txt", data=b"b")]):
+        found = open_checkpoint(build(members))
+        assert ids(found)["members-left-out"] is Severity.ERROR
+        assert next(f for f in found.findings if f.id == "members-left-out").subjects == ("evil.pkl",)
 
 
 def test_a_name_twice_is_shown_as_each_kind_of_archive_is_unpacked() -> None:

@@ -89,12 +89,51 @@ def test_links_and_devices_are_left_out_and_said() -> None:
     found = listed(packed({"a": b"1"}, extra=extra))
     assert [m.name for m in found.members] == ["a"]
     assert dict(found.left_out) == {
-        "soft": "is a symbolic link",
-        "hard": "is a hard link",
+        "soft": "is a symbolic link that leads outside the archive",
+        "hard": "is a hard link that leads outside the archive",
         "disk": "is a device",
         "fifo": "is a pipe",
     }
-    assert found.left_out_count == 4
+    assert (found.left_out_count, found.outside, found.unread) == (4, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "hard", "outside"),
+    [
+        ("runs/last.pt", "epoch_3.pt", False, False),
+        ("runs/last.pt", "../best/epoch_3.pt", False, False),
+        ("runs/last.pt", "runs/epoch_3.pt", True, False),
+        ("runs/last.pt", "../../etc/passwd", False, True),
+        ("last.pt", "a/../../x", False, True),
+        ("runs/last.pt", "../x", True, True),
+        ("last.pt", "C:\\x", False, True),
+        ("last.pt", "..\\x", False, True),
+        ("last.pt", "/etc/passwd", False, True),
+    ],
+)
+def test_a_link_out_of_the_archive_counts_and_one_inside_does_not(
+    name: str, target: str, hard: bool, outside: bool
+) -> None:
+    link = special(name, tarfile.LNKTYPE if hard else tarfile.SYMTYPE, target)
+    found = listed(packed({"a": b"1"}, extra=[link]))
+    assert (found.left_out_count, found.outside) == (1, int(outside))
+    assert found.left_out[0][1].endswith("outside the archive") is outside
+
+
+@pytest.mark.parametrize("kind", sorted(FORMATS))
+def test_the_long_target_of_a_link_is_read_whole(kind: str) -> None:
+    """Its first hundred characters stay inside; pax and GNU headers hold the rest."""
+    link = special("x/link", tarfile.SYMTYPE, "deep/" * 30 + "../" * 40 + "etc/passwd")
+    if kind != "ustar":
+        assert listed(link.tobuf(FORMATS[kind]) + bytes(1024)).outside == 1
+
+
+def test_what_lies_behind_the_end_of_a_tar_is_told() -> None:
+    data = packed({"a": b"1"})
+    assert listed(data + bytes(5000)).stops is False
+    found = listed(data + bytes(5000) + packed({"b": b"2"}))
+    assert found.stops is True
+    assert "more than zeros lie behind its end" in found.doubts[0]
 
 
 def test_a_link_that_declares_bytes_is_doubted_as_tarfile_reads_it() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from crafted_zip import Member, build
 from hostile import torch_zip
 from safetensors.torch import save as safetensors_save
 
@@ -71,8 +72,11 @@ def test_encrypted_archives_are_refused() -> None:
     data = bytearray(torch_zip(b"\x80\x02N."))
     at = data.index(b"PK\x01\x02")
     data[at + 8] |= 1
-    with pytest.raises(RefusedContent, match="encrypted archive"):
+    with pytest.raises(RefusedContent, match=r"encrypted archive by its flags alone: archive/data\.pkl is marked"):
         open_checkpoint(bytes(data))
+    locked = Member(name="archive/data.pkl", data=b"\x80\x02N.", packed=bytes(16), nbytes=4, flags=1)
+    with pytest.raises(RefusedContent, match="is an encrypted archive\\."):
+        open_checkpoint(build([locked]))
 
 
 def test_paths_that_are_no_files(tmp_path: Path) -> None:

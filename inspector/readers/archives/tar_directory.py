@@ -26,6 +26,7 @@ _MOST_HEADERS = 100_000
 _ASCII = bytes(range(128))
 _END = bytes(BLOCK)
 _MEMBER_NBYTES = 350
+_PADDING_NBYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,9 @@ class TarMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TarDirectory:
     """members: regular files in their order. left_out: (name, why) of links, devices and others, the first few;
-    left_out_count: of how many. doubts: what is wrong with the archive, in words.
+    left_out_count: of how many; unread: how many of them hold bytes that are not read; outside: how many lead out of
+    the folder that the archive is unpacked into.
+    doubts: what is wrong with the archive, in words; stops: something lies behind what could be read.
 
     links: (name, what it points to, whether it is a hard one, how many members come before), the first thousand.
     """
@@ -49,6 +52,9 @@ class TarDirectory:
     members: tuple[TarMember, ...]
     left_out: tuple[tuple[str, str], ...] = ()
     left_out_count: int = 0
+    unread: int = 0
+    outside: int = 0
+    stops: bool = False
     doubts: tuple[str, ...] = ()
     links: tuple[tuple[str, str, bool, int], ...] = ()
 
@@ -60,6 +66,7 @@ class _Next:
     name: bytes | None = None
     nbytes: int | None = None
     sparse: bool = False
+    target: bytes | None = None
 
 
 def is_tar(head: bytes) -> bool:
@@ -78,14 +85,19 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
     links: list[tuple[str, str, bool, int]] = []
     ahead = _Next()
     most = min(limits.members, _MOST_HEADERS)
-    at = headers = left_count = names_nbytes = 0
+    at = headers = left_count = unread = outside = names_nbytes = 0
+    stops = False
     while at + BLOCK <= source.size:
         head = source.read(at, BLOCK)
         if head == _END:
+            stops = _goes_on(source, at)
+            if stops:
+                doubts.append(f"more than zeros lie behind its end at byte {at:,}; that was not read")
             break
         if not _checksum_fits(head):
             if not headers:
                 raise CorruptFile(f"{source.name} is no tar archive: the checksum of its first header does not fit.")
+            stops = True
             doubts.append(f"the header at byte {at:,} has a wrong checksum; nothing behind it was read")
             break
         headers += 1
@@ -94,6 +106,7 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
             raise LimitExceeded(f"{source.name} holds more than {most:,} files.", hint="Pack the checkpoint alone.")
         declared = _number(head[124:136])
         if declared is None:
+            stops = True
             doubts.append(f"the header at byte {at:,} has no size that can be read; nothing behind it was read")
             break
         kind, data = head[156], at + BLOCK
@@ -121,13 +134,20 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
                 doubts.append(f"{name[:80]} is no file but declares {nbytes:,} bytes, which readers of tar treat apart")
             nbytes = 0
             why = f"is {_KINDS[kind]}" if kind in _KINDS else ""
+        target = ""
+        if kind in b"12":
+            raw = head[157:257].partition(b"\x00")[0] if ahead.target is None else ahead.target
+            target = raw[:_NAME_NBYTES].decode("utf-8", "backslashreplace")
+            if link_leads_outside(name, target, is_hard=kind == 0x31):
+                why += " that leads outside the archive"
+                outside += 1
         is_folder = kind == 0x35 or (kind == 0 and name.endswith("/"))
         if why:
             left_count += 1
+            unread += kind not in _WITHOUT_DATA
             if len(left_out) < _LISTED:
                 left_out.append((name, why))
             if kind in b"12" and len(links) < _MOST_LINKS:
-                target = head[157:257].partition(b"\x00")[0].decode("utf-8", "backslashreplace")
                 links.append((name, target, kind == 0x31, len(members)))
         elif not is_folder:
             members.append(TarMember(name=name, offset=data, nbytes=nbytes))
@@ -142,9 +162,33 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
         members=tuple(members),
         left_out=tuple(left_out),
         left_out_count=left_count,
+        unread=unread,
+        outside=outside,
+        stops=stops,
         doubts=tuple(doubts),
         links=tuple(links),
     )
+
+
+def _goes_on(source: ByteSource, at: int) -> bool:
+    """Whether the first megabyte behind the end is anything but padding."""
+    return any(source.read(at, min(source.size - at, _PADDING_NBYTES)))
+
+
+def link_leads_outside(name: str, target: str, *, is_hard: bool) -> bool:
+    """Whether a link of that name leads out of the folder that an archive is unpacked into, on any system.
+
+    A hard link names a member, a symbolic one a path from where it lies.
+    """
+    if target.startswith(("/", "\\")) or target[1:2] == ":":
+        return True
+    steps = [] if is_hard else name.replace("\\", "/").split("/")[:-1]
+    depth = 0
+    for step in [*steps, *target.replace("\\", "/").split("/")]:
+        depth += 0 if step in ("", ".") else -1 if step == ".." else 1
+        if depth < 0:
+            return True
+    return False
 
 
 def _padded(nbytes: int) -> int:
@@ -192,14 +236,15 @@ def _behind_sparse_map(source: ByteSource, head: bytes, at: int) -> int:
 
 def _extend(source: ByteSource, kind: int, at: int, nbytes: int, ahead: _Next, doubts: list[str]) -> None:
     """Take over what a long-name or pax header says about the next file."""
-    if kind == ord("K"):
-        return  # The target of a link; links are not followed.
     if nbytes > _EXTENSION_NBYTES or at + nbytes > source.size:
         doubts.append(f"the extension header at byte {at - BLOCK:,} declares {nbytes:,} bytes and was not read")
         return
     raw = source.read(at, nbytes)
     if kind == ord("L"):
         ahead.name = raw.partition(b"\x00")[0]
+        return
+    if kind == ord("K"):
+        ahead.target = raw.partition(b"\x00")[0]
         return
     records = _pax(raw)
     if records is None:
@@ -213,6 +258,7 @@ def _extend(source: ByteSource, kind: int, at: int, nbytes: int, ahead: _Next, d
         return
     ahead.sparse = ahead.sparse or any(key.startswith(b"GNU.sparse.") for key in records)
     ahead.name = records.get(b"path", ahead.name)
+    ahead.target = records.get(b"linkpath", ahead.target)
     size = records.get(b"size")
     if size is not None:
         if len(size) <= 20 and size.isdigit():

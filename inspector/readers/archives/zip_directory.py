@@ -7,9 +7,11 @@ Source: PKWARE APPNOTE 6.3.9, sections 4.3 and 4.5.
 
 from __future__ import annotations
 
+import stat
 import struct
+import zlib
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded
@@ -29,14 +31,22 @@ _END64 = b"PK\x06\x06"
 _LOCATOR64 = b"PK\x06\x07"
 _ENTRY = b"PK\x01\x02"
 _LOCAL = b"PK\x03\x04"
-# Of an entry: flags, method, checksum, packed and plain size, lengths of name, extra and comment, offset.
-_FIELDS = struct.Struct("<8xHH4xIIIHHH8xI")
+# Of an entry: flags, method, checksum, packed and plain size, lengths of name, extra and comment, attributes, offset.
+_FIELDS = struct.Struct("<8xHH4xIIIHHH4xII")
 _FULL = 0xFFFFFFFF
+_ENCRYPTED = 0x1
+_STORED, _DEFLATED = 0, 8
+_TRIED_NBYTES = 1 << 16
+_INFLATED_NBYTES = 1 << 20
+_MOST_TRIED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One entry of the directory. Sizes in bytes; header_offset: of its local header in the file. crc: as written."""
+    """One entry of the directory. Sizes in bytes; header_offset: of its local header in the file. crc: as written.
+
+    mode: as Unix programs write it, 0 from others. plain: marked as encrypted, and not encrypted.
+    """
 
     name: str
     flags: int
@@ -45,16 +55,23 @@ class Member:
     nbytes: int
     header_offset: int
     crc: int = 0
+    mode: int = 0
+    plain: bool = False
 
     @property
     def encrypted(self) -> bool:
         """The encryption flag, which torch refuses."""
-        return bool(self.flags & 1)
+        return bool(self.flags & _ENCRYPTED)
+
+    @property
+    def is_link(self) -> bool:
+        """A symbolic link: its content is what it points to."""
+        return stat.S_ISLNK(self.mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """members: in directory order. doubts: why torch and other tools may read different content.
+    """members: in directory order. doubts: why torch and other tools may read different content. start: its first byte.
 
     rivals: what another reader may take for the members, each with the way in which it finds them.
     """
@@ -62,6 +79,7 @@ class Directory:
     members: tuple[Member, ...]
     doubts: tuple[str, ...]
     trailing_nbytes: int
+    start: int = 0
     rivals: tuple[tuple[str, tuple[Member, ...]], ...] = ()
 
 
@@ -111,7 +129,8 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
         if not found:
             raise CorruptFile(f"{source.name} has no directory before its end record.")
         doubt = f"{shift:,} bytes lie before the archive, so that torch cannot open it and zipfile can"
-        return Directory(members=found, doubts=(doubt,), trailing_nbytes=max(0, trailing))
+        found = _with_false_flags(source, found)
+        return Directory(members=found, doubts=(doubt,), trailing_nbytes=max(0, trailing), start=offset + shift)
     if offset + nbytes > source.size:
         raise CorruptFile(
             f"The directory of {source.name} would end at byte {offset + nbytes:,}, behind the end of the file.",
@@ -132,7 +151,13 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
     for other in ends:
         rivals.add_end(tail, start, other)
     kept = tuple((why, found) for why, found in rivals.found if found != members)
-    return Directory(members=members, doubts=tuple(doubts), trailing_nbytes=max(0, trailing), rivals=kept)
+    return Directory(
+        members=_with_false_flags(source, members),
+        doubts=tuple(doubts),
+        trailing_nbytes=max(0, trailing),
+        start=offset,
+        rivals=kept,
+    )
 
 
 def _differs(plain: tuple[int, int, int], big: tuple[int, int, int]) -> bool:
@@ -237,7 +262,9 @@ def _members(
                 f"The directory of {source.name} breaks off after {len(members):,} of {count:,} members.",
                 hint="Download or copy it again.",
             )
-        flags, method, crc, packed, nbytes, name_n, extra_n, comment_n, offset = _FIELDS.unpack_from(raw, at)
+        flags, method, crc, packed, nbytes, name_n, extra_n, comment_n, attributes, offset = _FIELDS.unpack_from(
+            raw, at
+        )
         name = raw[at + 46 : at + 46 + name_n].decode("utf-8", "backslashreplace")
         taken += _MEMBER_NBYTES + len(name) * (1 if name.isascii() else 4)
         if nbytes == _FULL or packed == _FULL or offset == _FULL:
@@ -252,6 +279,7 @@ def _members(
                 nbytes=nbytes,
                 header_offset=offset + shift,
                 crc=crc,
+                mode=attributes >> 16,
             )
         )
         at += 46 + name_n + extra_n + comment_n
@@ -293,6 +321,39 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
     if ends:
         doubts.append("there is a second end record: two archives in one file")
     return doubts
+
+
+def _with_false_flags(source: ByteSource, members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """The members, those that are marked as encrypted and are not as such.
+
+    The flag alone makes some tools pass over a member that others, which ignore it, read.
+    """
+    flagged = [member for member in members if member.encrypted][:_MOST_TRIED]
+    if not flagged:
+        return members
+    offsets = payload_offsets(source, flagged)
+    plain = {
+        member.header_offset
+        for member, offset in zip(flagged, offsets, strict=True)
+        if offset is not None and _is_plain(source, member, offset)
+    }
+    return tuple(replace(m, plain=True) if m.encrypted and m.header_offset in plain else m for m in members)
+
+
+def _is_plain(source: ByteSource, member: Member, offset: int) -> bool:
+    """Whether a member can be read without a password: an encrypted one has 12 bytes more, and does not inflate."""
+    there = max(0, min(member.packed_nbytes, source.size - offset))
+    if member.method == _STORED:
+        return member.packed_nbytes == member.nbytes and there == member.packed_nbytes
+    if member.method != _DEFLATED or not there:
+        return False
+    raw = source.read(offset, min(there, _TRIED_NBYTES))
+    try:
+        made = zlib.decompressobj(-15).decompress(raw, min(member.nbytes + 1, _INFLATED_NBYTES))
+    except zlib.error:
+        return False
+    whole = len(raw) == there and member.nbytes < _INFLATED_NBYTES
+    return zlib.crc32(made) == member.crc and len(made) == member.nbytes if whole else bool(made)
 
 
 def ends_as_archive(source: ByteSource) -> bool:

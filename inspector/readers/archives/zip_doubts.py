@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 
 from inspector.checkpoint.source import ByteSource
+from inspector.errors import RefusedContent
 from inspector.readers.archives.zip_directory import Directory, Member
 from inspector.units import counted
 
@@ -22,6 +23,7 @@ _REFUSED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
 _METHODS = (0, 8)
 _MOST_PICKLES = 16
 _MOST_GAPS = 64
+_MOST_HEADERS = 1000
 _SUMMED_NBYTES = 64 * 1024 * 1024
 _CHUNK_NBYTES = 1 << 20
 # What lies between two members of torch.save: a descriptor of up to 24 bytes, and padding in the next one's header.
@@ -34,11 +36,26 @@ def member_doubts(source: ByteSource, directory: Directory, main: Member) -> lis
     pickles = [main, *(m for m in members if m is not main and m.name.lower().endswith(".pkl"))][:_MOST_PICKLES]
     found = _flags(members)
     found += _methods(members)
-    found += _places(source, members)
+    found += _places(source, directory)
     for member in pickles:
         found += _header(source, member)
     found += _checksums(source, members, pickles)
     return found
+
+
+def refuse_encrypted(name: str, members: Sequence[Member], kind: str = "archive") -> RefusedContent:
+    """The error for an archive with members that are marked as encrypted; it tells a mark that is not true."""
+    plain = [member.name for member in members if member.plain]
+    if not plain:
+        return RefusedContent(
+            f"{name} is an encrypted {kind}.", hint="Unpack it with its password first, then open it."
+        )
+    return RefusedContent(
+        f"{name} is an encrypted {kind} by its flags alone: {plain[0][:80]} is marked as encrypted, and its bytes are "
+        "plain.",
+        hint="torch stops at the mark; programs that do not look at it read the member. Get the file again from its "
+        "source; `scan` of its folder says what is in it.",
+    )
 
 
 def _flags(members: Sequence[Member]) -> list[str]:
@@ -60,23 +77,42 @@ def _methods(members: Sequence[Member]) -> list[str]:
     ]
 
 
-def _places(source: ByteSource, members: Sequence[Member]) -> list[str]:
+def _places(source: ByteSource, directory: Directory) -> list[str]:
     """Members that lie in each other, and members between them that the directory does not list."""
-    ordered = sorted(members, key=lambda m: m.header_offset)
-    overlaps: list[str] = []
-    unlisted: list[str] = []
-    looked = 0
-    for this, following in itertools.pairwise(ordered):
-        # At the least: the local header's extra field, which pads, is not counted.
-        end = this.header_offset + 30 + len(this.name.encode()) + this.packed_nbytes
-        if following.header_offset < end and this.header_offset + 30 < source.size:
-            overlaps.append(following.name[:80])
-        elif following.header_offset > end + _USUAL_GAP and looked < _MOST_GAPS:
-            looked += 1
-            name = _between(source, this, following.header_offset)
-            unlisted += [name] if name else []
+    members = directory.members
+    overlaps = [
+        following.name[:80]
+        for this, following in itertools.pairwise(sorted(members, key=lambda m: m.header_offset))
+        if following.header_offset < _least_end(this) and this.header_offset + 30 < source.size
+    ]
+    unlisted = unlisted_members(source, directory)
     found = [f"{overlaps[0]} lies inside another member"] if overlaps else []
     return found + ([f"a member {unlisted[0]} lies between the others and is not in the directory"] if unlisted else [])
+
+
+def _least_end(member: Member) -> int:
+    """Where a member ends at the earliest: the local header's extra field, which pads, is not counted."""
+    return member.header_offset + 30 + len(member.name.encode()) + member.packed_nbytes
+
+
+def unlisted_members(source: ByteSource, directory: Directory) -> list[str]:
+    """Names of members that lie before, between or behind those of the directory: readers from the front see them."""
+    found: list[str] = []
+    looked = 0
+    ordered = sorted(directory.members, key=lambda m: m.header_offset)
+    if ordered and ordered[0].header_offset > 30:
+        found.append(_first_name(source, 0, ordered[0].header_offset))
+    ends = [*(m.header_offset for m in ordered[1:]), directory.start]
+    for this, end in zip(ordered, ends, strict=False):
+        if end > _least_end(this) + _USUAL_GAP and looked < _MOST_GAPS:
+            looked += 1
+            found.append(_between(source, this, end))
+    return [name for name in found if name]
+
+
+def header_doubts(source: ByteSource, members: Sequence[Member]) -> list[str]:
+    """Where the first thousand members' own headers contradict the directory, which readers from the front believe."""
+    return [doubt for member in members[:_MOST_HEADERS] for doubt in _header(source, member)]
 
 
 def _between(source: ByteSource, this: Member, until: int) -> str:
@@ -85,6 +121,11 @@ def _between(source: ByteSource, this: Member, until: int) -> str:
         return ""
     name_n, extra_n = struct.unpack("<HH", source.read(this.header_offset + 26, 4))
     at = this.header_offset + 30 + name_n + extra_n + this.packed_nbytes
+    return _first_name(source, at, until)
+
+
+def _first_name(source: ByteSource, at: int, until: int) -> str:
+    """The name in the first local header of a stretch, "" when there is none."""
     if until - at < 30 or until > source.size:
         return ""
     gap = source.read(at, min(until - at, 4096))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 import struct
-import zlib
 
+from inspector.checkpoint.packed_source import Packing, first_unpacked, packing_of
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import CorruptFile, InspectorError, LimitExceeded, UnknownFormat
+from inspector.errors import CorruptFile, InspectorError, LimitExceeded, NotExamined, UnknownFormat
 from inspector.readers.cursor import Cursor, Ended
 from inspector.readers.foreign.signatures import HDF5, NCNN_STARTS
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Field, Walk
@@ -33,7 +33,7 @@ _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}$")
 
 def name_binary(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
     """The error for a binary file whose structure tells what it is; None when it does not."""
-    for look in (_hdf5, _tensorflow_table, _mapping, _ncnn, _paddle, _engine, _darknet, _zlib, _messages):
+    for look in (_hdf5, _tensorflow_table, _mapping, _ncnn, _paddle, _engine, _darknet, _stream, _messages):
         found = look(source, head, name)
         if found is not None:
             return found
@@ -72,8 +72,8 @@ def _hdf5(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
         return None
     near = source.read(0, min(source.size, 1 << 16))
     if any(word in near for word in (b"keras_version", b"layer_names", b"model_weights", b"_layer_checkpoint")):
-        return UnknownFormat(f"{name} is an HDF5 file with Keras weights (.h5), not a PyTorch checkpoint.", hint=_KERAS)
-    return UnknownFormat(
+        return NotExamined(f"{name} is an HDF5 file with Keras weights (.h5), not a PyTorch checkpoint.", hint=_KERAS)
+    return NotExamined(
         f"{name} is an HDF5 file, not a checkpoint.",
         hint="Keras weights and MATLAB 7.3 files are HDF5. Read it with h5py, save the arrays with numpy.savez and "
         "open that.",
@@ -135,7 +135,7 @@ def _engine(source: ByteSource, head: bytes, name: str) -> InspectorError | None
     n = int.from_bytes(head[:4], "little")
     if not 2 <= n < 4000 or head[4:5] != b"{" or head[4 + n : 8 + n] not in (b"ftrt", b"ptrt"):
         return None
-    return UnknownFormat(
+    return NotExamined(
         f"{name} is a TensorRT engine with a note in front of it, as Ultralytics exports them.",
         hint="It is compiled for one kind of GPU and holds no readable weights. Open the .pt file it was built from.",
     )
@@ -158,22 +158,21 @@ def _darknet(source: ByteSource, head: bytes, name: str) -> InspectorError | Non
     )
 
 
-def _zlib(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
-    if head[0] != 0x78 or len(head) < 8 or int.from_bytes(head[:2], "big") % 31:
+def _stream(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
+    """zlib and LZMA streams, which have no magic number: joblib.dump(compress=...) writes such files."""
+    packing = packing_of(head)
+    if packing not in (Packing.ZLIB, Packing.LZMA):
         return None
-    try:
-        inside = zlib.decompressobj().decompress(head, 64)
-    except zlib.error:
-        return None
-    if not inside:
-        return None
-    pickled = inside[0] == 0x80 and len(inside) > 1 and inside[1] <= 5
+    inside = first_unpacked(head, packing)
+    pickled = inside[:1] == b"\x80" and len(inside) > 1 and inside[1] <= 5
     says = ", with a pickle inside: joblib.dump(compress=...) writes such files" if pickled else ""
+    what = "a zlib" if packing is Packing.ZLIB else "an LZMA"
+    module = "zlib" if packing is Packing.ZLIB else "lzma"
     return UnknownFormat(
-        f"{name} is a zlib stream{says}.",
-        hint='Inflate it with zlib.decompress and open the result; "joblib.load" would execute what the pickle says.'
+        f"{name} is {what} stream{says}.",
+        hint=f'Unpack it with {module}.decompress and open the result; "joblib.load" would execute the pickle.'
         if pickled
-        else "Inflate it with zlib.decompress and open what comes out.",
+        else f"Unpack it with {module}.decompress and open what comes out.",
     )
 
 
@@ -205,7 +204,7 @@ def _by_fields(walk: Walk, fields: list[Field], name: str) -> InspectorError | N
                 hint="Open the PyTorch checkpoint it was converted from.",
             )
         if numbers <= {1, 2} and first.value == 1 and len(fields) > 1 and fields[1].wire == BYTES:
-            return UnknownFormat(
+            return NotExamined(
                 f"{name} is a TensorFlow SavedModel (.pb): the graph, with the numbers in variables/ beside it.",
                 hint=_TENSORFLOW,
             )
@@ -220,7 +219,7 @@ def _by_fields(walk: Walk, fields: list[Field], name: str) -> InspectorError | N
                 )
         inner = _first_texts(walk, first)
         if len(inner) == 2 and numbers <= {1, 2, 3, 4, 5}:
-            return UnknownFormat(
+            return NotExamined(
                 f"{name} is a frozen TensorFlow graph (.pb); its first node is {inner[0][:60]} ({inner[1][:40]}).",
                 hint="Its numbers are constants inside the graph. " + _TENSORFLOW,
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import CorruptFile, InspectorError, RefusedContent, UnknownFormat
+from inspector.errors import CorruptFile, InspectorError, NotExamined, UnknownFormat
 from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.folder import Folder
 from inspector.readers.foreign.binary import name_binary, name_raw
 from inspector.readers.foreign.messages import messages
@@ -17,6 +18,26 @@ from inspector.units import counted, human_bytes
 WEIGHT_SUFFIXES = (
     *(".pth", ".pt", ".safetensors", ".ckpt", ".bin", ".th", ".tar", ".pt2", ".ptl", ".pkl", ".pickle", ".model"),
     *(".weights", ".gguf", ".onnx", ".npz", ".npy", ".zip", ".tgz", ".gz", ".bz2", ".xz"),
+)
+# No reader makes anything of these, and a folder may hold thousands of them.
+NEVER_SUFFIXES = (
+    *(".json", ".yaml", ".yml", ".txt", ".md", ".py", ".csv", ".tsv", ".log", ".html", ".toml", ".ini", ".cfg", ".sh"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".svg", ".mp4", ".wav", ".pdf", ".ipynb"),
+    *(
+        ".h5",
+        ".msgpack",
+        ".parquet",
+        ".arrow",
+        ".jsonl",
+        ".lock",
+        ".metadata",
+        ".pyc",
+        ".so",
+        ".c",
+        ".h",
+        ".cpp",
+        ".js",
+    ),
 )
 _KNOWN = "Known are PyTorch's own files, safetensors, pickles, numpy, GGUF and ONNX."
 
@@ -41,7 +62,8 @@ def _name(source: ByteSource, head: bytes, name: str) -> InspectorError:
         )
     kind = find_signature(head)
     if kind is not None:
-        return UnknownFormat(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
+        error = NotExamined if kind.closed else UnknownFormat
+        return error(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
     if not any(head):
         return _name_zeros(source, head, name)
     return (
@@ -99,13 +121,11 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
     lower = [n.lower() for n in names]
     name = source.name
     if any(m.encrypted for m in directory.members):
-        return RefusedContent(f"{name} is an encrypted zip archive.", hint="Unpack it with its password first.")
+        return refuse_encrypted(name, directory.members, "zip archive")
     if not names:
         return UnknownFormat(f"{name} is an empty zip archive.", hint="The download or packing failed; get it again.")
     if any(n.endswith("model.weights.h5") for n in lower):
-        return UnknownFormat(
-            f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model."
-        )
+        return NotExamined(f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model.")
     if any(n.endswith("archive_format") for n in lower) or any("serialized_exported_program" in n for n in lower):
         return UnknownFormat(
             f"{name} holds the members of a torch.export program (.pt2), but not where torch.export.save puts them.",

@@ -10,16 +10,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """One kind of file by its first bytes. says: "is ..." after the file's name."""
+    """One kind of file by its first bytes. says: "is ..." after the file's name.
+
+    closed: files or code may be in it, and nothing here looks into it.
+    """
 
     says: str
     hint: str
     starts: tuple[bytes, ...] = ()
     at: int = 0
+    closed: bool = False
 
 
 def _kind(says: str, hint: str, *starts: bytes, at: int = 0) -> Foreign:
     return Foreign(says=says, hint=hint, starts=starts, at=at)
+
+
+def _closed(says: str, hint: str, *starts: bytes, at: int = 0) -> Foreign:
+    return Foreign(says=says, hint=hint, starts=starts, at=at, closed=True)
 
 
 _IMAGE = "Open a checkpoint first; pictures belong on the Explain page."
@@ -43,24 +51,29 @@ FOREIGN: tuple[Foreign, ...] = (
     _kind("is a video (MP4)", "Open the file with the weights.", b"ftyp", at=4),
     _kind("is a PDF document", "Open the checkpoint it describes.", b"%PDF-"),
     _kind("is an old Office document", "Open the checkpoint it describes.", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
-    _kind("is a gzip archive", _UNPACK, b"\x1f\x8b"),
-    _kind("is a bzip2 archive", _UNPACK, b"BZh"),
-    _kind("is an xz archive", _UNPACK, b"\xfd7zXZ\x00"),
-    _kind("is a Zstandard archive", _UNPACK, b"\x28\xb5\x2f\xfd"),
-    _kind("is an LZ4 archive", _UNPACK, b"\x04\x22\x4d\x18"),
-    _kind("is a 7-Zip archive", _UNPACK, b"7z\xbc\xaf\x27\x1c"),
-    _kind("is a RAR archive", _UNPACK, b"Rar!\x1a\x07"),
-    _kind("is a compressed archive (.Z)", _UNPACK, b"\x1f\x9d"),
+    _closed("is a gzip archive", _UNPACK, b"\x1f\x8b"),
+    _closed("is a bzip2 archive", _UNPACK, b"BZh"),
+    _closed("is an xz archive", _UNPACK, b"\xfd7zXZ\x00"),
+    _closed("is a Zstandard archive", _UNPACK, b"\x28\xb5\x2f\xfd"),
+    _closed("is an LZ4 archive", _UNPACK, b"\x04\x22\x4d\x18", b"\x02\x21\x4c\x18"),
+    _closed("is a 7-Zip archive", _UNPACK, b"7z\xbc\xaf\x27\x1c"),
+    _closed("is a RAR archive", _UNPACK, b"Rar!\x1a\x07"),
+    _closed("is a compressed archive (.Z)", _UNPACK, b"\x1f\x9d", b"\x1f\xa0"),
+    _closed("is an lzip archive", _UNPACK, b"LZIP\x01"),
+    _closed("is a Snappy archive", _UNPACK, b"\xff\x06\x00\x00sNaPpY"),
+    _closed("is a cabinet archive (.cab)", _UNPACK, b"MSCF\x00\x00\x00\x00"),
+    _closed("is an LHA archive", _UNPACK, b"-lh5-", b"-lh6-", b"-lh7-", b"-lh0-", b"-lh1-", at=2),
+    _closed("is an xar archive", _UNPACK, b"xar!"),
     _kind("is a library of object files (ar)", _PROGRAM, b"!<arch>\n"),
-    _kind("is a tar archive", _UNPACK, b"ustar", at=257),
+    _closed("is a tar archive", _UNPACK, b"ustar", at=257),
     _kind("is a MATLAB file (.mat)", "Read it with scipy.io.loadmat, save the arrays with numpy.savez and open that.",
           b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"),
     _kind("is a TensorFlow Lite model", _SOURCE, b"TFL3", at=4),
-    _kind("is a PyTorch Mobile flatbuffer model (.ptl)", "Open the checkpoint it was exported from.", b"PTMF", at=4),
-    _kind("is an ExecuTorch program (.pte)", "Open the checkpoint it was exported from.", b"ET12", at=4),
+    _closed("is a PyTorch Mobile flatbuffer model (.ptl)", "Open the checkpoint it was exported from.", b"PTMF", at=4),
+    _closed("is an ExecuTorch program (.pte)", "Open the checkpoint it was exported from.", b"ET12", at=4),
     _kind("is an ONNX Runtime model (.ort)", "Open the .onnx file it was converted from.", b"ORTM", at=4),
-    _kind("is a TensorRT engine", _ENGINE, b"ftrt", b"ptrt"),
-    _kind("is a file of Lua's Torch (.t7), the predecessor of PyTorch",
+    _closed("is a TensorRT engine", _ENGINE, b"ftrt", b"ptrt"),
+    _closed("is a file of Lua's Torch (.t7), the predecessor of PyTorch",
           "PyTorch before 1.0 read it with torch.utils.serialization.load_lua; save its tensors with torch.save there.",
           b"V 1", at=12),
     _kind("is an MXNet parameter file (.params)",

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inspector.checkpoint.packed_source import PackedSource, Packing, most_unpacked
+from inspector.checkpoint.packed_source import PackedSource, Packing, most_unpacked, packing_of
+from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UnknownFormat
 from inspector.findings import Finding, Severity
+from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, tar_folder, zip_folder
 from inspector.readers.archives.tar_directory import TarDirectory, is_tar
 from inspector.readers.entry import Peek, Reader
@@ -20,20 +22,23 @@ from inspector.readers.foreign.naming import name_special_zip, name_zip
 from inspector.units import counted
 
 _MOST_LEVELS = 4
-_PACKINGS = (
-    (b"\x1f\x8b\x08", Packing.GZIP, (".gz", ".tgz")),
-    (b"BZh", Packing.BZIP2, (".bz2", ".tbz2", ".tbz")),
-    (b"\xfd7zXZ\x00", Packing.XZ, (".xz", ".txz")),
-)
+# How the names of compressed files end, and of compressed tars.
+_ENDINGS = {
+    Packing.GZIP: (".gz", ".tgz"),
+    Packing.BZIP2: (".bz2", ".tbz2", ".tbz"),
+    Packing.XZ: (".xz", ".txz"),
+    Packing.LZMA: (".lzma", ".tlz"),
+    Packing.ZLIB: (".z", ".zlib"),
+}
 
 
-def _packing(head: bytes) -> Packing | None:
-    return next((packing for start, packing, _ in _PACKINGS if head.startswith(start)), None)
+# The others have no magic number: such a file is named for what it is, and a scan looks into it.
+OPENED = (Packing.GZIP, Packing.BZIP2, Packing.XZ)
 
 
 def _claims(peek: Peek) -> str:
-    packing = _packing(peek.head)
-    if packing is not None:
+    packing = packing_of(peek.head)
+    if packing in OPENED:
         return f"a {packing} file"
     if peek.directory is not None:
         return f"a zip archive of {counted(len(peek.directory.members), 'member')}"
@@ -41,56 +46,61 @@ def _claims(peek: Peek) -> str:
 
 
 def _read(peek: Peek) -> Checkpoint:
-    packing = _packing(peek.head)
+    packing = packing_of(peek.head)
     if packing is not None:
-        return _read_packed(peek, packing)
+        return _read_packed(peek, unpacked_source(peek.source, packing, peek.limits))
     directory = peek.directory
-    if directory is None:
-        folder = tar_folder(peek.source, peek.tar or TarDirectory(members=()))
-        if not folder.members:
-            raise _nothing(folder)
-        return _with_notes(peek.open_folder(_root(folder)), folder)
-    special = name_special_zip(peek.source, directory)
-    if special is not None:
-        raise special
-    folder = zip_folder(peek.source, directory, peek.limits)
+    if directory is not None:
+        special = name_special_zip(peek.source, directory)
+        if special is not None:
+            raise special
+    folder = archive_folder(peek)
     if not folder.members:
-        raise name_zip(peek.source, directory)
-    return _with_notes(peek.open_folder(_root(folder)), folder)
+        raise _nothing(folder) if directory is None else name_zip(peek.source, directory)
+    checkpoint = peek.open_folder(folder_root(folder))
+    return replace(checkpoint, findings=(*observe_archive(folder), *checkpoint.findings))
 
 
-def _read_packed(peek: Peek, packing: Packing) -> Checkpoint:
+def unpacked_source(source: ByteSource, packing: Packing, limits: Limits) -> PackedSource:
+    """What comes out of a compressed file. Raises as PackedSource does."""
+    most = most_unpacked(source.size, limits)
+    return PackedSource(source, 0, source.size, packing, size=None, most=most, name=_bare(source.name, packing))
+
+
+def archive_folder(peek: Peek) -> ArchiveFolder:
+    """The files of a zip or tar, whatever they are."""
+    if peek.directory is not None:
+        return zip_folder(peek.source, peek.directory, peek.limits)
+    return tar_folder(peek.source, peek.tar or TarDirectory(members=()))
+
+
+def _read_packed(peek: Peek, inside: PackedSource) -> Checkpoint:
     source = peek.source
-    inside = PackedSource(
-        source,
-        0,
-        source.size,
-        packing,
-        size=None,
-        most=most_unpacked(source.size, peek.limits),
-        name=_bare(source.name),
-    )
     try:
         checkpoint = peek.open_inner(inside)
     except UnknownFormat as error:
-        raise UnknownFormat(
-            f"{source.name} is a {packing} archive, and there is no checkpoint to open in it: {error.says}",
+        raise type(error)(
+            f"{source.name} is a {inside.packing} archive, and there is no checkpoint to open in it: {error.says}",
             hint=error.hint,
         ) from error
     if not inside.trouble:
         return checkpoint
-    finding = Finding(
+    return replace(checkpoint, findings=(cut_stream(inside, source.name), *checkpoint.findings))
+
+
+def cut_stream(inside: PackedSource, name: str) -> Finding:
+    """The finding about a compressed file that breaks off."""
+    return Finding(
         id="cut-short",
         severity=Severity.ERROR,
-        says=f"The {packing} stream of {source.name} ends too early ({inside.trouble[:100]}): {inside.size:,} bytes "
+        says=f"The {inside.packing} stream of {name} ends too early ({inside.trouble[:100]}): {inside.size:,} bytes "
         "came out of it, and what they hold is shown.",
         evidence=(("unpacked_nbytes", inside.size),),
         remedy="Download or copy it again.",
     )
-    return replace(checkpoint, findings=(finding, *checkpoint.findings))
 
 
-def _root(folder: Folder) -> Folder:
+def folder_root(folder: Folder) -> Folder:
     """Where the files lie: most archives of a folder hold that one folder and nothing beside it."""
     paths = list(folder.files())
     for _ in range(_MOST_LEVELS):
@@ -101,12 +111,11 @@ def _root(folder: Folder) -> Folder:
     return folder
 
 
-def _bare(name: str) -> str:
+def _bare(name: str, packing: Packing) -> str:
     """The name of what is inside: without the ending that says how it is compressed."""
-    for _, _, endings in _PACKINGS:
-        for ending in endings:
-            if name.lower().endswith(ending) and len(name) > len(ending):
-                return name[: -len(ending)] + (".tar" if ending.startswith(".t") else "")
+    for ending in _ENDINGS[packing]:
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)] + (".tar" if ending.startswith(".t") else "")
     return name
 
 
@@ -118,7 +127,7 @@ def _nothing(folder: ArchiveFolder) -> UnknownFormat:
     )
 
 
-def _with_notes(checkpoint: Checkpoint, folder: ArchiveFolder) -> Checkpoint:
+def observe_archive(folder: ArchiveFolder) -> list[Finding]:
     """What is wrong with the archive, beside what is wrong with the checkpoint in it."""
     found: list[Finding] = []
     if folder.doubts:
@@ -126,7 +135,7 @@ def _with_notes(checkpoint: Checkpoint, folder: ArchiveFolder) -> Checkpoint:
         found.append(
             Finding(
                 id="cut-short" if cut else "archive-doubts",
-                severity=Severity.ERROR if cut else Severity.WARNING,
+                severity=Severity.ERROR if cut or folder.stops else Severity.WARNING,
                 says=f"{folder.name} is no {folder.kind} as programs write it: {'; '.join(folder.doubts[:4])}.",
                 evidence=(("doubts", len(folder.doubts)),),
                 remedy="Other programs may unpack something else from it. Get it again from its source.",
@@ -137,15 +146,28 @@ def _with_notes(checkpoint: Checkpoint, folder: ArchiveFolder) -> Checkpoint:
         found.append(
             Finding(
                 id="members-left-out",
-                severity=Severity.WARNING,
+                severity=Severity.ERROR if folder.unread else Severity.WARNING,
                 says=f"{counted(folder.left_out_count, 'member')} of {folder.name} "
                 f"{'was' if folder.left_out_count == 1 else 'were'} left out: {name[:80]} {why}.",
                 subjects=tuple(name for name, _ in folder.left_out),
-                evidence=(("members", folder.left_out_count),),
+                evidence=(("members", folder.left_out_count), ("unread", folder.unread)),
                 remedy="Nothing was written anywhere. Be careful with what unpacks this archive.",
             )
         )
-    return replace(checkpoint, findings=(*found, *checkpoint.findings)) if found else checkpoint
+    if folder.outside:
+        out = [name for name, why in folder.left_out if "outside" in why]
+        found.append(
+            Finding(
+                id="leads-outside",
+                severity=Severity.ERROR,
+                says=f"{counted(folder.outside, 'member leads', 'members lead')} out of the folder that {folder.name} "
+                f"is unpacked into{f': {out[0][:80]}' if out else ''}.",
+                subjects=tuple(out),
+                evidence=(("members", folder.outside),),
+                remedy="A program that unpacks it without care overwrites or reads what is none of the archive's.",
+            )
+        )
+    return found
 
 
 READER = Reader(

@@ -15,10 +15,12 @@ from inspector.readers.unpickle.hidden_pickles import (
     search_end,
 )
 from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.verdict_lists import UNMISTAKABLE
 from inspector.units import counted, human_bytes
 
-# Opcodes with which protocols 0 and 1 begin an object; text may begin with the same letters, so it is tried out.
-_FIRST = frozenset(b"(]})}cIJKMLNFGSTUVXP")
+# Opcodes with which protocols 0 and 1 begin an object; text may begin with the same letters, so it is tried out. The
+# later protocols may go without their mark as well.
+_FIRST = frozenset(b"(]})cIJKMLNFGSTUVXPBC\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\x95\x96")
 _TRIAL_NBYTES = 1 << 20
 _MOST_STREAMS = 16
 
@@ -31,9 +33,12 @@ def _claims(peek: Peek) -> str:
         return ""
     outcome = unpickle(source, 0, source.size, limits.trial(opcodes=100_000, nbytes=_TRIAL_NBYTES)).outcome
     called = any(use.calls for use in outcome.uses.values())
+    named = any(f"{use.module}.{use.name}" in UNMISTAKABLE for use in outcome.uses.values())
     # A few letters of text can be a whole pickle ("N."), so a stream without calls must fill the file.
     fills = not outcome.broken and (source.size - outcome.end <= 1) and source.size > 2
-    return "a pickle of protocol 0 or 1" if called or fills or (outcome.over_limit and outcome.opcodes > 10_000) else ""
+    if called or named or fills or (outcome.over_limit and outcome.opcodes > 10_000):
+        return "a pickle of protocol 0 or 1" if outcome.protocol < 2 else f"a pickle of protocol {outcome.protocol}"
+    return ""
 
 
 def _read(peek: Peek) -> Checkpoint:

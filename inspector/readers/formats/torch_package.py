@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, StateDict, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.errors import ReadError, RefusedContent
+from inspector.errors import ReadError
 from inspector.findings import Finding, Severity
 from inspector.readers.archives.zip_directory import Directory, Member, find_member
+from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.formats.torch_archive import (
@@ -53,9 +54,7 @@ def _read(peek: Peek) -> Checkpoint:
     source, limits, directory = peek.source, peek.limits, peek.directory
     assert directory is not None
     if any(m.encrypted for m in directory.members):
-        raise RefusedContent(
-            f"{source.name} is an encrypted archive.", hint="Unpack it with its password first, then open it."
-        )
+        raise refuse_encrypted(source.name, directory.members)
     prefix = directory.members[0].name.partition("/")[0]
     big_endian = byte_order(source, directory, prefix, limits) == b"big"
     skipped: list[str] = []

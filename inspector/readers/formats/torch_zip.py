@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import CorruptFile, InspectorError, RefusedContent
+from inspector.errors import CorruptFile, InspectorError
 from inspector.readers.archives.zip_directory import Directory, find_member, read_directory
+from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.formats.torch_archive import (
@@ -53,10 +54,7 @@ def _read(peek: Peek) -> Checkpoint:
     if main is None:
         raise _named(source, directory)
     if main.encrypted:
-        raise RefusedContent(
-            f"{source.name} is an encrypted archive.",
-            hint="Unpack it with its password first, then open the checkpoint.",
-        )
+        raise refuse_encrypted(source.name, directory.members)
     pickle = unpickle_member(source, main, limits)
     big_endian = byte_order(source, directory, prefix, limits) == b"big"
     heads: list[Head] = []

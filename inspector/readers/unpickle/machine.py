@@ -305,7 +305,7 @@ class Machine(Window):
         elif isinstance(target, Group | Call):
             target.items.extend(items)
         else:
-            self.oddities += 1
+            self.odd_target(target)
 
     def add_pairs(self, target: object, flat: list[object]) -> None:
         if len(flat) % 2:
@@ -314,7 +314,13 @@ class Machine(Window):
         if isinstance(target, Mapping | Call):
             target.pairs.extend(zip(flat[::2], flat[1::2], strict=True))
         else:
-            self.oddities += 1
+            self.odd_target(target)
+
+    def odd_target(self, target: object) -> None:
+        """A step that makes no sense for the object it acts on, or that changes what others will use."""
+        self.oddities += 1
+        if type(target) is GlobalRef:
+            target.use.altered = True
 
     def long_constant(self, n: int) -> object:
         if n > 2 and self.pos + 2 > len(self.data):

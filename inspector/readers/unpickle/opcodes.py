@@ -33,6 +33,7 @@ from inspector.readers.unpickle.stand_ins import (
 from inspector.readers.unpickle.steps import MARK_NBYTES, TUPLE_NBYTES
 from inspector.readers.unpickle.stream import Broken
 
+_NAME_NBYTES = 200
 _HERE: dict[int, Handler] = {}
 _op = registrar(_HERE)
 
@@ -247,8 +248,16 @@ def _long_binget(m: Machine) -> None:
 
 @_op(b"c")
 def _global(m: Machine) -> None:
-    module, name = read_text(m.line()), read_text(m.line())
-    m.stack.append(m.ref(module, name))
+    module = read_text(m.line())
+    try:
+        name = m.line()
+    except Broken:
+        # The file ends inside the name: what there is of it is told all the same.
+        rest = m.data[m.pos :][:_NAME_NBYTES]
+        if rest:
+            m.ref(module, read_text(rest))
+        raise
+    m.stack.append(m.ref(module, read_text(name)))
 
 
 @_op(b"\x93")
@@ -308,7 +317,7 @@ def _build(m: Machine) -> None:
     elif isinstance(target, Mapping):
         target.attributes = state
     elif not (isinstance(target, TensorStub | ArrayStub | NumpyDtype | Named) and _built(m, target, state)):
-        m.oddities += 1
+        m.odd_target(target)
         if isinstance(target, TensorStub | ArrayStub):
             target.extra.append(state)
         elif isinstance(target, GlobalRef):

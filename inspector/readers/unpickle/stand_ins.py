@@ -35,6 +35,7 @@ class Use:
     """How one global name is used in a pickle.
 
     holder: the first record that was made with it. followed: calls whose own pickle was followed in turn.
+    altered: the pickle sets attributes or items of what it imports by this name, for everybody who uses it afterwards.
     """
 
     module: str
@@ -44,6 +45,7 @@ class Use:
     arguments: str = ""
     holder: object = None
     followed: int = 0
+    altered: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -29,7 +29,22 @@ DANGEROUS_MODULES = _names(
     _xxsubinterpreters _xxinterpchannels interpreters faulthandler atexit sched logging curses readline rlcompleter
     tkinter turtle crypt getpass paramiko fabric psutil cgi cgitb py_compile compileall modulefinder _osx_support
     _aix_support _aix_bootsubprocess _pyrepl _frozen_importlib _frozen_importlib_external _testcapi _testinternalcapi
-    _bootsubprocess pexpect sh plumbum git nturl2path
+    _bootsubprocess pexpect sh plumbum git nturl2path filecmp syslog pipes mailcap mailbox aifc sunau wave dotenv
+    _tkinter
+    """
+)
+# Names that no text has by chance behind a line that begins with "c": a pickle that gets no further than to name one
+# was written to call it.
+UNMISTAKABLE = _names(
+    """
+    builtins.exec builtins.eval builtins.compile builtins.open builtins.getattr builtins.__import__ builtins.breakpoint
+    builtins.globals builtins.apply builtins.execfile builtins.input os.system os.popen os.execv os.execve os.execl
+    os.execlp os.execvp os.spawnl os.spawnv os.spawnlp os.posix_spawn os.startfile os.remove os.unlink posix.system
+    posix.popen posix.execv nt.system subprocess.Popen subprocess.call subprocess.run subprocess.check_call
+    subprocess.check_output subprocess.getoutput subprocess.getstatusoutput runpy.run_path runpy.run_module
+    runpy._run_code pty.spawn pickle.loads pickle.load _pickle.loads _pickle.load importlib.import_module
+    commands.getoutput commands.getstatusoutput webbrowser.open socket.socket socket.create_connection shutil.rmtree
+    marshal.loads types.CodeType types.FunctionType ctypes.CDLL code.interact timeit.timeit pip.main
     """
 )
 DANGEROUS_PREFIXES: dict[str, str] = {
@@ -92,11 +107,48 @@ DANGEROUS_PREFIXES: dict[str, str] = {
     "functools.reduce": "calls another callable",
     "itertools.starmap": "calls another callable",
     "itertools.accumulate": "calls another callable",
-    "uuid._get_command_stdout": "runs commands",
+    "uuid": "runs commands",
+    "_functools.partial": "wraps another callable",
+    "_functools.reduce": "calls another callable",
+    "functools.cache": "wraps another callable",
+    "functools.lru_cache": "wraps another callable",
+    "functools.cmp_to_key": "wraps another callable",
+    "functools.singledispatch": "wraps another callable",
+    "itertools.dropwhile": "calls another callable",
+    "itertools.filterfalse": "calls another callable",
+    "itertools.groupby": "calls another callable",
+    "itertools.takewhile": "calls another callable",
+    "contextvars.Context": "calls another callable",
+    "dataclasses._create_fn": "compiles text of the file as code",
+    "typing._eval_type": "evaluates text as code",
+    "typing.get_type_hints": "evaluates text as code",
+    "string.Formatter": "reaches other names",
+    "base64": "decodes what another call may run",
+    "codecs.decode": "decodes what another call may run",
+    "codecs.encode": "encodes what another call may run",
+    "codecs.open": "opens a file",
+    "codecs.StreamReaderWriter": "writes a file",
+    "bz2.open": "opens a file",
+    "gzip.open": "opens a file",
+    "lzma.open": "opens a file",
+    "argparse.FileType": "opens a file",
+    "configparser": "opens a file",
+    "csv.DictWriter": "writes a file",
+    "numpy.savetxt": "writes a file",
+    "numpy.save": "writes a file",
+    "numpy.savez": "writes a file",
+    "numpy.lib._npyio_impl": "reads and writes files",
+    "copyreg.add_extension": "changes how other pickles are loaded",
+    "copyreg.remove_extension": "changes how other pickles are loaded",
+    "copyreg.pickle": "changes how other pickles are loaded",
+    "decimal.setcontext": "changes the interpreter's state",
+    "warnings": "changes the interpreter's state",
     "contextlib.ExitStack": "calls another callable",
     "weakref.finalize": "calls another callable",
     "ast.literal_eval": "evaluates text",
 }
+# Functions that run text or commands, under whatever module they are named.
+RUNNERS = _names("eval exec execfile system popen")
 # A module object reached through another one ("torch.serialization", "os"), and what gives names to everything else.
 SYSTEM = _names(
     """
@@ -114,6 +166,8 @@ KNOWN_CLASS_MODULES = re.compile(
     r"|torch\.optim(\.\w+)*|__torch__(\.\w+)*|torch\.nn\.quantized(\.\w+)+|torch\.ao\.nn(\.\w+)+"
     r"|torch\.distributed\.checkpoint\.metadata"
 )
+# Those modules themselves, and not a class in them.
+MODULES_LOOK = re.compile(r"torch\.nn\.modules\.[a-z_]\w*|torch\.optim\.[a-z_]\w*|torch\.(fx|cuda|autograd)")
 # No bare F, _VF or _Reduction: those are modules under a short name.
 KNOWN_CLASS_NAME = re.compile(r"_?(?!VF$|Reduction$)[A-Z]\w+")
 KNOWN_CLASSES = _names(

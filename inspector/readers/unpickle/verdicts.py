@@ -21,13 +21,22 @@ from inspector.readers.unpickle.verdict_lists import (
     KNOWN_CLASSES,
     KNOWN_LOOKS,
     KNOWN_NAMES,
+    MODULES_LOOK,
     OTHER_DTYPES,
+    RUNNERS,
     SYSTEM,
     TENSOR_CLASS,
     WEIGHTS_ONLY,
 )
 
 _PARTIAL = "functools.partial"
+# Modules of the names that are known here: a pickle that names one itself can reach, or change, all that is in it.
+_MODULES = frozenset(
+    ".".join(steps[:n])
+    for steps in (name.split(".") for name in (*MEANINGS, *KNOWN_NAMES, *KNOWN_CLASSES, *WEIGHTS_ONLY))
+    for n in range(2, len(steps))
+    if not steps[n - 1][:1].isupper()
+)
 _STORAGES = frozenset({"UntypedStorage", "TypedStorage", "_UntypedStorage", "_TypedStorage"})
 
 
@@ -112,6 +121,10 @@ def _reaches_itself(module: str, name: str) -> str:
         return f"reaches {inner} through another module"
     if any(len(step) > 4 and step.startswith("__") and step.endswith("__") for step in steps):
         return "reaches into an object by a name with double underscores"
+    if steps[-1] in RUNNERS:
+        return f"{steps[-1]} runs what it is given"
+    if full in _MODULES or MODULES_LOOK.fullmatch(full):
+        return "is a whole module, with everything in it"
     return ""
 
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, SourceText, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.errors import ReadError, RefusedContent, UnknownFormat
+from inspector.errors import ReadError, UnknownFormat
 from inspector.findings import Finding
 from inspector.readers.archives.json_member import read_json
 from inspector.readers.archives.zip_directory import find_member
+from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.formats.export.findings import config_finding, export_finding, native_finding, observe_program
 from inspector.readers.formats.export.program import ProgramFacts, read_program
@@ -50,9 +51,7 @@ def _read(peek: Peek) -> Checkpoint:
     source, limits, directory = peek.source, peek.limits, peek.directory
     assert directory is not None
     if any(m.encrypted for m in directory.members):
-        raise RefusedContent(
-            f"{source.name} is an encrypted archive.", hint="Unpack it with its password first, then open it."
-        )
+        raise refuse_encrypted(source.name, directory.members)
     old = find_member(directory, _OLD) is not None
     folder = "" if old else f"{directory.members[0].name.partition('/')[0]}/"
     big_endian = not old and byte_order(source, directory, folder[:-1], limits) == b"big"

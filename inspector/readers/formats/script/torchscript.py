@@ -19,10 +19,11 @@ from inspector.checkpoint.types import (
     StateRole,
     TensorInfo,
 )
-from inspector.errors import ReadError, RefusedContent
+from inspector.errors import ReadError
 from inspector.findings import Finding
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, Member, find_member
+from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign.naming import name_zip
@@ -80,10 +81,7 @@ def _read(peek: Peek) -> Checkpoint:
     if main is None:
         raise name_zip(source, directory)
     if main.encrypted:
-        raise RefusedContent(
-            f"{source.name} is an encrypted archive.",
-            hint="Unpack it with its password first, then open the checkpoint.",
-        )
+        raise refuse_encrypted(source.name, directory.members)
     program = read_program(source, directory, prefix, limits)
     others = Pickles(source, directory, prefix, limits, main)
     findings = [*archive_findings(source, directory, main), script_finding(len(program.texts) + len(program.problems))]

@@ -1,0 +1,103 @@
+"""What lies in a file of files, whatever it is: for who must look at every member, not only at the checkpoint in it.
+
+Opening shows the one checkpoint of an archive. A scan has to answer for all the rest as well: members beside it, junk
+of other systems, the second of two members of one name, what another program would find in the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from inspector.checkpoint.packed_source import packing_of
+from inspector.checkpoint.source import ByteSource
+from inspector.errors import ReadError
+from inspector.findings import Finding
+from inspector.limits import Limits
+from inspector.readers.archives.archive_folder import ArchiveFolder, zip_folder
+from inspector.readers.archives.tar_directory import is_tar
+from inspector.readers.archives.zip_directory import ends_as_archive, read_directory
+from inspector.readers.entry import Peek
+from inspector.readers.folder import Folder, SubFolder
+from inspector.readers.formats.packed import (
+    OPENED,
+    archive_folder,
+    cut_stream,
+    folder_root,
+    observe_archive,
+    unpacked_source,
+)
+from inspector.readers.opening import detect_format, peek_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """names: of the members, as they are opened. root: what stands before the names of a checkpoint's parts.
+
+    findings: what is wrong with the archive itself. open: the bytes of one member; raises a ReadError.
+    close: lets go of a member's bytes. stream: instead of members, what comes out of a compressed file that opens as
+    what is in it.
+    """
+
+    names: Sequence[str] = ()
+    root: str = ""
+    findings: tuple[Finding, ...] = ()
+    open: Callable[[str], ByteSource]
+    close: Callable[[str], None]
+    stream: ByteSource | None = None
+
+
+def _nothing(name: str) -> ByteSource:
+    raise ReadError(f"There is no member {name[:200]}.")
+
+
+def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside | None:
+    """The members of a file of files; None for any other, and for torch's and numpy's own archives, whose readers look
+    at all members themselves. at_end: whether an archive behind something else counts.
+
+    Raises a ReadError where it is one and cannot be read.
+    """
+    peek = peek_at(source, limits)
+    packing = packing_of(peek.head)
+    if packing is not None:
+        inside = unpacked_source(source, packing, limits)
+        cut = (cut_stream(inside, source.name),) if inside.trouble else ()
+        if packing in OPENED:
+            return Inside(findings=cut, open=_nothing, close=lambda _: None, stream=inside)
+        return Inside(names=(inside.name,), findings=cut, open=lambda _: inside, close=lambda _: None)
+    if not peek.is_zip and not is_tar(peek.head):
+        return _at_the_end(peek) if at_end else None
+    reader = detect_format(source, limits=limits)
+    if peek.is_zip and peek.directory is None:
+        return None  # Its reader says so.
+    # A reader refuses an archive for one encrypted member; the others can be looked at.
+    refused = peek.directory is not None and any(member.encrypted for member in peek.directory.members)
+    if reader is not None and reader[0].id != "packed" and not refused:
+        return None
+    return _of_folder(archive_folder(peek))
+
+
+def _at_the_end(peek: Peek) -> Inside | None:
+    """A zip archive behind something else, which zipfile opens wherever it begins."""
+    if not ends_as_archive(peek.source):
+        return None
+    try:
+        directory = read_directory(peek.source, peek.limits)
+    except ReadError:
+        return None
+    return _of_folder(zip_folder(peek.source, directory, peek.limits)) if directory.members else None
+
+
+def _of_folder(folder: ArchiveFolder) -> Inside:
+    root: Folder = folder_root(folder) if folder.members else folder
+    prefix = ""
+    while isinstance(root, SubFolder):
+        prefix = f"{root.path}/{prefix}"
+        root = root.folder
+    return Inside(
+        names=(*folder.members, *folder.aside),
+        root=prefix,
+        findings=tuple(observe_archive(folder)),
+        open=folder.open,
+        close=folder.let_go,
+    )
