@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inspector.architectures.families import find_family
+from inspector.architectures.families.entry import Family
 from inspector.architectures.families.specs import PICTURE_TASKS, input_of, inputs_of
 from inspector.architectures.index import Entry, load_index
 from inspector.architectures.official import Published, published_files
@@ -23,18 +24,19 @@ _DETECTOR_SIDE = {
 _DETECTOR_DEFAULT = 800
 _FLOW_SIZE = (520, 960)  # height and width in torchvision's optical flow presets' own measurements
 _USUAL = 224
+_USUAL_SHARE = 0.875  # of the shorter side that the crop keeps: 224 of 256, timm's default too
 _CLIP = 16  # frames; the clip length of torchvision's video training recipes, swin3d's and s3d's are longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformFacts:
-    """The published preprocessing of one weights file.
+    """The published preprocessing of one weights file, or of a family.
 
     resize: the shorter side, or (height, width), in pixels; None where nothing is resized. crop: (height, width) of
     the centre crop, None where nothing is cropped. mean, std: per channel after scaling to 0..1; () where the model
     normalises by itself. interpolation: "bilinear", "bicubic", "" where nothing is resized.
-    kind: torchvision's preset ("ImageClassification"), whose steps timm's are too. source: the enum
-    ("ResNet18_Weights.IMAGENET1K_V1"), or "timm's default_cfg of resnet18 (a1_in1k)".
+    kind: torchvision's preset ("ImageClassification"), whose steps timm's and families' are too. source: the enum
+    ("ResNet18_Weights.IMAGENET1K_V1"), "timm's default_cfg of resnet18 (a1_in1k)", or a family's repository.
     """
 
     kind: str
@@ -129,8 +131,12 @@ def transforms(of: ArchitectureSpec | OfficialFile) -> TransformFacts | None:
 
     For a spec it is that of the published weights that need the same settings, the builder's default first.
     """
-    if isinstance(of, ArchitectureSpec) and of.library == "timm":
-        return _timm_transforms(of)
+    if isinstance(of, ArchitectureSpec):
+        family = find_family(of.library, of.name)
+        if family is not None:
+            return _family_transforms(family, of)
+        if of.library == "timm":
+            return _timm_transforms(of)
     published = _published(of)
     if published is None:
         return None
@@ -148,27 +154,51 @@ def transforms(of: ArchitectureSpec | OfficialFile) -> TransformFacts | None:
     )
 
 
+def _family_transforms(family: Family, spec: ArchitectureSpec) -> TransformFacts | None:
+    """As its repository prepares pictures; resized to the family's own size where the file fits no other."""
+    given = family.preparation
+    if given is None:
+        return None
+    _, height, width = default_input(spec)
+    fixed = family.image_size is not None
+    return TransformFacts(
+        kind="ImageClassification",
+        resize=min(height, width) if fixed else resized_for(height, width),
+        crop=(height, width),
+        mean=given.mean,
+        std=given.std,
+        interpolation=given.interpolation,
+        source=given.source + (f", {height} x {width} pixels" if fixed else ""),
+    )
+
+
+def resized_for(height: int, width: int) -> int:
+    """The shorter side before the centre of this size is cut: 256 for 224, ImageNet's usual share."""
+    return round(min(height, width) / _USUAL_SHARE)
+
+
 def _timm_transforms(spec: ArchitectureSpec) -> TransformFacts | None:
     """timm's evaluation transform by its default_cfg: the shorter side to size / crop_pct, then the centre of size.
 
-    None for crop modes that pad, which are other steps.
+    A share above 1 leaves a black frame, as timm's own does. "border" scales the longer side instead, which is said.
     """
     entry = load_index().of(spec)
     if entry is None or "mean" not in entry.facts:
         return None
     facts = entry.facts
     _, height, width = default_input(spec)
-    share = float(facts.get("crop_pct") or 0.875)  # timm's own default
+    share = float(facts.get("crop_pct") or _USUAL_SHARE)  # timm's own default
     mode = facts.get("crop_mode") or "center"
     interpolation = facts.get("interpolation", "")
-    if mode not in ("center", "squash") or interpolation not in ("bilinear", "bicubic") or not 0 < share <= 1:
+    if mode not in ("center", "squash", "border") or interpolation not in ("bilinear", "bicubic") or not share > 0:
         return None
     resize: int | tuple[int, int] = (int(height / share), int(width / share))
-    if mode == "center" and height == width:
+    if mode != "squash" and height == width:
         resize = int(height / share)
-    elif mode == "center":
+    elif mode != "squash":
         return None  # an oblong picture is scaled by whichever side needs it more
     tag = f" ({facts['tag']})" if facts.get("tag") else ""
+    tag += ", cut at its centre where timm adds borders" if mode == "border" else ""
     return TransformFacts(
         kind="ImageClassification",
         resize=resize,

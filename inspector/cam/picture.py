@@ -85,6 +85,12 @@ def crop_box(width: int, height: int, crop: tuple[int, int] | None) -> tuple[int
     return left, top, left + wide, top + high
 
 
+def input_shape(preprocessing: Preprocessing, picture_size: tuple[int, int] = (224, 224)) -> tuple[int, int, int]:
+    """(C, H, W) of the model's input for an upright picture of (width, height); a square one where none is at hand."""
+    left, top, right, bottom = crop_box(*scaled_size(*picture_size, preprocessing.resize), preprocessing.crop)
+    return preprocessing.channels, bottom - top, right - left
+
+
 def seen_crop(picture_size: tuple[int, int], preprocessing: Preprocessing) -> Crop:
     """Which rectangle of the upright picture the model sees. picture_size: (width, height)."""
     width, height = picture_size

@@ -15,14 +15,15 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from inspector.architectures.facts import TransformFacts, default_input, transforms
-from inspector.architectures.types import Recognition
+from inspector.architectures.facts import TransformFacts, default_input, resized_for, transforms
+from inspector.architectures.types import ArchitectureSpec, Recognition
 from inspector.cam.classes import class_names
 from inspector.cam.picture import MOST_PIXELS, crop_box, scaled_size, seen_crop, upright
 from inspector.cam.report import Crop, Preprocessing
 from inspector.cam.stated import stated, stated_beside, told_beside
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExplainError, UsageError
+from inspector.units import counted
 
 __all__ = ["class_names", "infer_preprocessing", "prepare"]
 
@@ -32,17 +33,24 @@ LARGEST_SIDE = 4096
 # A ResNet-50 keeps about 1 kB for each input pixel; beyond this a forward pass would need many gigabytes.
 MOST_INPUT_PIXELS = 2048 * 2048
 _SQUASHED_FROM = 384
+_USUAL = (224, 224)
 _PICTURES = ("ImageClassification", "SemanticSegmentation", "ObjectDetection")
 _RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
-def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint | None) -> Preprocessing:
+def infer_preprocessing(
+    recognition: Recognition | None, checkpoint: Checkpoint | None, *, spec: ArchitectureSpec | None = None
+) -> Preprocessing:
     """What the file's pictures were prepared with, by the best evidence there is.
 
     In this order: the file's own statement ("preprocessing" in its metadata); the transforms published with the
     official weights that it is by digest; preprocessor_config.json beside it; those of the architecture's published
-    weights (assumed); a default by the number of input channels (assumed).
+    weights, or of its family's repository (assumed); a default by size and number of input channels (assumed).
+    spec: what is built, where that is not the best candidate. Every face asks here; the size is that at which costs
+    are counted (`default_input`).
     """
+    best = recognition.best if recognition is not None else None
+    built = spec if spec is not None else best.spec if best is not None else None
     facts = stated(checkpoint, "preprocessing")
     trouble = ""
     if isinstance(facts, Mapping):
@@ -50,18 +58,17 @@ def infer_preprocessing(recognition: Recognition | None, checkpoint: Checkpoint 
             return _from_facts(facts)
         except (ValueError, TypeError, KeyError) as error:
             trouble = f"; the file's own statement cannot be used: {error}"
-    channels = _input_channels(recognition, _state_of(recognition, checkpoint))
-    if recognition is None or recognition.official is None:
+    channels = _input_channels(built, _state_of(recognition, checkpoint))
+    official = recognition.official if recognition is not None else None
+    if official is None:
         for read in (_processor, _timm, _open_clip):
             beside = read(checkpoint)
             if beside is not None and beside.channels == channels:
                 return replace(beside, source=beside.source + trouble)
-    guess = _published(recognition) or _default(3)
+    guess = None if official is None else _of_facts(transforms(official), assumed=False)
+    guess = guess or _assumed(built, channels)
     if channels != guess.channels:
-        default = _default(channels)
-        guess = replace(
-            guess, mean=default.mean, std=default.std, channels=channels, source=default.source, assumed=True
-        )
+        guess = _in_channels(guess, channels)
     return replace(guess, source=guess.source + trouble)
 
 
@@ -165,7 +172,7 @@ def _timm(checkpoint: Checkpoint | None) -> Preprocessing | None:
         return None
     if mode not in (None, "center", "squash"):
         return None
-    share = share if isinstance(share, int | float) and 0 < share <= 1 else 0.875
+    share = share if isinstance(share, int | float) and share > 0 else 0.875
     larger = [math.floor(side / share) for side in size[1:]]
     whole = mode == "squash" or larger[0] != larger[1]
     return _given(
@@ -274,22 +281,26 @@ def _size(found: object, key: str) -> int | tuple[int, int] | None:
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
-def _published(recognition: Recognition | None) -> Preprocessing | None:
-    """The published preprocessing of the official file that it is, else (assumed) of the architecture's weights."""
-    if recognition is None:
-        return None
-    if recognition.official is not None:
-        return _of_facts(transforms(recognition.official), assumed=False)
-    if recognition.best is None:
-        return None
-    spec = recognition.best.spec
-    found = _of_facts(transforms(spec), assumed=True)
-    _, height, width = default_input(spec)
-    if found is not None and found.crop != (height, width) and "image_size" in dict(spec.options):
+def _assumed(spec: ArchitectureSpec | None, channels: int) -> Preprocessing:
+    """What is published for this architecture, else ImageNet's numbers; at the size that its cost is counted at."""
+    _, height, width = (channels, *_USUAL) if spec is None else default_input(spec)
+    found = None if spec is None else _of_facts(transforms(spec), assumed=True)
+    if found is None:
+        return _default(channels, (height, width))
+    if found.crop not in (None, (height, width)):
         # Nobody published weights for this size, and the position table in the file fits no other.
         source = f"{found.source}, at the file's own size {height} x {width}"
         return replace(found, resize=min(height, width), crop=(height, width), source=source)
     return found
+
+
+def _in_channels(guess: Preprocessing, channels: int) -> Preprocessing:
+    """The same for another number of channels. Numbers that are one for all channels hold for these too."""
+    if len(set(guess.mean)) == len(set(guess.std)) == 1:
+        return replace(guess, mean=guess.mean[:1] * channels, std=guess.std[:1] * channels, channels=channels)
+    mean, std, numbers = _usual_numbers(channels)
+    source = f"assumed: {numbers}{_pixels(guess.resize, guess.crop)}"
+    return replace(guess, mean=mean, std=std, channels=channels, source=source, assumed=True)
 
 
 def _of_facts(facts: TransformFacts | None, *, assumed: bool) -> Preprocessing | None:
@@ -322,28 +333,43 @@ def _state_of(recognition: Recognition | None, checkpoint: Checkpoint | None) ->
     return checkpoint.weights
 
 
-def _input_channels(recognition: Recognition | None, state: StateDict | None) -> int:
-    """By the recognised architecture, else by the file's first convolution without groups of its own, else 3."""
-    best = recognition.best if recognition is not None else None
-    if best is not None:
-        return best.spec.in_channels or 3
+def _input_channels(spec: ArchitectureSpec | None, state: StateDict | None) -> int:
+    """By the architecture that is built, else by the file's first convolution without groups of its own, else 3."""
+    if spec is not None:
+        return spec.in_channels or 3
     for tensor in state.tensors if state is not None else ():
         if len(tensor.shape) == 4 and tensor.name.endswith("weight"):
             return tensor.shape[1]
     return 3
 
 
-def _default(channels: int) -> Preprocessing:
-    """What is assumed when nothing is known: ImageNet's for colour, -1..1 for everything else."""
-    colour = channels == 3
+def _default(channels: int, size: tuple[int, int]) -> Preprocessing:
+    """What is assumed when nothing is published."""
+    resize = resized_for(*size) if size == _USUAL else min(size)
+    mean, std, numbers = _usual_numbers(channels)
     return Preprocessing(
-        resize=256,
-        crop=(224, 224),
-        mean=IMAGENET_MEAN if colour else (0.5,) * channels,
-        std=IMAGENET_STD if colour else (0.5,) * channels,
+        resize=resize,
+        crop=size,
+        mean=mean,
+        std=std,
         channels=channels,
         interpolation="bilinear",
-        source="assumed: "
-        + ("ImageNet mean and deviation, 224 of 256 pixels" if colour else f"{channels} channels scaled to -1..1"),
+        source=f"assumed: {numbers}{_pixels(resize, size)}",
         assumed=True,
     )
+
+
+def _usual_numbers(channels: int) -> tuple[tuple[float, ...], tuple[float, ...], str]:
+    """(mean, deviation, what they are): ImageNet's for colour, -1..1 for everything else."""
+    if channels == 3:
+        return IMAGENET_MEAN, IMAGENET_STD, "ImageNet mean and deviation"
+    return (0.5,) * channels, (0.5,) * channels, f"{counted(channels, 'channel')} scaled to -1..1"
+
+
+def _pixels(resize: int | tuple[int, int] | None, crop: tuple[int, int] | None) -> str:
+    """ ", 224 of 256 pixels", ", 32 x 32 pixels"."""
+    if crop is None:
+        return ""
+    if isinstance(resize, int) and crop[0] == crop[1] and resize > crop[0]:
+        return f", {crop[0]} of {resize} pixels"
+    return f", {crop[0]} x {crop[1]} pixels"

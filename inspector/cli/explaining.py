@@ -77,7 +77,7 @@ def load(
             f"{goal.label} cannot be built, so it cannot be run.",
             hint="Name an architecture as target, or your own code: code:model.py:build.",
         )
-    steps = infer_preprocessing(recognition, checkpoint)
+    steps = infer_preprocessing(recognition, checkpoint, spec=goal.spec)
     if preprocessing:
         given = stated_preprocessing(_parsed(preprocessing), "given with --preprocessing")
         if given.channels != steps.channels:

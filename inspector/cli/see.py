@@ -238,17 +238,15 @@ def _has_passes(name: str) -> bool:
 
 
 def _layers(loaded: Loaded, request: Request) -> Sequence[Any]:
-    from PIL import Image
-
     from inspector.cam.layers import propose_layers
-    from inspector.cam.picture import open_picture
+    from inspector.cam.picture import input_shape, open_picture
     from inspector.cam.preprocess import prepare
 
-    steps = loaded.preprocessing
-    # Without a picture and without a crop: a usual one.
-    shown = open_picture(Path(request.pictures[0])) if request.pictures else Image.new("RGB", (320, 256))
-    batch, _ = prepare(shown, steps)
-    return propose_layers(loaded.model, (batch.shape[1], batch.shape[2], batch.shape[3]))
+    shape = input_shape(loaded.preprocessing)
+    if request.pictures:
+        batch, _ = prepare(open_picture(Path(request.pictures[0])), loaded.preprocessing)
+        shape = (batch.shape[1], batch.shape[2], batch.shape[3])
+    return propose_layers(loaded.model, shape)
 
 
 def _estimate(loaded: Loaded, request: Request, question: Any) -> Any:

@@ -16,7 +16,9 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
 #: Fields that are no data, or too much of it: open files, arrays with file formats of their own, packed value tables.
+#: Text of that name is data: a tensor's key in the file, where numbers come from.
 LEFT_OUT = frozenset({"source", "heat", "raw", "logits", "table"})
+_TEXT = ("str", "str | None", str)
 # What a reader wants first is often derived: it is said once, here, for every face.
 _DERIVED = ("label", "holds", "total", "flops", "numel")
 _PIECE = 1 << 16
@@ -26,7 +28,7 @@ _FOREIGN = re.compile(r"[^\n -~]+")
 @functools.cache
 def _names(kind: type) -> tuple[str, ...]:
     """The keys of a kind of report: its fields, and what is derived from them."""
-    names = [f.name for f in dataclasses.fields(kind) if f.name not in LEFT_OUT]
+    names = [f.name for f in dataclasses.fields(kind) if f.name not in LEFT_OUT or f.type in _TEXT]
     return (*names, *(d for d in _DERIVED if d not in names and isinstance(getattr(kind, d, None), property)))
 
 

@@ -127,6 +127,13 @@ def test_timms_squash_and_what_is_not_followed(tmp_path: Path, shown: Image.Imag
     assert infer_preprocessing(None, opened(tmp_path, config_json={"pretrained_cfg": facts})).assumed
 
 
+def test_timms_share_above_one_leaves_a_frame(tmp_path: Path, shown: Image.Image) -> None:
+    """floor(48 / 1.2) = 40 pixels in the middle of 48; it was taken for the usual share of 0.875."""
+    facts = {"input_size": [3, 48, 48], "crop_pct": 1.2, "mean": MEAN, "std": STD}
+    checkpoint = opened(tmp_path, config_json={"pretrained_cfg": facts})
+    assert "timm" in same_as(shown.resize((40, 40)), checkpoint, resize(40), transforms.CenterCrop(48))
+
+
 def test_open_clips_configuration(tmp_path: Path, shown: Image.Image) -> None:
     told = {"model_cfg": {"vision_cfg": {"image_size": 48}}, "preprocess_cfg": {"mean": MEAN, "std": STD}}
     assert "open_clip" in same_as(

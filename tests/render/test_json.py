@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from enum import StrEnum
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inspector.cam.report import Preprocessing
 from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint, Origin, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
-from inspector.keys.report import Proof, Verification
+from inspector.keys.report import Cost, Evidence, Proof, Step, StepKind, Verification
 from inspector.render.json import as_json, as_plain, write_json
 
 
@@ -50,6 +52,32 @@ def test_the_open_file_is_no_data() -> None:
     plain = as_plain(checkpoint)
     assert "source" not in plain
     assert plain["origin"] == {"name": "x", "nbytes": 1, "sha256": None}
+
+
+def test_where_a_tensor_or_a_number_comes_from_is_data() -> None:
+    """Text under the name of the open file's field: it was left out with it."""
+    step = Step(
+        kind=StepKind.KEEP,
+        source="module.w",
+        target="w",
+        rule="",
+        reason="",
+        cost=Cost.LOSSLESS,
+        evidence=Evidence.EXACT_NAME,
+    )
+    assert as_plain(step)["source"] == "module.w"
+    assert as_plain(replace(step, kind=StepKind.FILL, source=None))["source"] is None
+    steps = Preprocessing(
+        resize=None,
+        crop=None,
+        mean=(0.0,),
+        std=(1.0,),
+        channels=1,
+        interpolation="bilinear",
+        source="here",
+        assumed=True,
+    )
+    assert as_plain(steps)["source"] == "here"
 
 
 def test_enum_inside_mapping() -> None:

@@ -19,6 +19,7 @@ from torch import nn
 from inspector.cam.answers import AnswerKind
 from inspector.cam.layouts import with_layout
 from inspector.cam.look import Kind
+from inspector.cam.picture import input_shape
 from inspector.cam.report import Options
 from inspector.cli.main import run
 from inspector.web import uploads
@@ -73,13 +74,13 @@ def _subject(here: Path, name: str, *facts: Any) -> Subject:
     hand = Hand(sha256=stored.sha256, name=file.name)
     data = (here / "it's noise.png").read_bytes()
     preprocessing = inputs.inferred(hand)
-    layers = looking.proposals(hand.sha256, hand.name, inputs.input_shape(preprocessing))
+    layers = looking.proposals(hand.sha256, hand.name, input_shape(preprocessing))
     picture = Picture(name="it's noise.png", data=data)
     return Subject(hand=hand, picture=picture, preprocessing=preprocessing, layers=layers)
 
 
 def _also(subject: Subject, name: str) -> Subject:
-    layer = looking.layer_named(subject.hand.sha256, subject.hand.name, inputs.input_shape(subject.preprocessing), name)
+    layer = looking.layer_named(subject.hand.sha256, subject.hand.name, input_shape(subject.preprocessing), name)
     return replace(subject, layers=(*subject.layers, layer))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from inspector.cam.picture import input_shape
 from inspector.cam.report import Preprocessing
 from inspector.checkpoint.types import ModuleNode, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
@@ -11,7 +12,7 @@ from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.web.architecture import _nest
 from inspector.web.components import _card, _few_of_each, count_words
-from inspector.web.explain.inputs import edited, input_shape
+from inspector.web.explain.inputs import edited
 from inspector.web.tensor_table import filtered, modules
 from inspector.web.trees import _rows, module_branch, value_branch
 from inspector.web.writing import stem_of

@@ -4,10 +4,20 @@ akamaster/pytorch_resnet_cifar10: three stages, shortcuts without parameters (op
 kuangliu/pytorch-cifar: four stages of torchvision's widths behind a 3x3 stem, plain or bottleneck.
 """
 
-from inspector.architectures.families.entry import Family, Optional, Part, Repeat, When
+from inspector.architectures.families.entry import Family, Optional, Part, Preparation, Repeat, When
 from inspector.architectures.families.rows import batch_norm, conv, linear
 
 BUILDER = "inspector.architectures.families.builders.cifar_resnet:build_cifar_resnet"
+AKAMASTER = Preparation(
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+    source="akamaster/pytorch_resnet_cifar10 for CIFAR-10 (trainer.py: ImageNet's mean and deviation)",
+)
+KUANGLIU = Preparation(
+    mean=(0.4914, 0.4822, 0.4465),
+    std=(0.2023, 0.1994, 0.2010),
+    source="kuangliu/pytorch-cifar for CIFAR-10 (main.py: CIFAR-10's own mean)",
+)
 BLOCK = "layer{s}.{b}"
 # A block's input: the stage before's output for its first, else its own stage's.
 BEFORE = "width[s-1] if b == 0 else width[s]"
@@ -44,6 +54,7 @@ THREE_STAGES = Family(
     rows=_stages((*PLAIN, Optional("shortcut", (When(CHANGES, SHORTCUT),))), 3),
     task="classification",
     image_size=lambda s: 32,
+    preparation=AKAMASTER,
     builder=BUILDER,
 )
 
@@ -57,6 +68,7 @@ FOUR_STAGES = Family(
     rows=_stages((*PLAIN, When(CHANGES, SHORTCUT)), 4),
     task="classification",
     image_size=lambda s: 32,
+    preparation=KUANGLIU,
     builder=BUILDER,
 )
 
@@ -81,5 +93,6 @@ BOTTLENECK = Family(
     ),
     task="classification",
     image_size=lambda s: 32,
+    preparation=KUANGLIU,
     builder=BUILDER,
 )

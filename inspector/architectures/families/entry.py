@@ -77,6 +77,19 @@ class Assume:
     fits: Callable[[Settings, OptionValue], bool] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """How the pictures of a family are prepared where its own repository trains it, at the family's own size.
+
+    mean, std: of three channels, after scaling to 0..1. source: the repository, and the file in it that says so.
+    """
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    source: str
+    interpolation: str = "bilinear"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
     """One family.
@@ -88,6 +101,7 @@ class Family:
     stated: what config.json beside such files has as "model_type" or in "architectures", in lower case.
     task: as in the index; "classification" means one picture in, one tensor of logits out.
     image_size: the picture's side under some settings, None where nothing follows from the file.
+    preparation: of those pictures, None where nobody has published one.
     inputs: what a forward pass takes under some settings, where that is not one picture alone.
     builder: "module:function" that builds it from (settings), "" where nothing here can.
     source: where names and order come from.
@@ -107,6 +121,7 @@ class Family:
     stated: tuple[str, ...] = ()
     task: str = "other"
     image_size: Callable[[Settings], int] | None = None
+    preparation: Preparation | None = None
     inputs: Callable[[Settings], tuple[Given, ...]] | None = None
     builder: str = ""
     notes: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 Upsampling is either a transposed convolution, which has tensors, or bilinear, which halves the channels in between.
 """
 
-from inspector.architectures.families.entry import Family, Optional, Part, Repeat, Row
+from inspector.architectures.families.entry import Family, Optional, Part, Preparation, Repeat, Row
 from inspector.architectures.families.rows import batch_norm, bias_of, conv
 
 # What arrives from the level below.
@@ -55,5 +55,11 @@ FAMILY = Family(
         *bias_of("outc.conv", "num_classes"),
     ),
     task="segmentation",
+    preparation=Preparation(
+        mean=(0.0, 0.0, 0.0),
+        std=(1.0, 1.0, 1.0),
+        interpolation="bicubic",
+        source="milesial/Pytorch-UNet (utils/data_loading.py: scaled to 0..1, nothing subtracted)",
+    ),
     builder="inspector.architectures.families.builders.unet:build_unet",
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.cam.layouts import layer_name, layout_text, with_layout
+from inspector.cam.picture import input_shape
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
-from inspector.web.explain import inputs, looking, pictures
+from inspector.web.explain import looking, pictures
 from inspector.web.explain.labels import short_names
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
@@ -46,7 +47,7 @@ def _shape(preprocessing: Preprocessing) -> tuple[int, int, int]:
     """(C, H, W) as the layers are traced with: of the picture in hand where its own proportions reach the model."""
     picture = pictures.picture_in_hand()
     if picture is None or preprocessing.crop is not None:
-        return inputs.input_shape(preprocessing)
+        return input_shape(preprocessing)
     return looking.input_shape(picture, preprocessing)
 
 

@@ -37,13 +37,6 @@ def inferred(hand: Hand) -> Preprocessing:
     return infer_preprocessing(reports.recognition_of(hand), reports.checkpoint_of(hand))
 
 
-def input_shape(preprocessing: Preprocessing) -> tuple[int, int, int]:
-    """(C, H, W) as the layers are traced with; 224 where nothing crops."""
-    resize = preprocessing.resize
-    size = preprocessing.crop or (resize if isinstance(resize, tuple) else (resize or 224, resize or 224))
-    return preprocessing.channels, size[0], size[1]
-
-
 def edit(start: Preprocessing, digest: str) -> Preprocessing:
     """Preprocessing as it is taken, open to change."""
     with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from inspector.cam.picture import input_shape as shape_for
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.web import jobs, reports
 from inspector.web.explain import pictures
@@ -87,11 +88,8 @@ def layer_named(sha256: str, name: str, shape: tuple[int, int, int], path: str) 
 
 def input_shape(picture: Picture, preprocessing: Preprocessing) -> tuple[int, int, int]:
     """(C, H, W) of the model's input; where nothing crops it has the picture's proportions."""
-    from inspector.cam.picture import crop_box, scaled_size
-
-    (width, height), _ = _crop(picture.sha256, preprocessing, picture)
-    left, top, right, bottom = crop_box(*scaled_size(width, height, preprocessing.resize), preprocessing.crop)
-    return preprocessing.channels, bottom - top, right - left
+    size, _ = _crop(picture.sha256, preprocessing, picture)
+    return shape_for(preprocessing, size)
 
 
 def prepared(picture: Picture, preprocessing: Preprocessing) -> tuple[Tensor, Crop]:
