@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import re
 
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict
+from inspector.checkpoint.types import Checkpoint
 from inspector.pasted.beside import describe_file
 from inspector.pasted.clean import MOST_CHARACTERS, Cleaned, clean
 from inspector.pasted.fit import explain_lists
-from inspector.pasted.key_lists import read_key_lists
+from inspector.pasted.key_lists import names_alone, read_key_lists
 from inspector.pasted.message import Message
 from inspector.pasted.messages_code import FOREIGN
 from inspector.pasted.messages_code import MESSAGES as OF_CODE
 from inspector.pasted.messages_files import MESSAGES as OF_FILES
+from inspector.pasted.messages_pickle import MESSAGES as OF_PICKLES
 from inspector.pasted.report import PastedError, PastedReport
-from inspector.readers.unpickle.verdicts import judge
 from inspector.units import counted, shorten_middle
 
-MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_CODE, *FOREIGN)
+MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_CODE, *FOREIGN)
 MOST_ERRORS = 12
 _QUOTED = 160
+_SPACES = re.compile(r"\s+")
 _MATCHED = "<All keys matched successfully>"
 
 
@@ -34,7 +35,7 @@ def explain_error(text: str, *, checkpoint: Checkpoint | None = None, unreadable
     a million characters are read.
     """
     cleaned = clean(text)
-    found = [*_lists(cleaned), *_messages(cleaned.flat)]
+    found = [*_lists(cleaned), *_messages(cleaned)] or _names_alone(cleaned)
     found.sort(key=lambda item: item[0])
     errors = tuple(error for _, error in found)[:MOST_ERRORS]
     skipped = []
@@ -52,42 +53,61 @@ def _lists(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
     found = []
     whole = max(1, len(cleaned.lines))
     for start, lists in read_key_lists(cleaned.lines):
-        quote = re.sub(r"\s+", " ", cleaned.lines[start : start + 4 * _QUOTED]).strip()
+        quote = _SPACES.sub(" ", cleaned.lines[start : start + 4 * _QUOTED]).strip()
         found.append((start / whole, explain_lists(lists, shorten_middle(quote, _QUOTED))))
     return found
 
 
-def _messages(flat: str) -> list[tuple[float, PastedError]]:
-    """Messages by their place, as a share of the text, since positions in the two forms of it differ."""
-    found: list[tuple[float, PastedError]] = []
+def _names_alone(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
+    """A list out of its middle: which list it was, no word says."""
+    start, names = names_alone(cleaned.lines)
+    if not names:
+        return []
+    error = PastedError(
+        kind="list-without-words",
+        quote=shorten_middle(_SPACES.sub(" ", cleaned.lines[start : start + 4 * _QUOTED]).strip(), _QUOTED),
+        says=f"These are {counted(len(names), 'key')} of a load_state_dict error; whether they are missing or unexpected, "
+        "is cut off.",
+        why="Missing keys are the model's and not the file's, unexpected ones the other side's: the answer differs.",
+        steps=('Paste the line above them too, "Missing key(s) in state_dict" or "Unexpected key(s) in state_dict".',),
+        asks=True,
+    )
+    return [(0.0, error)]
+
+
+def _messages(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
+    """Messages by their place, as a share of the text, since positions in the forms of it differ."""
+    found: list[tuple[float, PastedError, str]] = []
+    of_code: list[tuple[float, PastedError, str]] = []
     hidden: set[str] = set()
     for message in MESSAGES:
-        match = message.find(flat)
+        text = cleaned.flat
+        match, in_code = message.find(text)
+        if cleaned.joined != text and (match is None or message.lacks(match)):
+            # A terminal breaks lines within words; then the other form has what this one has not.
+            other, other_in_code = message.find(cleaned.joined)
+            if other is not None and (match is None or not message.lacks(other)):
+                text, match, in_code = cleaned.joined, other, other_in_code
         if match is None:
             continue
-        hidden.update(message.hides)
         error = PastedError(
             kind=message.kind,
             quote=shorten_middle(match.group(0), _QUOTED),
-            says=message.fill(message.says, match),
+            says=message.answer(match),
             why=message.fill(message.why, match),
             steps=tuple(message.fill(step, match) for step in message.steps),
-            patch=_patch(message, match),
+            patch=message.code(match, text),
+            causes=message.causes,
+            asks=message.asks,
             ours=message.ours,
         )
-        found.append((match.start() / max(1, len(flat)), error))
-    return [(at, error) for at, error in found if error.kind not in hidden]
-
-
-def _patch(message: Message, match: re.Match[str]) -> str:
-    if not message.patch:
-        return ""
-    if message.kind == "unsupported-global":
-        module, _, name = match.group("name").rpartition(".")
-        # No lines that allow a name which runs whatever it is given.
-        if not module or judge(module, name)[0] is GlobalVerdict.DANGEROUS:
-            return ""
-    return message.fill(message.patch, match)
+        (of_code if in_code else found).append((match.start() / max(1, len(text)), error, message.kind))
+        if not in_code:
+            hidden.update(message.hides)
+    if all(error.asks for _, error, _ in found):
+        found += of_code
+        hidden.update(*(message.hides for message in MESSAGES if any(kind == message.kind for *_, kind in of_code)))
+    return [(at, error) for at, error, kind in found if kind not in hidden]
 
 
 def _answer(errors: tuple[PastedError, ...], flat: str) -> str:
@@ -97,6 +117,7 @@ def _answer(errors: tuple[PastedError, ...], flat: str) -> str:
         if _MATCHED in flat:
             return "This is no error: all keys matched."
         return "No loading error that is known here stands in this text."
-    ours = [error for error in errors if error.ours] or list(errors)
+    # What tells the cause comes first, before what asks for the rest and before other frameworks.
+    ours = sorted((error for error in errors if error.ours), key=lambda error: error.asks) or list(errors)
     more = f" ({counted(len(errors) - 1, 'further error')} below)" if len(errors) > 1 else ""
     return f"{ours[0].says}{more}"

@@ -10,39 +10,25 @@ from collections.abc import Sequence
 
 from inspector.architectures.index import is_bookkeeping
 from inspector.pasted.blocks import find_depths, find_renumbered
-from inspector.pasted.patches import heads_out, into_part, leave_out, only_known, renamed, take_out
+from inspector.pasted.halves import HOLDERS, KINDS, WRAPPERS, lone_list, missing_alone, unexpected_alone
+from inspector.pasted.not_weights import is_constant, other_content
+from inspector.pasted.patches import constants_out, heads_out, into_part, leave_out, only_known, renamed
 from inspector.pasted.renamings import Renamed, find_renamings, one_prefix
-from inspector.pasted.report import KeyEvidence, KeyLists, PastedError, Renaming
+from inspector.pasted.report import Cause, KeyEvidence, KeyLists, PastedError, Renaming
 from inspector.pasted.shapes import explain_shapes
 from inspector.pasted.suspects import suspect
 from inspector.units import counted, shorten_middle
 
-# What training scripts put beside the weights; the first that is there holds them.
-CONTAINERS = ("state_dict", "model_state_dict", "model_state", "model", "net", "network", "weights", "params", "module")
-_BESIDE = frozenset(
-    {
-        *("epoch", "optimizer", "optimizer_state_dict", "optimizer_states", "lr_scheduler", "scheduler", "args"),
-        *("global_step", "pytorch-lightning_version", "hyper_parameters", "loss", "best_acc1", "arch", "config"),
-        *("callbacks", "loops", "lr_schedulers", "ema", "amp", "scaler", "step", "iteration", "best_fitness", "meta"),
-    }
-)
-_SAVED_BY = {
-    "module": "a DataParallel or DistributedDataParallel wrapper",
-    "_orig_mod": "a model under torch.compile",
-    "_forward_module": "Lightning Fabric",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
-    "model": "an object that keeps the network as .model, such as a LightningModule",
-}
+_SAVED_BY = WRAPPERS | HOLDERS
 _NAMED = 4
 _COMES_NEXT = "torch compares shapes only where names agree, so an error about shapes may follow."
 
 
 def explain_lists(lists: KeyLists, quote: str) -> PastedError:
     """The cause of one error of load_state_dict."""
-    container = _container(lists)
-    if container:
-        return _whole_checkpoint(lists, quote, container)
+    content = other_content(lists, quote)
+    if content is not None:
+        return content
     found = find_renamings(lists)
     model_is, file_is = suspect(lists)
     placed, filled = {a for a, _ in found.pairs}, {b for _, b in found.pairs}
@@ -57,7 +43,7 @@ def explain_lists(lists: KeyLists, quote: str) -> PastedError:
     )
     if model_is and file_is and not set(model_is) & set(file_is):
         return _other_architecture(keys, quote, found)
-    if found.renamings and keys.explained:
+    if found.renamings:
         return _renamed(keys, quote, found)
     if found.question:
         return _two_sets(keys, quote, found)
@@ -65,6 +51,8 @@ def explain_lists(lists: KeyLists, quote: str) -> PastedError:
         return _renumbered(keys, quote, renumbered)
     if lists.reshaped:
         return _reshaped(keys, quote)
+    if lists.unsized and not lists.missing and not lists.unexpected:
+        return _shapes_cut(keys, quote)
     depths = find_depths(lists.missing, lists.unexpected) if not lists.cut else ()
     if depths and not (keys.left_missing and keys.left_unexpected):
         return _deeper(keys, quote)
@@ -72,7 +60,16 @@ def explain_lists(lists: KeyLists, quote: str) -> PastedError:
 
 
 def _error(
-    keys: KeyEvidence, quote: str, kind: str, says: str, why: str, steps: Sequence[str], patch: str = ""
+    keys: KeyEvidence,
+    quote: str,
+    kind: str,
+    says: str,
+    why: str,
+    steps: Sequence[str],
+    patch: str = "",
+    *,
+    causes: tuple[Cause, ...] = (),
+    asks: bool = False,
 ) -> PastedError:
     more = []
     if keys.lists.cut:
@@ -80,36 +77,16 @@ def _error(
             f"The list of {' and of '.join(keys.lists.cut)} breaks off, so this rests on what is "
             f"there: paste the whole message."
         )
-    return PastedError(kind=kind, quote=quote, says=says, why=why, steps=(*steps, *more), patch=patch, keys=keys)
-
-
-def _container(lists: KeyLists) -> str:
-    """The key under which the weights lie, when the unexpected names are those of a training checkpoint."""
-    names = set(lists.unexpected)
-    plain = [name for name in names if "." not in name]
-    if not names or len(plain) < len(names) or not lists.missing or lists.reshaped:
-        return ""
-    inside = next((name for name in CONTAINERS if name in names), "")
-    return inside if inside and (names & _BESIDE or inside in CONTAINERS[:3] or len(names) == 1) else ""
-
-
-def _whole_checkpoint(lists: KeyLists, quote: str, container: str) -> PastedError:
-    others = [name for name in lists.unexpected if name != container]
-    beside = f" beside {_some(others)}" if others else ""
     return PastedError(
-        kind="whole-checkpoint",
+        kind=kind,
         quote=quote,
-        says=f'The file is a training checkpoint: the weights lie under "{container}"{beside}, and '
-        f"the whole was loaded.",
-        why="torch.load returns the dictionary that was saved; load_state_dict wants the weights alone.",
-        steps=(
-            f'Load checkpoint["{container}"] instead of the whole.',
-            "Should names still differ, paste that error too.",
-        ),
-        patch=take_out(container),
-        keys=KeyEvidence(
-            lists=lists, renamings=(), explained=0, left_missing=lists.missing, left_unexpected=lists.unexpected
-        ),
+        says=says,
+        why=why,
+        steps=(*steps, *more),
+        patch=patch,
+        keys=keys,
+        causes=causes,
+        asks=asks,
     )
 
 
@@ -136,12 +113,17 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
     rest = [(len(keys.left_missing), "missing"), (len(keys.left_unexpected), "unexpected")]
     left = " and ".join(f"{n:,} {what}" for n, what in rest if n)
     says = f"{which} {counted(len(missing), 'missing key')} are in the file under another name: {how}."
-    if left:
+    if len(missing) == keys.explained == 1:
+        says = f"The missing key is in the file under another name: {how}."
+    if not found.pairs:
+        side, other = ("missing", "unexpected") if how.startswith("add") else ("unexpected", "missing")
+        says = f"Of what is pasted, every {side} key has a prefix that no {other} one has: {how}."
+    elif left:
         says += f" That leaves {left} ({_some([*keys.left_missing, *keys.left_unexpected])})."
     why = _why_renamed(found.renamings)
     steps: list[str] = []
     patch = ""
-    prefix = one_prefix(dict(found.pairs))
+    prefix = one_prefix(dict(found.pairs)) if found.pairs else None
     if not found.certain:
         steps.append(
             "Names alone do not prove this: check it on the file, which has the shapes, before you load it so."
@@ -160,7 +142,13 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
         steps += [f"{cause.says} {cause.step}" for cause in explain_shapes(lists.reshaped)]
     else:
         steps.append(_COMES_NEXT)
-    return _error(keys, quote, "keys-renamed", says, why, steps, patch)
+    causes: tuple[Cause, ...] = ()
+    if not found.certain and (lists.cut or lists.reshaped):
+        causes = (
+            Cause("keys-renamed", "A module is called otherwise.", "the whole lists, and the shapes, agree with that"),
+            Cause("other-architecture", "It is another network, with like names.", "other names or shapes do not fit"),
+        )
+    return _error(keys, quote, "keys-renamed", says, why, steps, patch, causes=causes)
 
 
 def _why_renamed(renamings: Sequence[Renaming]) -> str:
@@ -224,7 +212,21 @@ def _reshaped(keys: KeyEvidence, quote: str) -> PastedError:
             if names
         ]
         steps.append(f"By name and shape {' and '.join(named)}.")
-    return _error(keys, quote, kinds[0], " ".join(c.says for c in causes), why, steps, patch)
+    either = causes[0].causes if len(causes) == 1 else ()
+    return _error(keys, quote, kinds[0], " ".join(c.says for c in causes), why, steps, patch, causes=either)
+
+
+def _shapes_cut(keys: KeyEvidence, quote: str) -> PastedError:
+    names = keys.lists.unsized
+    return PastedError(
+        kind="shapes-cut",
+        quote=quote,
+        says=f"The file and the model differ in the shape of {_some(names)}; the shapes themselves are cut off.",
+        why="The shapes tell another number of classes from another vocabulary, picture size, width or variant.",
+        steps=("Paste the whole line, up to the second torch.Size([...]).",),
+        keys=keys,
+        asks=True,
+    )
 
 
 def _deeper(keys: KeyEvidence, quote: str) -> PastedError:
@@ -243,27 +245,45 @@ def _deeper(keys: KeyEvidence, quote: str) -> PastedError:
     )
     if names:
         steps.append(f"By its names the {who} may be {_or(names)}.")
-    return _error(keys, quote, "other-depth", says + more, "It is a variant of another depth.", steps)
+    causes: tuple[Cause, ...] = ()
+    if lone_list(keys.lists):
+        says = says.removesuffix(".") + ", as far as this one list shows."
+        here, there = ("missing", "unexpected") if first.in_model else ("unexpected", "missing")
+        causes = (
+            Cause("other-depth", "It is a variant of another depth.", f"no keys are {there}"),
+            Cause("other-names", "The same blocks are counted otherwise.", f"as many keys are {there} as are {here}"),
+        )
+    return _error(keys, quote, "other-depth", says + more, "It is a variant of another depth.", steps, causes=causes)
 
 
 def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
     lists = keys.lists
     missing, unexpected = keys.left_missing, keys.left_unexpected
+    lone = lone_list(lists)
     if not missing and not unexpected:
         names = [*lists.missing, *lists.unexpected]
+        says = f"Only counters differ: {_some(names)}. No weight is missing and none is left over."
+        if lone:
+            says = f"Only counters are {lone}: {_some(names)}. None of them is a weight."
         return _error(
             keys,
             quote,
             "bookkeeping-only",
-            f"Only counters differ: {_some(names)}. No weight is missing and none is left over.",
-            "Profilers leave total_ops and total_params behind; old files lack num_batches_tracked.",
+            says,
+            "Profilers leave total_ops and total_params behind; old files lack num_batches_tracked, and torch before "
+            "0.4.1 does not know it.",
             ("Leave the counters out, and let those that are missing stay at zero.",),
-            leave_out() if not lists.cut else "",
+            leave_out(),
         )
+    if all(is_constant(name) for name in (*missing, *unexpected)):
+        return _constants(keys, quote)
     steps: list[str] = []
     for side, known in (("model", keys.model_is), ("file", keys.file_is)):
         if known:
             steps.append(f"By its names the {side} may be {_or(known)}.")
+    if lone:
+        says, why, causes, lines = (unexpected_alone if lone == "unexpected" else missing_alone)(lists)
+        return _error(keys, quote, KINDS[causes[0].kind], says, why, steps, lines, causes=causes)
     if missing and unexpected:
         says = (
             f"The file and the model name {len(missing):,} and {len(unexpected):,} keys "
@@ -271,7 +291,8 @@ def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
         )
         why = f"Missing begins with {_short(missing[0])}, unexpected with {_short(unexpected[0])}."
         steps.append("Bring the file: order, shapes and structure may place what names do not.")
-        return _error(keys, quote, "keys-unexplained", says, why, steps)
+        # Where a list breaks off, its other names may show what these do not.
+        return _error(keys, quote, "keys-unexplained", says, why, steps, asks=bool(lists.cut))
     if missing:
         says = (
             f"{counted(len(missing), 'tensor')} of the model are not in the file "
@@ -296,6 +317,24 @@ def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
         "Make sure the model is the one that was trained: an extra head or loss may be left out, a layer may not."
     )
     return _error(keys, quote, "extra-tensors", says, "The file was saved from a larger model.", steps)
+
+
+def _constants(keys: KeyEvidence, quote: str) -> PastedError:
+    names = [*keys.left_missing, *keys.left_unexpected]
+    lasts = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
+    return _error(
+        keys,
+        quote,
+        "constant-buffers",
+        f"Only constants differ ({_some(names)}): the model computes them when it is built, so none is lost.",
+        "Whether they are stored depends on the library's version: transformers before 4.31 stored position_ids, older "
+        "ones inv_freq and masks, timm before 0.9 relative_position_index.",
+        (
+            "Load without them, and check that nothing else is left.",
+            "Or install the version that the file was saved with.",
+        ),
+        constants_out(lasts),
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -18,6 +18,31 @@ def take_out(container: str) -> str:
     )
 
 
+def look_inside() -> str:
+    """The keys of a training checkpoint, to choose from."""
+    return (
+        'checkpoint = torch.load(path, map_location="cpu", weights_only=True)\n'
+        "print(list(checkpoint))  # the weights lie under one of these\n"
+    )
+
+
+def uncut() -> str:
+    """Take a prefix off where it is, and nothing elsewhere."""
+    return (
+        'state = {key.removeprefix("module."): tensor for key, tensor in state.items()}  # not key[7:]\n'
+        "model.load_state_dict(state, strict=True)\n"
+    )
+
+
+def constants_out(lasts: Sequence[str]) -> str:
+    """Load what is there and check that nothing but constants of these names is left."""
+    return (
+        f"constants = {tuple(lasts)!r}\n"
+        "left = model.load_state_dict(state, strict=False)\n"
+        "assert all(key.endswith(constants) for key in (*left.missing_keys, *left.unexpected_keys)), left\n"
+    )
+
+
 def renamed(lines: Sequence[str]) -> str:
     """Rename what does not fit yet. lines: the body of `rename`, which assigns to `key`."""
     body = "".join(f"    {line}\n" for line in lines)

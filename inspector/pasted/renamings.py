@@ -55,21 +55,46 @@ def find_renamings(lists: KeyLists) -> Renamed:
     report = diagnose(_file_of(unexpected), _model_of(missing), rules=rules)
     plan = report.plan
     if plan is None:
-        return Renamed()
+        return _by_prefix(unexpected, missing) if lists.cut else Renamed()
     if plan.ambiguities:
-        return Renamed(question=plan.ambiguities[0].question)
+        return Renamed(question=plan.ambiguities[0].question if _are_several(unexpected, missing) else "")
     pairs = tuple(
         (step.source, step.target) for step in plan.steps if step.source is not None and step.target is not None
     )
     uses = [use for use in plan.rules if use.id in _BY_NAME and use.count]
     if not pairs or not uses:
-        return Renamed()
+        return _by_prefix(unexpected, missing) if lists.cut else Renamed()
     return Renamed(
         renamings=tuple(Renaming(rule=u.id, says=u.says, count=u.count, examples=u.examples) for u in uses),
         pairs=pairs,
         lines=_lines(plan, dict(pairs)),
         certain=_is_certain(plan, pairs, unexpected, missing),
     )
+
+
+def _by_prefix(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed:
+    """Of lists that break off: whether all names of one side, and none of the other, begin with a wrapper's segment."""
+    for wrapper in sorted(_WRAPPERS):
+        text = f"{wrapper}."
+        for what, ours, theirs in (("add", missing, unexpected), ("drop", unexpected, missing)):
+            if all(name.startswith(text) for name in ours) and not any(name.startswith(text) for name in theirs):
+                short = ours[0].removeprefix(text)
+                example = (short, ours[0]) if what == "add" else (ours[0], short)
+                line = f"key = {text!r} + key" if what == "add" else f"key = key.removeprefix({text!r})"
+                says = f'{what} the segment "{wrapper}"'
+                return Renamed(
+                    renamings=(Renaming(rule="wrapper-segment", says=says, count=len(ours), examples=(example,)),),
+                    lines=(line,),
+                    certain=True,
+                )
+    return Renamed()
+
+
+def _are_several(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
+    """Whether all missing names are there twice and more, under one prefix each time."""
+    names = set(unexpected)
+    prefixes = {name.removesuffix(missing[0]) for name in names if name.endswith(missing[0])}
+    return sum(all(prefix + name in names for name in missing) for prefix in prefixes) > 1
 
 
 def _is_certain(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Shape = tuple[int, ...]
 
@@ -14,6 +14,8 @@ class KeyLists:
     model: the class that was loaded into ("ResNet"), "" when the text does not say. missing: the model has them, the
     state dict has not. unexpected: the other way round. reshaped: (name, shape in the file, shape in the model).
     cut: which of the lists break off ("missing", "unexpected", "mismatches"): by dots, the end of the text, our limits.
+    unsized: names of another shape, where the shapes are cut off. pasted: which of the lists stand in the text; one
+    that does not says nothing, for messages are pasted in halves. headed: the words before the lists stand there.
     """
 
     model: str = ""
@@ -21,6 +23,18 @@ class KeyLists:
     unexpected: tuple[str, ...] = ()
     reshaped: tuple[tuple[str, Shape, Shape], ...] = ()
     cut: tuple[str, ...] = ()
+    unsized: tuple[str, ...] = ()
+    pasted: tuple[str, ...] = field(default=(), compare=False)
+    headed: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One of several causes that fit. kind: as of an error; says: what it would be; sign: by what one can tell."""
+
+    kind: str
+    says: str
+    sign: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +71,9 @@ class PastedError:
 
     kind: stable and kebab-case. quote: the words it was recognised by, shortened. says: what it means, one sentence.
     why: how it comes about. steps: what to do, in order. patch: Python lines for the loading code, "" when none can
-    be said. keys: for lists of keys. ours: False for files and errors of another framework.
+    be said. keys: for lists of keys. causes: those that fit when the pasted part does not tell one from the other,
+    the likelier first, () when it does. asks: the part that would tell the cause is not there.
+    ours: False for files and errors of another framework.
     """
 
     kind: str
@@ -67,6 +83,8 @@ class PastedError:
     steps: tuple[str, ...]
     patch: str = ""
     keys: KeyEvidence | None = None
+    causes: tuple[Cause, ...] = ()
+    asks: bool = False
     ours: bool = True
 
 

@@ -6,24 +6,80 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from inspector.pasted.report import Shape
+from inspector.pasted.report import Cause, Shape
 from inspector.units import counted, human_shape
 
 Mismatch = tuple[str, Shape, Shape]
 _MOST_HEADS = 3
 # Parts of names that transformers' and timm's models give these tensors.
 _POSITIONS = ("pos_embed", "position_embed", "positional_embedding", "relative_position", "wpe.")
-_TOKENS = ("embed_tokens", "word_embeddings", "wte.", "lm_head", "token_embedding", "tok_embeddings")
+# Names of tables of tokens, and of what turns features into tokens: the last module's.
+_TABLES = ("wte", "lm_head", "shared", "emb", "lut")
+# Names that people give to the last layer of a network.
+_HEADS = frozenset(
+    {
+        *(
+            "fc",
+            "head",
+            "heads",
+            "classifier",
+            "classifiers",
+            "linear",
+            "last_linear",
+            "logits",
+            "logit",
+            "cls",
+            "output",
+        ),
+        *(
+            "out",
+            "out_proj",
+            "score",
+            "predictor",
+            "prediction",
+            "predictions",
+            "final",
+            "last_layer",
+            "cls_score",
+            "top",
+        ),
+        *(
+            "box_predictor",
+            "mask_predictor",
+            "bbox_pred",
+            "conv_seg",
+            "cls_head",
+            "fc_cls",
+            "fc_out",
+        ),
+    }
+)
+
+
+# Outputs. Few data sets have so many classes; the largest of ImageNet have 21,843.
+_MANY = 5_000
+_LARGE = (
+    Cause("vocabulary", "Another vocabulary: the outputs are its words.", "it is a language model"),
+    Cause("head-size", "Another number of classes.", "it is a classifier"),
+)
+_MIDDLE = (
+    Cause("other-size", "Another width, or another variant of the network.", "it is a layer in the middle"),
+    Cause("head-size", "Another number of classes.", "it is the last layer"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeCause:
-    """One cause of mismatches. kind: kebab-case; names: those it explains; says and step: a sentence each."""
+    """One cause of mismatches. kind: kebab-case; names: those it explains; says and step: a sentence each.
+
+    causes: those that fit when the shapes do not tell which it is.
+    """
 
     kind: str
     names: tuple[str, ...]
     says: str
     step: str
+    causes: tuple[Cause, ...] = ()
 
 
 def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
@@ -31,8 +87,8 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
     left = list(mismatches)
     found: list[ShapeCause] = []
 
-    def take(names: Sequence[str], kind: str, says: str, step: str) -> None:
-        found.append(ShapeCause(kind=kind, names=tuple(names), says=says, step=step))
+    def take(names: Sequence[str], kind: str, says: str, step: str, causes: tuple[Cause, ...] = ()) -> None:
+        found.append(ShapeCause(kind=kind, names=tuple(names), says=says, step=step, causes=causes))
         left[:] = [m for m in left if m[0] not in names]
 
     old = [m for m in left if {m[1], m[2]} == {(), (1,)}]
@@ -51,7 +107,12 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             f"{_first(turned)}: the file has it transposed, as another framework or Conv1D writes it.",
             "Transpose these tensors, and the square ones beside them, whose shape does not show it.",
         )
-    places = [m for m in left if any(part in m[0] for part in _POSITIONS)]
+    # Another width is no other picture.
+    places = [
+        m for m in left if any(part in m[0] for part in _POSITIONS) and _differ_at(m) not in ([-1], [len(m[1]) - 1])
+    ]
+    if any(m not in places and _is_wider(m) for m in left):
+        places = []
     if places:
         take(
             [m[0] for m in places],
@@ -59,7 +120,8 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             f"{_first(places)}: the position embeddings are for another picture size or sequence length.",
             "Build the model for the file's size, or interpolate the embeddings, which changes the weights.",
         )
-    tokens = [m for m in left if any(part in m[0] for part in _TOKENS) and _differ_at(m) == [0]]
+    tables = {(m[1][0], m[2][0]) for m in left if _is_table(m)}
+    tokens = [m for m in left if _differ_at(m) == [0] and (m[1][0], m[2][0]) in tables]
     if tokens:
         take(
             [m[0] for m in tokens],
@@ -76,6 +138,17 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             "head-size",
             f"{_first(heads)}: the last layer has {ours:,} outputs in the file and {theirs:,} in the model.",
             f"Build the model with {ours:,} outputs to use the file's head, or leave the head out and train a new one.",
+            _LARGE if max(ours, theirs) >= _MANY else (),
+        )
+    doubtful = left if len(left) <= 2 and _rows(left) and not any(_is_normalised(m, left) for m in left) else []
+    if doubtful and not found:
+        ours, theirs = doubtful[0][1][0], doubtful[0][2][0]
+        take(
+            [m[0] for m in doubtful],
+            "other-size",
+            f"{_first(doubtful)}: this layer has {ours:,} outputs in the file and {theirs:,} in the model.",
+            "Build the model with the arguments that the file was trained with.",
+            _LARGE if max(ours, theirs) >= _MANY else _MIDDLE,
         )
     first = [m for m in left if len(m[1]) in (4, 5) and _differ_at(m) == [1]]
     if len(first) == 1 and len(left) == 1:
@@ -109,12 +182,48 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
 
 def _heads(left: Sequence[Mismatch]) -> list[Mismatch]:
     """Few modules whose rows alone differ, all from the same old to the same new count, and nothing else left."""
-    rows = [m for m in left if m[1] and m[2] and _differ_at(m) == [0]]
+    rows = [m for m in left if _rows([m])]
     counts = {(m[1][0], m[2][0]) for m in rows}
     modules = {m[0].rpartition(".")[0] for m in rows}
     matrices = any(len(m[1]) >= 2 for m in rows)
     alone = len(left) - len(rows) <= 1
-    return rows if len(counts) == 1 and len(modules) <= _MOST_HEADS and matrices and alone else []
+    named = all(_is_last(m[0]) for m in rows)
+    return rows if len(counts) == 1 and len(modules) <= _MOST_HEADS and matrices and alone and named else []
+
+
+def _rows(mismatches: Sequence[Mismatch]) -> bool:
+    """Whether the first dimension of all of them differs, and nothing else."""
+    return bool(mismatches) and all(m[1] and m[2] and _differ_at(m) == [0] for m in mismatches)
+
+
+def _is_last(name: str) -> bool:
+    """Whether a layer of this name is likely the last: before it stand no numbers, as blocks have them."""
+    for segment in name.split(".")[:-1]:
+        if segment in _HEADS or segment.endswith(("_head", "_cls", "_classifier", "_fc", "head")):
+            return True
+        if segment.isdigit():
+            return False
+    return False
+
+
+def _is_normalised(mismatch: Mismatch, others: Sequence[Mismatch]) -> bool:
+    """Whether running statistics of the same count are among the mismatches, as behind a convolution in the middle."""
+    return any(
+        name.endswith(("running_mean", "running_var")) and ours[:1] == mismatch[1][:1] for name, ours, _ in others
+    )
+
+
+def _is_table(mismatch: Mismatch) -> bool:
+    """Whether this is a table of tokens with another number of rows."""
+    last = mismatch[0].rpartition(".")[0].rpartition(".")[2]
+    named = last in _TABLES or ("embed" in last and not any(part in mismatch[0] for part in _POSITIONS))
+    return named and len(mismatch[1]) == 2 and _differ_at(mismatch) == [0]
+
+
+def _is_wider(mismatch: Mismatch) -> bool:
+    """Whether a vector has another length, or a matrix differs both ways: the network itself is wider."""
+    at = _differ_at(mismatch)
+    return (at == [0] and len(mismatch[1]) == 1) or len(at) > 1
 
 
 def _differ_at(mismatch: Mismatch) -> list[int]:

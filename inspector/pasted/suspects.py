@@ -65,6 +65,7 @@ def _weighty_shapes(layout: Layout) -> Mapping[str, Shape]:
     return {name: shape for name, shape in pairs if not is_bookkeeping(name)}
 
 
+@lru_cache(maxsize=32)
 def suspect(lists: KeyLists) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(builders that the model may be, builders that the file may be), each () when there are none or too many."""
     missing, unexpected = _weighty(lists.missing), _weighty(lists.unexpected)
@@ -73,7 +74,7 @@ def suspect(lists: KeyLists) -> tuple[tuple[str, ...], tuple[str, ...]]:
     models = _candidates(missing, in_model, unexpected)
     files = _candidates(unexpected, in_file, missing)
     if not lists.cut and models and files:
-        pairs = [(m, f) for m in models for f in files if m.shapes != f.shapes and _rest_agrees(m, f, lists)]
+        pairs = _pairs(models, files, lists)
         if pairs:
             return _names(m for m, _ in pairs), _names(f for _, f in pairs)
     enough_model = len(missing) + len(in_model) >= LEAST_NAMES
@@ -108,13 +109,25 @@ def _agrees(known: _Known, has: set[str], shapes: Mapping[str, Shape], lacks: se
     )
 
 
-def _rest_agrees(model: _Known, file: _Known, lists: KeyLists) -> bool:
+def _pairs(models: Sequence[_Known], files: Sequence[_Known], lists: KeyLists) -> list[tuple[_Known, _Known]]:
+    """Those of which the same names are left, and of the same shapes, once the lists are taken away."""
     different = {name for name, *_ in lists.reshaped}
-    if len(model.shapes) - len(_weighty(lists.missing)) != len(file.shapes) - len(_weighty(lists.unexpected)):
-        return False
-    ours = model.shapes.keys() - set(lists.missing) - different
-    theirs = file.shapes.keys() - set(lists.unexpected) - different
-    return ours == theirs and all(model.allows(n, file.shapes[n]) or file.allows(n, model.shapes[n]) for n in ours)
+    ours: dict[tuple[int, frozenset[str]], list[_Known]] = {}
+    gone, extra = {*lists.missing, *different}, {*lists.unexpected, *different}
+    n_missing, n_unexpected = len(_weighty(lists.missing)), len(_weighty(lists.unexpected))
+    for model in models:
+        key = len(model.shapes) - n_missing, frozenset(model.shapes.keys() - gone)
+        ours.setdefault(key, []).append(model)
+    found: list[tuple[_Known, _Known]] = []
+    for file in files:
+        rest = frozenset(file.shapes.keys() - extra)
+        found += [
+            (model, file)
+            for model in ours.get((len(file.shapes) - n_unexpected, rest), ())
+            if model.shapes != file.shapes
+            and all(model.allows(n, file.shapes[n]) or file.allows(n, model.shapes[n]) for n in rest)
+        ]
+    return found
 
 
 def _prefixes(names: Sequence[str]) -> list[str]:

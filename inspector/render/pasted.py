@@ -28,9 +28,12 @@ def pasted_text(report: PastedReport) -> RenderableType:
 
 
 def _error(error: PastedError, *, alone: bool) -> list[RenderableType]:
-    parts: list[RenderableType] = [f"[dim]{safe(error.quote)}[/dim]  [dim]({error.kind})[/dim]"]
+    kinds = " or ".join(cause.kind for cause in error.causes) or error.kind
+    parts: list[RenderableType] = [f"[dim]{safe(error.quote)}[/dim]  [dim]({kinds})[/dim]"]
     if not alone:
         parts.append(safe(error.says))
+    for word, cause in zip(("Either", "Or"), error.causes, strict=False):
+        parts.append(f"[bold]{word}[/bold]  {safe(cause.says)} [dim]Sign: {safe(cause.sign)}.[/dim]")
     parts.append(f"Why  {safe(error.why)}")
     parts += [f"{i}. {safe(step)}" for i, step in enumerate(error.steps, 1)]
     if error.keys is not None and error.keys.renamings:

@@ -41,7 +41,11 @@ def show_report(report: PastedReport, place: str) -> None:
 def _show_error(error: PastedError, key: str, *, alone: bool) -> None:
     says = "" if alone else f"<p><b>{escaped(error.says)}</b></p>"
     steps = "".join(f"<li>{escaped(step)}</li>" for step in error.steps)
-    st.html(f"{says}<p>{mono(error.quote, 120)}</p><p>{escaped(error.why)}</p><ol>{steps}</ol>")
+    either = "".join(
+        f"<p><b>{word}</b> {escaped(cause.says)} <i>Sign: {escaped(cause.sign)}.</i></p>"
+        for word, cause in zip(("Either", "Or"), error.causes, strict=False)
+    )
+    st.html(f"{says}<p>{mono(error.quote, 120)}</p>{either}<p>{escaped(error.why)}</p><ol>{steps}</ol>")
     if error.keys is not None and error.keys.renamings:
         table(
             ("Rule", "Keys", "For example"),
