@@ -229,7 +229,9 @@ SPLIT = ("fused-attention",)
 TENSORS = (
     Corruption("counters as [1]", rebuilt(_counters_longer)),
     Corruption("counters as [1] in the target", _counters_shorter),
-    Corruption("Linear transposed", rebuilt(_turned), answers={"transposed": "transposed"}),
+    Corruption(
+        "Linear transposed", rebuilt(_turned), answers={"transposed": "transposed", "transposed-shapes": "transposed"}
+    ),
     Corruption("1x1 convolution as Linear", rebuilt(_squeezed)),
     Corruption("q, k, v apart", _apart, SPLIT),
     Corruption("q, k, v in one", _taken_apart(lambda tensor: tensor), SPLIT),

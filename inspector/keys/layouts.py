@@ -14,7 +14,7 @@ from enum import Flag, StrEnum, auto
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.keys.keytree import Leaf
-from inspector.keys.roles import split_name
+from inspector.keys.roles import roles_of, split_name
 
 
 class Voucher(StrEnum):
@@ -47,12 +47,15 @@ class Elsewhere(Flag):
 
 # Keras, Flax and TensorFlow 1 say kernel, Haiku and early TensorFlow w, TF-slim weights.
 _IN_OUT = frozenset({"kernel", "w", "weights"})
-_CONV1D = frozenset({"c_attn", "c_proj", "c_fc", "q_attn"})
+# Where transformers' GPT-2 and its kin have a Conv1D; an adapter beside them may borrow its names.
+_CONV1D = re.compile(r"(.*\.)?h\.[0-9]+\.((attn|crossattention)\.(c_attn|c_proj|q_attn)|mlp\.(c_fc|c_proj))")
 _EMBEDDING = re.compile(
     r"(wte|wpe|embedding|embeddings|embed_tokens|embed_positions|embed_in|tok_embeddings|shared"
     r"|(word|token|token_type|position|positional|segment)_embed(ding)?s?)"
 )
 _EMBEDDING_LEAVES = frozenset({"embedding", "embeddings"})
+# Tables and buffers: nobody multiplies by them, so no library turns them round.
+_TABLE = re.compile(r"pos|embed|mask|index|table|token|queue|bias|mean|var|buffer|grid|coords|anchor", re.IGNORECASE)
 # Names that no torch module writes: Keras and TensorFlow, Flax and Haiku, Paddle. gamma and beta are not among them:
 # torch's first BERTs and every layer scale have them.
 _MARKS = _IN_OUT | {
@@ -71,13 +74,19 @@ _OTHER_FORMATS = frozenset({"npz", "npy"})
 _OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle", "pd"})
 
 
+def is_weight(place: Leaf) -> bool:
+    """Whether a tensor of several dimensions may be something to multiply by: a weight by its role, or a bare one."""
+    role = roles_of([place])[0]
+    return role == "weight" or (role is None and _TABLE.search(split_name(place.name)[1]) is None)
+
+
 def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
     """What the name of this tensor, which goes to this place, says about its layout."""
     module, last = split_name(leaf.name)
     parent = split_name(module)[1]
     if last in _EMBEDDING_LEAVES or _EMBEDDING.fullmatch(parent) or _EMBEDDING.fullmatch(last):
         return Voucher.EMBEDDING
-    if parent in _CONV1D:
+    if _CONV1D.fullmatch(module):
         return Voucher.CONV1D
     if last in _IN_OUT and last != split_name(place.name)[1]:
         return Voucher.IN_OUT

@@ -99,8 +99,9 @@ def test_class_64_transposed_linear_layers(saved, target_of):
     state = {n: torch.rand(*s[::-1]) for n, s in goal.items()}
     plan = diagnose(saved(state), target_of(goal)).plan
     # The head is square: no shape shows it, and it has no block to go with.
-    assert [q.id for q in plan.ambiguities] == ["transposed"] and not plan.complete
-    made = apply_plan(saved(state), diagnose(saved(state), target_of(goal), choose={"transposed": "transposed"}).plan)
+    assert [q.id for q in plan.ambiguities] == ["transposed-shapes", "transposed"] and not plan.complete
+    answers = {"transposed-shapes": "transposed", "transposed": "transposed"}
+    made = apply_plan(saved(state), diagnose(saved(state), target_of(goal), choose=answers).plan)
     assert all(torch.equal(made[n], t.T) for n, t in state.items())
 
 

@@ -10,7 +10,6 @@ a file flattens, it flattens channels last, which no shape shows either.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import permutations
@@ -86,7 +85,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             for link, axes in _orders(alike, vouched, left):
                 if axes != tuple(range(ndim)):
                     yield _permute(link, axes, flipped=axes == _upward(ndim) and not _is_depthwise(link))
-                    last = last or axes[1] != 1
+                    last = True
     if last:
         yield from _flattened(left)
 
@@ -133,7 +132,10 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
                 # Of the libraries that such names and shapes are of, none stores kernels (out, h, w, in).
                 orders = [axes for axes in orders if axes[:2] == (len(axes) - 1, len(axes) - 2)]
             if orders:
-                yield link, _ask_plain(link, orders, left)
+                waiting = len(left.questions.open)
+                axes = _ask_plain(link, orders, left)
+                known = len(left.questions.open) == waiting and axes in orders
+                yield link, _as_or_upward(link, axes, left) if known else axes
 
 
 def _order(whole: Sequence[Link], single: Sequence[Link], plain: Sequence[Link], left: Leftovers) -> Axes | None:
@@ -265,27 +267,64 @@ def _weighs(link: Link) -> bool:
 
 
 def _flattened(left: Leftovers) -> Iterator[Step]:
-    """The first matrix behind kernels, where it takes in more than one number per channel: a flattened picture."""
+    """Where a picture is flattened: the first matrix behind kernels that takes in more than one number per channel, and
+    the last one in front of them."""
     links = {x.target.name: x for x in (*left.settled, *left.reshaped) if _weighs(x)}
-    channels = 0
+    channels, before = 0, None
     for place in left.target.tensors:
         shape = place.shape or ()
         if place.name not in links:
             continue
         if len(shape) in _LETTERS:
-            channels = shape[0]
-        elif len(shape) == 2 and channels:
-            per_channel, rest = divmod(shape[1], channels)
-            if per_channel > 1 and not rest:
+            if before is not None:
+                yield from _unfold(before, links[place.name], left)
+            channels, before = shape[0], None
+        elif len(shape) == 2:
+            per_channel, rest = divmod(shape[1], channels or 1)
+            if channels and per_channel > 1 and not rest:
                 yield from _reorder(links[place.name], channels, per_channel, left)
-            channels = 0
+            channels, before = 0, links[place.name]
+
+
+def _unfold(link: Link, kernel: Link, left: Leftovers) -> Iterator[Step]:
+    """A matrix in front of kernels that gives more than one number per channel: what is unfolded into a picture."""
+    shape, rows = kernel.target.shape or (), (link.target.shape or (0,))[0]
+    for channels in dict.fromkeys(shape[:2]):  # a transposed convolution has its input channels first
+        places, rest = divmod(rows, channels)
+        if places > 1 and channels > 1 and not rest and link.target.name not in left.turned:
+            break
+    else:
+        return
+    answer = left.questions.ask(
+        Ambiguity(
+            id="unfold-order",
+            question=(
+                f"{link.source.name} gives {places:,} numbers for each of {channels:,} channels of the convolutions "
+                "behind it, and the file stores kernels channels last. In which order does it give them? Either loads."
+            ),
+            options=(
+                (CHANNELS_FIRST, "channel by channel, as torch does, or it is no picture that is unfolded"),
+                (CHANNELS_LAST, f"place by place, as Keras does: reorder {places} places x {channels} channels"),
+            ),
+        ),
+        place=link.target.name,
+    )
+    if answer != CHANNELS_LAST:
+        return
+    module, last = split_name(link.target.name)
+    bias = f"{module}.{last.removesuffix('weight')}bias"
+    says = f"Unfolded place by place in the file, {places} x {channels}; torch unfolds channel by channel."
+    for one in (link, *(x for x in left.settled if x.target.name == bias and x.source.shape == (rows,))):
+        lies_other_way = is_turned(one) or (is_square(one) and lies_turned(one, shown_ways(left), left))
+        value = f"rows:{places},{channels}" + (",turned" if lies_other_way else "")
+        yield settle(one, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, shape=one.target.shape, value=value)
 
 
 def _reorder(link: Link, channels: int, per_channel: int, left: Leftovers) -> Iterator[Step]:
-    side = math.isqrt(per_channel)
-    options = [(CHANNELS_FIRST, "channel by channel, as torch does, or it is no flattened picture")]
-    if side * side == per_channel:
-        options.append((CHANNELS_LAST, f"place by place, as Keras does: reorder it as {side} x {side} x {channels}"))
+    options = (
+        (CHANNELS_FIRST, "channel by channel, as torch does, or it is no flattened picture"),
+        (CHANNELS_LAST, f"place by place, as Keras does: reorder it as {per_channel} places x {channels} channels"),
+    )
     answer = left.questions.ask(
         Ambiguity(
             id="flatten-order",
@@ -293,20 +332,20 @@ def _reorder(link: Link, channels: int, per_channel: int, left: Leftovers) -> It
                 f"{link.source.name} takes in {per_channel:,} numbers for each of {channels:,} channels, and the file "
                 "stores its kernels channels last. In which order does it expect the flattened picture? Either loads."
             ),
-            options=tuple(options),
+            options=options,
         ),
         place=link.target.name,
     )
     if answer == CHANNELS_LAST:
         turned = ",turned" if is_turned(link) or (is_square(link) and lies_turned(link, shown_ways(left), left)) else ""
-        says = f"Flattened place by place in the file, {side} x {side} x {channels}; torch flattens channel by channel."
+        says = f"Flattened place by place in the file, {per_channel} x {channels}; torch flattens channel by channel."
         yield settle(
             link,
             rule=RULE.id,
             kind=StepKind.PERMUTE,
             reason=says,
             shape=link.target.shape,
-            value=f"flattened:{channels},{side},{side}{turned}",
+            value=f"flattened:{channels},1,{per_channel}{turned}",
         )
 
 

@@ -17,21 +17,35 @@ from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted
 
 AS_IT_IS = "as-it-is"
-_PAIRS = re.compile(r"(^|\.)(attention\.w[qk]|(layers|blocks)\.[0-9]+\.attn\.[qk]_proj)\.(weight|bias)$")
+# Codes that turn neighbouring rows: Meta's (also Mistral's) and llama.cpp's for what Meta's code runs.
+_PAIRS = re.compile(r"(^|\.)(attention\.w[qk]|blk\.[0-9]+\.attn_[qk])\.(weight|bias)$")
+_TUNE = re.compile(r"(^|\.)layers\.[0-9]+\.attn\.[qk]_proj\.(weight|bias)$")
 _HALVES = re.compile(r"(^|\.)self_attn\.[qk]_proj\.(weight|bias)$")
+_ANY = re.compile(
+    r"(^|[._])(q|k|q_proj|k_proj|query|key|to_q|to_k|wq|wk|linear_q|linear_k|q_lin|k_lin)\.(weight|bias)$"
+)
 _FREQUENCIES = re.compile(r"(^|\.)(rope\.freqs|rotary_emb\.inv_freq|inv_freq)$")
 # Sizes of one head that models have, the commonest first.
 _USUAL = (128, 64, 80, 96, 256, 112, 192, 160, 32, 48)
 _MOST = 12
 
 
+def _way(link: Link) -> str:
+    """ "halves" where the rows of pairs may have to become halves, "pairs" for the way back, "" for none."""
+    ours, theirs = link.source.name, link.target.name
+    if _PAIRS.search(ours):
+        return "halves" if _ANY.search(theirs) and not _PAIRS.search(theirs) else ""
+    if _PAIRS.search(theirs):
+        return "pairs" if _ANY.search(ours) else ""
+    if _HALVES.search(ours) and _TUNE.search(theirs):
+        return "pairs"
+    return "halves" if _TUNE.search(ours) and _HALVES.search(theirs) else ""
+
+
 def _steps(left: Leftovers) -> Iterator[Step]:
-    for ours, theirs, way in ((_PAIRS, _HALVES, "halves"), (_HALVES, _PAIRS, "pairs")):
-        links = [
-            link
-            for link in left.settled
-            if ours.search(link.source.name) and theirs.search(link.target.name) and link.source.shape
-        ]
+    ways = [(link, _way(link)) for link in left.settled if link.source.shape]
+    for way in ("halves", "pairs"):
+        links = [link for link, found in ways if found == way]
         if not links:
             continue
         size = _size(links, way, left)
@@ -39,26 +53,29 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             return  # one step alone makes a tensor; the finding says that the layout is open
         for link in links:
             if size:
-                to = "the halves of Hugging Face" if way == "halves" else "the pairs of Meta"
+                a, b = (size // 2, 2) if way == "halves" else (2, size // 2)
+                to = "halves, as Hugging Face has them" if way == "halves" else "pairs, as Meta has them"
                 says = f"Rotary rows of heads of {size} put into {to}."
-                yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=f"rotary:{size},{way}")
+                yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=f"rows:{a},{b}")
 
 
 def _size(links: Sequence[Link], way: str, left: Leftovers) -> int:
     """Rows of one head by the user's word, 0 for no change."""
     sizes = _sizes(links, left)
-    writer, reader = ("Meta", "Hugging Face") if way == "halves" else ("Hugging Face", "Meta")
+    into = "from pairs into halves" if way == "halves" else "from halves into pairs"
     answer = left.questions.ask(
         Ambiguity(
             id=RULE.id,
             question=(
-                f"{counted(len(links), 'tensor')} of queries and keys go from {writer}'s names to {reader}'s "
-                f"({links[0].source.name} first), whose codes turn their rows in another order. How many rows has one "
-                "head (head_dim, the width divided by the number of heads)? Each answer loads."
+                f"{counted(len(links), 'tensor')} of queries and keys get the names of another code, "
+                f"{links[0].source.name} as {links[0].target.name} first. Meta's code and llama.cpp turn neighbouring "
+                "rows of a head, Hugging Face's turns its halves, and nothing shows which the file is in. Do the rows "
+                f"go {into}, and how many has one head (head_dim, the width divided by the number of heads)? Each "
+                "answer loads."
             ),
             options=(
-                *((f"heads-of-{n}", f"{n} rows a head: reorder them as {reader} needs them") for n in sizes),
-                (AS_IT_IS, f"none: the rows are in {reader}'s order already, only the names are {writer}'s"),
+                *((f"heads-of-{n}", f"yes, {n} rows a head: reorder them {into}") for n in sizes),
+                (AS_IT_IS, "no: the rows are in the target's order already, or nothing rotates them"),
             ),
         )
     )

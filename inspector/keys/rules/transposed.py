@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.layouts import Elsewhere, Voucher, voucher_of
+from inspector.keys.layouts import Voucher, is_weight, voucher_of
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.roles import roles_of, split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
-from inspector.units import counted
+from inspector.units import counted, human_shape
 
 TRANSPOSED, AS_IT_IS = "transposed", "as-it-is"
 _OPTIONS = (
@@ -36,7 +36,7 @@ def is_turned(link: Link) -> bool:
 def is_square(link: Link) -> bool:
     """Whether this matrix has one shape either way round."""
     rows, *columns = link.target.shape or (0,)
-    return _is_matrix(link) and link.source.shape == link.target.shape and columns == [rows] and rows > 1
+    return link.source.shape == link.target.shape and columns == [rows] and rows > 1 and is_weight(link.target)
 
 
 def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
@@ -52,7 +52,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     if turned:
         there = {link.target.name: link for link in left.settled}
         # While it is not answered, the plan shows what would be done, and is open.
-        if not any(has_bias(link, there) for link in turned) and ask_turned(turned, left) == AS_IT_IS:
+        if not any(has_bias(link, there) for link in turned) and _ask_shapes(turned, left) == AS_IT_IS:
             return
         for link in turned:
             says = "(in, out) in the file, (out, in) in the target."
@@ -93,29 +93,50 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return True
     if voucher is not Voucher.NOTHING and ways == {False}:
         return False
-    # A container is written by one library: what shows its layout there speaks for the rest.
-    from_torch = not left.elsewhere or (left.elsewhere is Elsewhere.CONTAINER and ways == {False})
-    if voucher is Voucher.NOTHING and from_torch:
+    if voucher is Voucher.NOTHING and not left.elsewhere:
         return False
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
-    return ask_turned([link], left) == TRANSPOSED
+    return _ask_square(link, left) == TRANSPOSED
 
 
-def ask_turned(links: Sequence[Link], left: Leftovers) -> str | None:
+def _ask_shapes(links: Sequence[Link], left: Leftovers) -> str | None:
+    """Whether shapes the other way round mean a transposed matrix, or another layer: an answer for these alone."""
     first = links[0]
-    more = f" (and {counted(len(links) - 1, 'more matrix')})" if links[1:] else ""
+    more = f" (and {counted(len(links) - 1, 'more matrix', 'more matrices')})" if links[1:] else ""
+    return left.questions.ask(
+        Ambiguity(
+            id="transposed-shapes",
+            question=(
+                f"{first.source.name} is {human_shape(first.source.shape or ())} in the file and "
+                f"{human_shape(first.target.shape or ())} in the target{more}, and no bias beside it tells which size "
+                "is the output's. Is it the same layer, stored as (in, out)?"
+            ),
+            options=(
+                (TRANSPOSED, "yes, it is stored as (in, out): transpose"),
+                (AS_IT_IS, "no, it is another layer"),
+            ),
+        ),
+        place=_place(first),
+    )
+
+
+def _ask_square(link: Link, left: Leftovers) -> str | None:
     return left.questions.ask(
         Ambiguity(
             id="transposed",
             question=(
-                f"Is {first.source.name}{more} stored as (in, out), as Keras, Flax and Paddle do, the other way round "
-                "than torch? Nothing beside it tells, and a wrong one loads just as well."
+                f"Is {link.source.name}, which is square, stored as (in, out), as Keras, Flax and Paddle do, the other "
+                "way round than torch? Nothing beside it tells, and a wrong one loads just as well."
             ),
             options=_OPTIONS,
         ),
-        place=split_name(first.target.name)[0] or first.target.name,
+        place=_place(link),
     )
+
+
+def _place(link: Link) -> str:
+    return split_name(link.target.name)[0] or link.target.name
 
 
 RULE = Rule(

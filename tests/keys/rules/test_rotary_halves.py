@@ -14,6 +14,7 @@ from inspector.keys.verify import verify_plan
 from inspector.readers import open_checkpoint
 
 META, HUGGING = "layers.{}.attention.w{}.{}", "model.layers.{}.self_attn.{}_proj.{}"
+OWN, GGUF = "model.layers.{}.attention.{}_proj.{}", "blk.{}.attn_{}.{}"
 TUNE = "layers.{}.attn.{}_proj.{}"
 HEADS, KV_HEADS, SIZE, WIDTH = 4, 2, 6, 20
 
@@ -49,7 +50,16 @@ def opened(tmp_path, state):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "back"), [(META, HUGGING, False), (HUGGING, META, True), (TUNE, HUGGING, False)]
+    ("ours", "theirs", "back"),
+    [
+        (META, HUGGING, False),
+        (HUGGING, META, True),
+        (TUNE, HUGGING, False),
+        (META, OWN, False),
+        (GGUF, HUGGING, False),
+        (HUGGING, GGUF, True),
+        (GGUF, TUNE, False),
+    ],
 )
 def test_queries_and_keys_are_not_written_without_the_rotary_permutation(ours, theirs, back, tmp_path, target_of):
     file = attention(ours)

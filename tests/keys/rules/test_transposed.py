@@ -72,6 +72,22 @@ def test_square_matrices_called_weight_are_asked_about_beside_turned_ones(file_o
     assert plan.complete and permuted(plan) == {n for n in block(0) if n.endswith("weight")}
 
 
+@pytest.mark.parametrize("name", ["adapter.c_proj", "gate.c_attn", "attn.adapter.c_proj", "mlp.c_attn", "c_proj"])
+def test_an_adapter_that_borrows_a_name_of_conv1d_is_asked_about(name, file_of, target_of):
+    extra = {f"h.0.{name}.weight": (4, 4), f"h.0.{name}.bias": (4,)}
+    waiting = diagnose(file_of(turned(conv1d()) | extra), target_of(conv1d() | extra)).plan
+    assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["transposed"]
+    assert waiting.ambiguities[0].places == (f"h.0.{name}",)
+
+
+@pytest.mark.parametrize("leaf", ["weight_hh_l0", "weight_v", "W", "proj", "gate_up"])
+def test_a_square_matrix_of_any_name_is_asked_about_beside_turned_ones(leaf, file_of, target_of):
+    goal = {"a.weight": (9, 4), "a.bias": (9,), f"cell.{leaf}": (4, 4), "cell.pos_embed": (4, 4)}
+    waiting = diagnose(file_of(goal | {"a.weight": (4, 9)}), target_of(goal)).plan
+    assert not waiting.complete and waiting.ambiguities[0].places == ("cell",)
+    assert diagnose(file_of(goal), target_of(goal)).plan.complete
+
+
 def test_embeddings_are_no_matrices_to_be_turned(file_of, target_of):
     net = conv1d() | {"wte.weight": (4, 4), "wpe.weight": (4, 4)}
     ours = turned(conv1d()) | {"wte.weight": (4, 4), "wpe.weight": (4, 4)}
@@ -104,6 +120,11 @@ def test_neighbours_of_two_minds_decide_nothing(file_of, target_of):
 
 def test_without_a_bias_nothing_says_which_size_is_the_output(file_of, target_of):
     plan = diagnose(file_of({"enc.weight": (4, 9)}), target_of({"enc.weight": (9, 4)})).plan
+    assert [q.id for q in plan.ambiguities] == ["transposed-shapes"] and not plan.complete
+    # What is answered about shapes that show it says nothing of a square one.
+    goal = {"enc.weight": (9, 4), "gate.weight": (4, 4)}
+    answers = {"transposed-shapes": "transposed"}
+    plan = diagnose(file_of(goal | {"enc.weight": (4, 9)}), target_of(goal), choose=answers).plan
     assert [q.id for q in plan.ambiguities] == ["transposed"] and not plan.complete
 
 
