@@ -43,10 +43,11 @@ def raised(error: Exception) -> str:
     """What it was and where in their own code, without the frames between."""
     import traceback
 
-    ours = {"<string>", __file__} if "__file__" in globals() else {"<string>"}
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours]
-    own = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")]
-    own = [f for f in own if not f.filename.startswith(sys.base_prefix)]
+    # This file runs as a text of its own, or as a part of this package.
+    package = str(Path(__file__).resolve().parents[1]) if "__file__" in globals() else "<"
+    others = ("<", package, sys.base_prefix)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith(others) and "site-packages" not in f.filename]
     where = f", in {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
     says = " ".join(str(error).split())[:1000].rstrip(".")
     return f"it raised {type(error).__name__}: {says}{where}" if says else f"it raised {type(error).__name__}{where}"

@@ -284,7 +284,12 @@ def _remember(tensors: Sequence[Tensor]) -> Callable[[], None]:
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The model inside DataParallel, DistributedDataParallel and torch.compile wrappers."""
+    """The model inside DataParallel, DistributedDataParallel and torch.compile wrappers.
+
+    Raises ExplainError for what is no module.
+    """
+    if not isinstance(model, nn.Module):
+        raise ExplainError(f"This is a {type(model).__name__}, not a torch.nn.Module.", hint="Give the model itself.")
     while True:
         if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
             inner: object = model.module

@@ -26,6 +26,7 @@ _SIGNALLED = 128
 # `timeout` sends its signal twice; the second one must not cut the cleaning short.
 _SECONDS_APART = 5.0
 _MOST_CHARACTERS = 3_000
+_STDOUT, _STDERR = 1, 2
 
 
 class Signalled(KeyboardInterrupt):
@@ -127,12 +128,11 @@ def _elsewhere() -> Iterator[None]:
     sys.stdout.flush()
     with ExitStack() as undo:
         # Their extensions print below Python.
-        with suppress(OSError, ValueError, AttributeError):
-            ours, theirs = sys.stdout.fileno(), sys.stderr.fileno()
-            kept = os.dup(ours)
+        with suppress(OSError):
+            kept = os.dup(_STDOUT)
             undo.callback(os.close, kept)
-            undo.callback(os.dup2, kept, ours)
-            os.dup2(theirs, ours)
+            undo.callback(os.dup2, kept, _STDOUT)
+            os.dup2(_STDERR, _STDOUT)
         with redirect_stdout(sys.stderr):
             yield
 

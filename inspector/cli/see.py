@@ -69,7 +69,7 @@ def explain(
     augment: Annotated[
         bool, typer.Option("--augment", help="The mean over six brighter, darker and mirrored copies.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="For methods that draw random numbers.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="For methods that draw random numbers.", min=0, max=2**32 - 1)] = 0,
     pixels_of: Annotated[
         int | None, typer.Option("--pixels-of", metavar="CLASS", help="Explain the pixels a segmentation gives it.")
     ] = None,
@@ -97,7 +97,9 @@ def explain(
     ] = "viridis",
     opacity: Annotated[float, typer.Option(help="Of the heat map over the picture.", min=0, max=1)] = 0.5,
     threshold: Annotated[float, typer.Option(help="Of the box in the table.", min=0, max=1)] = 0.5,
-    threads: Annotated[int, typer.Option(help="That torch computes with; its own choice if left out.", min=0)] = 0,
+    threads: Annotated[
+        int, typer.Option(help="That torch computes with; its own choice if left out.", min=0, max=1024)
+    ] = 0,
     target: TargetOption = "",
     state: State = "",
     json: Json = False,
