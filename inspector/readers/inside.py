@@ -6,13 +6,14 @@ of other systems, the second of two members of one name, what another program wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.packed_source import packing_of
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import ReadError
-from inspector.findings import Finding
+from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, zip_folder
 from inspector.readers.archives.tar_directory import is_tar
@@ -28,6 +29,21 @@ from inspector.readers.formats.packed import (
     unpacked_source,
 )
 from inspector.readers.opening import detect_format, peek_at
+from inspector.units import counted
+
+# What the readers of torch's and numpy's archives follow themselves: pickles, arrays, storages by their numbers, code.
+_READ = re.compile(
+    r"\.(debug_)?pkl$|\.npy$|\.py$|(^|/)(data|tensors|constants|weights|\.data)/([^/]+/)*(\w+_)?\d+(\.storage)?$"
+    r"|(^|/)(version|byteorder|archive_format|archive_version|extern_modules|python_version|serialization_id"
+    r"|\.format_version|\.storage_alignment|\.debug_pkl)$",
+    re.IGNORECASE,
+)
+
+
+_PROGRAMS = (".py", ".sh", ".bat", ".ps1", ".js", ".lua", ".rb", ".pl", ".r")
+# TorchScript's own code, and that of torch.package: their readers show it.
+_CODE = re.compile(r"(^|/)(code|\.data)/")
+_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +52,7 @@ class Inside:
 
     findings: what is wrong with the archive itself. open: the bytes of one member; raises a ReadError.
     close: lets go of a member's bytes. stream: instead of members, what comes out of a compressed file that opens as
-    what is in it.
+    what is in it. notes: on what is in the archive and does nothing by itself.
     """
 
     names: Sequence[str] = ()
@@ -45,6 +61,7 @@ class Inside:
     open: Callable[[str], ByteSource]
     close: Callable[[str], None]
     stream: ByteSource | None = None
+    notes: tuple[Finding, ...] = ()
 
 
 def _nothing(name: str) -> ByteSource:
@@ -72,9 +89,9 @@ def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside |
         return None  # Its reader says so.
     # A reader refuses an archive for one encrypted member; the others can be looked at.
     refused = peek.directory is not None and any(member.encrypted for member in peek.directory.members)
-    if reader is not None and reader[0].id != "packed" and not refused:
-        return None
-    return _of_folder(archive_folder(peek))
+    if reader is None or reader[0].id == "packed" or refused:
+        return _of_folder(archive_folder(peek))
+    return _beside(archive_folder(peek)) if peek.directory is not None else None
 
 
 def _at_the_end(peek: Peek) -> Inside | None:
@@ -86,6 +103,13 @@ def _at_the_end(peek: Peek) -> Inside | None:
     except ReadError:
         return None
     return _of_folder(zip_folder(peek.source, directory, peek.limits)) if directory.members else None
+
+
+def _beside(folder: ArchiveFolder) -> Inside | None:
+    """The members of torch's or numpy's own archive that its reader does not read."""
+    names = [name for name in folder.members if not _READ.search(name)]
+    notes = tuple(_note_strays(names)) + tuple(_note_programs(folder))
+    return Inside(names=names, open=folder.open, close=folder.let_go, notes=notes) if names or notes else None
 
 
 def _of_folder(folder: ArchiveFolder) -> Inside:
@@ -100,4 +124,32 @@ def _of_folder(folder: ArchiveFolder) -> Inside:
         findings=tuple(observe_archive(folder)),
         open=folder.open,
         close=folder.let_go,
+        notes=tuple(_note_programs(folder)),
     )
+
+
+def _note_programs(folder: ArchiveFolder) -> Iterator[Finding]:
+    names = [name for name in folder.members if name.lower().endswith(_PROGRAMS)]
+    if names and not any(_CODE.search(name) for name in names):
+        yield Finding(
+            id="program-inside",
+            severity=Severity.NOTICE,
+            says=f"{folder.name} holds {counted(len(names), 'program file')}, first {names[0][:80]}. They are text: "
+            "opening the archive runs nothing of them, and what they do was not looked at.",
+            subjects=tuple(name[:200] for name in names[:_LISTED]),
+            evidence=(("files", len(names)),),
+            remedy="Read them before you serve or import them.",
+        )
+
+
+def _note_strays(names: Sequence[str]) -> Iterator[Finding]:
+    if names:
+        yield Finding(
+            id="stray-members",
+            severity=Severity.INFO,
+            says=f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, first {names[0][:80]}. "
+            "That is inert for them, whatever it says.",
+            subjects=tuple(name[:200] for name in names[:_LISTED]),
+            evidence=(("members", len(names)),),
+            remedy="Each was looked at by its content; what is more than data has a line of its own.",
+        )

@@ -17,8 +17,8 @@ from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.noticed.observations import observe_globals
 from inspector.readers.second_look import PICKLES
-from inspector.readers.unpickle.hidden_pickles import calls_importable, observe_hidden, observe_polyglot, search_end
-from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.hidden_pickles import observe_hidden, observe_polyglot, search_end
+from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.opcodes import OPCODES
 from inspector.readers.unpickle.unpickling import unpickle
 

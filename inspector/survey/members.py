@@ -47,9 +47,9 @@ def _rows(source: ByteSource, opened: Opened, limits: Limits, left: _Left, level
             return (row,)
         if level >= _MOST_LEVELS:
             return row, _refused(row.path, f"It lies {level} archives deep, and what is in it was not looked at.")
-        if row.kind is not RowKind.CHECKPOINT:
-            # An opened checkpoint has these among its own findings.
-            opened = replace(opened, row=with_findings(_as_archive(row), inside.findings))
+        # An opened checkpoint has the archive's findings among its own.
+        row = row if row.kind is RowKind.CHECKPOINT else with_findings(_as_archive(row), inside.findings)
+        opened = replace(opened, row=with_findings(row, inside.notes))
         if inside.stream is not None:
             return _rows(inside.stream, opened, limits, left, level + 1)
         members = tuple(_members(inside, opened, limits, left, level))

@@ -18,11 +18,12 @@ from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
 from inspector.readers.evidence import READ
 from inspector.survey.report import RowKind, SurveyRow
+from inspector.survey.texts import observe_text
 
 # What people call checkpoints: under these names anything else is worth a line of its own.
 CHECKPOINT_SUFFIXES = (
     *(".pth", ".pt", ".ckpt", ".bin", ".th", ".tar", ".safetensors", ".pt2", ".ptl", ".pkl", ".pickle", ".p"),
-    *(".joblib", ".dill", ".model", ".weights", ".gguf", ".onnx", ".npz", ".npy"),
+    *(".joblib", ".dill", ".model", ".weights", ".gguf", ".onnx", ".npz", ".npy", ".llamafile"),
 )
 
 
@@ -76,13 +77,21 @@ def open_row(where: Path | ByteSource, path: str, limits: Limits, *, digest: boo
         ident = "no-checkpoint"
         if is_named_as_checkpoint(where.name):
             return Opened(row=unreadable_row(path, nbytes, ident, error.says))
-        return Opened(row=SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=ident, says=error.says))
+        row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=ident, says=error.says)
+        return Opened(row=_with_text(row, where))
     except InspectorError as error:
         return Opened(row=unreadable_row(path, nbytes, type(error).__name__, str(error)))
     except OSError as error:
         return Opened(row=unreadable_row(path, nbytes, "ReadError", f"It cannot be read: {error.strerror or error}."))
     except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
         return Opened(row=crashed_row(path, nbytes, error))
+
+
+def _with_text(row: SurveyRow, where: Path | ByteSource) -> SurveyRow:
+    try:
+        return with_findings(row, observe_text(where, where.name))
+    except InspectorError as error:
+        return unreadable_row(row.path, row.nbytes, type(error).__name__, str(error))
 
 
 def crashed_row(path: str, nbytes: int, error: Exception) -> SurveyRow:

@@ -138,7 +138,7 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
         )
     raw = source.read(offset, nbytes)
     members, rest = _members(source, raw, count, limits)
-    ends = _other_ends(members, tail, start, at)
+    ends = _other_ends(source, members, tail, start, at)
     doubts = _doubts(members, offset + nbytes, directory_end, len(ends))
     if shift:
         rivals.add("by its place before the end record", count, nbytes, offset + shift, shift)
@@ -207,7 +207,7 @@ class Rivals:
         self.add(why, count, nbytes, offset, 0)
 
 
-def _other_ends(members: tuple[Member, ...], tail: bytes, start: int, taken: int) -> list[int]:
+def _other_ends(source: ByteSource, members: tuple[Member, ...], tail: bytes, start: int, taken: int) -> list[int]:
     """Where in the tail other end records stand that lie in no member: in a comment, or of an archive in front.
 
     One inside a member belongs to an archive that was packed whole, and no tool takes it for the outer one.
@@ -224,9 +224,15 @@ def _other_ends(members: tuple[Member, ...], tail: bytes, start: int, taken: int
         ordered = ordered or sorted(members, key=lambda m: m.header_offset)
         before = bisect_right(ordered, start + at, key=lambda m: m.header_offset)
         last = ordered[before - 1] if before else None
-        if last is None or start + at >= last.header_offset + 30 + last.packed_nbytes:
+        if last is None or start + at >= _end_of(source, last):
             found.append(at)
     return found
+
+
+def _end_of(source: ByteSource, member: Member) -> int:
+    """Where a member's bytes end, behind a header that may be padded."""
+    (offset,) = payload_offsets(source, [member])
+    return (member.header_offset + 30 if offset is None else offset) + member.packed_nbytes
 
 
 def _end64(source: ByteSource, end_at: int) -> tuple[int, int, int, int] | None:
@@ -366,6 +372,18 @@ def find_member(directory: Directory, name: str) -> Member | None:
     """The first in the directory, letter case ignored, as torch ignores it."""
     folded, n = fold(name), len(name)
     return next((m for m in directory.members if len(m.name) == n and fold(m.name) == folded), None)
+
+
+def member_head(source: ByteSource, member: Member, n: int) -> bytes:
+    """The first n bytes of a member's content at most; b"" where it cannot be read."""
+    (offset,) = payload_offsets(source, [member])
+    if offset is None or member.method not in (_STORED, _DEFLATED) or (member.encrypted and not member.plain):
+        return b""
+    raw = source.read(offset, max(0, min(member.packed_nbytes, source.size - offset, n)))
+    try:
+        return raw if member.method == _STORED else zlib.decompressobj(-15).decompress(raw, n)
+    except zlib.error:
+        return b""
 
 
 def fold(name: str) -> str:

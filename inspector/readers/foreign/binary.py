@@ -199,7 +199,7 @@ def _by_fields(walk: Walk, fields: list[Field], name: str) -> InspectorError | N
     first = fields[0]
     if first.number == 1 and first.wire == VARINT:
         if any(f.number >= 200 and f.wire == BYTES for f in fields) and 1 <= first.value <= 20:
-            return UnknownFormat(
+            return NotExamined(
                 f"{name} is a Core ML model (.mlmodel, specification {first.value}).",
                 hint="Open the PyTorch checkpoint it was converted from.",
             )

@@ -6,7 +6,7 @@ import re
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, InspectorError, NotExamined, UnknownFormat
-from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_directory import Directory, find_member, member_head
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.folder import Folder
 from inspector.readers.foreign.binary import name_binary, name_raw
@@ -72,9 +72,19 @@ def _name(source: ByteSource, head: bytes, name: str) -> InspectorError:
         or name_binary(source, head, name)
         or _name_broken(head, name)
         or name_raw(source, head, name)
+        or _by_name(name)
         or UnknownFormat(
             f"{name} is of no format known here; it begins with the bytes {head[:8].hex(' ')}.", hint=_KNOWN
         )
+    )
+
+
+def _by_name(name: str) -> InspectorError | None:
+    if name.lower() != "saved_model.pb":
+        return None
+    # Its first field may be left out, and then nothing else tells it.
+    return NotExamined(
+        f"{name} is by its name a TensorFlow SavedModel (.pb).", hint="Open the PyTorch checkpoint of the same model."
     )
 
 
@@ -124,8 +134,12 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
         return refuse_encrypted(name, directory.members, "zip archive")
     if not names:
         return UnknownFormat(f"{name} is an empty zip archive.", hint="The download or packing failed; get it again.")
-    if any(n.endswith("model.weights.h5") for n in lower):
+    if any(n.endswith("model.weights.h5") for n in lower) or _says(source, directory, "config.json", _KERAS):
         return NotExamined(f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model.")
+    if _says(source, directory, "schema.json", _SKOPS):
+        return NotExamined(
+            f"{name} is a skops archive of scikit-learn objects (.skops).", hint="Its schema names what a load imports."
+        )
     if any(n.endswith("archive_format") for n in lower) or any("serialized_exported_program" in n for n in lower):
         return UnknownFormat(
             f"{name} holds the members of a torch.export program (.pt2), but not where torch.export.save puts them.",
@@ -138,6 +152,18 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
     if any(n.startswith("word/") or n == "[content_types].xml" for n in lower):
         return UnknownFormat(f"{name} is an Office document.", hint="Open the checkpoint it describes.")
     return None
+
+
+# What the settings of other programs' archives have in them.
+_KERAS = (b'"class_name"', b'"keras_version"', b'"module": "keras', b'"module":"keras')
+_SKOPS = (b'"__module__"', b'"__class__"', b'"__loader__"')
+
+
+def _says(source: ByteSource, directory: Directory, file: str, words: tuple[bytes, ...]) -> bool:
+    """Whether a file in the archive's root begins with one of these words in it."""
+    member = find_member(directory, file)
+    head = member_head(source, member, 1 << 16) if member is not None else b""
+    return any(word in head for word in words)
 
 
 def _name_plain_zip(source: ByteSource, directory: Directory) -> InspectorError:

@@ -20,6 +20,7 @@ from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.noticed.torch_words import NOT_COVERED
 from inspector.readers.noticed.truncation import Cut, observe_cut
 from inspector.readers.noticed.wrapper_names import observe_wrappers
+from inspector.readers.unpickle.encoded import LEAST
 from inspector.units import counted, human_bytes, human_shape
 
 # What a tensor takes in memory, with its place in the tree and its storage (bytes, by estimate).
@@ -85,6 +86,11 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
     states = find_state_dicts([group])
     findings += observe_wrappers(states)
     text = _metadata(metadata)
+    if any(len(value) >= LEAST for _, value in text):
+        # Imported where there is something to look at: it needs the pickle machine, and most files say but "pt".
+        from inspector.readers.noticed.named_code import observe_metadata
+
+        findings += observe_metadata(text, limits, "safetensors")
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
         format=READER.id,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from sys import getsizeof
 
+from inspector.readers.unpickle.encoded import LEAST, may_hide_pickle
 from inspector.readers.unpickle.machine import (
-    INNER_HEADS,
     MAPPING_NBYTES,
     Handler,
     Machine,
@@ -26,6 +26,8 @@ def _push(m: Machine, constant: object) -> None:
     """A constant whose size the file decides."""
     m.spent += getsizeof(constant)
     m.stack.append(constant)
+    if type(constant) is str and len(constant) >= LEAST:
+        m.watch_text(constant)
 
 
 def _number(m: Machine, number: float) -> None:
@@ -160,7 +162,7 @@ def _binbytes(m: Machine) -> None:
 def _short_binbytes(m: Machine) -> None:
     raw = m.take(m.take(1)[0])
     _push(m, raw)
-    if raw[:2] in INNER_HEADS:
+    if may_hide_pickle(raw[:100]):
         m.watch(raw)
 
 

@@ -6,7 +6,6 @@ STOP, or calls a name before it breaks off; random numbers do not.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,15 +16,12 @@ from inspector.errors import CorruptFile, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets, read_directory
-from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.encoded import SECOND
+from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.unpickling import unpickle
 from inspector.units import counted
 
 _FIRST = frozenset(b"\x80c(]}")
-# What follows the first byte, for numbers: a protocol, a letter of a module, or an opcode that begins something.
-_LETTERS = b"_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_SECOND = {0x80: bytes(range(6)), ord("c"): _LETTERS, **dict.fromkeys(b"(]}", b"c(]}lditSVXUIK")}
-_IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*")
 _ZIP = b"PK\x03\x04"
 _PADDING_NBYTES = 1 << 16
 _MOST_BEHIND = 8
@@ -83,11 +79,6 @@ class Hidden:
         return _light(outcome) if ended and not calls and (outcome.uses or outcome.end == stop) else None
 
 
-def calls_importable(outcome: Outcome) -> bool:
-    """Whether a pickle calls a name that Python could import. It runs even if nonsense follows, or no end."""
-    return any(u.calls and _IMPORTABLE.fullmatch(f"{u.module}.{u.name}") for u in outcome.uses.values())
-
-
 def _light(outcome: Outcome) -> Outcome:
     """Without the values: only the names count."""
     for use in outcome.uses.values():
@@ -96,13 +87,15 @@ def _light(outcome: Outcome) -> Outcome:
 
 
 def observe_hidden(hidden: Hidden) -> list[Finding]:
-    """One finding about all of them."""
+    """One finding about all of them, and one about what was not looked at."""
+    unsearched = [_unsearched(hidden.left_out)] if hidden.left_out else []
     if not hidden.found:
-        return []
+        return unsearched
     names = [f"{use.module}.{use.name}" for _, outcome in hidden.found for use in outcome.uses.values()]
     places = [where for where, _ in hidden.found]
     called = f"; they would import {', '.join(n[:60] for n in dict.fromkeys(names[:3]))}" if names else ""
     return [
+        *unsearched,
         Finding(
             id="hidden-pickle",
             severity=Severity.WARNING,
@@ -114,8 +107,18 @@ def observe_hidden(hidden: Hidden) -> list[Finding]:
                 *((where[:200], ", ".join(names_of(o))[:500] or "no names") for where, o in hidden.found[:_LISTED]),
             ),
             remedy="A program that reads on, or that loads the member by itself, runs them. Do not pass the file on.",
-        )
+        ),
     ]
+
+
+def _unsearched(left_out: Sequence[str]) -> Finding:
+    return Finding(
+        id="members-not-searched",
+        severity=Severity.ERROR,
+        says=f"Not all of the file was searched for pickles: {left_out[0][:200]}",
+        evidence=(("places", len(left_out)), *((f"place {n}", what[:200]) for n, what in enumerate(left_out[:20], 1))),
+        remedy="No ordinary program writes such a file: treat it as made by hand.",
+    )
 
 
 def names_of(outcome: Outcome) -> list[str]:
@@ -158,8 +161,9 @@ def search_members(source: ByteSource, members: Sequence[Member], read: frozense
     chosen = wanted[:_MOST_MEMBERS]
     for member, offset in zip(chosen, payload_offsets(source, chosen), strict=True):
         try:
-            if offset is not None:
-                _look_into(source, member, offset, limits, hidden)
+            if offset is None:
+                raise CorruptFile("its local header is not where the directory says.")
+            _look_into(source, member, offset, limits, hidden)
         except ReadError as error:
             # One that cannot be read must not hide the rest.
             hidden.left_out.append(f"{member.name[:80]} could not be searched: {error.says}")
@@ -167,6 +171,8 @@ def search_members(source: ByteSource, members: Sequence[Member], read: frozense
 
 
 def _look_into(source: ByteSource, member: Member, offset: int, limits: Limits, hidden: Hidden) -> None:
+    if member.encrypted and not member.plain:
+        raise CorruptFile("it is encrypted.")
     if member.method == 8:
         raw = source.read(offset, min(member.packed_nbytes, _TRIAL_NBYTES, max(0, source.size - offset)))
         try:
@@ -206,7 +212,7 @@ def search_numbers(source: ByteSource, heads: Iterable[Head], limits: Limits) ->
     """Whole pickles with calls at the head of storages. heads: (name, offset, nbytes, first bytes) each."""
     hidden = Hidden()
     for name, offset, nbytes, head in heads:
-        if len(head) < 2 or head[1] not in _SECOND.get(head[0], b""):
+        if len(head) < 2 or head[1] not in SECOND.get(head[0], b""):
             continue
         outcome = hidden.try_at(source, offset, min(offset + nbytes, source.size), limits, calls=True)
         if outcome is not None:

@@ -8,12 +8,14 @@ unpickler has run those by then.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
 from inspector.limits import Limits
+from inspector.readers.unpickle.encoded import LONG, may_hide_pickle, may_stand_for_bytes
 from inspector.readers.unpickle.plain_meanings import takes_static_method
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
@@ -33,9 +35,8 @@ from inspector.readers.unpickle.stream import Broken, OverLimit, Window
 from inspector.units import human_bytes
 
 _BLOCK = 4096
+_IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_SUSPECTS = 1000
-# How a constant begins that is a pickle, or an archive with one.
-INNER_HEADS = frozenset([*(bytes((0x80, protocol)) for protocol in range(6)), b"PK"])
 # What records take on a 64-bit CPython, garbage collector's header included (bytes). Freed ones are not given back,
 # but for marks: a real file keeps nearly everything, and a hostile one that does not has no need to.
 LIST_NBYTES = 72
@@ -79,6 +80,11 @@ class Outcome:
     opcodes: int
     oddities: int
     nbytes: int
+
+
+def calls_importable(outcome: Outcome) -> bool:
+    """Whether a pickle calls a name that Python could import. It runs even if nonsense follows, or no end."""
+    return any(u.calls and _IMPORTABLE.fullmatch(f"{u.module}.{u.name}") for u in outcome.uses.values())
 
 
 class Stop(Exception):
@@ -237,7 +243,7 @@ class Machine(Window):
             self.spent += CALL_NBYTES
         else:
             self.spent += MAPPING_NBYTES if type(result) is Mapping else _TENSOR_NBYTES
-            if type(result) is bytes and result[:2] in INNER_HEADS:
+            if type(result) is bytes and may_hide_pickle(result[:LONG]):
                 self.watch(result)
         if type(callee) is GlobalRef and callee.use.calls == 1:
             callee.use.holder = result
@@ -259,6 +265,11 @@ class Machine(Window):
             self.suspects.append((constant, callee))
         else:
             self.more_suspects += 1
+
+    def watch_text(self, text: str) -> None:
+        """Note a text that may spell a pickle."""
+        if may_stand_for_bytes(text):
+            self.watch(text)
 
     def affordable(self, args: tuple[object, ...]) -> bool:
         """Whether a meaning may copy these arguments.
@@ -323,11 +334,11 @@ class Machine(Window):
             target.use.altered = True
 
     def long_constant(self, n: int) -> object:
-        if n > 2 and self.pos + 2 > len(self.data):
-            self._more(2)
-        head = self.data[self.pos : self.pos + 2]
+        if n > LONG and self.pos + LONG > len(self.data) and self.position + LONG <= self.stop:
+            self._more(LONG)
+        head = self.data[self.pos : self.pos + min(n, LONG)]
         found = self.long_bytes(n, keep_below=self.keep_below)
-        if head in INNER_HEADS:
+        if may_hide_pickle(head):
             self.watch(found)
         self.spent += 120 + (len(found) if isinstance(found, bytes) else 0)
         return found

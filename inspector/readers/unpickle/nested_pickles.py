@@ -9,12 +9,7 @@ Source: torch/storage.py, TypedStorage.__reduce__ and _load_from_bytes.
 
 from __future__ import annotations
 
-import binascii
-import bz2
-import lzma
-import re
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.joined_source import SliceSource
@@ -24,7 +19,9 @@ from inspector.errors import LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import find_member, payload_offsets, read_directory
-from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.encoded import _BASE64 as _BASE64
+from inspector.readers.unpickle.encoded import LONG, begins_as_pickle, decodings, may_hide_pickle, unpacked
+from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, BytesAt, Mapping, StorageRef
 from inspector.units import counted
 
@@ -34,10 +31,7 @@ _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 _MOST_FILES = 20_000
 _LEAST_NBYTES = 64
 _PRELUDE_NBYTES = 4096  # torch writes 160.
-_UNPACKED_NBYTES = 1 << 20
-_LZMA_NBYTES = 32 << 20
-# Possessive: spaces could belong to either end, and a text of them would be tried at every one.
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{16,}+={0,2}\s*+")
+_DECODED_NBYTES = 1 << 20
 _LOADERS = frozenset(
     {
         "pickle",
@@ -284,48 +278,32 @@ def look_into(loader: Loader, suspects: list[tuple[object, str]], inside: Inside
                 continue  # It began like an archive and is none.
 
 
-def _candidates(loader: Loader, constant: object, eager: bool) -> list[Stretch]:
+def _candidates(loader: Loader, constant: object, eager: bool) -> Iterator[Stretch]:
     """The stretches of bytes that a constant stands for: itself, decoded, unpacked."""
     if isinstance(constant, str):
-        raw = _decoded(constant)
-        if raw is None and eager:
-            raw = constant.encode("latin-1", "replace")
-        return [Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw)] if raw else []
-    if isinstance(constant, bytes):
-        stretch = Stretch(source=BufferSource(constant), start=0, stop=len(constant), inline=constant)
-        raw = _unpacked(constant) if eager else None
-        if raw is None and eager and len(constant) < _UNPACKED_NBYTES:
-            raw = _decoded(constant.decode("latin-1"))
-        more = [Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw)] if raw else []
-        return [stretch, *more]
-    if isinstance(constant, BytesAt) and loader.in_file:
-        return [Stretch(source=loader.source, start=constant.offset, stop=constant.offset + constant.nbytes)]
-    return []
+        yield from map(_inline, decodings(constant))
+        if eager or may_hide_pickle(constant[:LONG].encode("latin-1", "replace")):
+            yield _inline(constant.encode("latin-1", "replace"))
+    elif isinstance(constant, bytes):
+        yield _inline(constant)
+        yield from _from_bytes(constant[:_DECODED_NBYTES])
+    elif isinstance(constant, BytesAt) and loader.in_file:
+        yield Stretch(source=loader.source, start=constant.offset, stop=constant.offset + constant.nbytes)
+        yield from _from_bytes(loader.source.read(constant.offset, min(constant.nbytes, _DECODED_NBYTES)))
 
 
-def _decoded(text: str) -> bytes | None:
-    if not 16 <= len(text) <= 2 * _UNPACKED_NBYTES or not _BASE64.fullmatch(text):
-        return None
-    try:
-        raw = binascii.a2b_base64(text.replace("-", "+").replace("_", "/"))
-    except (binascii.Error, ValueError):
-        return None
-    return _unpacked(raw) or raw
+def _from_bytes(raw: bytes) -> Iterator[Stretch]:
+    """What is compressed in bytes, or spelled by them."""
+    inner = unpacked(raw)
+    if inner is not None:
+        yield _inline(inner)
+        raw = inner
+    if raw[:LONG].isascii():
+        yield from map(_inline, decodings(raw.decode("latin-1")))
 
 
-def _unpacked(raw: bytes) -> bytes | None:
-    """The beginning of what is compressed in raw, None when nothing is."""
-    packed = raw[:_UNPACKED_NBYTES]
-    try:
-        if raw[:1] == b"\x78" or raw[:2] == b"\x1f\x8b":
-            return zlib.decompressobj(47).decompress(packed, _UNPACKED_NBYTES)
-        if raw[:3] == b"BZh":
-            return bz2.BZ2Decompressor().decompress(packed, _UNPACKED_NBYTES)
-        if raw[:6] == b"\xfd7zXZ\x00":
-            return lzma.LZMADecompressor(memlimit=_LZMA_NBYTES).decompress(packed, _UNPACKED_NBYTES)
-    except (zlib.error, OSError, lzma.LZMAError):
-        return None
-    return None
+def _inline(raw: bytes) -> Stretch:
+    return Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw)
 
 
 def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:
@@ -340,11 +318,15 @@ def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:
         return
     while at < stretch.stop and number < 5:
         head = stretch.source.read(at, min(2, stretch.stop - at))
-        if not (len(head) == 2 and head[0] == 0x80 and head[1] <= 5) and not (eager and number == 0):
+        announced = len(head) == 2 and head[0] == 0x80 and head[1] <= 5
+        if not announced and not ((eager or begins_as_pickle(head)) and number == 0):
             return
         found = loader.follow(stretch, at, "hidden/").outcome
-        # Numbers may begin like a pickle; what names nothing and leads nowhere is none.
+        # Numbers may begin like a pickle; what names nothing and leads nowhere is none. Text may begin like one that
+        # announces nothing: it has to call something.
         if not found.uses and (found.broken or number == 0):
+            return
+        if not announced and not eager and not calls_importable(found):
             return
         loader.inside.hidden.append((stretch.place, found))
         if found.broken:

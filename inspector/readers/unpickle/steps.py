@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
+from inspector.readers.unpickle.encoded import LEAST, LONG, STARTS
+
 if TYPE_CHECKING:
     from inspector.readers.unpickle.machine import Machine
 
@@ -60,6 +62,8 @@ def follow(m: Machine, table: Sequence[Callable[[Machine], None]], n: int) -> No
                     text = raw.decode("ascii")
                     spent += getsizeof(text)
                     stack.append(text)
+                    if len(raw) >= LEAST and (raw[:3] in STARTS or len(raw) >= LONG or 10 in raw):
+                        m.watch_text(text)
                     pos = end
                     continue
             elif opcode == 0x28:  # MARK
@@ -106,6 +110,8 @@ def follow(m: Machine, table: Sequence[Callable[[Machine], None]], n: int) -> No
                     text = raw.decode("ascii")
                     spent += getsizeof(text)
                     stack.append(text)
+                    if len(raw) >= LEAST and (raw[:3] in STARTS or len(raw) >= LONG or 10 in raw):
+                        m.watch_text(text)
                     pos = end
                     continue
             elif opcode == 0x29:  # EMPTY_TUPLE

@@ -14,6 +14,7 @@ from inspector.checkpoint.layout import row_major
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Encoding, Part, Storage, TensorInfo
 from inspector.findings import Finding, Severity
+from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
 from inspector.readers.folder import Folder
@@ -52,6 +53,7 @@ def _read(peek: Peek) -> Checkpoint:
         findings.append(_twice(header.twice))
     split, parts = _split(header, source, peek.folder)
     findings += split
+    findings += _observe_texts([*header.texts, *header.long_texts], limits)
     texts = [("gguf_version", f"{header.version}" + (", big-endian" if header.big_endian else "")), *header.texts]
     return flat_checkpoint(
         source=source,
@@ -181,6 +183,20 @@ def _layout(
             )
         )
     return found
+
+
+def _observe_texts(texts: Sequence[tuple[str, str]], limits: Limits) -> list[Finding]:
+    """What programs that render or decode the metadata would run."""
+    from inspector.readers.noticed.named_code import observe_metadata, observe_template
+
+    found: dict[str, Finding] = {}
+    for key, text in texts:
+        template = observe_template(text, key) if "template" in key.lower() else None
+        if template is not None:
+            found.setdefault(template.id, template)
+    # Addresses are what GGUF's own keys ask for.
+    rest = [(key, text) for key, text in texts if "template" not in key.lower() and not key.startswith("general.")]
+    return [*found.values(), *observe_metadata(rest, limits, "GGUF")]
 
 
 def _bad_alignment(alignment: int) -> Finding:

@@ -25,6 +25,7 @@ _TYPE_NAMES = {
 _KEY_NBYTES = 65_535  # The format's own bound.
 _SHOWN_NBYTES = 1000
 _SHOWN_ENTRIES = 2000
+_LONG_NBYTES = 4_000_000
 _SHOWN_ITEMS = 8
 _DEEPEST = 4
 _LIST_ITEMS = 8  # A list in a list costs as much time as so many texts.
@@ -46,13 +47,15 @@ class TensorEntry:
 
 @dataclass(slots=True, kw_only=True)
 class GgufHeader:
-    """numbers: integer metadata by key. texts: everything for display. end: where the header ends in the file."""
+    """numbers: integer metadata by key. texts: everything for display; long_texts: those of them that are shown only in
+    part, as far as there is room. end: where the header ends in the file."""
 
     version: int
     big_endian: bool
     tensor_count: int
     texts: list[tuple[str, str]] = field(default_factory=list)
     more_texts: int = 0
+    long_texts: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     twice: list[str] = field(default_factory=list)
     tensors: list[TensorEntry] = field(default_factory=list)
@@ -91,6 +94,7 @@ class _Walk:
         self.mark = ">" if big_endian else "<"
         self.length = "I" if version == 1 else "Q"
         self.items = 0
+        self.room = _LONG_NBYTES
         forms = {*_FORMS.values(), "I", "Q"}
         self.structs = {form: struct.Struct(self.mark + form) for form in forms}
         self.header = GgufHeader(version=version, big_endian=big_endian, tensor_count=0)
@@ -158,12 +162,18 @@ class _Walk:
             raise CorruptFile(f"{self.name}: {what} at byte {self.cursor.at:,} has {n:,} bytes, more than {most:,}.")
         return self.take(n)
 
-    def long_text(self) -> str:
-        """A text of any length: its beginning."""
+    def long_text(self, key: str) -> str:
+        """A text of any length: its beginning. More of it is kept for who looks for what it would run."""
         n = self.number(self.length)
         self.check(n)
         raw = self.cursor.take(min(n, _SHOWN_NBYTES))
-        self.cursor.at += n - len(raw)
+        if n > len(raw) and self.room > 0:
+            rest = self.cursor.take(max(0, min(n, self.room) - len(raw)))
+            self.room -= len(raw) + len(rest)
+            self.header.long_texts.append((key[:200], whole_text(raw + rest)))
+            self.cursor.at += n - len(raw) - len(rest)
+        else:
+            self.cursor.at += n - len(raw)
         return whole_text(raw) + (f" … ({n:,} bytes)" if n > len(raw) else "")
 
     def jump_texts(self, n: int) -> None:
@@ -181,7 +191,7 @@ class _Walk:
 
     def value(self, key: str, kind: int, depth: int) -> str:
         if kind == _STRING:
-            return self.long_text()
+            return self.long_text(key)
         if kind == _ARRAY:
             return self.array(key, depth)
         form = _FORMS.get(kind)

@@ -22,6 +22,7 @@ from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, 
 from inspector.readers.folder import leads_outside
 from inspector.readers.formats.onnx.graph import ModelWalk, OnnxModel
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Walk
+from inspector.readers.unpickle.encoded import LEAST
 from inspector.units import counted, human_bytes
 
 # ModelProto's fields with their wire types.
@@ -90,6 +91,11 @@ def _read(peek: Peek) -> Checkpoint:
     findings += _observe_cut(model, walk, source.name, storages)
     findings += _observe_model(model, cut=walk.cut or bool(model.problem))
     metadata = _metadata(model)
+    texts = [*model.facts, *model.properties]
+    if any(len(text) >= LEAST for _, text in texts):
+        from inspector.readers.noticed.named_code import observe_metadata
+
+        findings += observe_metadata(texts, limits, "ONNX")
     facts: list[tuple[str, Value]] = [("(model)", mapping_value(metadata[:400]))]
     return flat_checkpoint(
         source=joined, format_id=READER.id, format_says=READER.says, kind="ONNX graph", tensors=tensors,
@@ -117,10 +123,10 @@ def _metadata(model: OnnxModel) -> list[tuple[str, str]]:
 def _place(model: OnnxModel, peek: Peek) -> tuple[ByteSource, dict[str, Storage], list[Part], list[Finding]]:
     """The model with the files its tensors lie in as one source, and every storage in it."""
     storages = dict(model.storages)
+    outside = [place for place in model.places if place and leads_outside(place)]
     if not model.outside:
-        return peek.source, storages, [], []
+        return peek.source, storages, [], _observe_outside(model, outside, [], [], alone=peek.folder is None)
     names = list(dict.fromkeys(place.location for place in model.outside.values()))
-    outside = [n for n in names if leads_outside(n)]
     sources: list[ByteSource] = [peek.source]
     starts: dict[str, tuple[int, int]] = {}
     parts = [Part(name=peek.source.name, nbytes=peek.source.size, says="ONNX model")]
@@ -227,6 +233,18 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
                 subjects=tuple(n[:200] for n in generated[:20]),
                 evidence=(("tensors", len(generated)),),
                 remedy="It folded or transposed these weights, so they are not those of the PyTorch model one to one.",
+            )
+        )
+    if model.runs_python:
+        found.append(
+            Finding(
+                id="python-operators",
+                severity=Severity.ERROR,
+                says=f"{counted(len(model.runs_python), 'kind')} of operators hand their inputs to Python code, first "
+                f"{next(iter(model.runs_python))[:80]}.",
+                subjects=tuple(name[:200] for name in model.runs_python)[:20],
+                evidence=(("kinds", len(model.runs_python)),),
+                remedy="Nothing was run here. A runtime that knows them runs code which the model only names.",
             )
         )
     custom = [name for name in model.operators if "::" in name and not name.startswith(_STANDARD)]

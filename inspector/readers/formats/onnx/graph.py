@@ -6,6 +6,7 @@ by field; the data of an initializer are jumped over.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ from inspector.readers.formats.onnx.tensor import (
 from inspector.units import counted, human_shape
 
 _NAME_NBYTES = 4096
+# onnxruntime's PyOp and its like: PythonOp, MY_PYTHON_OP, py_func.
+_PYTHON = re.compile(r"python|(^|_)py_?(op|func|call)", re.IGNORECASE)
 _DEEPEST = 24
 _MOST_PORTS = 200
 _MOST_NAMED = 200
@@ -41,6 +44,8 @@ class OnnxModel:
     """facts: producer and versions. inputs, outputs: (name, type and shape). operators: by "domain::name".
 
     constants: tensors inside nodes and their bytes. outside: name -> place in another file.
+    places: every other file that any tensor names, also one inside a node or a function. runs_python: operators that
+    hand their inputs to Python code, wherever they stand.
     """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
@@ -56,6 +61,8 @@ class OnnxModel:
     tensors: list[TensorInfo] = field(default_factory=list)
     storages: dict[str, Storage] = field(default_factory=dict)
     outside: dict[str, External] = field(default_factory=dict)
+    places: dict[str, None] = field(default_factory=dict)
+    runs_python: dict[str, None] = field(default_factory=dict)
     values: list[tuple[str, Value]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     unusable: list[str] = field(default_factory=list)
@@ -120,7 +127,7 @@ class ModelWalk:
             if f.number == 1:
                 self.node(f, prefix, depth)
             elif f.number == 5:
-                self.initializer(read_message(self.walk, f.start, f.end, self.limits.dimensions), prefix)
+                self.initializer(self.message(f), prefix)
             elif f.number == 15:
                 self.sparse(f, prefix)
             elif depth == 0 and f.number in (11, 12):
@@ -130,7 +137,15 @@ class ModelWalk:
             elif depth == 0 and f.number == 2:
                 model.facts.append(("graph_name", whole_text(self.walk.read(f, 200))))
 
-    def node(self, message: Field, prefix: str, depth: int) -> None:
+    def message(self, f: Field) -> TensorMessage:
+        """A TensorProto, and the file it names."""
+        found = read_message(self.walk, f.start, f.end, self.limits.dimensions)
+        if found.is_external and len(self.model.places) < _MOST_KINDS:
+            self.model.places[found.external.get("location", "")] = None
+        return found
+
+    def node(self, message: Field, prefix: str, depth: int, *, in_function: bool = False) -> None:
+        """in_function: what it is made of is looked at, and not counted among the model's own."""
         walk, model = self.walk, self.model
         name = operator = domain = ""
         attributes: list[Field] = []
@@ -148,18 +163,42 @@ class ModelWalk:
                     raise BadWire(f"an operator before byte {f.start:,} has more than {_MOST_ATTRIBUTES:,} attributes")
                 attributes.append(f)
         known = f"{domain}::{operator}" if domain not in ("", "ai.onnx") else operator
-        if known in model.operators or len(model.operators) < _MOST_KINDS:
+        if not in_function and (known in model.operators or len(model.operators) < _MOST_KINDS):
             model.operators[known] += 1
+        if _PYTHON.search(operator) and len(model.runs_python) < _MOST_KINDS:
+            model.runs_python[known] = None
         for attribute in attributes:
-            for f in walk.fields(attribute.start, attribute.end):
-                if f.wire != BYTES:
-                    continue
-                if f.number in (5, 10):
-                    inner = read_message(walk, f.start, f.end, self.limits.dimensions)
-                    model.constants += 1
-                    model.constant_nbytes += inner.nbytes
-                elif f.number in (6, 11):
-                    self.graph(f, f"{prefix}{name or operator}/", depth + 1)
+            self.attribute(attribute, f"{prefix}{name or operator}/", depth, in_function=in_function)
+
+    def attribute(self, message: Field, prefix: str, depth: int, *, in_function: bool) -> None:
+        """The tensors and graphs of an AttributeProto. prefix: before the names of what is in its graphs."""
+        model = self.model
+        for f in self.walk.fields(message.start, message.end):
+            if f.wire != BYTES:
+                continue
+            if f.number in (5, 10):
+                inner = self.message(f)
+                model.constants += not in_function
+                model.constant_nbytes += 0 if in_function else inner.nbytes
+            elif f.number in (22, 23):
+                for part in self.walk.fields(f.start, f.end):
+                    if part.number in (1, 2) and part.wire == BYTES:
+                        self.message(part)
+            elif f.number in (6, 11) and in_function:
+                self.inner_graph(f, depth + 1)
+            elif f.number in (6, 11):
+                self.graph(f, prefix, depth + 1)
+
+    def inner_graph(self, message: Field, depth: int) -> None:
+        """A graph inside a function: only what it reaches for."""
+        if depth > _DEEPEST:
+            self.model.unusable.append(f"a function's graphs are nested deeper than {_DEEPEST} levels")
+            return
+        for f in self.walk.fields(message.start, message.end):
+            if f.wire == BYTES and f.number == 1:
+                self.node(f, "", depth, in_function=True)
+            elif f.wire == BYTES and f.number == 5:
+                self.message(f)
 
     def initializer(self, message: TensorMessage, prefix: str) -> None:
         model = self.model
@@ -197,9 +236,9 @@ class ModelWalk:
         most = self.limits.dimensions
         for f in self.walk.fields(message.start, message.end):
             if f.number == 1 and f.wire == BYTES:
-                values = read_message(self.walk, f.start, f.end, most)
+                values = self.message(f)
             elif f.number == 2 and f.wire == BYTES:
-                indices = read_message(self.walk, f.start, f.end, most)
+                indices = self.message(f)
             elif f.number == 3:
                 shape += read_dims(self.walk, f, most - len(shape))
         stored = values.dims[0] if values.dims else 0
@@ -248,12 +287,15 @@ class ModelWalk:
 
     def function(self, message: Field) -> None:
         self.model.function_count += 1
-        if len(self.model.functions) >= _MOST_NAMED:
-            return
         for f in self.walk.fields(message.start, message.end):
-            if f.number == 1 and f.wire == BYTES:
+            if f.wire != BYTES:
+                continue
+            if f.number == 1 and len(self.model.functions) < _MOST_NAMED:
                 self.model.functions.append(whole_text(self.walk.read(f, _NAME_NBYTES))[:200])
-                return
+            elif f.number == 7:
+                self.node(f, "", 1, in_function=True)
+            elif f.number == 11:
+                self.attribute(f, "", 1, in_function=True)
 
 
 def read_dims(walk: Walk, f: Field, most: int) -> list[int]:

@@ -1,0 +1,156 @@
+"""Code that text names or spells: templates that reach into Python, settings that call functions, pickles in metadata.
+
+Text runs nothing by itself. But programs render chat templates, call what `_target_` names (Hydra, NeMo), and some
+decode what they find; so what such text would run is told, and of what nothing runs it is said why.
+Sources: CVE-2024-34359 (templates in GGUF), CVE-2025-23304 (targets in NeMo's settings), the Jinja documentation on its
+sandbox.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+from inspector.checkpoint.types import GlobalVerdict
+from inspector.findings import Finding, Severity
+from inspector.limits import Limits
+from inspector.readers.unpickle.encoded import decodings, may_hide_pickle
+from inspector.readers.unpickle.machine import calls_importable
+from inspector.readers.unpickle.unpickling import unpickle_bytes
+from inspector.readers.unpickle.verdicts import judge
+from inspector.units import counted
+
+_LISTED = 20
+_TRIAL_OPCODES = 100_000
+_TRIAL_NBYTES = 4 << 20
+_BLOCK = re.compile(r"\{[{%](?:[^{}%]|[{}%](?![}%{]))*+[}%]\}|\{[{%].*?[}%]\}", re.DOTALL)
+# A name with two underscores, also spelled in escapes, and what hands attributes or functions out by their names.
+_REACHES = re.compile(
+    r"__\w+__|(?:\\+x5f){2}|(?:\\+u005f){2}|__['\"]\s*[~+]|\|\s*attr\b|\bgetattr\b|\b_module\b|\bmro\b"
+    r"|\bpopen\b|\bsubprocess\b|\bos\.(?:system|environ|popen)\b|\b(?:eval|exec|compile|open|__import__)\s*\("
+    r"|\b(?:lipsum|cycler|joiner)\s*(?:\.|\[|\|)|\b(?:request|config|self)\s*(?:\.|\[\s*['\"])(?:application|_|SECRET)",
+)
+_TARGET = re.compile(r"""["']?_target_["']?\s*[:=]\s*["']?([^\s"',}\]#]{1,300})""")
+_HARMLESS_TARGETS = frozenset(
+    {"functools.partial", "os.path.join", "os.path.expanduser", "pathlib.Path", "collections.OrderedDict", "math.sqrt"}
+)
+_SCRIPT = re.compile(
+    r"<script|javascript:|\bon(?:error|load)\s*=|<iframe|\bimport\s+(?:os|sys|subprocess|socket|ctypes|builtins)\b"
+    r"|\b(?:eval|exec|__import__|system|popen)\s*\(|(?:rm\s+-rf|\bwget\s|\bcurl\s|\bchmod\s|powershell)|#!/",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"\b(?:https?|ftp|file)://[^\s\"'<>]{3,200}", re.IGNORECASE)
+
+
+def observe_template(text: str, where: str) -> Finding | None:
+    """A chat template that does more than lay out messages. where: the key or file it comes from."""
+    # One pass over the blocks: prose between them may say what it likes.
+    for block in _BLOCK.finditer(text):
+        match = _REACHES.search(block[0])
+        if match is not None:
+            return Finding(
+                id="template-reaches-out",
+                severity=Severity.ERROR,
+                says=f"The template in {where[:80]} reaches out of it by {match[0][:40]!r}: a program that renders it "
+                "without a sandbox runs what it says.",
+                subjects=(where[:200],),
+                evidence=(("block", block[0][:200]),),
+                remedy="Nothing was rendered here. llama-cpp-python before 0.2.72 rendered without a sandbox; use "
+                "another template.",
+            )
+    return None
+
+
+def observe_targets(text: str, where: str) -> Finding | None:
+    """Settings that name a function of Python's own, or one that runs code, to be called."""
+    bad = [target for target in dict.fromkeys(_TARGET.findall(text)) if _is_bad_target(target)]
+    if not bad:
+        return None
+    return Finding(
+        id="configured-call",
+        severity=Severity.ERROR,
+        says=f"{where[:80]} asks for {counted(len(bad), 'call')} that no model needs, first {bad[0][:80]}: a program "
+        "that builds the model from these settings makes it.",
+        subjects=tuple(target[:200] for target in bad[:_LISTED]),
+        evidence=(("calls", len(bad)),),
+        remedy="Nothing was called here. Hydra and NeMo call whatever `_target_` names.",
+    )
+
+
+def _is_bad_target(target: str) -> bool:
+    if target in _HARMLESS_TARGETS:
+        return False
+    module, _, name = target.rpartition(".")
+    if target.startswith("${") or not module:
+        return target.startswith("${")
+    top = target.partition(".")[0]
+    verdict = judge(module, name)[0]
+    return verdict is GlobalVerdict.DANGEROUS or (
+        verdict is not GlobalVerdict.KNOWN and (top in sys.stdlib_module_names or top == "hydra")
+    )
+
+
+def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str) -> list[Finding]:
+    """Pickles, programs and addresses in the texts beside the weights. what: the kind of file, for people."""
+    pickles: list[str] = []
+    names: list[str] = []
+    worst = Severity.NOTICE
+    scripts: list[str] = []
+    addresses: list[str] = []
+    for key, text in pairs:
+        for spelled in _pickles(text, limits):
+            pickles.append(key)
+            for module, name in spelled:
+                verdict = judge(module, name)[0]
+                if verdict is not GlobalVerdict.KNOWN:
+                    names.append(f"{module}.{name}")
+                    grave = Severity.ERROR if verdict is GlobalVerdict.DANGEROUS else Severity.WARNING
+                    worst = max(worst, grave, key=lambda severity: severity.rank)
+        if _SCRIPT.search(text):
+            scripts.append(key)
+        elif _ADDRESS.search(text):
+            addresses.append(key)
+    found = [_pickles_finding(pickles, names, worst)] if pickles else []
+    for keys, ident, is_what in (
+        (scripts, "program-in-metadata", "program text"),
+        (addresses, "address-in-metadata", "an address"),
+    ):
+        if keys:
+            found.append(_inert(keys, ident, is_what, what))
+    return found
+
+
+def _pickles(text: str, limits: Limits) -> Iterable[Sequence[tuple[str, str]]]:
+    """The names of each pickle that a text is or spells."""
+    trial = limits.trial(opcodes=_TRIAL_OPCODES, nbytes=_TRIAL_NBYTES)
+    plain = [text.encode("latin-1", "replace")] if may_hide_pickle(text[:100].encode("latin-1", "replace")) else []
+    for raw in (*plain, *decodings(text)):
+        outcome = unpickle_bytes(raw, trial).outcome
+        if calls_importable(outcome) or (not outcome.broken and outcome.uses):
+            yield [(use.module, use.name) for use in outcome.uses.values()]
+
+
+def _pickles_finding(keys: Sequence[str], names: Sequence[str], worst: Severity) -> Finding:
+    named = f" It would import {', '.join(n[:80] for n in dict.fromkeys(names[:3]))}." if names else ""
+    return Finding(
+        id="pickle-in-metadata",
+        severity=worst,
+        says=f"There is a pickle in the metadata {keys[0][:80]!r}; whoever decodes and loads that runs it.{named}",
+        subjects=tuple(key[:200] for key in keys[:_LISTED]),
+        evidence=(("pickles", len(keys)),),
+        remedy="No ordinary program keeps a pickle there. Nothing was run here.",
+    )
+
+
+def _inert(keys: Sequence[str], ident: str, is_what: str, what: str) -> Finding:
+    return Finding(
+        id=ident,
+        severity=Severity.INFO,
+        says=f"{counted(len(keys), 'text')} of the metadata {'holds' if len(keys) == 1 else 'hold'} {is_what}, first "
+        f"{keys[0][:80]!r}. It is inert: a loader of {what} keeps metadata as text, runs nothing of it and fetches "
+        "nothing.",
+        subjects=tuple(key[:200] for key in keys[:_LISTED]),
+        evidence=(("texts", len(keys)),),
+        remedy="A page that shows it unescaped, or a person who follows it, is another matter.",
+    )
