@@ -9,16 +9,21 @@ from dataclasses import dataclass
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import parse_target
 from inspector.architectures.types import Candidate
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import InspectorError
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
+from inspector.pasted.halves import lone_list
 from inspector.pasted.report import KeyEvidence, PastedError
+from inspector.pasted.safe_globals import lines_that_allow
+from inspector.readers.unpickle.verdicts import weights_only_allows
 from inspector.units import counted, shorten_middle
 
-_ABOUT_GLOBALS = frozenset(
-    {"unsupported-global", "blocked-global", "unsupported-class", "weights-only", "missing-class", "missing-module"}
+# Errors that lines with the globals of the file mend, and those that its globals only explain.
+_ALLOWED = frozenset(
+    {"unsupported-global", "unsupported-class", "unsupported-build", "unsupported-filling", "weights-only"}
 )
+_ABOUT_GLOBALS = _ALLOWED | {"blocked-global", "missing-class", "missing-module", "newer-torch-file", "numpy-2-file"}
 _ABOUT_DEVICES = frozenset({"no-such-device", "too-few-devices", "unknown-device", "parallel-device", "two-devices"})
 
 
@@ -37,14 +42,16 @@ def describe_file(errors: Sequence[PastedError], checkpoint: Checkpoint | None, 
     recognition = recognise(checkpoint)
     says = [f"{checkpoint.origin.name}: {checkpoint.format_says}. {recognition.says}"]
     kinds = {error.kind for error in errors}
+    code = ""
     if kinds & _ABOUT_GLOBALS:
         says.append(_globals(checkpoint))
+    if kinds & _ALLOWED:
+        code = _lines_for(checkpoint)
     if kinds & _ABOUT_DEVICES:
         devices = Counter(tensor.device for tensor in checkpoint.tensors if tensor.device)
         if devices:
             where = ", ".join(f"{n:,} on {device}" for device, n in devices.most_common(4))
             says.append(f"Its tensors were saved {where}.")
-    code = ""
     for error in errors:
         if error.keys is not None:
             more, code = _keys(error.keys, checkpoint, recognition.best, container=error.kind == "whole-checkpoint")
@@ -54,14 +61,30 @@ def describe_file(errors: Sequence[PastedError], checkpoint: Checkpoint | None, 
 
 
 def _globals(checkpoint: Checkpoint) -> str:
-    others = [use.name for use in checkpoint.globals if use.verdict is not GlobalVerdict.KNOWN]
+    others = _refused(checkpoint)
     if not others:
-        return "It names nothing beyond what torch and Python themselves write."
+        return "It names nothing that weights_only=True refuses."
     more = f" and {len(others) - 4:,} more" if len(others) > 4 else ""
     names = ", ".join(shorten_middle(name, 60) for name in others[:4])
     return (
-        f"It names {counted(len(others), 'global')} beyond what torch itself writes: {names}{more}. None was run here."
+        f"It names {counted(len(others), 'global')} that weights_only=True refuses: {names}{more}. None was run here."
     )
+
+
+def _lines_for(checkpoint: Checkpoint) -> str:
+    """Lines that allow just what this file names, "" when there is nothing to allow or one of it must not be."""
+    code = lines_that_allow([name.removeprefix("builtins.") for name in _refused(checkpoint)])
+    return code.replace("torch.load(path,", f"torch.load({checkpoint.origin.name!r},")
+
+
+def _refused(checkpoint: Checkpoint) -> list[str]:
+    names = dict.fromkeys(use.name for use in checkpoint.globals)
+    return [name for name in names if not weights_only_allows(*_split(name))]
+
+
+def _split(name: str) -> tuple[str, str]:
+    module, _, last = name.rpartition(".")
+    return module, last
 
 
 def _keys(
@@ -74,7 +97,10 @@ def _keys(
         fits = any(_agrees(keys, state) for state in checkpoint.state_dicts)
     if not fits:
         return [f"The error is not about this file as it is: {_difference(keys, checkpoint)}."], ""
-    label = _model(keys, best)
+    label, own = _model(keys, best), ""
+    if not label and lone_list(keys.lists) and best is not None:
+        # One list does not say which model it is, so this is the file's own architecture.
+        label, own = f"{best.spec.library}/{best.spec.name}", "its own architecture, "
     if not label:
         return ["The error's lists agree with this file."], ""
     try:
@@ -85,7 +111,7 @@ def _keys(
     code = ""
     if report.plan is not None and report.plan.complete:
         code = python_code(report.plan, file_name=checkpoint.origin.name)
-    return [f"The error's lists agree with this file. Against {target.label}: {report.says}"], code
+    return [f"The error's lists agree with this file. Against {own}{target.label}: {report.says}"], code
 
 
 def _model(keys: KeyEvidence, best: Candidate | None) -> str:

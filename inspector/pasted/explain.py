@@ -66,8 +66,8 @@ def _names_alone(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
     error = PastedError(
         kind="list-without-words",
         quote=shorten_middle(_SPACES.sub(" ", cleaned.lines[start : start + 4 * _QUOTED]).strip(), _QUOTED),
-        says=f"These are {counted(len(names), 'key')} of a load_state_dict error; whether they are missing or unexpected, "
-        "is cut off.",
+        says=f"These are {counted(len(names), 'key')} of a load_state_dict error; whether they are missing or "
+        "unexpected, is cut off.",
         why="Missing keys are the model's and not the file's, unexpected ones the other side's: the answer differs.",
         steps=('Paste the line above them too, "Missing key(s) in state_dict" or "Unexpected key(s) in state_dict".',),
         asks=True,

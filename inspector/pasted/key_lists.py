@@ -8,6 +8,7 @@ White space within the words, quotes and the case of letters are no evidence: th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from inspector.pasted.report import KeyLists, Shape
@@ -25,7 +26,7 @@ def _words(text: str) -> str:
 
 
 _MARKS: tuple[tuple[str, str], ...] = (
-    ("header", _words(r"rror\(s\) in loading state_ dict for ([A-Za-z_][\w.]{0,200}?)\s{0,10}:")),
+    ("header", _words(r"E?rror\(s\) in loading state_ dict for ([A-Za-z_][\w.]{0,200}?)\s{0,10}:")),
     # torch before 0.4: a KeyError with the first name, or with a set.
     ("missing", _words(r'missing keys in state_ dict:\s{0,4}"?(?:set\()?[\[{]')),
     ("one-unexpected", _words(r"unexpected key \\?[\"'`]([^\"'`\n]{1,512})\\?[\"'`] in state_ dict")),
@@ -111,6 +112,17 @@ class _Open:
             headed=self.headed,
         )
 
+    def add(self, what: str, names: Iterable[str]) -> None:
+        """Put names into the list of missing or of unexpected ones."""
+        into = self.missing if what == "missing" else self.unexpected
+        for name in names:
+            into[name] = self.pasted[what] = None
+
+    def other_list(self) -> str:
+        """The list that an author's own "expected" begins: the other one of that before it, "" without any."""
+        there = [one for one in ("unexpected", "missing") if one in self.pasted]
+        return {"unexpected": "missing", "missing": "unexpected"}[there[0]] if len(there) == 1 else ""
+
     @property
     def empty(self) -> bool:
         return not (self.missing or self.unexpected or self.reshaped or self.unsized)
@@ -128,14 +140,11 @@ def read_key_lists(text: str) -> tuple[tuple[int, KeyLists], ...]:
         before, position = position, mark.end()
         authored = what == "expected"
         if authored:
-            # Such a word means the other list of the one before it, or of names that stand before it without words.
             if now.empty:
-                now.unexpected |= dict.fromkeys(name.rstrip(".") for name in _names_before(text, before, mark.start()))
-                now.pasted |= dict.fromkeys(["unexpected"] if now.unexpected else [])
-            there = [one for one in ("unexpected", "missing") if one in now.pasted]
-            if len(there) != 1:
+                now.add("unexpected", (name.rstrip(".") for name in _names_before(text, before, mark.start())))
+            what = now.other_list()
+            if not what:
                 continue
-            what = "missing" if there == ["unexpected"] else "unexpected"
             now.cut |= {"missing": None, "unexpected": None}
         section = "mismatch" if what.startswith("mismatch") else what.removeprefix("one-")
         if what == "header" or (section in now.seen and section != "mismatch" and what != "one-unexpected"):
@@ -145,22 +154,17 @@ def read_key_lists(text: str) -> tuple[tuple[int, KeyLists], ...]:
             now.start = mark.start()
         if section == "unexpected" and now.empty and not now.headed:
             # torch lists the missing ones first: what stands before is the end of that list.
-            for name in _names_before(text, before, mark.start()):
-                now.missing[name] = None
-            if now.missing:
-                now.cut["missing"] = now.pasted["missing"] = None
+            now.add("missing", _names_before(text, before, mark.start()))
+            now.cut |= {"missing": None} if now.missing else {}
         now.seen.add(section)
         if what == "one-unexpected":
             _add(now.unexpected, groups[0], now, "unexpected")
             now.cut["unexpected"] = now.pasted["unexpected"] = None
         elif what in ("missing", "unexpected"):
-            names = now.missing if what == "missing" else now.unexpected
+            names: dict[str, None] = {}
             position = _read_names(text, position, names, now, what)
-            if authored:
-                bare = dict.fromkeys(name.lstrip(".") for name in names)
-                names.clear()
-                names |= bare
-            if names or text[mark.end() - 1] in "[{":
+            now.add(what, (name.lstrip(".") if authored else name for name in names))
+            if text[mark.end() - 1] in "[{":
                 now.pasted[what] = None
         elif what == "mismatch-cut":
             now.cut["mismatches"] = now.pasted["mismatches"] = None

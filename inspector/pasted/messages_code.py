@@ -109,8 +109,8 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="not-wrapped",
-        patterns=(rf"{Q}(?P<model>[A-Za-z_]\w{{0,60}}){Q} object has no attribute {Q}(?:module|_orig_mod){Q}(?!\w)",),
-        says="{model} is not inside a wrapper, so it has no .module.",
+        patterns=(rf"object has no attribute {Q}(?:module|_orig_mod){Q}(?!\w)",),
+        says="The model is not inside a wrapper, so it has no .module.",
         why="The code was written for DataParallel (or torch.compile), and this model is the bare one.",
         steps=("Use the model itself, or ask for the wrapper only where there is one.",),
         patch='inner = getattr(model, "module", getattr(model, "_orig_mod", model))\n',

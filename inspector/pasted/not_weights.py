@@ -30,6 +30,7 @@ _CONSTANTS = frozenset(
     }
 )
 _LASTS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+_COUNTER = "batches_tracked"
 _MOST_CUT = 24
 
 
@@ -111,7 +112,8 @@ def _optimizer(lists: KeyLists, quote: str) -> PastedError:
 
 def _cut_off(lists: KeyLists) -> int | None:
     """How many letters are missing from the front of every unexpected name; 0 when that many is not known."""
-    names = lists.unexpected
+    # Batch counters are missing from no list of missing keys where the file is of an old torch.
+    names = [name for name in lists.unexpected if not name.endswith(_COUNTER)]
     if len(names) < 2 or lists.reshaped:
         return None
     for count in range(1, _MOST_CUT):
