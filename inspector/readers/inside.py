@@ -147,8 +147,8 @@ def _note_strays(names: Sequence[str]) -> Iterator[Finding]:
         yield Finding(
             id="stray-members",
             severity=Severity.INFO,
-            says=f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, first {names[0][:80]}. "
-            "That is inert for them, whatever it says.",
+            says=f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, "
+            f"{names[0][:80]} first. That is inert for them, whatever it says.",
             subjects=tuple(name[:200] for name in names[:_LISTED]),
             evidence=(("members", len(names)),),
             remedy="Each was looked at by its content; what is more than data has a line of its own.",
