@@ -245,7 +245,6 @@ _OURS = {
 }
 _NO_PATHS = {
     ("architectures/user_code.py", "(files('inspector.architectures') / 'code_runner.py').read_text"),
-    ("architectures/user_code.py", "printed.open"),
     ("cam/picture.py", "Image.open"),  # on bytes
     ("cam/picture.py", "picture.load"),
     ("keys/apply.py", "load"),  # a tensor

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -31,6 +32,7 @@ SECONDS = 120.0
 _MOST_ANSWER = 64 * 1024 * 1024  # bytes
 _MOST_TENSORS = 300_000
 _MOST_DIMENSIONS = 64
+_PATIENCE = 2.0  # seconds
 _SHOWN = 2_000  # characters of what the code printed
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
@@ -142,26 +144,32 @@ def run_factory(
             "call": {**call, "root": str(Path(__file__).resolve().parents[2])} if call else None,
         }
     )
-    answer, printed = private / "answer.json", private / "printed"
-    with printed.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", runner, request, str(answer)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Whatever it starts ends with it.
-            start_new_session=True,
-        )
-        try:
-            code = process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired as error:
-            raise ModelError(
-                f"{factory.text} was still running after {seconds:g} seconds and was stopped.{_said(printed)}",
-                hint="A factory builds the model and returns it; training belongs elsewhere.",
-            ) from error
-        finally:
-            _end(process)
+    answer, printed = private / "answer.json", bytearray()
+    process = subprocess.Popen(
+        [sys.executable, "-c", runner, request, str(answer)],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # Whatever it starts ends with it.
+        start_new_session=True,
+    )
+    reader = threading.Thread(target=_keep_end, args=(process, printed), daemon=True)
+    reader.start()
+    try:
+        code = process.wait(timeout=seconds)
+        late = None
+    except subprocess.TimeoutExpired as error:
+        late = error
+    finally:
+        _end(process)
+        # What left the group may hold the pipe open for as long as it likes.
+        reader.join(_PATIENCE)
+    if late is not None:
+        raise ModelError(
+            f"{factory.text} was still running after {seconds:g} seconds and was stopped.{_said(printed)}",
+            hint="A factory builds the model and returns it; training belongs elsewhere.",
+        ) from late
     if code != 0 or not answer.exists():
         raise ModelError(f"{factory.text} ended with exit code {code} and no model.{_said(printed)}", hint=ALONE)
     try:
@@ -192,11 +200,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _said(printed: Path) -> str:
+def _keep_end(process: subprocess.Popen[bytes], kept: bytearray) -> None:
+    """Read all that is printed, and keep the last of it: code may print without end."""
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        while block := os.read(pipe.fileno(), 1 << 16):
+            kept += block
+            del kept[: -4 * _SHOWN]
+
+
+def _said(printed: bytearray) -> str:
     """The end of what the code printed, as part of a message; "" when it printed nothing."""
-    with printed.open("rb") as file:
-        file.seek(max(0, printed.stat().st_size - 4 * _SHOWN))
-        text = file.read(4 * _SHOWN).decode("utf-8", "replace").strip()
+    text = bytes(printed).decode("utf-8", "replace").strip()
     before, trace, frames = text.partition("Traceback (most recent call last):")
     if trace:
         # Of the frames the last line says what it was.

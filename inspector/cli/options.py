@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,7 +156,9 @@ def progress_bar(what: str) -> Progress:
         last = now
         share = f"{done / total:4.0%}" if total else f"{done:,}"
         line = "" if finished else f"{what} {share} {note}"[:100]
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        # A terminal that was closed is no reason to stop the work.
+        with suppress(OSError):
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     return report
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from inspector.errors import UsageError
+from inspector.side_files import PathKind, kind_of_path, shown_name
 
 _PATIENCE_SECONDS = 10.0
 
@@ -29,6 +30,8 @@ def app_(
         raise UsageError("The web app is not part of this installation.", hint="Run it from a checkout of the project.")
     environment = dict(os.environ)
     if root is not None:
+        if kind_of_path(root) is not PathKind.FOLDER:
+            raise UsageError(f"{shown_name(root)} is no folder.", hint="Name one whose files may be opened.")
         environment["INSPECTOR_ROOT"] = str(root.resolve())
     options = ["--server.port", str(port), "--server.address", address, "--server.headless", str(not browser).lower()]
     command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
