@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_pasted [--way NAME ...] [--list]
 
-156 messages, each with the cause that its thread found, are pasted in fifty ways: whole, halved, cut, wrapped, one
+Some 160 messages, each with the cause that its thread found, are pasted in fifty ways: whole, halved, cut, wrapped, one
 list without the other, with quotes, spaces or colours lost, in other punctuation. An answer is right, names two causes
 of which one is right, or says that it does not know; one that is wrong fails the run.
 """

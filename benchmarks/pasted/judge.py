@@ -13,8 +13,8 @@ from inspector.pasted.report import PastedError
 # What a wide cause, named where one of two lists is there, stands for.
 _WIDE = {
     "other-names": {"keys-renamed", "keys-unexplained", "names-cut", "whole-checkpoint"},
-    "not-in-file": {"partial-file", "other-architecture", "other-depth"},
-    "not-in-model": {"extra-tensors", "other-architecture", "other-depth"},
+    "not-in-file": {"partial-file", "other-head", "other-architecture", "other-depth"},
+    "not-in-model": {"extra-tensors", "other-head", "other-architecture", "other-depth"},
 }
 VERDICTS = ("right", "two named", "not known", "wrong")
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from inspector.architectures.index import is_bookkeeping
 from inspector.pasted.blocks import find_depths, find_renumbered
 from inspector.pasted.halves import HOLDERS, KINDS, WRAPPERS, lone_list, missing_alone, unexpected_alone
+from inspector.pasted.heads import other_head
 from inspector.pasted.not_weights import is_constant, other_content
 from inspector.pasted.patches import constants_out, heads_out, into_part, leave_out, only_known, renamed
 from inspector.pasted.renamings import Renamed, find_renamings, one_prefix
@@ -284,6 +285,11 @@ def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
     if lone:
         says, why, causes, lines = (unexpected_alone if lone == "unexpected" else missing_alone)(lists)
         return _error(keys, quote, KINDS[causes[0].kind], says, why, steps, lines, causes=causes)
+    heads = other_head(lists) if not lists.cut else None
+    if heads is not None:
+        says, why, causes, lines = heads
+        steps.append("If it is the same layer, rename it; if not, leave the file's out and train the new one.")
+        return _error(keys, quote, causes[0].kind, says, why, steps, lines, causes=causes)
     if missing and unexpected:
         says = (
             f"The file and the model name {len(missing):,} and {len(unexpected):,} keys "

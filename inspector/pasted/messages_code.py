@@ -216,6 +216,25 @@ MESSAGES: tuple[Message, ...] = (
         "'weights_only'",
     ),
     Message(
+        kind="lightning-arguments",
+        patterns=(
+            r"(?:load_from_checkpoint|_load_model_state|core/saving\.py).{0,900}"
+            rf"missing [0-9]{{1,2}} required (?:positional|keyword-only) arguments?: {Q}(?P<name>\w{{1,60}})",
+            r"__init__\(\) missing [0-9]{1,2} required \S{1,12} arguments?:.{0,300}load_from_checkpoint",
+        ),
+        says="load_from_checkpoint builds the model first, and the checkpoint does not say its argument {name}.",
+        brief="load_from_checkpoint builds the model first, and the checkpoint does not say its arguments.",
+        why="Lightning stores the constructor's arguments only after self.save_hyperparameters(), and modules never.",
+        steps=(
+            "Pass what is missing to load_from_checkpoint, as it was in training.",
+            "Open the file here: hyper_parameters shows which arguments it has.",
+            "Call self.save_hyperparameters() in __init__ next time; leave modules out with ignore=[...].",
+        ),
+        patch="model = type(model).load_from_checkpoint(path, {name}=...)  # the value of the training\n",
+        example="model = Net.load_from_checkpoint(path)\nTypeError: __init__() missing 1 required positional argument: "
+        "'cfg'",
+    ),
+    Message(
         kind="two-devices",
         patterns=(
             r"Expected all tensors to be on the same device, but found at least two devices, "

@@ -64,7 +64,7 @@ def into_part(path: str) -> str:
 def heads_out(names: Sequence[str]) -> str:
     """Load everything but the head, and check that nothing else is left out."""
     return (
-        f"head = {_as_set(names)}\n"
+        f"head = {as_set(names)}\n"
         "state = {key: tensor for key, tensor in state.items() if key not in head}\n"
         "left = model.load_state_dict(state, strict=False)\n"
         "assert set(left.missing_keys) == head and not left.unexpected_keys, left\n"
@@ -90,14 +90,25 @@ def only_known(missing: Sequence[str]) -> str:
     if len(missing) > _MOST_LISTED:
         return ""
     return (
-        f"absent = {_as_set(missing)}\n"
+        f"absent = {as_set(missing)}\n"
         "left = model.load_state_dict(state, strict=False)\n"
         "assert set(left.missing_keys) == absent and not left.unexpected_keys, left\n"
         "# What is absent keeps its initial values: train it before you use the model.\n"
     )
 
 
-def _as_set(names: Sequence[str]) -> str:
+def compare_shapes(missing: Sequence[str], unexpected: Sequence[str]) -> str:
+    """Print the shapes of both sides."""
+    return (
+        f"for key in {list(unexpected)!r}:\n"
+        '    print("file ", key, tuple(state[key].shape))\n'
+        f"for key in {list(missing)!r}:\n"
+        '    print("model", key, tuple(model.state_dict()[key].shape))\n'
+    )
+
+
+def as_set(names: Sequence[str]) -> str:
+    """The names as a Python literal."""
     if len(names) > 3:
         return "{\n" + "".join(f"    {name!r},\n" for name in names) + "}"
     return "{" + ", ".join(repr(name) for name in names) + "}"

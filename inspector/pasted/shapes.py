@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from inspector.pasted.heads import is_head
 from inspector.pasted.report import Cause, Shape
 from inspector.units import counted, human_shape
 
@@ -15,47 +16,6 @@ _MOST_HEADS = 3
 _POSITIONS = ("pos_embed", "position_embed", "positional_embedding", "relative_position", "wpe.")
 # Names of tables of tokens, and of what turns features into tokens: the last module's.
 _TABLES = ("wte", "lm_head", "shared", "emb", "lut")
-# Names that people give to the last layer of a network.
-_HEADS = frozenset(
-    {
-        *(
-            "fc",
-            "head",
-            "heads",
-            "classifier",
-            "classifiers",
-            "linear",
-            "last_linear",
-            "logits",
-            "logit",
-            "cls",
-            "output",
-        ),
-        *(
-            "out",
-            "out_proj",
-            "score",
-            "predictor",
-            "prediction",
-            "predictions",
-            "final",
-            "last_layer",
-            "cls_score",
-            "top",
-        ),
-        *(
-            "box_predictor",
-            "mask_predictor",
-            "bbox_pred",
-            "conv_seg",
-            "cls_head",
-            "fc_cls",
-            "fc_out",
-        ),
-    }
-)
-
-
 # Outputs. Few data sets have so many classes; the largest of ImageNet have 21,843.
 _MANY = 5_000
 _LARGE = (
@@ -187,23 +147,13 @@ def _heads(left: Sequence[Mismatch]) -> list[Mismatch]:
     modules = {m[0].rpartition(".")[0] for m in rows}
     matrices = any(len(m[1]) >= 2 for m in rows)
     alone = len(left) - len(rows) <= 1
-    named = all(_is_last(m[0]) for m in rows)
+    named = all(is_head(m[0]) for m in rows)
     return rows if len(counts) == 1 and len(modules) <= _MOST_HEADS and matrices and alone and named else []
 
 
 def _rows(mismatches: Sequence[Mismatch]) -> bool:
     """Whether the first dimension of all of them differs, and nothing else."""
     return bool(mismatches) and all(m[1] and m[2] and _differ_at(m) == [0] for m in mismatches)
-
-
-def _is_last(name: str) -> bool:
-    """Whether a layer of this name is likely the last: before it stand no numbers, as blocks have them."""
-    for segment in name.split(".")[:-1]:
-        if segment in _HEADS or segment.endswith(("_head", "_cls", "_classifier", "_fc", "head")):
-            return True
-        if segment.isdigit():
-            return False
-    return False
 
 
 def _is_normalised(mismatch: Mismatch, others: Sequence[Mismatch]) -> bool:

@@ -42,6 +42,18 @@ def test_text_and_the_file_beside_it(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["explain-error", str(tmp_path / "error.txt"), str(tmp_path / "a.pth")]) == 0
 
 
+def test_half_a_message_names_both_causes(capsys: pytest.CaptureFixture[str]) -> None:
+    half = 'Unexpected key(s) in state_dict: "module.conv1.weight", "module.bn1.weight", "module.bn1.bias"'
+    assert run(["explain-error", "--text", half]) == 0
+    shown = capsys.readouterr().out
+    assert "(keys-renamed or not-in-model)" in shown
+    assert "Either  The file was saved from a DataParallel" in shown
+    assert "Or  The model is wrapped as well" in shown
+    assert run(["explain-error", "--text", half, "--json"]) == 0
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert [cause["kind"] for cause in error["causes"]] == ["keys-renamed", "not-in-model"]
+
+
 def test_a_file_that_cannot_be_opened_is_a_part_of_the_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

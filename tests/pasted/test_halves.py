@@ -196,6 +196,25 @@ def test_constants_that_a_library_no_longer_stores(refusal: Refusal) -> None:
         _run(error.patch, net, {**old, "head.weight": torch.ones(2)})
 
 
+def test_another_head_is_new_or_renamed(refusal: Refusal) -> None:
+    net = nn.ModuleDict({"body": nn.Linear(3, 3), "classifier": nn.Linear(3, 2)})
+    old = nn.ModuleDict({"body": nn.Linear(3, 3), "cls": nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 9)})})
+    error = _only(refusal(net, old.state_dict()))
+    assert [cause.kind for cause in error.causes] == ["other-head", "keys-renamed"]
+    assert '"cls.a"' in error.says
+    _run(error.patch, net, old.state_dict())
+    same = nn.ModuleDict({"body": nn.Linear(3, 3), "cls": nn.Linear(3, 2)})
+    error = _only(refusal(net, same.state_dict()))
+    assert error.kind == "keys-renamed"
+    # A layer in the middle is no head.
+    error = _only(
+        refusal(
+            nn.ModuleDict({"a": nn.Linear(2, 2)}), nn.ModuleDict({"b": nn.Conv1d(2, 2, 1, bias=False)}).state_dict()
+        )
+    )
+    assert error.kind == "keys-unexplained"
+
+
 def test_a_depth_from_one_list_is_no_certainty() -> None:
     names = [f'"layer.{n}.{part}"' for n in (12, 13) for part in ("a.weight", "a.bias", "b.weight", "b.bias")]
     error = _only(f"Missing key(s) in state_dict: {', '.join(names)}. ")
@@ -297,6 +316,13 @@ def test_lost_spaces_quotes_and_other_punctuation(text: str, kind: str) -> None:
 def test_a_name_broken_by_a_terminal_comes_back() -> None:
     error = _only("Unsupported global: GLOBAL numpy._core.multiar\nray.scalar was not an allowed global by default.")
     assert "numpy._core.multiarray.scalar" in error.says
+
+
+def test_arguments_that_lightning_did_not_store() -> None:
+    error = "TypeError: __init__() missing 2 required positional arguments: 'a' and 'b'"
+    assert _only(f"in load_from_checkpoint\n    model = cls(**kwargs)\n{error}").kind == "lightning-arguments"
+    # Anybody's function may miss an argument.
+    assert explain_error(error).errors == ()
 
 
 def test_with_the_file_beside_half_a_message(tmp_path: Path, refusal: Refusal) -> None:

@@ -47,6 +47,18 @@ def test_the_open_page_explains_without_a_file(app: AppTest) -> None:
     assert "key.removeprefix(&#x27;module.&#x27;)" in str([c.value for c in app.code]).replace("'", "&#x27;")
 
 
+def test_half_a_message_shows_both_causes(app: AppTest) -> None:
+    app.run()
+    app.text_area(key="pasted-open").set_value(
+        'Unexpected key(s) in state_dict: "module.fc.weight", "module.fc.bias"'
+    ).run()
+    assert not app.exception
+    shown = _html(app)
+    assert "<b>Either</b> The file was saved from a DataParallel" in shown
+    assert "<b>Or</b> The model is wrapped as well" in shown
+    assert "nothing of the model is missing" not in shown
+
+
 def test_nothing_of_the_text_becomes_markup(app: AppTest) -> None:
     app.run()
     evil = "<img src=x onerror=alert(1)>"
@@ -65,4 +77,8 @@ def test_the_repair_page_explains_with_the_file(app: AppTest, tmp_path: Path) ->
     app.run().switch_page("pages/repair.py").run()
     app.text_area(key="pasted-repair").set_value(MESSAGE).run()
     assert not app.exception
+    assert "agree with this file" in _html(app)
+    app.text_area(key="pasted-repair").set_value(MESSAGE[MESSAGE.index("Unexpected") :]).run()
+    assert not app.exception
+    assert "<b>Either</b>" in _html(app)
     assert "agree with this file" in _html(app)
