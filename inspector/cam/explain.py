@@ -20,6 +20,7 @@ from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
 from inspector.cam.questions import A_CLASS, Asked, Question
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
+from inspector.cam.runnable import mixes_pictures
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 
@@ -118,7 +119,8 @@ def explain_many(
     """One heat map of each picture, in their order; arguments as `explain`.
 
     Pictures may come one by one and have any size: neighbours whose inputs are of one size share a forward pass, at
-    most `batch_size` of them, and no more than these are held. targets: one class for all, or one for each.
+    most `batch_size` of them, and no more than these are held; one alone where the model would mix them.
+    targets: one class for all, or one for each.
     `seconds` is each picture's share.
     """
     wanted = None if targets is None or isinstance(targets, int) else list(targets)
@@ -127,6 +129,7 @@ def explain_many(
     work = _Work(model, preprocessing, layer, tuple(layers), method, tuple(categories), top, options, question, answer)
     waiting: list[tuple[Tensor, Crop]] = []
     done = 0
+    together = 1 if mixes_pictures(model) else batch_size
 
     def flush() -> Iterator[Explanation]:
         nonlocal done
@@ -139,7 +142,7 @@ def explain_many(
 
     for picture in pictures:
         ready = prepare(picture, preprocessing)
-        if waiting and (len(waiting) >= batch_size or ready[0].shape != waiting[0][0].shape):
+        if waiting and (len(waiting) >= together or ready[0].shape != waiting[0][0].shape):
             yield from flush()
         waiting.append(ready)
     yield from flush()
@@ -256,7 +259,7 @@ def joined(parts: Sequence[Maps], how: str) -> Maps:
     )
     peaks = {
         name: torch.stack([getattr(part, name) for part in parts]).amax(dim=0)
-        for name in ("gradient_peak", "prefix_peak", "activation_peak")
+        for name in ("gradient_peak", "prefix_peak", "activation_peak", "rounding_share")
     }
     return Maps(
         heat=heat,
@@ -265,5 +268,6 @@ def joined(parts: Sequence[Maps], how: str) -> Maps:
         targets=first.targets,
         layer=place,
         method=first.method,
+        precision=first.precision,
         **peaks,
     )

@@ -13,11 +13,14 @@ from inspector.cam.maps import Maps
 from inspector.cam.method import Method
 from inspector.cam.methods import method_named
 from inspector.cam.report import Score
+from inspector.cam.rounding import findings_of_size, is_probabilities
 from inspector.findings import Finding, Severity
 from inspector.units import counted
 
 # Relative: a map whose cells differ by less than this share of its magnitude shows rounding, not places.
 FLAT = 1e-5
+# From this share of its mass below zero on, a map shows next to nothing of itself.
+MOSTLY = 0.99
 
 _OTHER_SCALE = (
     "A detector finds small boxes on its finer maps and large ones on its coarser maps: try a layer with more, or with "
@@ -31,7 +34,8 @@ def judge(
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
-    gradient, constant, all negative. Methods that read no gradient or look at no layer are judged by their map.
+    gradient, constant, rounding, lost in the score, all negative, nearly so. Methods that read no gradient or look at
+    no layer are judged by their map.
     of_box: the score is a detector's of one box.
     """
     found = tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
@@ -109,7 +113,10 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
             evidence=evidence,
             remedy="Try another layer or method, and check that the picture is not of one colour.",
         )
-    elif highest <= 0:
+        return
+    yield from findings_of_size(model, maps, index, target, method)
+    share = _negative_share(raw)
+    if highest <= 0:
         yield Finding(
             id="all-negative-map",
             severity=Severity.NOTICE,
@@ -119,6 +126,24 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
             evidence=evidence,
             remedy="Try another class or an earlier layer.",
         )
+    elif share >= MOSTLY:
+        yield Finding(
+            id="mostly-negative-map",
+            severity=Severity.NOTICE,
+            subjects=subjects,
+            says=f"{share:.2%} of what {method.title} adds up is negative for {called} (from {lowest:.4g} to "
+            f"{highest:.4g}): the heat is the little that is left after ReLU.",
+            evidence=(*evidence, ("negative_share", share)),
+            remedy="The sign of a pattern is arbitrary: look at what is for and what is against."
+            if method.eigen
+            else "Try another class or an earlier layer.",
+        )
+
+
+def _negative_share(raw: Tensor) -> float:
+    """How much of the map's absolute mass is below zero. raw: (h, w), finite, float64."""
+    mass = float(raw.abs().sum())
+    return float(raw.clamp_max(0).abs().sum()) / mass if mass else 0.0
 
 
 def _why_not_finite(model: nn.Module, batch: Tensor, maps: Maps, index: int, method: Method) -> str:
@@ -160,6 +185,11 @@ def _why_no_gradient(model: nn.Module, maps: Maps, index: int, called: str, meth
         return (
             f"The weights of {heads[-1]} are all 0, so no place can change the score of {called}.",
             "The head was never trained or not loaded; load the file that has it.",
+        )
+    if is_probabilities(maps.logits[index]) and float(maps.logits[index].max()) == 1.0:
+        return (
+            f"The answer is probabilities, and a softmax or sigmoid that is as sure as {called} passes nothing back.",
+            "Explain the model without its last softmax or sigmoid.",
         )
     cut_off = (
         "The units behind it may all be cut off (dead ReLU), the layer may lie on a branch that is not used, or the "

@@ -17,6 +17,7 @@ from inspector.cam.methods import METHODS, method_named
 from inspector.cam.projection import reduce
 from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import LayerProposal
+from inspector.cam.rounding import rounding_share
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.tensors import enlarge, normalise, peak, without_padding
 from inspector.errors import ExplainError, UsageError
@@ -33,7 +34,9 @@ class Maps:
     logits: (N, classes). targets: (N,), the class of each map. layer: where. method: its id.
     gradient_peak: (N,) largest absolute gradient over the layer's grid, NaN where the method reads none of it.
     prefix_peak: (N,) the same over class and register tokens, 0 for maps. activation_peak: (N,) largest absolute
-    activation over the grid (of the picture for methods that look at no layer).
+    activation over the grid (of the picture for methods that look at no layer). rounding_share: (N,) how much of the
+    highest magnitude rounding alone can make, NaN where the map is no sum of gradient times activation.
+    precision: in which it was computed.
     """
 
     heat: Tensor
@@ -45,6 +48,8 @@ class Maps:
     gradient_peak: Tensor
     prefix_peak: Tensor
     activation_peak: Tensor
+    rounding_share: Tensor
+    precision: torch.dtype
 
 
 def heat_maps(
@@ -218,7 +223,17 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
     else:
         with torch.no_grad():
             raw = method.arithmetic(activation, gradient)
-    raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer)).cpu()
+    raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer))
+    share = torch.full((scene.batch.shape[0],), torch.nan)
+    summed = method.made_of or method
+    if summed.arithmetic is not None and summed.gradient and not (summed.eigen or eigen):
+        with torch.no_grad():
+            added = raw
+            if method.made_of is not None:
+                gradient = scene.gradient(layer, summed.objective)
+                added = summed.arithmetic(activation, gradient).sum(dim=1)
+            share = rounding_share(summed, activation, gradient, added, stored=scene.tokens(layer).dtype)
+    raw = raw.cpu()
     if layer.path and raw.shape[1:] == activation.shape[2:]:
         raw = without_padding(raw, scene.shown)
     return Maps(
@@ -231,4 +246,6 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
         gradient_peak=gradient_peak,
         prefix_peak=prefix_peak,
         activation_peak=peak(activation),
+        rounding_share=share,
+        precision=activation.dtype,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -22,6 +23,23 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 Compute = Callable[["Scene", "LayerProposal"], Tensor]
 Passes = Callable[["Scene", "LayerProposal"], int]
 Pace = Callable[["Scene", "LayerProposal"], float]
+
+
+class Unit(StrEnum):
+    """What the numbers of a map are, beside the score that they explain.
+
+    PARTS: of the score, which they add up to as far as it is linear. MEAN: the same for their mean. FALLS: each is a
+    change of the score by itself. SLOPES: the score's change per unit of what the map is of. SHARES: of the score,
+    times what the map is of. OTHER: they follow from the score and are no amounts of it. NONE: from the layer alone.
+    """
+
+    PARTS = "parts"
+    MEAN = "mean"
+    FALLS = "falls"
+    SLOPES = "slopes"
+    SHARES = "shares"
+    OTHER = "other"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +56,8 @@ class Method:
     before it starts. pace: seconds of one of these, tried out now, where they are not whole ones; an open scene's.
     by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
     (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed). per_channel: a channel has one
-    weight over all places.
+    weight over all places. unit: what the map's numbers are. made_of: the method whose map of the same layer this
+    one is made of.
     """
 
     id: str
@@ -55,3 +74,5 @@ class Method:
     by_layer: bool = True
     seeded: bool = False
     per_channel: bool = False
+    unit: Unit = Unit.NONE
+    made_of: Method | None = None

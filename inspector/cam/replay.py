@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from inspector.cam.capture import Place, first_tensor, like_the_model, replace_tensor
 from inspector.cam.readings import Reading, class_scores, tensors_in
+from inspector.cam.runnable import mixes_pictures
 from inspector.cam.tensors import working_precision
 from inspector.errors import NoSuchLayer
 
@@ -51,6 +52,7 @@ class Replay:
         self._picture = like_the_model(picture, model)
         self._layer = model.get_submodule(place.path)
         self._place = place
+        self._alone = mixes_pictures(model)
         self._before, self._whole = self._record()
         found = first_tensor(self._whole)
         if found is None:
@@ -65,6 +67,8 @@ class Replay:
     def answer(self, outputs: Tensor, *, grad: bool = False) -> Tensor:
         """(M, classes) for M outputs of the layer (M, ...), at least float32. grad: in their graph."""
         count = outputs.shape[0]
+        if count > 1 and self._alone:
+            return torch.cat([self.answer(output[None], grad=grad) for output in outputs])
         stubs: dict[nn.Module, dict[int, object]] = {}
         if self.shortened:
             for call in self._before:

@@ -109,7 +109,7 @@ class Explanation:
     line takes it, None and "" for a class. place: the box, left, top, right, bottom in pixels of the upright picture.
     answer: how the scores are meant. options: how the map was made. scores: top classes, best first.
     raw_minimum, raw_maximum: of `raw`. negative_share: share of its absolute mass below zero.
-    findings: constant, all-negative, zero-gradient or non-finite maps, with the cause. crop: geometry for overlays.
+    findings: what is wrong with the map, with the cause (`judge.py`). crop: geometry for overlays.
     """
 
     heat: NDArray[np.float32]

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from inspector.errors import ExplainError
 
@@ -23,6 +24,12 @@ def refuse_program(model: nn.Module) -> None:
 def is_compiled(module: nn.Module) -> bool:
     """By `torch.compile(module)` or `module.compile()`."""
     return module._compiled_call_impl is not None or "_orig_mod" in module._modules
+
+
+def mixes_pictures(model: nn.Module) -> bool:
+    """Whether a picture's answer depends on those beside it: a batch norm that keeps no statistics takes the batch's,
+    in evaluation mode too."""
+    return any(isinstance(m, _BatchNorm) and m.running_mean is None for m in model.modules())
 
 
 def running_eagerly() -> AbstractContextManager[object]:

@@ -18,7 +18,7 @@ from inspector.cam.method import Objective
 from inspector.cam.readings import Reading, class_scores
 from inspector.cam.replay import Replay
 from inspector.cam.report import LayerProposal
-from inspector.cam.runnable import differentiating
+from inspector.cam.runnable import differentiating, mixes_pictures
 from inspector.cam.tensors import spatial, target_indices, working_precision
 from inspector.progress import Progress, silent
 
@@ -159,9 +159,10 @@ class Scene:
     def answer(self, pictures: Tensor, index: int) -> Tensor:
         """(M, classes) of changed copies (M, C, H, W) of one picture of the batch, without a graph."""
         made = []
+        step = 1 if mixes_pictures(self.model) else CHUNK
         with torch.no_grad():
-            for start in range(0, pictures.shape[0], CHUNK):
-                part = pictures[start : start + CHUNK]
+            for start in range(0, pictures.shape[0], step):
+                part = pictures[start : start + step]
                 answer = self.model(like_the_model(part, self.model))
                 made.append(working_precision(self._lent.read(answer, [index] * part.shape[0])))
         return torch.cat(made)

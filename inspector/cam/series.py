@@ -33,7 +33,7 @@ _TRAINER = "trainer_state.json"
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,12})?")
 _DIGITS = re.compile(r"([0-9]+)")
 # Maps with nothing in them; the order of their cells is rounding.
-_EMPTY = {"non-finite-map", "zero-gradient-map", "constant-map"}
+_EMPTY = {"non-finite-map", "zero-gradient-map", "constant-map", "rounding-map"}
 
 # Of the work on one checkpoint, for the progress inside it.
 _PARTS = 1000

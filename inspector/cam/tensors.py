@@ -97,6 +97,17 @@ def working_precision(tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
 
+def stored_epsilon(tensor: Tensor) -> float:
+    """One unit in the last place, relatively, of the coarsest precision that holds all these numbers.
+
+    Half precisions are computed with as float32, but what is added up is known no better for that.
+    """
+    for kind in (torch.bfloat16, torch.float16):
+        if torch.equal(tensor.to(kind).to(tensor.dtype), tensor):
+            return torch.finfo(kind).eps
+    return torch.finfo(tensor.dtype).eps
+
+
 def peak(tensor: Tensor) -> Tensor:
     """(N,) largest magnitude of each picture's, on the CPU; 0 where there is nothing, NaN where one is."""
     flat = tensor.flatten(1).abs()

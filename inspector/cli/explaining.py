@@ -26,7 +26,7 @@ from inspector.errors import ExportError, InspectorError, UsageError
 from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
 from inspector.render.overlay import heat_picture, overlay, png_bytes
 from inspector.render.scores import share_text
-from inspector.render.sheet import MOST_CELLS, Cell, cell_of, sheet
+from inspector.render.sheet import MOST_CELLS, Cell, cell_of, findings_line, sheet
 from inspector.side_files import PathKind, kind_of_path, read_text, reason_of, shown_name
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Files:
             if cell is None:
                 where = f"{found.method} {layer_name(found.layer)}".strip()
                 called = found.target.name or f"class {found.target.index}"
-                lines = (name, f"{called} {share_text(found.target)} · {where}")
+                lines = [name, f"{called} {share_text(found.target)} · {where}", *findings_line(found)]
                 cell = cell_of(picture, found, lines, colour_map=request.colour_map, opacity=request.opacity)
             if not beside or not self.cells:
                 self.cells.append([])

@@ -43,6 +43,11 @@ def cell_of(
     return Cell(pixels=np.array(shown), lines=tuple(lines))
 
 
+def findings_line(explanation: Explanation) -> tuple[str, ...]:
+    """The line of a caption that says what is wrong with the map, where something is."""
+    return (", ".join(finding.id for finding in explanation.findings),) if explanation.findings else ()
+
+
 def sheet(rows: Sequence[Sequence[Cell]]) -> NDArray[np.uint8]:
     """(H, W, 3) uint8; rows may have different lengths."""
     columns = max((len(row) for row in rows), default=0)

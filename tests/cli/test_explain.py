@@ -119,6 +119,41 @@ def test_a_folder_becomes_a_sheet_and_a_table(folder: Path, tmp_path: Path, caps
     assert Image.open(drawn).height > 3 * 224
 
 
+def test_a_map_that_means_nothing_says_so_on_every_face(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An untrained ShuffleNet answers with its biases of 0.03; its maps are of 1e-7 and looked like any other."""
+    torch.manual_seed(0)
+    torch.save(torchvision.models.shufflenet_v2_x0_5().state_dict(), tmp_path / "net.pth")
+    command = ["explain", str(tmp_path / "net.pth"), str(folder / "pictures" / "0.png")]
+    assert run([*command, "--json"]) == 0
+    one = report(capsys)["explanation"]
+    (finding,) = one["findings"]
+    assert (finding["id"], finding["severity"]) == ("faint-map", "warning")
+    assert max(abs(one["raw_minimum"]), one["raw_maximum"]) < 1e-6 < 0.03 < one["target"]["logit"]
+    assert run(command) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The score is the bias of fc, 0.03" in said
+    # A grid, a sheet of several pictures, the table beside it.
+    assert run([*command, "--method", "hires-cam", "--method", "eigen-cam", "--json"]) == 0
+    assert [[f["id"] for f in one["findings"]] for one in report(capsys)["explanations"]] == [["faint-map"], []]
+    drawn: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        "inspector.cli.explaining.sheet",
+        lambda rows: drawn.extend(cell.lines for row in rows for cell in row) or np.zeros((1, 1, 3), np.uint8),
+    )
+    table = tmp_path / "t.csv"
+    sheet = ["-o", str(tmp_path / "s.png"), "--csv", str(table)]
+    assert run(["explain", str(tmp_path / "net.pth"), str(folder / "pictures"), *sheet]) == 0
+    assert [lines[2] for lines in drawn] == ["faint-map"] * 3
+    assert {row["findings"] for row in csv.DictReader(table.open())} == {"faint-map"}
+    assert "faint-map" in capsys.readouterr().out
+    # A series.
+    drawn.clear()
+    assert run([*command, "--series", str(tmp_path / "net.pth"), *sheet]) == 0
+    assert len(drawn) == 2 and all(lines[3].endswith("faint-map") for lines in drawn)
+
+
 def test_a_picture_that_cannot_be_read_does_not_end_the_others(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

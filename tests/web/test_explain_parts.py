@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from inspector.cam.answers import AnswerKind
 from inspector.cam.exporting.request import command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
 from inspector.errors import ExplainError
+from inspector.findings import Finding, Severity
 from inspector.render.scores import share_text
-from inspector.web.explain.answer import score_bars
+from inspector.web.explain.answer import Naming, score_bars
 from inspector.web.explain.files import request_of
+from inspector.web.explain.grid import show_grid
+from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.pictures import Picture
 from inspector.web.explain.trust import mask_of
 from inspector.web.explain.view import Style, difference, drawn_map, legend, signed
+from inspector.web.session import Hand
 
 RAW = np.array([[4.0, -8.0], [0.0, 2.0]], dtype=np.float32)
 
@@ -56,6 +62,31 @@ def test_a_signed_map_is_divided_by_its_largest_magnitude_so_that_zero_stays_in_
     values, size = signed(_explanation())
     assert size == 8
     assert values.tolist() == [[0.5, -1.0], [0.0, 0.25]]
+
+
+def test_the_table_of_maps_marks_those_that_say_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    faint = Finding(id="faint-map", severity=Severity.WARNING, says="")
+    made = _explanation()
+    layers = (made.layer, replace(made.layer, path="other"))
+    subject = Subject(
+        hand=Hand(sha256="0" * 64, name="x"),
+        picture=Picture(name="a.png", data=_png(np.zeros((6, 8, 3), dtype=np.uint8))),
+        preprocessing=made.preprocessing,
+        layers=layers,
+    )
+
+    def explained(_subject: Subject, one: Recipe, _naming: Naming) -> Explanation:
+        if one.method == "cam":
+            raise ExplainError("none")
+        bad = one.layer.path == "other" and one.method == "hires-cam"
+        return replace(made, findings=(faint,) if bad else ())
+
+    drawn: dict[str, object] = {}
+    monkeypatch.setattr("inspector.web.explain.looking.explained", explained)
+    monkeypatch.setattr("inspector.web.explain.sprites._grid", lambda **given: drawn.update(given))
+    recipe = Recipe(method="grad-cam", layer=made.layer, target=3)
+    show_grid(subject, recipe, Naming(names=(), answer=AnswerKind.ONE), "layer", "method")
+    assert drawn["data"]["notes"] == {"1,1": "faint-map"}  # type: ignore[index]
 
 
 def test_a_map_of_nothing_stays_one() -> None:

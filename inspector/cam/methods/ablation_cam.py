@@ -12,7 +12,7 @@ import time
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import CHUNK, Scene
 from inspector.cam.tensors import channel_axis
@@ -69,4 +69,5 @@ METHOD = Method(
     passes=lambda scene, layer: scene.batch.shape[0] * scene.activation(layer).shape[1],
     pace=seconds_of_one,
     per_channel=True,
+    unit=Unit.SHARES,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 from inspector.errors import ExplainError
@@ -57,4 +57,5 @@ METHOD = Method(
     gradient=False,
     compute=cam,
     passes=lambda scene, layer: 0,
+    unit=Unit.MEAN,
 )

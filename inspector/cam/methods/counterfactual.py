@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.methods.grad_cam import grad_cam
 
 
@@ -22,4 +22,5 @@ METHOD = Method(
     paper="Selvaraju 2017, arXiv 1610.02391, section 3.3",
     says="Places that speak against the class.",
     arithmetic=counterfactual,
+    unit=Unit.PARTS,
 )

@@ -6,7 +6,7 @@ Source: Gildenblat and contributors, pytorch-grad-cam, which has the name and no
 
 from __future__ import annotations
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.methods.hires_cam import hires_cam
 
 METHOD = Method(
@@ -16,4 +16,5 @@ METHOD = Method(
     says="The strongest pattern in what the layer adds to the class.",
     arithmetic=hires_cam,
     eigen=True,
+    unit=Unit.PARTS,
 )

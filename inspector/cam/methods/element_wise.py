@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 
 
 def element_wise(activation: Tensor, gradient: Tensor) -> Tensor:
@@ -21,4 +21,5 @@ METHOD = Method(
     paper="Pillai 2021, AAAI 35",
     says="As HiResCAM, with everything that speaks against the class left out before it is added up.",
     arithmetic=element_wise,
+    unit=Unit.PARTS,
 )

@@ -7,7 +7,7 @@ three nearest; gamma 0.6 is the paper's.
 
 from __future__ import annotations
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.methods.grad_cam import grad_cam
 from inspector.cam.objectives import against_nearest
 
@@ -19,4 +19,5 @@ METHOD = Method(
     arithmetic=grad_cam,
     objective=against_nearest,
     per_channel=True,
+    unit=Unit.PARTS,
 )

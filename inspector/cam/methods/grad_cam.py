@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 
 
 def grad_cam(activation: Tensor, gradient: Tensor) -> Tensor:
@@ -26,4 +26,5 @@ METHOD = Method(
     says="Places whose channels raise the class score on average over the picture; weak where a class token answers.",
     arithmetic=grad_cam,
     per_channel=True,
+    unit=Unit.PARTS,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 
 
 def grad_cam_plus_plus(activation: Tensor, gradient: Tensor) -> Tensor:
@@ -33,4 +33,5 @@ METHOD = Method(
     says="As Grad-CAM, with channels weighted by the places that raise the score; made for several objects of a class.",
     arithmetic=grad_cam_plus_plus,
     per_channel=True,
+    unit=Unit.OTHER,
 )

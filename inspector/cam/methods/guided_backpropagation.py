@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from inspector.cam.guided import guided
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 
@@ -34,4 +34,5 @@ METHOD = Method(
     compute=guided_backpropagation,
     passes=lambda scene, layer: 3 * scene.batch.shape[0],
     by_layer=False,
+    unit=Unit.SLOPES,
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
+from inspector.cam.methods.grad_cam import METHOD as GRAD_CAM
 from inspector.cam.methods.grad_cam import grad_cam
 from inspector.cam.methods.guided_backpropagation import guided_gradient
 from inspector.cam.report import LayerProposal
@@ -30,4 +31,6 @@ METHOD = Method(
     says="Sharp edges inside the places that Grad-CAM finds.",
     compute=guided_grad_cam,
     passes=lambda scene, layer: 3 * scene.batch.shape[0],
+    unit=Unit.OTHER,
+    made_of=GRAD_CAM,
 )

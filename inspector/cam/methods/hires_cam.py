@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 
 
 def hires_cam(activation: Tensor, gradient: Tensor) -> Tensor:
@@ -22,4 +22,5 @@ METHOD = Method(
     paper="Draelos 2020, arXiv 2011.08891",
     says="What each cell adds to the score; exact where everything behind the layer is linear.",
     arithmetic=hires_cam,
+    unit=Unit.PARTS,
 )

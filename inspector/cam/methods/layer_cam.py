@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 
 
 def layer_cam(activation: Tensor, gradient: Tensor) -> Tensor:
@@ -22,4 +22,5 @@ METHOD = Method(
     paper="Jiang 2021, IEEE TIP 30",
     says="Activation of the cells whose gradient speaks for the class; fine detail at early layers.",
     arithmetic=layer_cam,
+    unit=Unit.PARTS,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 from inspector.cam.tokens import block_attentions
@@ -43,4 +43,5 @@ METHOD = Method(
     compute=le_grad,
     passes=lambda scene, layer: 8 * scene.batch.shape[0],
     by_layer=False,
+    unit=Unit.OTHER,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import CHUNK, Scene
 
@@ -64,4 +64,5 @@ METHOD = Method(
     compute=occlusion,
     passes=lambda scene, layer: scene.batch.shape[0] * len(_places(scene.batch.shape[2], scene.batch.shape[3])),
     by_layer=False,
+    unit=Unit.FALLS,
 )

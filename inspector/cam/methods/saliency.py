@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 
@@ -27,4 +27,5 @@ METHOD = Method(
     compute=saliency,
     passes=lambda scene, layer: 3 * scene.batch.shape[0],
     by_layer=False,
+    unit=Unit.SLOPES,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 from inspector.cam.tensors import working_precision
@@ -38,4 +38,5 @@ METHOD = Method(
     passes=lambda scene, layer: 3 * COPIES * scene.batch.shape[0],
     by_layer=False,
     seeded=True,
+    unit=Unit.SLOPES,
 )

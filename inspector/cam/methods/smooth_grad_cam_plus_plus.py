@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene, place_of
 from inspector.cam.tensors import spatial, working_precision
@@ -49,4 +49,5 @@ METHOD = Method(
     passes=lambda scene, layer: 3 * COPIES * scene.batch.shape[0],
     seeded=True,
     per_channel=True,
+    unit=Unit.OTHER,
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Unit
+from inspector.cam.tensors import stored_epsilon
 
 # A channel whose activation cancels to less than this share of its magnitude has no sum to divide by: rounding alone.
 _CANCELLED = 1e-6
@@ -21,7 +22,9 @@ def xgrad_cam(activation: Tensor, gradient: Tensor) -> Tensor:
     activation, gradient: (N, C, h, w). Returns (N, C, h, w), signed.
     """
     total = activation.sum(dim=(2, 3), keepdim=True)
-    usable = total.abs() > _CANCELLED * activation.abs().sum(dim=(2, 3), keepdim=True)
+    # Half precisions come rounded, and their sums are known no better.
+    least = max(_CANCELLED, stored_epsilon(activation))
+    usable = total.abs() > least * activation.abs().sum(dim=(2, 3), keepdim=True)
     share = (gradient * activation).sum(dim=(2, 3), keepdim=True)
     weights = torch.where(usable, share / torch.where(usable, total, torch.ones_like(total)), 0)
     return weights * activation
@@ -34,4 +37,5 @@ METHOD = Method(
     says="As Grad-CAM, with each channel's gradient averaged where the channel is active.",
     arithmetic=xgrad_cam,
     per_channel=True,
+    unit=Unit.PARTS,
 )

@@ -26,19 +26,24 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
     colour_map = str(st.session_state.get("colour-map", "viridis"))
     methods = [method for method in METHODS if method.arithmetic is not None]
     cells: list[list[Image.Image | None]] = []
+    notes: dict[tuple[int, int], str] = {}
     with st.spinner("Drawing the maps …"):
         for layer in looking.layers_with(subject, recipe.layer):
             line: list[Image.Image | None] = []
             for method in methods:
                 one = Recipe(method=method.id, layer=layer, target=recipe.target)
                 try:
-                    line.append(small(subject, looking.explained(subject, one, naming), colour_map))
+                    made = looking.explained(subject, one, naming)
                 except ExplainError:
                     line.append(None)
+                    continue
+                if made.findings:
+                    notes[len(cells), len(line)] = ", ".join(finding.id for finding in made.findings)
+                line.append(small(subject, made, colour_map))
             cells.append(line)
     st.caption(
         f"{len(methods)} methods at {len(subject.layers)} layers from one forward pass. Click a map to see it large. "
-        "Each map is scaled by its own maximum."
+        "Each map is scaled by its own maximum" + (", also those with a mark, which say little." if notes else ".")
     )
     short = short_names([layer_name(layer) for layer in subject.layers])
     sprites.picture_table(
@@ -56,6 +61,7 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
         chosen=(layer_name(recipe.layer), recipe.method),
         key=f"grid-{subject.hand.sha256[:12]}",
         on_choice=lambda row, column: st.session_state.update({layer_key: row, method_key: column}),
+        notes=notes,
     )
 
 

@@ -13,7 +13,7 @@ from inspector.errors import InspectorError
 from inspector.render.explained_table import row_of, row_of_error, table_csv
 from inspector.render.overlay import png_bytes
 from inspector.render.scores import share_text
-from inspector.render.sheet import Cell, cell_of, sheet
+from inspector.render.sheet import Cell, cell_of, findings_line, sheet
 from inspector.units import counted, human_duration
 from inspector.web import jobs
 from inspector.web.explain import looking
@@ -143,7 +143,7 @@ def make_sheet(
             rows.append(row_of_error(error.says, checkpoint=subject.hand.name, picture=one.name))
             continue
         rows.append(row_of(made, checkpoint=subject.hand.name, picture=one.name, threshold=0.5))
-        lines = (one.name, f"{class_label(made.target)} {share_text(made.target)}")
+        lines = (one.name, f"{class_label(made.target)} {share_text(made.target)}", *findings_line(made))
         cells.append(cell_of(picture, made, lines, colour_map=colour_map, opacity=0.5))
     grid = [cells[start : start + _ACROSS] for start in range(0, len(cells), _ACROSS)]
     return Made(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,12 @@ def picture_table(
     chosen: tuple[str, str] | None,
     key: str,
     on_choice: Callable[[str, str], None],
+    notes: Mapping[tuple[int, int], str] | None = None,
 ) -> None:
-    """Small pictures of one size as buttons; None: there is none. on_choice: (row id, column id), before the run."""
+    """Small pictures of one size as buttons; None: there is none. on_choice: (row id, column id), before the run.
+
+    notes: what is wrong with the cell of a row and column; it gets a mark.
+    """
     width, height = next((cell.size for line in cells for cell in line if cell is not None), (1, 1))
     sprite = Image.new("RGB", (width * len(columns), height * len(rows)))
     for y, line in enumerate(cells):
@@ -67,6 +71,7 @@ def picture_table(
             "rows": [{"id": r.id, "title": r.title, "note": r.note, "says": r.says} for r in rows],
             "columns": [{"id": c.id, "title": c.title, "says": c.says} for c in columns],
             "empty": [f"{y},{x}" for y, line in enumerate(cells) for x, cell in enumerate(line) if cell is None],
+            "notes": {f"{y},{x}": says for (y, x), says in (notes or {}).items()},
             "sprite": data_address(sprite, quality=92),
             "width": width,
             "height": height,

@@ -43,8 +43,10 @@ export default function (component) {
         button.style.height = `${data.height}px`
         button.style.backgroundImage = `url(${data.sprite})`
         button.style.backgroundPosition = `-${x * data.width}px -${y * data.height}px`
-        button.setAttribute('aria-label', data.columns.length > 1 ? `${column.title} at ${row.title}` : column.title)
-        button.title = `${column.title}, ${row.title}`
+        const note = data.notes[`${y},${x}`], suffix = note ? `: ${note}` : ''
+        if (note) button.classList.add('noted')
+        button.setAttribute('aria-label', (data.columns.length > 1 ? `${column.title} at ${row.title}` : column.title) + suffix)
+        button.title = `${column.title}, ${row.title}${suffix}`
         button.setAttribute('aria-pressed', String(data.row === y && data.column === x))
         button.onclick = () => setTriggerValue('chosen', { row: row.id, column: column.id })
         place.append(button)
