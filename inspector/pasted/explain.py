@@ -7,6 +7,7 @@ the answer says what the file itself is.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from inspector.checkpoint.types import Checkpoint
 from inspector.pasted.beside import describe_file
@@ -18,7 +19,7 @@ from inspector.pasted.messages_code import FOREIGN
 from inspector.pasted.messages_code import MESSAGES as OF_CODE
 from inspector.pasted.messages_files import MESSAGES as OF_FILES
 from inspector.pasted.messages_pickle import MESSAGES as OF_PICKLES
-from inspector.pasted.report import PastedError, PastedReport
+from inspector.pasted.report import KeyLists, PastedError, PastedReport
 from inspector.units import counted, shorten_middle
 
 MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_CODE, *FOREIGN)
@@ -50,12 +51,22 @@ def explain_error(text: str, *, checkpoint: Checkpoint | None = None, unreadable
 
 
 def _lists(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
+    text, lists = cleaned.lines, read_key_lists(cleaned.lines)
+    if cleaned.joined != cleaned.flat:
+        # A terminal breaks lines within words, and then a line's shapes are found without its breaks alone.
+        joined = read_key_lists(cleaned.joined)
+        if _told(joined) > _told(lists):
+            text, lists = cleaned.joined, joined
     found = []
-    whole = max(1, len(cleaned.lines))
-    for start, lists in read_key_lists(cleaned.lines):
-        quote = _SPACES.sub(" ", cleaned.lines[start : start + 4 * _QUOTED]).strip()
-        found.append((start / whole, explain_lists(lists, shorten_middle(quote, _QUOTED))))
+    for start, one in lists:
+        quote = _SPACES.sub(" ", text[start : start + 4 * _QUOTED]).strip()
+        found.append((start / max(1, len(text)), explain_lists(one, shorten_middle(quote, _QUOTED))))
     return found
+
+
+def _told(found: Sequence[tuple[int, KeyLists]]) -> tuple[int, int]:
+    """How much the lists tell: shapes, and lists that are there."""
+    return sum(len(one.reshaped) for _, one in found), sum(len(one.pasted) for _, one in found)
 
 
 def _names_alone(cleaned: Cleaned) -> list[tuple[float, PastedError]]:

@@ -239,6 +239,14 @@ def test_a_number_broken_by_a_terminal_is_one_number() -> None:
     assert error.kind == "position-embedding"
 
 
+def test_shapes_broken_within_words_by_a_terminal() -> None:
+    text = _mismatch(("fc.weight", (1000, 512), (7, 512)), ("fc.bias", (1000,), (7,)))
+    error = _only("\n".join(text[i : i + 61] for i in range(0, len(text), 61)))
+    assert error.kind == "head-size"
+    assert error.keys is not None
+    assert error.keys.lists.reshaped == (("fc.weight", (1000, 512), (7, 512)), ("fc.bias", (1000,), (7,)))
+
+
 def _mismatch(*shapes: tuple[str, tuple[int, ...], tuple[int, ...]]) -> str:
     return "\n".join(
         f"size mismatch for {name}: copying a param with shape torch.Size({list(ours)}) from checkpoint, the shape in "
