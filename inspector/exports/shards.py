@@ -15,7 +15,7 @@ from dataclasses import replace
 from inspector.errors import UsageError
 from inspector.exports.stream import Block, Stream
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _LEAST = 1_000
 
 
@@ -59,7 +59,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     nbytes = int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " ")) if match else 0
     if nbytes < _LEAST:
-        raise UsageError(f'"{text}" is no size.', hint="Write 2GB, 500MB or a number of bytes, 1,000 at least.")
+        raise UsageError(f'"{text[:40]}" is no size.', hint="Write 2GB, 500MB or a number of bytes, 1,000 at least.")
     return nbytes
 
 

@@ -59,7 +59,9 @@ def sorted_by_name(names: Sequence[str]) -> bool:
     """Whether this is an alphabet's order (or that with numbers as numbers), and not just a running number."""
     if len(names) < 3 or _runs(names):
         return False
-    natural = [[int(x) if x.isdecimal() else x for x in re.split(r"([0-9]{1,18})", name)] for name in names]
+    natural = [
+        [int(x) if x.isdecimal() and x.isascii() else x for x in re.split(r"([0-9]{1,18})", name)] for name in names
+    ]
     return all(a <= b for a, b in pairwise(names)) or all(a <= b for a, b in pairwise(natural))
 
 

@@ -57,7 +57,7 @@ class Walk:
         if self._links:
             notes.append(f"{self._links:,} symbolic links, which point elsewhere.")
         if self._special:
-            notes.append(f"{counted(self._special, 'pipe, socket or device', 'pipes, sockets or devices')}.")
+            notes.append(f"{counted(self._special, 'device, socket or pipe', 'devices, sockets or pipes')}.")
         return tuple(notes)
 
     def nothing_but_links(self) -> bool:

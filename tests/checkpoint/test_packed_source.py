@@ -26,6 +26,8 @@ PACK: dict[Packing, Callable[[bytes], bytes]] = {
     Packing.GZIP: gzip.compress,
     Packing.BZIP2: lambda data: bz2.compress(data, 1),
     Packing.XZ: lzma.compress,
+    Packing.LZMA: lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE),
+    Packing.ZLIB: zlib.compress,
 }
 STREAMS = (Packing.GZIP, Packing.BZIP2, Packing.XZ)
 

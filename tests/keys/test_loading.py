@@ -156,7 +156,7 @@ def test_an_archive_is_to_be_exported_first_and_that_works(pack: Callable[[Path]
     file = pack(folder)
     shutil.rmtree(folder)
     code = python_code(planned(file, tmp_path), file_name=file.name)
-    assert f"python -m inspector repair '{file.name}' --output exported.pth" in code
+    assert f"python -m inspector repair {file.name} --output exported.pth" in code
     goal = f"file:{tmp_path / 'target.pth'}"
     with pytest.raises(SystemExit) as left:
         main(["repair", str(file), "--target", goal, "--output", str(tmp_path / "exported.pth")])

@@ -133,7 +133,7 @@ def test_forgetting_a_file_left_where_it_is_does_not_delete_it(tmp_path: Path) -
 
 
 def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match=r"gone\.pth cannot be read"):
+    with pytest.raises(ReadError, match=r"There is no file gone\.pth"):
         ContentStore(tmp_path / "s").refer(tmp_path / "gone.pth", name="gone.pth", owner="me")
 
 

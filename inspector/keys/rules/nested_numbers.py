@@ -18,28 +18,33 @@ BY_GROUP, ACROSS = "by-group", "across"
 Grouped = tuple[int, int, Node]
 
 
+def _number(segment: str) -> int | None:
+    """The number that a segment is, None for any other: "²" is a digit too, and no number."""
+    found = numbered(segment)
+    return found[1] if found is not None and not found[0] else None
+
+
 def _flat(node: Node) -> list[tuple[int, Node]]:
     """Layers by number, () unless all children are numbers and none of them is a group."""
-    found = [
-        (int(s), child) for s, child in node.children.items() if numbered(s) == ("", int(s) if s.isdigit() else -1)
-    ]
+    found = [(n, child) for s, child in node.children.items() if (n := _number(s)) is not None]
     whole = len(found) == len(node.children) and all(not _is_group(child) for _, child in found)
     return sorted(found, key=lambda item: item[0]) if whole else []
 
 
 def _is_group(node: Node) -> bool:
-    return (
-        bool(node.children) and not node.leaves and all(numbered(s) is not None and s.isdigit() for s in node.children)
-    )
+    return bool(node.children) and not node.leaves and all(_number(s) is not None for s in node.children)
 
 
 def _grouped(node: Node) -> list[Grouped]:
     """Layers by group and number, () unless every child is a numbered group."""
-    if node.leaves or not node.children or not all(s.isdigit() and numbered(s) for s in node.children):
+    if node.leaves or not node.children or not all(_is_group(child) for child in node.children.values()):
         return []
-    if not all(_is_group(child) for child in node.children.values()):
-        return []
-    found = [(int(s), int(n), x) for s, group in node.children.items() for n, x in group.children.items()]
+    found: list[Grouped] = []
+    for segment, group in node.children.items():
+        at = _number(segment)
+        if at is None:
+            return []
+        found += [(at, n, layer) for s, layer in group.children.items() if (n := _number(s)) is not None]
     return sorted(found, key=lambda item: item[:2])
 
 

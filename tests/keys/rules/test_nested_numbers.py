@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from inspector.keys.diagnose import diagnose
 
 
@@ -65,3 +67,11 @@ def test_one_layer_that_does_not_fit_means_no_such_rule(file_of, target_of):
 
 def test_groups_on_both_sides_stay(file_of, target_of):
     assert diagnose(file_of(NESTED), target_of(NESTED)).plan.rules == ()
+
+
+@pytest.mark.parametrize("segment", ["²", "①", "٣", "9" * 5000, "00"])
+def test_digits_that_are_no_numbers_are_names(file_of, target_of, segment):
+    ours = {f"a.{segment}.weight": (2, 2), f"a.{segment}.bias": (2,), f"a.b.{segment}.c.weight": (3, 3)}
+    theirs = {"a.0.weight": (2, 2), "a.0.bias": (2,), f"b.{segment}.c.weight": (3, 3)}
+    for first, second in ((ours, theirs), (theirs, ours), (ours, ours)):
+        assert diagnose(file_of(first), target_of(second)).says
