@@ -12,6 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.pasted.judge import VERDICTS, threads, verdict
 from benchmarks.pasted.ways import WAYS

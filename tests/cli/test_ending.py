@@ -28,8 +28,13 @@ def start(folder: Path, *arguments: str, **more: object) -> subprocess.Popen[str
         cwd=folder,
         env=environment,
         text=True,
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},  # type: ignore[call-overload]
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": _heed_interrupts, **more},  # type: ignore[call-overload]
     )
+
+
+def _heed_interrupts() -> None:
+    """A run of the tests that was put into the background would pass on that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
