@@ -10,6 +10,7 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Ori
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
+from inspector.readers.noticed.named_code import observe_constants
 from inspector.readers.noticed.observations import observe_globals, observe_storages
 from inspector.readers.noticed.torch_versions import Loaded, observe_loading
 from inspector.readers.noticed.truncation import Cut, observe_cut
@@ -74,6 +75,7 @@ def checkpoint_from_pickle(
     noticed += observe_wrappers(states)
     noticed += _misfit_findings(shown)
     noticed += observe_inside(pickle.inside, hidden)
+    noticed += observe_constants(shown.root)
     left_out = list(skipped) + _skipped(shown)
     inner = sum(other.nbytes for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])
     limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also) - inner)

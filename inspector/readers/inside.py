@@ -62,6 +62,7 @@ class Inside:
     close: Callable[[str], None]
     stream: ByteSource | None = None
     notes: tuple[Finding, ...] = ()
+    strays: bool = False
 
 
 def _nothing(name: str) -> ByteSource:
@@ -109,7 +110,9 @@ def _beside(folder: ArchiveFolder) -> Inside | None:
     """The members of torch's or numpy's own archive that its reader does not read."""
     names = [name for name in folder.members if not _READ.search(name)]
     notes = tuple(_note_strays(names)) + tuple(_note_programs(folder))
-    return Inside(names=names, open=folder.open, close=folder.let_go, notes=notes) if names or notes else None
+    if not names and not notes:
+        return None
+    return Inside(names=names, open=folder.open, close=folder.let_go, notes=notes, strays=True)
 
 
 def _of_folder(folder: ArchiveFolder) -> Inside:
@@ -147,8 +150,8 @@ def _note_strays(names: Sequence[str]) -> Iterator[Finding]:
         yield Finding(
             id="stray-members",
             severity=Severity.INFO,
-            says=f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, "
-            f"{names[0][:80]} first. That is inert for them, whatever it says.",
+            says=f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, first "
+            f"{names[0][:80]}: inert for them, whatever it says.",
             subjects=tuple(name[:200] for name in names[:_LISTED]),
             evidence=(("members", len(names)),),
             remedy="Each was looked at by its content; what is more than data has a line of its own.",

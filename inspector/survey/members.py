@@ -78,6 +78,8 @@ def _members(inside: Inside, opened: Opened, limits: Limits, left: _Left, level:
             rows = (_refused(path, str(error)),)
         finally:
             inside.close(name)
+        # Nobody takes a stray member for a checkpoint by its name.
+        rows = () if inside.strays and rows and rows[0].finding == "no-checkpoint" else rows
         yield from (row for row in rows if row.kind is RowKind.CHECKPOINT or row.worst is not None)
 
 

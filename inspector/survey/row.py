@@ -18,7 +18,7 @@ from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
 from inspector.readers.evidence import READ
 from inspector.survey.report import RowKind, SurveyRow
-from inspector.survey.texts import observe_text
+from inspector.survey.unclaimed import observe_unclaimed
 
 # What people call checkpoints: under these names anything else is worth a line of its own.
 CHECKPOINT_SUFFIXES = (
@@ -78,7 +78,7 @@ def open_row(where: Path | ByteSource, path: str, limits: Limits, *, digest: boo
         if is_named_as_checkpoint(where.name):
             return Opened(row=unreadable_row(path, nbytes, ident, error.says))
         row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=ident, says=error.says)
-        return Opened(row=_with_text(row, where))
+        return Opened(row=_with_content(row, where, limits))
     except InspectorError as error:
         return Opened(row=unreadable_row(path, nbytes, type(error).__name__, str(error)))
     except OSError as error:
@@ -87,9 +87,9 @@ def open_row(where: Path | ByteSource, path: str, limits: Limits, *, digest: boo
         return Opened(row=crashed_row(path, nbytes, error))
 
 
-def _with_text(row: SurveyRow, where: Path | ByteSource) -> SurveyRow:
+def _with_content(row: SurveyRow, where: Path | ByteSource, limits: Limits) -> SurveyRow:
     try:
-        return with_findings(row, observe_text(where, where.name))
+        return with_findings(row, observe_unclaimed(where, where.name, limits))
     except InspectorError as error:
         return unreadable_row(row.path, row.nbytes, type(error).__name__, str(error))
 

@@ -20,11 +20,11 @@ from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.noticed.torch_words import NOT_COVERED
 from inspector.readers.noticed.truncation import Cut, observe_cut
 from inspector.readers.noticed.wrapper_names import observe_wrappers
-from inspector.readers.unpickle.encoded import LEAST
 from inspector.units import counted, human_bytes, human_shape
 
 # What a tensor takes in memory, with its place in the tree and its storage (bytes, by estimate).
 _TENSOR_NBYTES = 1100
+_SHORT = 10  # A text of the metadata that says nothing but a format or a version.
 _SIX_BITS = {"F6_E2M3", "F6_E3M2"}  # Types torch does not have; shown as packed bytes.
 
 
@@ -86,7 +86,7 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
     states = find_state_dicts([group])
     findings += observe_wrappers(states)
     text = _metadata(metadata)
-    if any(len(value) >= LEAST for _, value in text):
+    if any(len(value) > _SHORT for _, value in text):
         # Imported where there is something to look at: it needs the pickle machine, and most files say but "pt".
         from inspector.readers.noticed.named_code import observe_metadata
 

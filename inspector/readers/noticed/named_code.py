@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from inspector.checkpoint.types import GlobalVerdict
+from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.unpickle.encoded import decodings, may_hide_pickle
@@ -36,8 +37,9 @@ _HARMLESS_TARGETS = frozenset(
     {"functools.partial", "os.path.join", "os.path.expanduser", "pathlib.Path", "collections.OrderedDict", "math.sqrt"}
 )
 _SCRIPT = re.compile(
-    r"<script|javascript:|\bon(?:error|load)\s*=|<iframe|\bimport\s+(?:os|sys|subprocess|socket|ctypes|builtins)\b"
-    r"|\b(?:eval|exec|__import__|system|popen)\s*\(|(?:rm\s+-rf|\bwget\s|\bcurl\s|\bchmod\s|powershell)|#!/",
+    r"<script|javascript:|\bon(?:error|load|click|focus|mouse\w+)\s*=|<iframe|\bimport\s+(?:os|sys|subprocess|socket|ctypes|builtins)\b"
+    r"|\b(?:eval|exec|__import__|system|popen)\s*\(|\b(?:pickle|marshal|dill|torch|base64|ctypes)\.\w+\s*\("
+    r"|(?:rm\s+-rf|\bwget\s|\bcurl\s|\bchmod\s|powershell)|#!/|\bos\.\w+\s*\(|\bsubprocess\.\w+",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\b(?:https?|ftp|file)://[^\s\"'<>]{3,200}", re.IGNORECASE)
@@ -62,9 +64,12 @@ def observe_template(text: str, where: str) -> Finding | None:
     return None
 
 
-def observe_targets(text: str, where: str) -> Finding | None:
-    """Settings that name a function of Python's own, or one that runs code, to be called."""
-    bad = [target for target in dict.fromkeys(_TARGET.findall(text)) if _is_bad_target(target)]
+def observe_targets(text: str, where: str, *, strict: bool) -> Finding | None:
+    """Settings that name a function of Python's own, or one that runs code, to be called.
+
+    strict: any function that is not known, where settings of a finished model name classes.
+    """
+    bad = [target for target in dict.fromkeys(_TARGET.findall(text)) if _is_bad_target(target, strict=strict)]
     if not bad:
         return None
     return Finding(
@@ -78,17 +83,16 @@ def observe_targets(text: str, where: str) -> Finding | None:
     )
 
 
-def _is_bad_target(target: str) -> bool:
-    if target in _HARMLESS_TARGETS:
-        return False
+def _is_bad_target(target: str, *, strict: bool) -> bool:
     module, _, name = target.rpartition(".")
-    if target.startswith("${") or not module:
-        return target.startswith("${")
+    if target in _HARMLESS_TARGETS or not module:
+        return False
+    if "${" in target:
+        return strict or target.startswith("${")
     top = target.partition(".")[0]
     verdict = judge(module, name)[0]
-    return verdict is GlobalVerdict.DANGEROUS or (
-        verdict is not GlobalVerdict.KNOWN and (top in sys.stdlib_module_names or top == "hydra")
-    )
+    foreign = top in sys.stdlib_module_names or top == "hydra" or (strict and not name[:1].isupper())
+    return verdict is GlobalVerdict.DANGEROUS or (verdict is not GlobalVerdict.KNOWN and foreign)
 
 
 def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str) -> list[Finding]:
@@ -119,6 +123,28 @@ def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str
         if keys:
             found.append(_inert(keys, ident, is_what, what))
     return found
+
+
+def observe_constants(root: Value) -> list[Finding]:
+    """Program text among the plain values of a pickle, as far as they are shown."""
+    left, found = [root], []
+    while left:
+        value = left.pop()
+        if value.kind is ValueKind.TEXT and _SCRIPT.search(value.says):
+            found.append(value.says)
+        left += [child for _, child in value.children]
+    if not found:
+        return []
+    return [
+        Finding(
+            id="program-in-text",
+            severity=Severity.INFO,
+            says=f"{counted(len(found), 'text')} of the file {'is' if len(found) == 1 else 'are'} program text, first "
+            f"{found[0][:60]!r}. It is inert: unpickling makes a text of it and runs nothing.",
+            evidence=(("texts", len(found)), *((f"text {n}", text[:200]) for n, text in enumerate(found[:20], 1))),
+            remedy="Only a program that takes it for code would run it.",
+        )
+    ]
 
 
 def _pickles(text: str, limits: Limits) -> Iterable[Sequence[tuple[str, str]]]:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import product
 
-LEAST = 24
+LEAST = 16
 # Longer texts may have it somewhere in the middle.
 LONG = 100
 _MOST_RUNS = 256
@@ -51,8 +51,23 @@ def _hex_starts() -> Iterator[str]:
             yield "".join(letters)
 
 
-_STARTS = frozenset(_base64_starts()) | frozenset(_hex_starts())
-STARTS = frozenset(start.encode() for start in (*_STARTS, *(s.replace("/", "_") for s in _STARTS)))
+def _twice(starts: frozenset[str]) -> Iterator[str]:
+    """The same, encoded once more."""
+    for start in starts:
+        yield base64.b64encode(start.encode()).decode()[:3]
+        yield start.encode().hex()[:3]
+
+
+_ONCE = frozenset(_base64_starts()) | frozenset(_hex_starts())
+_ALL = _ONCE | frozenset(_twice(_ONCE))
+STARTS = frozenset(start.encode() for start in (*_ALL, *(s.replace("/", "_") for s in _ALL)))
+# What the names of tensors and modules are made of.
+_NAME = b"._-/" + bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B))
+
+
+def is_plain_name(raw: bytes) -> bool:
+    """Whether a short text is a name, in which nothing can be spelled: the first question, asked of every text."""
+    return len(raw) < LONG and raw[:3] not in STARTS and not raw.translate(None, _NAME)
 
 
 def may_hide_pickle(raw: bytes) -> bool:

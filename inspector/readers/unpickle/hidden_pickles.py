@@ -6,23 +6,34 @@ STOP, or calls a name before it breaks off; random numbers do not.
 
 from __future__ import annotations
 
+import itertools
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import CorruptFile, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets, read_directory
-from inspector.readers.unpickle.encoded import SECOND
+from inspector.readers.unpickle.encoded import LETTERS, SECOND
 from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.unpickling import unpickle
+from inspector.readers.unpickle.verdicts import judge
 from inspector.units import counted
 
 _FIRST = frozenset(b"\x80c(]}")
 _ZIP = b"PK\x03\x04"
+# Whole pickles of nothing, and texts: rare at the head of numbers, and what hides there may begin so.
+_TRIVIAL = frozenset((b"N.", b"].", b"}.", b").", b"\x88.", b"\x89."))
+_TEXTS = {ord("V"): LETTERS + b"0123456789+/", ord("S"): b"'\"", ord("C"): bytes(range(16, 256))}
+# Where a pickle can begin in the middle of a file: its mark, or a module and a name by themselves.
+_BURIED = re.compile(rb"\x80[\x02-\x05](?=[\x95\x8cc}\](XKC\x8f])|[ci][A-Za-z_][\w.]{1,60}\n[A-Za-z_][\w.]{0,60}\n")
+_BURIED_NBYTES = 1 << 18
+_MOST_BURIED = 64
 _PADDING_NBYTES = 1 << 16
 _MOST_BEHIND = 8
 _MOST_MEMBERS = 256
@@ -56,12 +67,15 @@ class Hidden:
         self.found += other.found
         self.left_out += other.left_out
 
-    def try_at(self, source: ByteSource, start: int, stop: int, limits: Limits, *, calls: bool) -> Outcome | None:
+    def try_at(
+        self, source: ByteSource, start: int, stop: int, limits: Limits, *, calls: bool, anything: bool = False
+    ) -> Outcome | None:
         """The outcome of what stands there, None where it is no pickle.
 
-        calls: whether it must call a name, as bytes that are meant as numbers must.
+        calls: whether it must call a name, as bytes that are meant as numbers must; a pickle inside its constants
+        counts. anything: whatever its first byte.
         """
-        if stop - start < 3 or source.read(start, 1)[0] not in _FIRST:
+        if stop - start < 3 or (not anything and source.read(start, 1)[0] not in _FIRST):
             return None
         if self.steps <= 0:
             if _ENDED not in self.left_out:
@@ -71,10 +85,12 @@ class Hidden:
         if head[0] == 0x80 and head[1] > 5:
             return None
         trial = limits.trial(opcodes=_TRIAL_OPCODES, nbytes=_TRIAL_NBYTES)
-        outcome = unpickle(source, start, stop, trial).outcome
+        pickle = unpickle(source, start, stop, trial)
+        outcome = pickle.outcome
         self.steps -= outcome.opcodes
-        if calls_importable(outcome):
-            return _light(outcome)
+        for inner in (outcome, *(found for _, found in (*pickle.inside.outcomes, *pickle.inside.hidden))):
+            if calls_importable(inner):
+                return _light(inner)
         ended = not outcome.broken or outcome.over_limit
         return _light(outcome) if ended and not calls and (outcome.uses or outcome.end == stop) else None
 
@@ -212,12 +228,44 @@ def search_numbers(source: ByteSource, heads: Iterable[Head], limits: Limits) ->
     """Whole pickles with calls at the head of storages. heads: (name, offset, nbytes, first bytes) each."""
     hidden = Hidden()
     for name, offset, nbytes, head in heads:
-        if len(head) < 2 or head[1] not in SECOND.get(head[0], b""):
+        if len(head) < 2:
             continue
-        outcome = hidden.try_at(source, offset, min(offset + nbytes, source.size), limits, calls=True)
+        stop = min(offset + nbytes, source.size)
+        if head in _TRIVIAL and stop > offset:
+            # A whole pickle of nothing, which puts a search off what follows it.
+            outcome = _buried(SliceSource(source, offset, stop - offset), limits)[1]
+        elif head[1] in SECOND.get(head[0], b"") or head[1] in _TEXTS.get(head[0], b""):
+            outcome = hidden.try_at(source, offset, stop, limits, calls=True, anything=True)
+        else:
+            continue
         if outcome is not None:
             hidden.found.append((f"the numbers of {name[:200]}", outcome))
     return hidden
+
+
+def search_buried(source: ByteSource, limits: Limits) -> tuple[int, list[str]] | None:
+    """Where a pickle begins behind the start of a file and calls what can run code, and those names; None when none."""
+    at, outcome = _buried(source, limits)
+    return (at, _called(outcome)) if outcome is not None else None
+
+
+def _buried(source: ByteSource, limits: Limits) -> tuple[int, Outcome | None]:
+    head = source.read(0, min(source.size, _BURIED_NBYTES))
+    for match in itertools.islice(_BURIED.finditer(head), _MOST_BURIED):
+        trial = limits.trial(opcodes=_TRIAL_OPCODES, nbytes=_TRIAL_NBYTES)
+        outcome = unpickle(source, match.start(), source.size, trial).outcome
+        if _called(outcome):
+            return match.start(), _light(outcome)
+    return 0, None
+
+
+def _called(outcome: Outcome) -> list[str]:
+    """What a pickle calls that can run code."""
+    return [
+        f"{use.module}.{use.name}"
+        for use in outcome.uses.values()
+        if use.calls and judge(use.module, use.name)[0] is GlobalVerdict.DANGEROUS
+    ]
 
 
 def search_end(source: ByteSource, limits: Limits, after: int = 0) -> tuple[Directory | None, Hidden]:

@@ -71,16 +71,22 @@ class Inside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Bytes to look into: start .. stop of a source. inline: they are in memory and not in the file."""
+    """Bytes to look into: start .. stop of a source. inline: they are in memory and not in the file.
+
+    spelled: they are what a text or compressed bytes stand for.
+    """
 
     source: ByteSource
     start: int
     stop: int
     inline: bytes | None = None
+    spelled: bool = False
 
     @property
     def place(self) -> str:
         """For people."""
+        if self.spelled:
+            return "an encoded constant"
         return "a bytes constant" if self.inline is not None else f"the bytes constant at byte {self.start:,}"
 
 
@@ -281,7 +287,7 @@ def look_into(loader: Loader, suspects: list[tuple[object, str]], inside: Inside
 def _candidates(loader: Loader, constant: object, eager: bool) -> Iterator[Stretch]:
     """The stretches of bytes that a constant stands for: itself, decoded, unpacked."""
     if isinstance(constant, str):
-        yield from map(_inline, decodings(constant))
+        yield from map(_spelled, decodings(constant))
         if eager or may_hide_pickle(constant[:LONG].encode("latin-1", "replace")):
             yield _inline(constant.encode("latin-1", "replace"))
     elif isinstance(constant, bytes):
@@ -296,14 +302,18 @@ def _from_bytes(raw: bytes) -> Iterator[Stretch]:
     """What is compressed in bytes, or spelled by them."""
     inner = unpacked(raw)
     if inner is not None:
-        yield _inline(inner)
+        yield _spelled(inner)
         raw = inner
     if raw[:LONG].isascii():
-        yield from map(_inline, decodings(raw.decode("latin-1")))
+        yield from map(_spelled, decodings(raw.decode("latin-1")))
 
 
 def _inline(raw: bytes) -> Stretch:
     return Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw)
+
+
+def _spelled(raw: bytes) -> Stretch:
+    return Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw, spelled=True)
 
 
 def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
-from inspector.readers.unpickle.encoded import LEAST, LONG, STARTS
+from inspector.readers.unpickle.encoded import LEAST, is_plain_name
 
 if TYPE_CHECKING:
     from inspector.readers.unpickle.machine import Machine
@@ -62,7 +62,7 @@ def follow(m: Machine, table: Sequence[Callable[[Machine], None]], n: int) -> No
                     text = raw.decode("ascii")
                     spent += getsizeof(text)
                     stack.append(text)
-                    if len(raw) >= LEAST and (raw[:3] in STARTS or len(raw) >= LONG or 10 in raw):
+                    if len(raw) >= LEAST and not is_plain_name(raw):
                         m.watch_text(text)
                     pos = end
                     continue
@@ -110,7 +110,7 @@ def follow(m: Machine, table: Sequence[Callable[[Machine], None]], n: int) -> No
                     text = raw.decode("ascii")
                     spent += getsizeof(text)
                     stack.append(text)
-                    if len(raw) >= LEAST and (raw[:3] in STARTS or len(raw) >= LONG or 10 in raw):
+                    if len(raw) >= LEAST and not is_plain_name(raw):
                         m.watch_text(text)
                     pos = end
                     continue

@@ -1,0 +1,66 @@
+"""Files that are no checkpoints, and what a program that follows them would still run: settings and templates beside a
+model, a pickle behind something else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from inspector.checkpoint.source import ByteSource
+from inspector.findings import Finding, Severity
+from inspector.limits import Limits
+from inspector.readers.noticed.named_code import observe_targets, observe_template
+from inspector.readers.opening import open_source
+from inspector.readers.unpickle.hidden_pickles import search_buried
+
+_TEMPLATES = (".jinja", ".jinja2", ".j2", ".template", ".tmpl")
+_SETTINGS = (".json", ".yaml", ".yml", ".toml", ".cfg", ".conf")
+# They may show a pickle to their readers.
+_DOCUMENTS = (".md", ".rst", ".html", ".htm", ".py", ".ipynb", ".tex", ".pdf")
+_NBYTES = 8_000_000
+_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
+
+
+def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> list[Finding]:
+    """Findings about a file that no reader claims. Raises a ReadError when it cannot be read."""
+    lower = name.lower()
+    source = open_source(where, limits=limits)
+    try:
+        found = [] if lower.endswith(_DOCUMENTS) else _buried(source, limits)
+        if lower.endswith((*_TEMPLATES, *_SETTINGS)):
+            text = source.read(0, min(source.size, _NBYTES)).decode("utf-8", "replace")
+            found += _in_text(text, name, packed=not isinstance(where, Path))
+        return found
+    finally:
+        if isinstance(where, Path):
+            source.close()
+
+
+def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
+    """packed: it lies in an archive with the model that is built from it."""
+    if not name.lower().endswith(_TEMPLATES):
+        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+    found: list[Finding | None] = []
+    if name.lower().endswith(_TEMPLATES) or "template" in text:
+        found.append(observe_template(text, name))
+    if "_target_" in text:
+        found.append(observe_targets(text, name, strict=packed))
+    return [finding for finding in found if finding is not None]
+
+
+def _buried(source: ByteSource, limits: Limits) -> list[Finding]:
+    found = search_buried(source, limits)
+    if found is None:
+        return []
+    at, names = found
+    return [
+        Finding(
+            id="buried-pickle",
+            severity=Severity.ERROR,
+            says=f"A pickle begins at byte {at:,} of {source.name[-80:]} and would import "
+            f"{', '.join(name[:80] for name in names[:3])}: a program that skips what is before it runs that.",
+            subjects=tuple(name[:200] for name in names[:20]),
+            evidence=(("byte", at),),
+            remedy="pickle.load stops at the first byte of such a file. Nothing was run here.",
+        )
+    ]
