@@ -146,7 +146,12 @@ def open_checkpoint(
                 source = open_source(where, name=name, limits=limits)
                 shown = name or source.name
                 beside = DirectoryFolder(Path(path).parent, limits) if path is not None else None
-                checkpoint = opening.file(Peek(source, opening, beside))
+                try:
+                    checkpoint = opening.file(Peek(source, opening, beside))
+                except Exception:
+                    if source is not where:  # Nobody else could let go of it.
+                        source.close()
+                    raise
     except (RecursionError, MemoryError) as error:
         raise LimitExceeded(
             f"{shown} needs more memory or nesting than this program allows.", hint="No real checkpoint does."

@@ -51,7 +51,10 @@ def _rows(source: ByteSource, opened: Opened, limits: Limits, left: _Left, level
         row = row if row.kind is RowKind.CHECKPOINT else with_findings(_as_archive(row), inside.findings)
         opened = replace(opened, row=with_findings(row, inside.notes))
         if inside.stream is not None:
-            return _rows(inside.stream, opened, limits, left, level + 1)
+            try:
+                return _rows(inside.stream, opened, limits, left, level + 1)
+            finally:
+                inside.stream.close()
         members = tuple(_members(inside, opened, limits, left, level))
         return (_with_worst(opened.row, members), *members)
     except InspectorError as error:

@@ -17,8 +17,9 @@ from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import TarDirectory, TarMember, link_leads_outside
-from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets
+from inspector.readers.archives.zip_directory import Directory
 from inspector.readers.archives.zip_doubts import header_doubts, unlisted_members
+from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.folder import leads_outside
 from inspector.units import counted, human_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import LimitExceeded
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import Member
+from inspector.readers.archives.zip_members import Member
 from inspector.readers.formats.torch_archive import member_bytes
 from inspector.readers.plain_json import parse_json
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import RefusedContent
-from inspector.readers.archives.zip_directory import Directory, Member
+from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_members import Member
 from inspector.units import counted
 
 _LOCAL = b"PK\x03\x04"

@@ -6,8 +6,9 @@ import re
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, InspectorError, NotExamined, UnknownFormat
-from inspector.readers.archives.zip_directory import Directory, find_member, member_head
+from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
+from inspector.readers.archives.zip_members import member_head
 from inspector.readers.folder import Folder
 from inspector.readers.foreign.binary import name_binary, name_raw
 from inspector.readers.foreign.messages import messages

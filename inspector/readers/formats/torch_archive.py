@@ -14,8 +14,9 @@ from inspector.checkpoint.types import Storage
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import Directory, Member, find_member, payload_heads, payload_offsets
+from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import member_doubts
+from inspector.readers.archives.zip_members import Member, payload_heads, payload_offsets
 from inspector.readers.assemble import Unpickled, unpickle, unpickle_bytes
 from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.noticed.torch_words import missing_record, wrong_record

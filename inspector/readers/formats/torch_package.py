@@ -12,8 +12,9 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Ori
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ReadError
 from inspector.findings import Finding, Severity
-from inspector.readers.archives.zip_directory import Directory, Member, find_member
+from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
+from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.formats.torch_archive import (

@@ -18,7 +18,8 @@ from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import CorruptFile, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets, read_directory
+from inspector.readers.archives.zip_directory import Directory, read_directory
+from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.unpickle.encoded import LETTERS, SECOND
 from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.unpickling import unpickle

@@ -18,7 +18,8 @@ from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage
 from inspector.errors import LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import find_member, payload_offsets, read_directory
+from inspector.readers.archives.zip_directory import find_member, read_directory
+from inspector.readers.archives.zip_members import payload_offsets
 from inspector.readers.unpickle.encoded import _BASE64 as _BASE64
 from inspector.readers.unpickle.encoded import LONG, begins_as_pickle, decodings, may_hide_pickle, unpacked
 from inspector.readers.unpickle.machine import Outcome, calls_importable

@@ -17,7 +17,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, Storage, TensorInfo
 from inspector.errors import ReadError
 from inspector.readers.archives.json_member import read_json
-from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets
+from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.entry import Peek
 from inspector.readers.formats.export.program import DTYPES
 

@@ -15,7 +15,7 @@ from inspector.checkpoint.values import Value
 from inspector.errors import LimitExceeded, ReadError
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import Member, payload_offsets
+from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle, unpickle_bytes
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.flat import flat_checkpoint, observe_cut, observe_unusable

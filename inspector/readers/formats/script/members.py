@@ -8,7 +8,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import SourceText
 from inspector.errors import ReadError
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import Directory, Member
+from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import Unpickled
 from inspector.readers.formats.script.code import CodeFacts, ScriptClass, is_scripted, read_classes, read_facts
 from inspector.readers.formats.torch_archive import member_bytes, unpickle_member

@@ -19,7 +19,8 @@ from inspector.errors import CorruptFile
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.json_member import read_json
-from inspector.readers.archives.zip_directory import Directory, Member, payload_offsets
+from inspector.readers.archives.zip_directory import Directory
+from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.assemble import Unpickled
 from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.unpickle.stand_ins import Named, text_of

@@ -22,8 +22,9 @@ from inspector.checkpoint.types import (
 from inspector.errors import ReadError
 from inspector.findings import Finding
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import Directory, Member, find_member
+from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
+from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.foreign.naming import name_zip

@@ -1,0 +1,1 @@
+"""What other scanners of checkpoints call dangerous, as files made here."""
