@@ -70,8 +70,8 @@ def _size(links: Sequence[Link], way: str, left: Leftovers) -> int:
                 f"{counted(len(links), 'tensor')} of queries and keys get the names of another code, "
                 f"{links[0].source.name} as {links[0].target.name} first. Meta's code, torchtune and llama.cpp turn "
                 "neighbouring rows of a head, Hugging Face's turns its halves, and nothing shows which the file is "
-                f"in. Do the rows go {into}, and how many has one head (head_dim, the width divided by the number of heads)? Each "
-                "answer loads."
+                f"in. Do the rows go {into}, and how many has one head (head_dim, the width divided by the "
+                "number of heads)? Each answer loads."
             ),
             options=(
                 *((f"heads-of-{n}", f"yes, {n} rows a head: reorder them {into}") for n in sizes),
