@@ -29,7 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     where = tmp_path_factory.mktemp("readme")
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     model = squeezenet1_1(num_classes=3).eval()
     optimizer = torch.optim.Adam(model.parameters())
     for parameter in model.parameters():

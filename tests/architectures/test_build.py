@@ -23,8 +23,6 @@ from inspector.architectures.build import (
 from inspector.architectures.targets import parse_spec, target_of
 from inspector.errors import BrokenInstall, UnknownArchitecture, UsageError
 
-torch.set_num_threads(1)
-
 
 def peer(name: str, **arguments: object) -> nn.Module:
     torch.manual_seed(5)

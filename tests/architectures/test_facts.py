@@ -12,8 +12,6 @@ from inspector.architectures.official import find_official
 from inspector.architectures.targets import parse_spec
 from inspector.checkpoint.types import Origin
 
-torch.set_num_threads(1)
-
 
 @pytest.mark.parametrize(
     ("target", "expected"),

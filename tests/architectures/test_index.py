@@ -18,8 +18,6 @@ from inspector.architectures import store
 from inspector.architectures.index import Index, is_bookkeeping, load_index, read_data
 from inspector.architectures.wrappers import WRAPPER_SEGMENTS
 
-torch.set_num_threads(1)
-
 
 def test_the_index_is_of_the_installed_torchvision() -> None:
     assert load_index().versions["torchvision"] == torchvision.__version__.partition("+")[0]

@@ -16,8 +16,6 @@ from inspector.architectures.match import patches_of
 from inspector.architectures.targets import parse_spec, parse_target
 from inspector.errors import MissingLibrary, UnknownArchitecture, UsageError
 
-torch.set_num_threads(1)
-
 
 def test_a_bare_name_is_torchvisions_where_both_have_it() -> None:
     assert parse_spec("resnet50").label == "torchvision/resnet50"

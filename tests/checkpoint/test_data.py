@@ -17,8 +17,6 @@ from inspector.checkpoint.digest import sha256_of, with_digest
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 @pytest.mark.parametrize(
     "name",

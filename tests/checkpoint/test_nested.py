@@ -20,8 +20,6 @@ from inspector.checkpoint.tree import module_tree
 from inspector.checkpoint.types import Checkpoint, ModuleNode, StateRole
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 class Net(nn.Module):
     def __init__(self) -> None:

@@ -14,8 +14,6 @@ import torch
 from inspector.checkpoint.types import Checkpoint
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 WEIGHTS = {"fc.weight": torch.ones(2, 3), "fc.bias": torch.ones(2)}
 
 

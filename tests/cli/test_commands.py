@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def model() -> torch.nn.Module:
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     return torchvision.models.resnet18(num_classes=4).eval()
 
 

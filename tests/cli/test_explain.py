@@ -18,14 +18,6 @@ from torch import nn
 from inspector.cli.main import run
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small network, the same after some steps, three pictures of three sizes, a file that is none."""

@@ -11,8 +11,6 @@ import torchvision
 
 from inspector.cli.main import run
 
-torch.set_num_threads(1)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

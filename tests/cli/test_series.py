@@ -18,14 +18,6 @@ from inspector.cli.main import run
 FACTS: dict[str, Any] = {"preprocessing": {"size": 32, "mean": [0.5] * 3, "std": [0.5] * 3}, "classes": ["a", "b"]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two checkpoints of one network, one with other class names, one of another network, a picture."""

@@ -22,8 +22,6 @@ from inspector.exports.export import export_repaired
 from inspector.keys.diagnose import diagnose
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 class Net(torch.nn.Module):
     def __init__(self, classes: int = 4) -> None:

@@ -17,7 +17,6 @@ from inspector.exports.adapter import read_adapter_config
 from inspector.exports.merge import merge_adapter
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
 PLAIN = {"peft_type": "LORA", "r": 2, "lora_alpha": 6, "target_modules": ["up", "down"], "bias": "none"}
 
 

@@ -26,7 +26,6 @@ _ROUNDS = 6
 
 
 def _write(folder: Path, number: int, barrier: Any, shards: int | None, found: Any) -> None:
-    torch.set_num_threads(1)
     checkpoint = open_checkpoint(folder / f"{number}.safetensors")
     assert checkpoint.weights is not None
     for turn in range(_ROUNDS):

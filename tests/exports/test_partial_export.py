@@ -17,8 +17,6 @@ from inspector.exports.export import export_repaired
 from inspector.keys.diagnose import diagnose
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 def net() -> nn.Module:
     made = nn.Module()

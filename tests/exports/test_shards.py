@@ -17,8 +17,6 @@ from inspector.exports.shards import parse_size
 from inspector.exports.writers import safetensors_file
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 def state() -> dict[str, torch.Tensor]:
     torch.manual_seed(1)

@@ -18,8 +18,6 @@ from inspector.exports.sources import stream_of_tensors
 from inspector.progress import Stopped
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 def odd_state() -> OrderedDict[str, torch.Tensor]:
     """Every way in which tensors lie in memory that torch.save keeps, and every element type that is written apart."""

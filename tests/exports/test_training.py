@@ -15,8 +15,6 @@ from inspector.exports.export import export_repaired
 from inspector.keys.diagnose import diagnose
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 class Attention(nn.Module):
     """Query, key and value in one matrix, or apart."""

@@ -16,8 +16,6 @@ from inspector.exports.export import export_repaired
 from inspector.keys.diagnose import diagnose
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 def net() -> nn.Module:
     return nn.Sequential(OrderedDict(stem=nn.Linear(3, 4), norm=nn.BatchNorm1d(4), head=nn.Linear(4, 2)))

@@ -17,8 +17,6 @@ from inspector.errors import ModelError, UsageError
 from inspector.flops.count import count_costs, count_model_costs
 from inspector.flops.report import CostReport, ModuleCost
 
-torch.set_num_threads(1)
-
 
 class Applied(nn.Module):
     """A module that does what a function says."""

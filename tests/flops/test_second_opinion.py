@@ -14,8 +14,6 @@ from inspector.flops import second_opinion
 from inspector.flops.count import count_model_costs
 from inspector.flops.second_opinion import ask_thop
 
-torch.set_num_threads(1)
-
 
 def test_thop_agrees_on_a_convolution_and_says_what_it_counts_otherwise() -> None:
     # Modules that thop has no rule for are those it leaves its buffers in.

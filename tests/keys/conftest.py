@@ -17,8 +17,6 @@ from inspector.keys.report import KeyReport
 
 Shapes = dict[str, tuple[int, ...]]
 
-torch.set_num_threads(1)
-
 
 @lru_cache
 def _torchvision_shapes(name: str, options: tuple[tuple[str, int], ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:

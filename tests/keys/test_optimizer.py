@@ -13,8 +13,6 @@ from inspector.keys.optimizer import map_optimizers
 from inspector.keys.optimizer_dealing import GroupsByKind, NotMapped, deal
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 
 def keys_of(*lengths):
     numbers = iter(map(str, range(sum(lengths))))

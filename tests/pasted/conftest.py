@@ -21,7 +21,6 @@ def _build(name: str, options: tuple[tuple[str, Any], ...]) -> nn.Module:
 def model() -> Callable[..., nn.Module]:
     """model("resnet18", num_classes=10), built once and not to be changed."""
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     return lambda name, **options: _build(name, tuple(sorted(options.items())))
 
 

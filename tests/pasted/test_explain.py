@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -271,10 +270,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_hostile_text_is_read_once(name: str) -> None:
-    # Process time of a quadratic reading would be hours, so a generous bound cannot flake.
-    start = time.process_time()
-    explain_error(HOSTILE[name])
-    assert time.process_time() - start < 60
+    # A quadratic reading would take hours, and not end within the suite's own limit.
+    assert explain_error(HOSTILE[name]).says
 
 
 def test_a_text_that_is_too_long_is_read_at_both_ends() -> None:

@@ -18,8 +18,6 @@ from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
 from inspector.errors import ReadError
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 DENSE = [
     "float64", "float32", "float16", "bfloat16", "complex128", "complex64", "complex32", "int64", "int32", "int16",
     "int8",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import open_checkpoint
 from inspector.readers.formats.safetensors_header import read_entries
 from inspector.readers.unpickle import room as room_module
+from tests.steps import steps
 
 # A twentieth of the default, with floods as much shorter: the same code, twenty times as fast.
 SMALL = Limits(memory_nbytes=10_000_000, nodes=10_000)
@@ -46,34 +46,13 @@ def test_memory_stays_within_the_budget(name: str) -> None:
     assert peak < 1.25 * SMALL.memory_nbytes + 4 * 1024 * 1024
 
 
-class Steps:
-    """Counts the lines that are run: what time is made of, without a clock."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, frame: object, event: str, argument: object) -> Steps:
-        self.count += 1
-        return self
-
-
-def steps(data: bytes) -> int:
-    counter = Steps()
-    before = sys.gettrace()
-    sys.settrace(counter)  # type: ignore[arg-type]
-    try:
-        opened(data, DEFAULT_LIMITS)
-    finally:
-        sys.settrace(before)
-    return counter.count
-
-
 @pytest.mark.parametrize("name", sorted(set(floods.FLOODS) - set(FIXED)))
 def test_work_grows_no_faster_than_the_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the bytes may cost little more than twice the lines."""
     monkeypatch.setattr(room_module, "_MOST_REPEATED", 500)
     short, long = floods.FLOODS[name](4_000), floods.FLOODS[name](8_000)
-    assert steps(long) < 2.4 * steps(short) + 20_000
+    twice = steps(lambda: opened(long, DEFAULT_LIMITS))
+    assert twice < 2.4 * steps(lambda: opened(short, DEFAULT_LIMITS)) + 20_000
 
 
 @pytest.mark.parametrize("name", ["empty dicts", "several wide texts"])

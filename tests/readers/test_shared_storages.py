@@ -14,8 +14,6 @@ from inspector.checkpoint.data import read_bytes
 from inspector.checkpoint.torch_bridge import to_torch
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
-
 NAMES = st.text("abc.", min_size=1, max_size=4)
 LEAVES = st.one_of(
     st.none(), st.integers(-9, 9), NAMES, st.sets(st.integers(0, 9), max_size=3), st.frozensets(NAMES, max_size=2)

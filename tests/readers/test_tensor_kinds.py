@@ -20,7 +20,6 @@ from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import ReadError
 from inspector.readers import open_checkpoint
 
-torch.set_num_threads(1)
 warnings.filterwarnings("ignore")
 
 QUANTISED = {"qint8", "quint8", "qint32", "quint4x2", "quint2x4"}

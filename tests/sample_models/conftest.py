@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 import sample_models
 from sample_models.family import derive
@@ -16,10 +15,7 @@ HOME = Path(sample_models.__file__).parent
 def family(tmp_path_factory):
     """The folder with the derived files; pictures are under pictures/."""
     folder = tmp_path_factory.mktemp("family")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     derive(folder, pictures=folder / "pictures")
-    torch.set_num_threads(threads)
     return folder
 
 

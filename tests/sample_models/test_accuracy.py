@@ -17,7 +17,6 @@ from sample_models.train import INPUT_SIZE, measure_localisation, to_input
 
 @pytest.fixture(scope="module")
 def model():
-    torch.set_num_threads(1)
     return build_model(load_run())
 
 

@@ -22,7 +22,6 @@ UNSEEN = 424_243
 
 @pytest.fixture(scope="module")
 def sample(family):
-    torch.set_num_threads(1)
     checkpoint = open_checkpoint(family / "shapes_vit.safetensors")
     return checkpoint, recognise(checkpoint)
 

@@ -48,12 +48,10 @@ def _build(name: str) -> nn.Module:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A picture and the folder that files are built in; one thread, so that nothing depends on their number."""
+    """A picture and the folder that files are built in."""
     folder = tmp_path_factory.mktemp("explained")
     noise = np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)
     Image.fromarray(noise).resize((120, 90)).save(folder / "it's noise.png")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     patch = pytest.MonkeyPatch()
     patch.setenv("INSPECTOR_STORE", str(folder / "store"))
     patch.setattr(uploads, "_mounted", False)
@@ -61,7 +59,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder
     patch.undo()
     uploads.the_store.cache_clear()
-    torch.set_num_threads(before)
 
 
 def _subject(here: Path, name: str, *facts: Any) -> Subject:

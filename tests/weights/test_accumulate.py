@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from inspector.weights.accumulate import Moments, Numbers
 from inspector.weights.measure import code_values, measure_chunks
 
-torch.set_num_threads(1)
-
 
 def chunked(array: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
     flat = array.reshape(-1)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from inspector.checkpoint.source import BufferSource
@@ -20,8 +19,6 @@ from inspector.progress import Stopped
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.measure import measure_weights
 from inspector.weights.report import TensorStatistics, WeightsReport
-
-torch.set_num_threads(1)
 
 
 class Builder:
