@@ -1,22 +1,34 @@
 # Two commands: `make app` starts the app, `make test` runs every test. Both build .venv the first time.
+# `make quick` leaves out the slow tests, `make thorough` runs the property loops in full.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 PORT ?= 8501
+SEED ?= $(shell date +%s)
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 SAMPLES := sample_models/files/.made
 
-.PHONY: app test check static bench fuzz samples screenshots docs clean
+.PHONY: app test quick thorough check static bench fuzz samples screenshots docs clean
 .DEFAULT_GOAL := app
 
 app: $(VENV)/.app $(SAMPLES)
 	$(PY) -m streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
 
+# Each worker holds torch, about 1 GB: more than four help little.
+PYTEST := $(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+
 test: $(VENV)/.test $(SAMPLES)
 	$(PY) scripts/browser.py
-	$(PY) -m pytest
+	$(PYTEST)
+
+quick: $(VENV)/.test $(SAMPLES)
+	$(PYTEST) --quick
+
+thorough: $(VENV)/.test $(SAMPLES)
+	$(PY) scripts/browser.py
+	$(PYTEST) --thorough --timeout 3600 --hypothesis-seed $(SEED)
 
 check: static test
 

@@ -1,15 +1,94 @@
-"""Browser tests run last: they are the slowest, and Playwright keeps an event loop in the main thread meanwhile."""
+"""How the suite is run: three lengths, side by side, and what the last lines say.
+
+    make quick      without what is listed in slow.txt, in about a minute
+    make test       everything; property loops at a part of their length
+    make thorough   property loops in full
+
+Browser tests share one worker and run last: two servers and two browsers would wait for each other on two cores, and
+Playwright keeps an event loop in the main thread.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
+# Functions that take more than a second over all their cases, longest first: scripts/test_times.py writes it.
+SLOW = HERE / "slow.txt"
+# When the loops last ran in full, and how they ended: `make thorough` writes it.
+LAST = HERE / "thorough.txt"
 
 # Before torch is imported, here and in every process that a test starts: side by side they would fight over the cores.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("how long")
+    group.addoption("--quick", action="store_true", help="leave out what tests/slow.txt lists, and the browser")
+    group.addoption("--thorough", action="store_true", help="run property loops in full")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from hypothesis import settings
+
+    settings.register_profile("suite", max_examples=100, deadline=None)
+    settings.register_profile("thorough", max_examples=1000, deadline=None, print_blob=True)
+    settings.load_profile("thorough" if config.getoption("--thorough") else "suite")
+
+
+@pytest.fixture(scope="session")
+def seeds(request: pytest.FixtureRequest) -> Callable[..., range]:
+    """seeds(300, full=4000): the seeds of a property loop, as many as this run has time for."""
+
+    def choose(few: int, *, full: int) -> range:
+        return range(full if request.config.getoption("--thorough") else few)
+
+    return choose
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Stable: everything else keeps its order."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    for item in items:
+        browser = item.get_closest_marker("browser") is not None
+        item.add_marker(pytest.mark.xdist_group("browser" if browser else str(item.path)))
+    if config.getoption("--quick"):
+        slow = set(_listed())
+        left_out = [item for item in items if item.get_closest_marker("browser") or item.nodeid.split("[")[0] in slow]
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in gone]
+
+
+def _listed() -> list[str]:
+    lines = SLOW.read_text(encoding="utf-8").splitlines() if SLOW.exists() else []
+    return [line.split()[-1] for line in lines if line.strip()]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    without = [report for report in skipped if "for the browser tests" in str(report.longrepr)]
+    if without:
+        terminalreporter.write_line(
+            f"{len(without)} browser tests (tests/e2e) did not run: no Chromium or Chrome was found. "
+            "`python -m playwright install chromium` fetches one.",
+            yellow=True,
+        )
+    if config.getoption("--thorough"):
+        seed = config.getoption("--hypothesis-seed")
+        line = f"on {date.today()} with Hypothesis's seed {seed}: {_outcome(terminalreporter)}"
+        LAST.write_text(line + "\n", encoding="utf-8")
+        terminalreporter.write_line(f"Property loops ran in full {line}.")
+    elif LAST.exists() and not config.getoption("--quick"):
+        terminalreporter.write_line(f"Property loops last ran in full {LAST.read_text(encoding='utf-8').strip()}.")
+
+
+def _outcome(reporter: pytest.TerminalReporter) -> str:
+    return ", ".join(
+        f"{len(reporter.stats[kind])} {kind}" for kind in ("passed", "failed", "error") if kind in reporter.stats
+    )

@@ -69,7 +69,7 @@ def numbers(shape: tuple[int, ...], dtype: str) -> NDArray[np.generic]:
 
 
 @given(partitions(), st.sampled_from(["u1", "<u2", "<f4", "<i8", "<c16"]), st.data())
-@settings(max_examples=250, deadline=None)
+@settings(deadline=None)
 def test_any_range_of_any_partition_is_what_numpy_has(
     partition: tuple[tuple[int, ...], list[Box], list[tuple[int, ...]]], dtype: str, data: st.DataObject
 ) -> None:
@@ -87,7 +87,7 @@ def test_any_range_of_any_partition_is_what_numpy_has(
 
 
 @given(partitions(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_a_survey_counts_what_numpy_counts(
     partition: tuple[tuple[int, ...], list[Box], list[tuple[int, ...]]], data: st.DataObject
 ) -> None:

@@ -22,7 +22,7 @@ def _places(node: ModuleNode, segments: tuple[str, ...] = ()) -> list[tuple[tupl
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.text("ab.", max_size=6), max_size=12, unique=True))
 def test_every_tensor_is_where_its_name_says(names: list[str]) -> None:
     tree = module_tree([_tensor(name) for name in names])

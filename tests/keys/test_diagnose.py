@@ -54,7 +54,7 @@ def wrap(names: list[str], place: str, segment: str) -> dict[str, str]:
 WRAPPERS = ("module", "_orig_mod", "model", "net_G", "backbone", "_fsdp_wrapped_module", "my_module")
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(MODELS),
     wraps=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(WRAPPERS)), max_size=4),
@@ -85,7 +85,7 @@ def test_any_combination_of_wrappers_comes_off_again(name, wraps, reverse, shape
     assert all(step.cost is Cost.LOSSLESS for step in report.plan.steps)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(MODELS),
     share=st.floats(0, 1),

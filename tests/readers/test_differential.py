@@ -186,7 +186,7 @@ def walk(value: object, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], to
     return []
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tree=TREES, legacy=st.booleans(), protocol=st.sampled_from([2, 3, 4, 5]))
 def test_any_tree_gives_torchs_tensors_at_their_paths(tree: object, legacy: bool, protocol: int) -> None:
     buffer = io.BytesIO()

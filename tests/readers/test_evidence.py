@@ -252,7 +252,7 @@ def test_plain_text_arguments(tmp_path: Path) -> None:
     assert checkpoint.metadata == (("args.txt: (text)", "Namespace(lr=0.1, epochs=90)"),)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.sampled_from(FILES), st.binary(max_size=200))
 def test_any_bytes_are_harmless(name: str, content: bytes) -> None:
     class One:

@@ -209,7 +209,7 @@ def test_one_constant_that_is_loaded_again_and_again_is_followed_once(times: int
     assert verdicts(checkpoint)[LOADER] == "dangerous"
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_flipped_byte_is_a_checkpoint_or_an_error(draw: st.DataObject) -> None:
     protocol = draw.draw(st.sampled_from([2, 4]))

@@ -50,7 +50,7 @@ def ids(checkpoint: Checkpoint) -> set[str]:
 TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", ">i2", ">f4", ">f8", ">c8"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     data=st.data(),
     shape=st_numpy.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5),

@@ -62,7 +62,7 @@ def walk(value: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], 
     return []
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=TREES, legacy=st.booleans(), protocol=st.sampled_from([1, 2, 3, 4, 5]))
 def test_views_in_any_tree(plan: Any, legacy: bool, protocol: int) -> None:
     pool = [torch.arange(60).to(dtype) for dtype in DTYPES]

@@ -123,7 +123,7 @@ def test_damaged_pickles(monkeypatch: pytest.MonkeyPatch) -> None:
         assert short == long, round_
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(
     parts=st.lists(
         st.one_of(

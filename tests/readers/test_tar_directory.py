@@ -43,7 +43,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.sampled_from(["gnu", "pax"]), st.dictionaries(NAMES, st.binary(max_size=1500), max_size=5))
 def test_members_are_those_of_tarfile(kind: str, files: dict[str, bytes]) -> None:
     data = packed(files, kind)

@@ -234,7 +234,7 @@ def test_cut_anywhere_it_is_a_checkpoint_or_an_error() -> None:
             continue
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_flipped_byte_is_a_checkpoint_or_an_error(draw: st.DataObject) -> None:
     data = bytearray(packed(example()))

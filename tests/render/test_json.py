@@ -99,7 +99,7 @@ def test_no_name_of_a_file_gives_orders_to_the_terminal() -> None:
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(
     st.recursive(
         _LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)

@@ -65,7 +65,7 @@ def test_hand_computed() -> None:
     assert list(numbers.table) == [(0x0000, 1), (0x3F80, 1), (0x40C0, 1), (0xC040, 1)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(
     hnp.arrays(
         np.float32,
@@ -78,7 +78,7 @@ def test_any_float32_array_in_any_chunks(array: NDArray[np.float32], size: int) 
     check_against_numpy(measured(array, "float32", size=size), array.reshape(-1).astype(np.float64))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(
     hnp.arrays(np.float64, st.integers(0, 60), elements=st.floats(min_value=-1e150, max_value=1e150)),
     st.integers(1, 50),
@@ -87,7 +87,7 @@ def test_any_float64_array_in_any_chunks(array: NDArray[np.float64], size: int) 
     check_against_numpy(measured(array, size=size), array)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(hnp.arrays(np.float16, st.integers(0, 60), elements=st.floats(width=16)), st.integers(1, 50))
 def test_any_float16_array_in_any_chunks(array: NDArray[np.float16], size: int) -> None:
     check_against_numpy(measured(array, size=size), array.astype(np.float64))

@@ -44,7 +44,7 @@ def test_bfloat16_bins_are_exact() -> None:
     assert ours.counts == tuple(counts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(hnp.arrays(np.int8, st.integers(1, 200)), st.integers(1, 40))
 def test_small_integers_are_binned_exactly(array: NDArray[np.int8], bins: int) -> None:
     ours = histogram(statistics_of(array), bins=bins)
@@ -55,7 +55,7 @@ def test_small_integers_are_binned_exactly(array: NDArray[np.int8], bins: int) -
     np.testing.assert_array_equal(ours.counts, counts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(
     hnp.arrays(np.float32, st.integers(1, 80), elements=st.floats(-(2.0**100), 2.0**100, width=32)),
     st.integers(1, 30),
@@ -103,7 +103,7 @@ def test_quantiles_within_the_width_of_a_cell() -> None:
     np.testing.assert_allclose(quantiles(statistics_of(array), at), exact, rtol=0.002, atol=1e-4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(hnp.arrays(np.int8, st.integers(1, 60)), st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]))
 def test_quantiles_of_small_integers_are_exact(array: NDArray[np.int8], at: float) -> None:
     assert quantiles(statistics_of(array), (at,))[0] == np.quantile(array, at, method="inverted_cdf")

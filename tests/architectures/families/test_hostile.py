@@ -24,7 +24,7 @@ def name(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["", "module.", "a." * 40, "🙂."])) + text
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True)
 @given(st.dictionaries(name(), SIZES, min_size=1, max_size=40))
 def test_no_family_fails_on_strange_names_and_sizes(shapes: dict[str, tuple[int, ...]]) -> None:
     for found in find_families(shapes, FAMILIES):

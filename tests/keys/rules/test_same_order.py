@@ -191,9 +191,9 @@ def listed_otherwise(node, rng):
     return copy(node)
 
 
-def test_another_order_of_definition_never_places_wrongly_unasked(file_of, target_of):
+def test_another_order_of_definition_never_places_wrongly_unasked(file_of, target_of, seeds):
     same = asked = 0
-    for seed in range(4000):
+    for seed in seeds(300, full=4000):
         rng = random.Random(seed)
         net = tree(rng)
         goal, ours = flat(net), flat(listed_otherwise(net, rng))
@@ -203,7 +203,7 @@ def test_another_order_of_definition_never_places_wrongly_unasked(file_of, targe
         if plan is not None and plan.complete:
             same += 1
             assert moved(plan) == truth, seed
-    assert same > 100 and asked > 100
+    assert same > 7 and asked > 7
 
 
 def test_a_weight_and_its_bias_are_not_torn_apart(file_of, target_of):
