@@ -131,8 +131,9 @@ _VOID = {
 
 def _element(descr: object) -> Element:
     if isinstance(descr, list | tuple):
-        says = _spell(descr)
-        return Element(dtype="", itemsize=0, big_endian=False, is_object="|O'" in says, says=f"structured {says}"[:300])
+        objects = _holds_objects(descr)
+        says = f"structured {repr(descr)[:280]}{', with objects' if objects else ''}"
+        return Element(dtype="", itemsize=0, big_endian=False, is_object=objects, says=says)
     if not isinstance(descr, str):
         raise BadHeader("its descr is neither a type nor a list of fields")
     match = _CODE.fullmatch(descr)
@@ -153,10 +154,25 @@ def _element(descr: object) -> Element:
     return Element(dtype=name, itemsize=itemsize, big_endian=big, is_object=False, says=descr[:60], note=note)
 
 
-def _spell(value: object) -> str:
-    """A parsed literal in Python's spelling, for display."""
-    text = repr(value)  # Made of str, int, bool, None, list, tuple and dict only, at most _DEEPEST deep.
-    return text if len(text) <= 300 or "|O'" not in text else text[:280] + " … '|O'"
+def _holds_objects(descr: object) -> bool:
+    """Whether a type has a field of objects, at any depth: numpy then unpickles the whole array.
+
+    As numpy's `descr_to_dtype` reads it: a code; a list of fields, (name, type) or (name, type, shape); (type, shape).
+    Raises BadHeader for what is none of these, so that no type passes that was not understood.
+    """
+    if isinstance(descr, str):
+        match = _CODE.fullmatch(descr)
+        if match is None:
+            raise BadHeader(f"its element type {descr[:40]!r} is unknown")
+        return match[2] == "O"
+    if isinstance(descr, tuple) and len(descr) == 2:
+        return _holds_objects(descr[0])
+    if isinstance(descr, list):
+        fields = [field for field in descr if isinstance(field, tuple) and len(field) in (2, 3)]
+        if len(fields) == len(descr):
+            # Every one is read, so that what is not understood behind an object is said too.
+            return any([_holds_objects(field[1]) for field in fields])
+    raise BadHeader("its descr is neither a type nor a list of fields")
 
 
 class _Literal:
