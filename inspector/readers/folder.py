@@ -46,6 +46,11 @@ class Folder(Protocol):
         """The bytes of one file. Raises ReadError when there is none of that name, or the name leads outside."""
         ...
 
+    def is_linked_out(self, path: str) -> bool:
+        """Whether one file is a symbolic link to a place outside that is no download cache of its own: whose bytes are
+        raw numbers to a reader could then be any file of this machine."""
+        ...
+
 
 def leads_outside(path: str) -> bool:
     """Whether a relative name could mean anything but a file below the folder, on any system."""
@@ -124,6 +129,17 @@ class DirectoryFolder:
             raise ReadError(f"{self.name} has no file {path[:200]!r}.")
         return PathSource(self.path / path, path)
 
+    def is_linked_out(self, path: str) -> bool:
+        place = self.path / path
+        if not place.is_symlink():
+            return False
+        target = place.resolve()
+        # The cache of huggingface_hub: models--x/snapshots/<revision>/ links into models--x/blobs/.
+        cache = next((p.parent for p in self.path.resolve().parents if p.name == "snapshots"), None)
+        return not (
+            target.is_relative_to(self.path.resolve()) or (cache is not None and target.parent == cache / "blobs")
+        )
+
 
 class SubFolder:
     """One folder inside another, under the names that its files have there. files: them, where they are known."""
@@ -151,3 +167,6 @@ class SubFolder:
         if leads_outside(path):
             raise ReadError(f"{self.name} has no file {path[:200]!r}.")
         return self.folder.open(f"{self.path}/{path}")
+
+    def is_linked_out(self, path: str) -> bool:
+        return self.folder.is_linked_out(f"{self.path}/{path}")

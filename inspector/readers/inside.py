@@ -31,9 +31,10 @@ from inspector.readers.formats.packed import (
 from inspector.readers.opening import detect_format, peek_at
 from inspector.units import counted
 
-# What the readers of torch's and numpy's archives follow themselves: pickles, arrays, storages by their numbers, code.
+# What the readers of torch's archives follow themselves: pickles, storages by their numbers, code. numpy's: arrays.
+_READ_OF_NUMPY = re.compile(r"\.npy$", re.IGNORECASE)
 _READ = re.compile(
-    r"\.(debug_)?pkl$|\.npy$|\.py$|(^|/)(data|tensors|constants|weights|\.data)/([^/]+/)*(\w+_)?\d+(\.storage)?$"
+    r"\.(debug_)?pkl$|\.py$|(^|/)(data|tensors|constants|weights|\.data)/([^/]+/)*(\w+_)?\d+(\.storage)?$"
     r"|(^|/)(version|byteorder|archive_format|archive_version|extern_modules|python_version|serialization_id"
     r"|\.format_version|\.storage_alignment|\.debug_pkl)$",
     re.IGNORECASE,
@@ -92,7 +93,8 @@ def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside |
     refused = peek.directory is not None and any(member.encrypted for member in peek.directory.members)
     if reader is None or reader[0].id == "packed" or refused:
         return _of_folder(archive_folder(peek))
-    return _beside(archive_folder(peek)) if peek.directory is not None else None
+    read = _READ_OF_NUMPY if reader[0].id == "npz" else _READ
+    return _beside(archive_folder(peek), read) if peek.directory is not None else None
 
 
 def _at_the_end(peek: Peek) -> Inside | None:
@@ -106,9 +108,9 @@ def _at_the_end(peek: Peek) -> Inside | None:
     return _of_folder(zip_folder(peek.source, directory, peek.limits)) if directory.members else None
 
 
-def _beside(folder: ArchiveFolder) -> Inside | None:
+def _beside(folder: ArchiveFolder, read: re.Pattern[str]) -> Inside | None:
     """The members of torch's or numpy's own archive that its reader does not read."""
-    names = [name for name in folder.members if not _READ.search(name)]
+    names = [name for name in folder.members if not read.search(name)]
     notes = tuple(_note_strays(names)) + tuple(_note_programs(folder))
     if not names and not notes:
         return None

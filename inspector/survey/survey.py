@@ -36,8 +36,8 @@ def survey_folder(
 
     jobs: processes that read side by side; a file that takes one of them down costs its own row.
     each: called with every row as soon as it is there, in path order. progress: in files.
-    Hidden files and folders are looked at too. Symbolic links are not followed: what they point to lies elsewhere.
-    What cannot be looked at has a row that says so.
+    Hidden files and folders are looked at too. A symbolic link to a file elsewhere is looked at under its own name; one
+    to a folder is not followed. What cannot be looked at has a row that says so.
     Raises ReadError when root is no folder, or cannot be listed.
     """
     if kind_of_path(root) is not PathKind.FOLDER:
@@ -67,7 +67,7 @@ def survey_folder(
         name=place.name or str(place),
         rows=tuple(rows),
         skipped=walk.skipped(),
-        incomplete=walk.incomplete or walk.nothing_but_links(),
+        incomplete=walk.incomplete,
         seconds=time.monotonic() - began,
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import InspectorError, ReadError
+from inspector.findings import Severity
 from inspector.limits import Limits
 from inspector.readers import claims_folder
 from inspector.survey.report import SurveyRow
@@ -44,7 +45,7 @@ class Walk:
         self.incomplete = False
         self._left_out: list[str] = []
         self._links = 0
-        self._special = 0
+        self._real = root.resolve()
         for here, below, names in os.walk(root, followlinks=False, onerror=self._unlisted):
             self._folder(Path(here), below, names)
             if len(self.units) > limits.members:
@@ -55,24 +56,21 @@ class Walk:
         """What was not looked at, and why."""
         notes = list(self._left_out)
         if self._links:
-            notes.append(f"{self._links:,} symbolic links, which point elsewhere.")
-        if self._special:
-            notes.append(f"{counted(self._special, 'device, socket or pipe', 'devices, sockets or pipes')}.")
+            notes.append(f"{counted(self._links, 'symbolic link')} to what has a row of its own.")
         return tuple(notes)
-
-    def nothing_but_links(self) -> bool:
-        """As in a folder of a download cache: all that somebody would load from here lies elsewhere."""
-        return self._links > 0 and not self.units
 
     def _folder(self, place: Path, below: list[str], names: list[str]) -> None:
         inside = place.relative_to(self.root)
         # os.walk lists links to folders among the folders.
-        below[:] = sorted(name for name in below if self._mode(place / name, inside / name, stat.S_ISDIR))
+        linked = sorted(name for name in below if (place / name).is_symlink())
+        below[:] = sorted(
+            name for name in below if name not in linked and self._mode(place / name, inside / name, stat.S_ISDIR)
+        )
         if len(inside.parts) >= _MOST_LEVELS and below:
             self._leave_out(f"Folders more than {_MOST_LEVELS} levels deep, first {inside}.")
             below[:] = []
         self._claim(place, inside)
-        for name in sorted(names):
+        for name in sorted([*names, *linked]):
             if self._mode(place / name, inside / name, stat.S_ISREG):
                 self.units.append(Unit(path=(inside / name).as_posix()))
 
@@ -103,13 +101,38 @@ class Walk:
             self._refuse(inside, crashed_row(inside.as_posix(), 0, error))
 
     def _mode(self, place: Path, inside: Path, wanted: Callable[[int], bool]) -> bool:
-        """Whether it is of the kind that is walked or opened; links and devices are counted instead."""
+        """Whether it is of the kind that is walked or opened; what is neither has a row that says so."""
         try:
             mode = place.lstat().st_mode
         except OSError as error:
             says = f"{place.name} cannot be looked at: {error.strerror or error}."
             self._refuse(inside, unreadable_row(inside.as_posix(), 0, "ReadError", says))
             return False
-        self._links += stat.S_ISLNK(mode)
-        self._special += not (stat.S_ISLNK(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+        if stat.S_ISLNK(mode):
+            return wanted is stat.S_ISREG and self._linked_file(place, inside)
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            self._pass_over(inside, "It is a device, a socket or a pipe, and was not looked at.")
         return wanted(mode)
+
+    def _linked_file(self, place: Path, inside: Path) -> bool:
+        """Whether a link leads to a file that lies elsewhere: download caches and shared disks are made of such links.
+
+        A linked folder is not walked: it may lead in circles, or to the whole disk.
+        """
+        try:
+            target = place.resolve(strict=True)
+            mode = target.stat().st_mode
+        except (OSError, RuntimeError):
+            self._pass_over(inside, "It is a symbolic link to nothing.", Severity.INFO)
+            return False
+        if target.is_relative_to(self._real):
+            self._links += 1
+            return False
+        if stat.S_ISREG(mode):
+            return True
+        what = "a folder elsewhere" if stat.S_ISDIR(mode) else "a device, a socket or a pipe"
+        self._pass_over(inside, f"It is a symbolic link to {what}, and what is there was not looked at.")
+        return False
+
+    def _pass_over(self, inside: Path, says: str, severity: Severity = Severity.WARNING) -> None:
+        self._refuse(inside, unreadable_row(inside.as_posix(), 0, "not-examined", says, severity))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import struct
 import zipfile
 from pathlib import Path
@@ -21,9 +22,12 @@ from hypothesis.extra import numpy as st_numpy
 from inspector.checkpoint.data import iter_chunks, read_array
 from inspector.checkpoint.types import Checkpoint, StateRole
 from inspector.errors import CorruptFile, InspectorError, RefusedContent
+from inspector.findings import Severity
 from inspector.limits import Limits
 from inspector.readers import open_checkpoint
 from inspector.readers.formats.numpy.header import BadHeader, parse_header
+from inspector.survey.survey import survey_folder
+from tests.readers.hostile import torch_zip
 
 
 def npy(array: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
@@ -158,6 +162,40 @@ def test_objects_are_followed_and_nothing_runs(tmp_path: Path, how: str) -> None
     assert read_array(checkpoint, tensor).tolist() == inner.tolist()
     with pytest.raises(ValueError, match="Object arrays cannot be loaded when allow_pickle=False"):
         np.load(io.BytesIO(raw), allow_pickle=False)[() if how == "npy" else "w"]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        [("a", "O")],
+        [("n", [("i", "<i4"), ("a", "O")])],
+        [("a", "O", (2,))],
+        [(("title", "a"), "O")],
+    ],
+)
+@pytest.mark.parametrize("how", ["npy", "npz", "beside a torch file"])
+def test_records_with_objects_are_followed_too(tmp_path: Path, how: str, dtype: list[object]) -> None:
+    """numpy unpickles the whole array as soon as one field at any depth is an object."""
+    array = np.zeros(1, dtype=dtype)
+    field = array
+    while field.dtype.names:
+        field = field[field.dtype.names[-1]]
+    field[...] = Payload(tmp_path / "ran")
+    raw = npy(array) if how == "npy" else npz(w=array)
+    if how == "beside a torch file":
+        raw = torch_zip(pickle.dumps({}), {"archive/extra/w.npy": npy(array)})
+    (tmp_path / "file").write_bytes(raw)
+    rows = survey_folder(tmp_path).rows
+    assert any(row.dangerous for row in rows) and rows[0].worst is Severity.ERROR
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "descr", ["[('a', 'wat')]", "[('a',)]", "[1]", "('<f4', 1, 2)", "[('a', 'i4,O')]", "{'a': 'O'}"]
+)
+def test_a_record_that_is_not_understood_is_no_quiet_array(descr: str) -> None:
+    with pytest.raises(CorruptFile):
+        open_checkpoint(by_hand("{'descr': " + descr + ", 'fortran_order': False, 'shape': (1,), }", b"N."))
 
 
 def test_a_quiet_archive_has_no_globals() -> None:

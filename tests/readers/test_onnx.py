@@ -191,6 +191,23 @@ def test_a_place_that_leads_outside_is_not_followed(tmp_path: Path, place: str) 
     assert checkpoint.source.size == checkpoint.origin.nbytes
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_data_behind_a_link_is_read_in_a_download_cache_alone(tmp_path: Path, cached: bool) -> None:
+    """Any file of the machine would otherwise be shown as numbers; onnx itself refuses such links."""
+    blobs, folder = tmp_path / "blobs", tmp_path / "snapshots" / "abc"
+    blobs.mkdir()
+    folder.mkdir(parents=True)
+    target = blobs / "0a1b" if cached else tmp_path / "secret"
+    target.write_bytes(np.arange(4, dtype="f4").tobytes())
+    (folder / "w").symlink_to(target)
+    tensor = TensorProto(name="w", data_type=1, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="w")
+    (folder / "m.onnx").write_bytes(written(tensor))
+    checkpoint = open_checkpoint(folder / "m.onnx")
+    assert ids(checkpoint) == (set() if cached else {"external-data-outside"})
+    assert bool(checkpoint.storages) is cached
+
+
 def external(**pairs: str) -> bytes:
     tensor = TensorProto(name="w", data_type=1, dims=[4], data_location=TensorProto.EXTERNAL)
     for key, value in pairs.items():

@@ -60,7 +60,7 @@ def _by_path(found: tuple[SurveyRow, ...]) -> dict[str, SurveyRow]:
 def test_every_file_has_a_row_with_its_numbers(tree: Path) -> None:
     survey = survey_folder(tree, digest=True)
     got = _by_path(survey.rows)
-    assert list(got) == ["evil.pkl", "notes.md", "page.pth", "runs/a.ckpt", "runs/b/c.safetensors"]
+    assert list(got) == ["evil.pkl", "link.pt", "notes.md", "page.pth", "runs/a.ckpt", "runs/b/c.safetensors"]
     lightning = got["runs/a.ckpt"]
     assert (lightning.format, lightning.producer) == ("torch-zip", "PyTorch Lightning 2.1.0")
     assert (lightning.tensors, lightning.parameters, lightning.buffers) == (7, 120, 9)
@@ -84,8 +84,42 @@ def test_a_payload_is_reported_and_not_run(tree: Path) -> None:
     assert (tree.parent / "marker").exists()
 
 
-def test_links_are_counted_and_not_followed(tree: Path) -> None:
-    assert survey_folder(tree).skipped == ("2 symbolic links, which point elsewhere.",)
+def test_a_link_to_a_file_elsewhere_is_looked_at_and_one_within_is_counted(tree: Path) -> None:
+    survey = survey_folder(tree)
+    assert survey.skipped == ("1 symbolic link to what has a row of its own.",)
+    assert _by_path(survey.rows)["link.pt"].parameters == 120
+
+
+def test_the_snapshot_folder_of_a_download_cache_is_examined(tmp_path: Path) -> None:
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "abc"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    (blobs / "0a1b").write_bytes(pickle.dumps({"x": Payload(tmp_path / "marker")}))
+    (snapshot / "pytorch_model.bin").symlink_to("../../blobs/0a1b")
+    (row,) = survey_folder(snapshot).rows
+    assert (row.path, row.worst, row.finding) == ("pytorch_model.bin", Severity.ERROR, "dangerous-global")
+
+
+def test_what_a_link_or_a_pipe_hides_has_a_row_that_the_gate_sees(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    root.mkdir()
+    other.mkdir()
+    (other / "evil.pkl").write_bytes(pickle.dumps({"x": Payload(tmp_path / "marker")}))
+    (root / "folder").symlink_to(other, target_is_directory=True)
+    (root / "nothing.pt").symlink_to(tmp_path / "gone")
+    (root / "self.pt").symlink_to(root / "self.pt")
+    (root / "zero.pt").symlink_to("/dev/zero")
+    os.mkfifo(root / "pipe.pt")
+    rows = _by_path(survey_folder(root).rows)
+    assert {name: row.worst for name, row in rows.items()} == {
+        "folder": Severity.WARNING,
+        "nothing.pt": Severity.INFO,
+        "pipe.pt": Severity.WARNING,
+        "self.pt": Severity.INFO,
+        "zero.pt": Severity.WARNING,
+    }
+    assert {row.finding for row in rows.values()} == {"not-examined"}
+    assert run(["scan", str(root), "--fail-on", "warning"]) == 1
 
 
 def test_processes_side_by_side_give_the_same_rows(tree: Path) -> None:
@@ -93,7 +127,7 @@ def test_processes_side_by_side_give_the_same_rows(tree: Path) -> None:
         torch.save({"w": torch.zeros(number + 1)}, tree / f"n{number}.pt")
     alone, together = survey_folder(tree), survey_folder(tree, jobs=2)
     assert together.rows == alone.rows
-    assert len(alone.rows) == 11
+    assert len(alone.rows) == 12
 
 
 def test_rows_come_in_order_as_they_are_ready(tree: Path) -> None:
@@ -138,7 +172,7 @@ def test_the_command_prints_a_line_each_and_fails_on_errors(tree: Path, capsys: 
     ]
     assert len([line for line in lines if "a.ckpt" in line]) == 1
     assert not any("notes.md" in line for line in lines)
-    assert "5 rows" in lines[-2]
+    assert "6 rows" in lines[-2]
     assert run(["scan", str(tree), "--all"]) == 1
     assert "notes.md" in capsys.readouterr().out
     (tree / "evil.pkl").unlink()
@@ -150,7 +184,7 @@ def test_the_command_as_json(tree: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run(["scan", str(tree), "--json", "--fail-on", "error"]) == 1
     report = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert report["rows"][0]["path"] == "evil.pkl"
-    assert report["rows"][3]["parameters"] == 120
+    assert report["rows"][4]["parameters"] == 120
 
 
 def test_a_path_cannot_break_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,8 +257,9 @@ def test_a_tree_made_to_hurt_gives_rows_and_ends(tmp_path: Path) -> None:
     (root / "zero.pt").symlink_to("/dev/zero")
     (root / os.fsdecode(b"esc\x1b[31m\xff\n.pt")).write_bytes((root / "a.pt").read_bytes())
     survey = survey_folder(root)
-    assert [row.format for row in survey.rows] == ["torch-zip", "torch-zip"]
-    assert "levels deep" in survey.skipped[0] and "link" in survey.skipped[1]
-    assert survey.skipped[2] == "4 devices, sockets or pipes."
-    lines = [row_line(row) for row in survey.rows]
+    read = [row for row in survey.rows if row.finding != "not-examined"]
+    assert [row.format for row in read] == ["torch-zip", "torch-zip"]
+    assert len(survey.rows) == 2 + 5
+    assert "levels deep" in survey.skipped[0]
+    lines = [row_line(row) for row in read]
     assert all(line.isprintable() for line in lines) and "\\x1b[31m\\udcff\\n" in lines[1]

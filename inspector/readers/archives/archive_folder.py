@@ -76,6 +76,9 @@ class ArchiveFolder:
             self._opened[path] = self.open_member(self, path)
         return self._opened[path]
 
+    def is_linked_out(self, path: str) -> bool:
+        return False  # Links are left out.
+
     def let_go(self, path: str) -> None:
         """Forget the bytes of a member that was opened, and what they took."""
         if self._opened.pop(path, None) is not None:

@@ -170,8 +170,7 @@ def _holds_objects(descr: object) -> bool:
     if isinstance(descr, list):
         fields = [field for field in descr if isinstance(field, tuple) and len(field) in (2, 3)]
         if len(fields) == len(descr):
-            # Every one is read, so that what is not understood behind an object is said too.
-            return any([_holds_objects(field[1]) for field in fields])
+            return any(_holds_objects(field[1]) for field in fields)
     raise BadHeader("its descr is neither a type nor a list of fields")
 
 

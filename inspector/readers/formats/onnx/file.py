@@ -19,7 +19,7 @@ from inspector.findings import Finding, Severity
 from inspector.readers.cursor import Cursor, Ended
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
-from inspector.readers.folder import leads_outside
+from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.formats.onnx.graph import ModelWalk, OnnxModel
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Walk
 from inspector.readers.unpickle.encoded import LEAST
@@ -123,7 +123,7 @@ def _metadata(model: OnnxModel) -> list[tuple[str, str]]:
 def _place(model: OnnxModel, peek: Peek) -> tuple[ByteSource, dict[str, Storage], list[Part], list[Finding]]:
     """The model with the files its tensors lie in as one source, and every storage in it."""
     storages = dict(model.storages)
-    outside = [place for place in model.places if place and leads_outside(place)]
+    outside = [place for place in model.places if place and _leads_out(place, peek.folder)]
     if not model.outside:
         return peek.source, storages, [], _observe_outside(model, outside, [], [], alone=peek.folder is None)
     names = list(dict.fromkeys(place.location for place in model.outside.values()))
@@ -156,6 +156,10 @@ def _place(model: OnnxModel, peek: Peek) -> tuple[ByteSource, dict[str, Storage]
     findings = _observe_outside(model, outside, missing, lost, alone=peek.folder is None)
     joined = JoinedSource(sources, peek.source.name) if len(sources) > 1 else peek.source
     return joined, storages, parts[:1000], findings
+
+
+def _leads_out(place: str, folder: Folder | None) -> bool:
+    return leads_outside(place) or (folder is not None and folder.is_linked_out(place))
 
 
 def _observe_outside(
