@@ -259,7 +259,7 @@ def joined(parts: Sequence[Maps], how: str) -> Maps:
     )
     peaks = {
         name: torch.stack([getattr(part, name) for part in parts]).amax(dim=0)
-        for name in ("gradient_peak", "prefix_peak", "activation_peak", "rounding_share")
+        for name in ("gradient_peak", "prefix_peak", "activation_peak", "rounding_share", "weight_spread")
     }
     return Maps(
         heat=heat,

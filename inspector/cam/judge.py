@@ -20,7 +20,7 @@ from inspector.units import counted
 # Relative: a map whose cells differ by less than this share of its magnitude shows rounding, not places.
 FLAT = 1e-5
 # From this share of its mass below zero on, a map shows next to nothing of itself.
-MOSTLY = 0.99
+MOSTLY = 0.97
 
 _OTHER_SCALE = (
     "A detector finds small boxes on its finer maps and large ones on its coarser maps: try a layer with more, or with "

@@ -36,6 +36,8 @@ class Maps:
     prefix_peak: (N,) the same over class and register tokens, 0 for maps. activation_peak: (N,) largest absolute
     activation over the grid (of the picture for methods that look at no layer). rounding_share: (N,) how much of the
     highest magnitude rounding alone can make, NaN where the map is no sum of gradient times activation.
+    weight_spread: (N,) by how much the largest of its channels' weights exceeds the smallest, relatively; NaN for
+    methods that do not weigh by scores.
     precision: in which it was computed.
     """
 
@@ -49,6 +51,7 @@ class Maps:
     prefix_peak: Tensor
     activation_peak: Tensor
     rounding_share: Tensor
+    weight_spread: Tensor
     precision: torch.dtype
 
 
@@ -223,6 +226,7 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
     else:
         with torch.no_grad():
             raw = method.arithmetic(activation, gradient)
+    spread, scene.weight_spread = scene.weight_spread, None
     raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer))
     share = torch.full((scene.batch.shape[0],), torch.nan)
     summed = method.made_of or method
@@ -247,5 +251,6 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
         prefix_peak=prefix_peak,
         activation_peak=peak(activation),
         rounding_share=share,
+        weight_spread=share.new_full((scene.batch.shape[0],), torch.nan) if spread is None else spread,
         precision=activation.dtype,
     )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from inspector.cam.maps import Maps
     from inspector.cam.report import Score
 
+# Weights that differ by less than this, relatively, are one weight.
+ALIKE = 1e-3
 # A score that is so near to its bias, relatively, is called that; whether to say anything is decided before.
 _SAME = 1e-2
 
@@ -88,6 +90,20 @@ def findings_of_size(model: nn.Module, maps: Maps, index: int, target: Score, me
             evidence=(("raw_magnitude", highest), ("rounding_share", rounding)),
             remedy="A normalisation behind the layer takes out what this method adds up: choose the layer behind it, "
             "or LayerCAM.",
+        )
+        return
+    spread = float(maps.weight_spread[index])
+    if spread <= ALIKE:
+        yield Finding(
+            id="equal-weights",
+            severity=Severity.WARNING,
+            subjects=subjects,
+            says=f"{method.title} weighs all channels of {maps.layer.path} alike, to {spread:.1g}: the score of "
+            f"{target.name or f'class {target.index}'} is the same whatever is masked. The map is the layer's mean, "
+            "and says nothing of the answer.",
+            evidence=(("weight_spread", spread), ("limit", ALIKE)),
+            remedy="Its softmax sees differences of about 1: of smaller ones, and of an answer that is surely right or "
+            "never trained, ask a method that reads gradients.",
         )
         return
     # A probability near 1 leaves little to add by itself, so only one that is 1 but for rounding is meant there;

@@ -54,12 +54,39 @@ def ask(model: nn.Module, shown: Image.Image, method: str, target: int | None = 
     return explain(model, shown, preprocessing=PLAIN, layer="relu", method=method, target=target)
 
 
-@pytest.mark.parametrize("method", NAMES)
+# Both channels of Net are the same, so Score-CAM weighs them alike, and says so.
+@pytest.mark.parametrize("method", [name for name in NAMES if name != "score-cam"])
 def test_a_map_that_shows_something_has_no_finding(noise: Image.Image, method: str) -> None:
     # The counterfactual speaks where the class is pushed down.
     found = ask(Net(), noise, method, target=1 if method == "counterfactual" else 0)
     assert found.findings == ()
     assert found.heat.max() > 0
+
+
+def _of_brightness(weight: float) -> nn.Module:
+    """Net with channels that see red and blue, and a score of `weight` times red."""
+    model = Net()
+    with torch.no_grad():
+        model.conv.weight.zero_()
+        model.conv.weight[0, 0, 1, 1] = model.conv.weight[1, 2, 1, 1] = 1.0
+        model.head.weight.copy_(torch.tensor([[weight, 0.0], [0.0, 0.0]]))
+    return model
+
+
+@pytest.mark.parametrize(("weight", "alike"), [(1.0, False), (100.0, False), (0.0, True), (1e-4, True), (1e-12, True)])
+def test_score_cam_of_a_score_that_no_mask_changes_is_said(noise: Image.Image, weight: float, alike: bool) -> None:
+    found = ask(_of_brightness(weight), noise, "score-cam")
+    assert [finding.id for finding in found.findings] == (["equal-weights"] if alike else [])
+    if alike:
+        assert "weighs all channels of relu alike" in told(found)
+
+
+@pytest.mark.parametrize("end", [nn.InstanceNorm2d(2), nn.GroupNorm(2, 2)])
+def test_score_cam_before_a_norm_that_takes_the_mean_out_is_said(noise: Image.Image, end: nn.Module) -> None:
+    model = _of_brightness(1.0)
+    model.relu = nn.Sequential(nn.ReLU(), end)
+    found = explain(model, noise, preprocessing=PLAIN, layer="relu.0", method="score-cam", target=0)
+    assert [finding.id for finding in found.findings] == ["equal-weights"]
 
 
 @pytest.mark.parametrize("method", [name for name in NAMES if name not in ("eigen-cam", "score-cam")])

@@ -271,9 +271,9 @@ class Cells(nn.Module):
         return self.conv(x).mean(dim=(2, 3))
 
 
-@pytest.mark.parametrize(("bright", "expected"), [(1, ["mostly-negative-map"]), (2, ["mostly-negative-map"]), (3, [])])
+@pytest.mark.parametrize(("bright", "expected"), [(1, ["mostly-negative-map"]), (7, ["mostly-negative-map"]), (9, [])])
 def test_a_map_with_hardly_anything_above_zero_is_said(bright: int, expected: list[str]) -> None:
-    """256 cells of -1, some of them +1: 1, 2 and 3 of 256 are 0.4, 0.8 and 1.2 %."""
+    """256 cells of -1, some of them +1: 1, 7 and 9 of 256 are 0.4, 2.7 and 3.5 %."""
     pixels = np.zeros((16, 16, 3), dtype=np.uint8)
     pixels[0, :bright] = 255
     found = explain(Cells(), Image.fromarray(pixels), preprocessing=steps(16), layer="conv", target=0)

@@ -7,6 +7,8 @@ same in every channel and cancels in its softmax.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,10 @@ from inspector.cam.method import Method
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import CHUNK, Scene
 from inspector.cam.tensors import enlarge, without_padding
+
+# Units in the last place by which equal scores may differ.
+_UNITS = 64
+_MOST = 50.0
 
 
 def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
@@ -25,6 +31,7 @@ def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
     count, channels = activation.shape[:2]
     size = (scene.batch.shape[2], scene.batch.shape[3])
     made = []
+    spreads = torch.full((count,), torch.nan)
     for index in range(count):
         masks = enlarge(without_padding(activation[index], scene.shown), size)
         low, high = masks.amin(dim=(1, 2), keepdim=True), masks.amax(dim=(1, 2), keepdim=True)
@@ -39,8 +46,22 @@ def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
             answers = scene.answer(picture[None] * shown[:, None], index)
             scores[some] = answers[:, scene.targets[index]].to(scores)
         weights = torch.softmax(scores, dim=0) if len(kept) else torch.zeros_like(scores)
+        if len(kept):
+            spreads[index] = _spread(scores[kept], scene.tokens(layer).dtype)
         made.append(weights[:, None, None] * activation[index])
+    scene.weight_spread = spreads
     return torch.stack(made)
+
+
+def _spread(scores: Tensor, stored: torch.dtype) -> float:
+    """By how much softmax weighs the highest score more than the lowest; 0 where they differ by rounding alone.
+
+    stored: in which precision the model computes. A score is a sum of terms of about its size, so some units in its
+    last place are rounding.
+    """
+    apart = float(scores.max() - scores.min())
+    rounding = _UNITS * torch.finfo(stored).eps * float(scores.abs().max())
+    return math.expm1(min(apart, _MOST)) if apart > rounding else 0.0
 
 
 METHOD = Method(
