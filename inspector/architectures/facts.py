@@ -161,6 +161,10 @@ def _family_transforms(family: Family, spec: ArchitectureSpec) -> TransformFacts
         return None
     _, height, width = default_input(spec)
     fixed = family.image_size is not None
+    own = spec.num_classes
+    other = ""
+    if given.classes and own is not None and own != given.classes:
+        other = f"; this one tells {own} classes apart, so it was trained on other pictures, perhaps of another size"
     return TransformFacts(
         kind="ImageClassification",
         resize=min(height, width) if fixed else resized_for(height, width),
@@ -168,7 +172,7 @@ def _family_transforms(family: Family, spec: ArchitectureSpec) -> TransformFacts
         mean=given.mean,
         std=given.std,
         interpolation=given.interpolation,
-        source=given.source + (f", {height} x {width} pixels" if fixed else ""),
+        source=given.source + (f", {height} x {width} pixels" if fixed else "") + other,
     )
 
 

@@ -68,6 +68,8 @@ def load(
     from inspector.cam.preprocess import infer_preprocessing, stated_preprocessing
     from inspector.keys.runnable import plan_to_run
 
+    # What the person gave is read before the work: a wrong name should not cost them a minute.
+    called = names_of(names) if names else ()
     checkpoint = open_file(file, digest=True)
     chosen = pick_state(checkpoint, state)
     recognition = recognised(checkpoint, chosen)
@@ -89,7 +91,7 @@ def load(
         sha256=checkpoint.origin.sha256 or "",
         model=model,
         preprocessing=steps,
-        names=names_of(names) if names else class_names(recognition, checkpoint),
+        names=called or class_names(recognition, checkpoint),
         answer=answer or infer_answer(checkpoint),
         architecture=goal.label,
         place=place_of(checkpoint),

@@ -184,3 +184,10 @@ def test_a_cifar_network_sees_the_dog(capsys: pytest.CaptureFixture[str], name: 
     target = json.loads(capsys.readouterr().out)["explanation"]["target"]
     assert target["index"] == 5
     assert target["probability"] > 0.99
+
+
+@pytest.mark.parametrize(("classes", "doubted"), [(10, False), (100, True), (200, True)])
+def test_another_number_of_classes_than_the_data_sets_is_said(classes: int, doubted: bool) -> None:
+    """Tiny ImageNet has 200 and pictures of 64 pixels; the network is the same."""
+    steps = infer_preprocessing(recognised(parse_spec(RESNET.replace("classes=10", f"classes={classes}"))), None)
+    assert (f"tells {classes} classes apart, so it was trained on other pictures" in steps.source) is doubted

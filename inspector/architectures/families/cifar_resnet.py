@@ -12,11 +12,13 @@ AKAMASTER = Preparation(
     mean=(0.485, 0.456, 0.406),
     std=(0.229, 0.224, 0.225),
     source="akamaster/pytorch_resnet_cifar10 for CIFAR-10 (trainer.py: ImageNet's mean and deviation)",
+    classes=10,
 )
 KUANGLIU = Preparation(
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2023, 0.1994, 0.2010),
     source="kuangliu/pytorch-cifar for CIFAR-10 (main.py: CIFAR-10's own mean)",
+    classes=10,
 )
 BLOCK = "layer{s}.{b}"
 # A block's input: the stage before's output for its first, else its own stage's.

@@ -82,12 +82,14 @@ class Preparation:
     """How the pictures of a family are prepared where its own repository trains it, at the family's own size.
 
     mean, std: of three channels, after scaling to 0..1. source: the repository, and the file in it that says so.
+    classes: of the data set that it is trained on, 0 where the family serves any.
     """
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     source: str
     interpolation: str = "bilinear"
+    classes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
