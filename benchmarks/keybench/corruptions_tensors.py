@@ -29,9 +29,12 @@ def _counters_shorter(own: State, _: random.Random) -> Damaged:
 
 def _turned(name: str, tensor: Tensor) -> Tensor:
     """Every linear layer as (in, out); embeddings and tables are none."""
+    return tensor.t().contiguous() if tensor.dim() == 2 and _is_linear(name) else tensor
+
+
+def _is_linear(name: str) -> bool:
     tables = re.search(r"embed|\.wte|\.wpe|table|_projection$|proj$|cls_token|attention_biases", name)
-    linear = tensor.dim() == 2 and name.endswith("weight") and tables is None
-    return tensor.t().contiguous() if linear else tensor
+    return name.endswith("weight") and tables is None
 
 
 def _squeezed(_: str, tensor: Tensor) -> Tensor:
@@ -230,7 +233,10 @@ TENSORS = (
     Corruption("counters as [1]", rebuilt(_counters_longer)),
     Corruption("counters as [1] in the target", _counters_shorter),
     Corruption(
-        "Linear transposed", rebuilt(_turned), answers={"transposed": "transposed", "transposed-shapes": "transposed"}
+        "Linear transposed",
+        rebuilt(_turned),
+        answers={"transposed-shapes": "transposed"},
+        at={"transposed": lambda name: "transposed" if _is_linear(name) else "as-it-is"},
     ),
     Corruption("1x1 convolution as Linear", rebuilt(_squeezed)),
     Corruption("q, k, v apart", _apart, SPLIT),

@@ -61,6 +61,7 @@ Make = Callable[[State, random.Random], Damaged]
 @dataclass(frozen=True)
 class Corruption:
     """One kind. accept: what a user who knows the truth accepts; answers: what that user says to a question, by kind.
+    at: what they say of one tensor of it, by its name, where it is asked about place by place.
 
     simple: one cause, so one or two rules should say it. drawn: chance has a part in it, so each seed is a case.
     """
@@ -72,6 +73,7 @@ class Corruption:
     simple: bool = True
     drawn: bool = False
     answers: Mapping[str, str] = field(default_factory=dict)
+    at: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
 
 
 def damaged(rows: Iterable[Row], truth: State, computed: Iterable[str] = ()) -> Damaged:

@@ -19,7 +19,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import KeysDoNotFit
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
-from inspector.keys.report import KeyReport, RepairPlan, StepKind
+from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, StepKind
 
 # What a user who knows the truth of these files says when asked.
 ANSWERS = {
@@ -68,6 +68,10 @@ def _answered(
         before = (dict(answers), accepted)
         # One at a time: an answer can make another question go away.
         for question in plan.ambiguities:
+            told = _told(corruption, checkpoint, question)
+            if told and not told.items() <= answers.items():
+                answers |= told
+                break
             said = known.get(question.id.partition(":")[0])
             if said in dict(question.options) and question.id not in answers:
                 answers[question.id] = str(said)
@@ -77,6 +81,16 @@ def _answered(
             break
         report = diagnose(checkpoint, target, accept=accepted, choose=answers)
     return report, tuple(asked)
+
+
+def _told(corruption: Corruption, checkpoint: Checkpoint, question: Ambiguity) -> dict[str, str]:
+    """What is said of each place of a question, by the name of the tensor there."""
+    say = corruption.at.get(question.id)
+    names = {tensor.name for tensor in checkpoint.tensors}
+    if say is None:
+        return {}
+    whole = {place: f"{place}.weight" if f"{place}.weight" in names else place for place in question.places}
+    return {f"{question.id}:{place}": say(name) for place, name in whole.items()}
 
 
 def _outcome(checkpoint: Checkpoint, report: KeyReport, target: Target, *, seconds: float) -> Outcome:
