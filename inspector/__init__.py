@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from inspector.readers import open_checkpoint
     from inspector.weights.measure import measure_weights
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "Checkpoint": "inspector.checkpoint.types",
     "InspectorError": "inspector.errors",
@@ -94,6 +92,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("inspector.installed").own_version()
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'inspector' has no attribute {name!r}")

@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     derive = commands.add_parser("derive", help="write the family of sample files")
     derive.add_argument("--output", type=Path, default=HERE / "files")
+    derive.add_argument("--pictures", type=Path, default=HERE / "pictures")
     train = commands.add_parser("train", help="train the sample classifier (a few minutes on two cores)")
     train.add_argument("--start", type=Path, help="weights of an earlier round: run only the last one")
     tokens = commands.add_parser("train-transformer", help="train the sample vision transformer (likewise)")
@@ -55,7 +56,7 @@ def _derive(options: argparse.Namespace) -> int:
     from sample_models.family import derive
 
     started = time.monotonic()
-    written = derive(options.output)
+    written = derive(options.output, pictures=options.pictures)
     print(f"{len(written)} files in {options.output}, {time.monotonic() - started:.1f} s")
     return 0
 

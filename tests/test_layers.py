@@ -12,7 +12,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "inspector"
 
-FLOOR = ("errors", "findings", "progress", "units", "limits", "sharing", "side_files", "new_files", "shell_lines")
+FLOOR = (
+    "errors",
+    "findings",
+    "progress",
+    "units",
+    "limits",
+    "sharing",
+    "side_files",
+    "new_files",
+    "shell_lines",
+    "installed",
+)
 SLICES = ("params", "flops", "weights", "keys", "cam", "exports", "pasted")
 
 # A part may import its own files, the floor, and what is named here.

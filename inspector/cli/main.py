@@ -32,6 +32,7 @@ from inspector.cli.ending import (
 )
 from inspector.cli.scan import scan
 from inspector.errors import ExportError, InspectorError
+from inspector.installed import missing_package
 from inspector.progress import Stopped
 from inspector.sharing import share_processors
 from inspector.side_files import reason_of, shown_name
@@ -100,6 +101,12 @@ def run(arguments: list[str] | None = None) -> int:
         return 2
     except MemoryError:
         complain("This needs more memory than there is.")
+        return 2
+    except ImportError as error:
+        says = missing_package(error)
+        if not says:
+            raise
+        complain(says)
         return 2
     finally:
         restore_output()

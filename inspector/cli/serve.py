@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from inspector.errors import UsageError
+from inspector.installed import app_folder, sample_sources, samples_folder
 from inspector.side_files import PathKind, kind_of_path, shown_name
 
 _PATIENCE_SECONDS = 10.0
@@ -25,17 +27,20 @@ def app_(
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> int:
     """Start the web app on this machine."""
-    script = Path(__file__).resolve().parents[2] / "app.py"
-    if not script.exists():
+    folder = app_folder()
+    if folder is None:
         raise UsageError("The web app is not part of this installation.", hint="Run it from a checkout of the project.")
+    if find_spec("streamlit") is None:
+        raise UsageError("The web app needs Streamlit.", hint='Run: pip install "model-inspector[all]"')
+    _make_samples()
     environment = dict(os.environ)
     if root is not None:
         if kind_of_path(root) is not PathKind.FOLDER:
             raise UsageError(f"{shown_name(root)} is no folder.", hint="Name one whose files may be opened.")
         environment["INSPECTOR_ROOT"] = str(root.resolve())
     options = ["--server.port", str(port), "--server.address", address, "--server.headless", str(not browser).lower()]
-    command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
-    server = subprocess.Popen(command, env=environment, cwd=script.parent)
+    command = [sys.executable, "-m", "streamlit", "run", str(folder / "app.py"), *options]
+    server = subprocess.Popen(command, env=environment, cwd=folder)
     try:
         return server.wait()
     finally:
@@ -47,3 +52,15 @@ def app_(
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
+
+
+def _make_samples() -> None:
+    """The sample files of an installation, once: they are saved by torch, from weights that came with the package."""
+    folder, sources = samples_folder(), sample_sources()
+    if sources is None or (folder / "files").is_dir() or find_spec("torch") is None:
+        return
+    typer.echo("Making the sample files, once ...", err=True)
+    places = ["--output", str(folder / "files"), "--pictures", str(folder / "pictures")]
+    made = subprocess.run([sys.executable, str(sources / "build.py"), "derive", *places], check=False)
+    if made.returncode:
+        typer.echo("The sample files could not be made; the app does without.", err=True)

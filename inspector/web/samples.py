@@ -9,11 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from inspector.errors import ReadError
+from inspector.installed import sample_sources, samples_folder
 from inspector.web import session
 from inspector.web.store import Stored
 from inspector.web.uploads import the_store
-
-FOLDER = Path(__file__).resolve().parents[2] / "sample_models"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +26,17 @@ class Sample:
 
     @property
     def path(self) -> Path:
-        return FOLDER / "files" / self.file
+        return samples_folder() / "files" / self.file
 
 
 @lru_cache(maxsize=1)
 def all_samples() -> tuple[Sample, ...]:
     """Every sample of the manifest, in its order; empty when there is no manifest."""
+    sources = sample_sources()
+    if sources is None:
+        return ()
     try:
-        manifest = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads((sources / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
     entries = manifest.get("files", ()) if isinstance(manifest, dict) else ()

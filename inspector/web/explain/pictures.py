@@ -10,8 +10,8 @@ import streamlit as st
 from PIL import Image
 
 from inspector.cam.report import Explanation
+from inspector.installed import samples_folder
 from inspector.web.guard import said
-from inspector.web.samples import FOLDER
 from inspector.web.text import plain
 
 TYPES = ["png", "jpg", "jpeg", "webp", "bmp", "tiff"]
@@ -35,7 +35,7 @@ class Picture:
 
 def sample_pictures() -> list[Path]:
     """The pictures that come with the samples."""
-    return sorted((FOLDER / "pictures").glob("*.png"))
+    return sorted((samples_folder() / "pictures").glob("*.png"))
 
 
 def take_sample(path: Path) -> None:

@@ -1,0 +1,74 @@
+"""Where the files of the app lie: at the top of a checkout, or in the package of an installation; and which version
+this is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+# Which extra of pyproject.toml brings a package that is imported where it is needed.
+EXTRAS = {
+    "torch": "torch",
+    "torchvision": "torch",
+    "safetensors": "torch",
+    "thop": "torch",
+    "PIL": "torch",
+    "cv2": "torch",
+    "streamlit": "web",
+    "starlette": "web",
+    "pandas": "web",
+    "plotly": "web",
+}
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def app_folder() -> Path | None:
+    """The folder of app.py, ui.py and pages/; None where they were not installed."""
+    for folder in (_PACKAGE.parent, _PACKAGE / "app_files"):
+        if (folder / "app.py").is_file() and (folder / "pages").is_dir():
+            return folder
+    return None
+
+
+def sample_sources() -> Path | None:
+    """The folder of the program that makes the sample files, and of their manifest."""
+    folder = app_folder()
+    return folder / "sample_models" if folder is not None else None
+
+
+def samples_folder() -> Path:
+    """Where the derived sample files (files/) and pictures (pictures/) are: in a checkout beside what makes them, else
+    in the person's cache ($INSPECTOR_SAMPLES names another place)."""
+    if os.environ.get("INSPECTOR_SAMPLES"):
+        return Path(os.environ["INSPECTOR_SAMPLES"])
+    sources = sample_sources()
+    if sources is not None and _PACKAGE not in sources.parents:
+        return sources
+    return _cache() / f"samples-{own_version()}"
+
+
+def missing_package(error: ImportError) -> str:
+    """One sentence about a package that an extra would have brought, "" for any other failure to import."""
+    name = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(name)
+    if extra is None:
+        return ""
+    return f'This needs {name}, which is not installed. Run: pip install "model-inspector[{extra}]"'
+
+
+def own_version() -> str:
+    """As the installed metadata says it; "0" for files that nobody installed."""
+    try:
+        return version("model-inspector")
+    except PackageNotFoundError:
+        return "0"
+
+
+def _cache() -> Path:
+    if sys.platform == "win32":
+        place = os.environ.get("LOCALAPPDATA", "")
+    else:
+        place = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(place) if place else Path.home() / ".cache") / "model-inspector"
