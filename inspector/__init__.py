@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inspector.architectures.targets import parse_target, target_of, target_of_candidate
     from inspector.cam.explain import explain
     from inspector.cam.layers import propose_layers
+    from inspector.cam.preprocess import stated_preprocessing
     from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
     from inspector.checkpoint.types import Checkpoint
     from inspector.errors import InspectorError
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from inspector.keys.diagnose import diagnose
     from inspector.params.count import count_parameters
     from inspector.readers import open_checkpoint
+    from inspector.ready import ready_model
+    from inspector.render.overlay import overlay
     from inspector.weights.measure import measure_weights
 
 _HOMES = {
@@ -53,10 +56,13 @@ _HOMES = {
     "measure_weights": "inspector.weights.measure",
     "merge_adapter": "inspector.exports.merge",
     "open_checkpoint": "inspector.readers",
+    "overlay": "inspector.render.overlay",
     "parse_target": "inspector.architectures.targets",
     "propose_layers": "inspector.cam.layers",
     "python_code": "inspector.keys.code",
+    "ready_model": "inspector.ready",
     "recognise": "inspector.architectures.recognise",
+    "stated_preprocessing": "inspector.cam.preprocess",
     "target_of": "inspector.architectures.targets",
     "target_of_candidate": "inspector.architectures.targets",
     "to_state_dict": "inspector.checkpoint.torch_bridge",
@@ -80,10 +86,13 @@ __all__ = [
     "measure_weights",
     "merge_adapter",
     "open_checkpoint",
+    "overlay",
     "parse_target",
     "propose_layers",
     "python_code",
+    "ready_model",
     "recognise",
+    "stated_preprocessing",
     "target_of",
     "target_of_candidate",
     "to_state_dict",

@@ -29,7 +29,9 @@ hand = need_file(
     "transformer",
     "legacy-dataparallel",
 )
-reports.model_of(hand)  # says at once, in one sentence, when there is no model to run
+ready = reports.ready_of(hand)  # says at once, in one sentence, when there is no model to run
+if ready.weights_note:
+    st.caption(plain(ready.weights_note))
 picture = pictures.choose_picture()
 preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
 if picture is None:

@@ -34,11 +34,12 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
     "survey": ("checkpoint", "readers", "architectures", "params"),
+    "ready": ("checkpoint", "architectures", "cam", "keys"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     "render": ("checkpoint", "architectures", "inspection", "survey", *SLICES),
-    "cli": ("checkpoint", "readers", "architectures", "inspection", "survey", "render", *SLICES),
-    "web": ("checkpoint", "readers", "architectures", "inspection", "render", *SLICES),
-    "__init__": ("checkpoint", "readers", "architectures", "inspection", "survey", "render", *SLICES),
+    "cli": ("checkpoint", "readers", "architectures", "ready", "inspection", "survey", "render", *SLICES),
+    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "render", *SLICES),
+    "__init__": ("checkpoint", "readers", "architectures", "ready", "inspection", "survey", "render", *SLICES),
     "__main__": ("cli",),
 }
 # A slice may see another slice's result types, and export needs what it exports.

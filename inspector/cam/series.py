@@ -15,54 +15,22 @@ from typing import TYPE_CHECKING
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.report import Explanation, LayerProposal, Options, Preprocessing
-from inspector.cam.stated import stated_beside
-from inspector.checkpoint.types import Checkpoint
+from inspector.cam.runs import ReadyModel
+from inspector.cam.training_place import Place
 from inspector.errors import ExplainError, InspectorError
 from inspector.progress import Progress, silent
 
 if TYPE_CHECKING:
     from PIL import Image
-    from torch import nn
 
     from inspector.cam.questions import Question
 
-# As Lightning, transformers, DeepSpeed, mmengine and hand-written loops call them. "epochs" is what was planned.
-_EPOCHS = ("epoch", "current_epoch")
-_STEPS = ("global_step", "global_steps", "step", "iteration", "iter")
-_TRAINER = "trainer_state.json"
-_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,12})?")
 _DIGITS = re.compile(r"([0-9]+)")
 # Maps with nothing in them; the order of their cells is rounding.
 _EMPTY = {"non-finite-map", "zero-gradient-map", "constant-map", "rounding-map"}
 
 # Of the work on one checkpoint, for the progress inside it.
 _PARTS = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where in its training a checkpoint was saved, as the file itself says; None where it does not."""
-
-    epoch: float | None = None
-    step: float | None = None
-
-    @property
-    def says(self) -> str:
-        """ "epoch 3, step 1200", "" when nothing is stated."""
-        pairs = (("epoch", self.epoch), ("step", self.step))
-        return ", ".join(f"{name} {value:.12g}" for name, value in pairs if value is not None)
-
-
-def place_of(checkpoint: Checkpoint) -> Place:
-    """From the file's own values, else from the trainer_state.json beside it."""
-    own = dict(checkpoint.own_metadata)
-
-    def found(names: Sequence[str]) -> float | None:
-        texts = [own.get(name, "") for name in names]
-        texts += [str(stated_beside(checkpoint, _TRAINER, name)) for name in names]
-        return next((float(text) for text in texts if _NUMBER.fullmatch(text)), None)
-
-    return Place(epoch=found(_EPOCHS), step=found(_STEPS))
 
 
 def in_order(stated: Sequence[tuple[str, Place]]) -> tuple[tuple[int, ...], str]:
@@ -101,24 +69,6 @@ def axis_of(places: Sequence[Place]) -> tuple[tuple[float, ...], str]:
     return tuple(float(n) for n in range(1, len(places) + 1)), "checkpoint"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ready:
-    """A checkpoint as a model that runs.
-
-    names: of its classes as the file states them, () where it does not. answer: likewise. architecture: its spec's
-    label.
-    """
-
-    name: str
-    sha256: str
-    model: nn.Module
-    preprocessing: Preprocessing
-    names: tuple[str, ...]
-    architecture: str
-    answer: AnswerKind | None = None
-    place: Place = field(default_factory=Place)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """What every checkpoint of a run shares.
@@ -153,7 +103,7 @@ class Stage:
 
 
 def explain_each(
-    given: Sequence[tuple[str, Callable[[], Ready]]],
+    given: Sequence[tuple[str, Callable[[], ReadyModel]]],
     picture: Image.Image,
     common: Common,
     *,
@@ -177,10 +127,10 @@ def explain_each(
         except InspectorError as error:
             yield Stage(number=number, name=name, error=_bare(error))
             continue
-        stage = Stage(number=number, name=name, sha256=ready.sha256, place=ready.place, stated=ready.names)
+        stage = Stage(number=number, name=name, sha256=ready.sha256, place=ready.place, stated=ready.class_names)
         try:
             check_belongs(ready, common, stated)
-            stated = stated or ready.names
+            stated = stated or ready.class_names
             made = _explained(
                 ready,
                 picture,
@@ -201,20 +151,20 @@ def explain_each(
         yield stage
 
 
-def check_belongs(ready: Ready, common: Common, stated: tuple[str, ...]) -> None:
+def check_belongs(ready: ReadyModel, common: Common, stated: tuple[str, ...]) -> None:
     """Raise ExplainError where its map would not be comparable. stated: the class names of the others."""
     if ready.architecture != common.architecture:
         raise ExplainError(
             f"It is {ready.architecture}; the others are {common.architecture}.",
             hint="A strip is of one network. Explain this one by itself.",
         )
-    if ready.names and stated and ready.names != stated:
-        pairs = enumerate(zip(ready.names, stated, strict=False))
+    if ready.class_names and stated and ready.class_names != stated:
+        pairs = enumerate(zip(ready.class_names, stated, strict=False))
         at = next((k for k, (its, theirs) in pairs if its != theirs), None)
         says = (
-            f"It names {len(ready.names)} classes, the others {len(stated)}."
+            f"It names {len(ready.class_names)} classes, the others {len(stated)}."
             if at is None
-            else f"It calls class {at} {ready.names[at]!r}; the others call it {stated[at]!r}."
+            else f"It calls class {at} {ready.class_names[at]!r}; the others call it {stated[at]!r}."
         )
         raise ExplainError(says, hint="Its answers mean something else. Explain it by itself.")
     if ready.answer is not None and common.own_answer is not None and ready.answer is not common.own_answer:
@@ -272,7 +222,7 @@ def _within(progress: Progress, number: int, count: int, name: str) -> Progress:
 
 
 def _explained(
-    ready: Ready,
+    ready: ReadyModel,
     picture: Image.Image,
     common: Common,
     *,

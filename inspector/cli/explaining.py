@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inspector.architectures.types import TargetKind
-from inspector.cam.answers import AnswerKind, infer_answer, stated_answer
 from inspector.cam.exporting.arrays import NpzWriter
 from inspector.cam.exporting.manifest import Entry, Source, entry_of, manifest_of
 from inspector.cam.exporting.request import Request, settled
 from inspector.cam.layouts import layer_name
-from inspector.cam.series import Place, place_of
 from inspector.cli.ending import set_output_aside
 from inspector.cli.options import find_target, open_file, pick_state, recognised
 from inspector.cli.output import check_place, written_whole
@@ -31,83 +29,46 @@ from inspector.side_files import PathKind, kind_of_path, read_text, reason_of, s
 
 if TYPE_CHECKING:
     from PIL import Image
-    from torch import nn
 
-    from inspector.architectures.types import Target
+    from inspector.cam.answers import AnswerKind
     from inspector.cam.questions import Question
-    from inspector.cam.report import Explanation, Preprocessing
-    from inspector.checkpoint.types import Checkpoint
-    from inspector.keys.report import RepairPlan
+    from inspector.cam.report import Explanation
+    from inspector.cam.runs import ReadyModel
     from inspector.progress import Progress
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Loaded:
-    """A checkpoint as a model that runs. architecture: label of what it was built as. place: in its training, as the
-    file says. stated_answer: None where nobody says, or the command line does."""
-
-    name: str
-    sha256: str
-    model: nn.Module
-    preprocessing: Preprocessing
-    names: tuple[str, ...]
-    answer: AnswerKind
-    architecture: str
-    place: Place
-    stated_answer: AnswerKind | None
-
-
 def load(
     file: str, *, state: str, target: str, preprocessing: str, names: str, answer: AnswerKind | None = None
-) -> Loaded:
-    """preprocessing: JSON, "" for what can be inferred. names: a file of class names, "" likewise. answer: how the
-    scores are meant, None for what the file says."""
-    from inspector.cam.classes import class_names
-    from inspector.cam.preprocess import infer_preprocessing, stated_preprocessing
-    from inspector.keys.runnable import plan_to_run
+) -> ReadyModel:
+    """The file as a model, and what the person says of it in place of what is inferred.
+
+    preprocessing: JSON, "" for what can be inferred. names: a file of class names, "" likewise. answer: how the scores
+    are meant, None for what the file says; one that is said here is not stated by the file.
+    """
+    from inspector.cam.preprocess import stated_preprocessing
+    from inspector.ready import ready_model
 
     # What the person gave is read before the work: a wrong name should not cost them a minute.
     called = names_of(names) if names else ()
+    given = stated_preprocessing(_parsed(preprocessing), "given with --preprocessing") if preprocessing else None
     checkpoint = open_file(file, digest=True)
     chosen = pick_state(checkpoint, state)
     recognition = recognised(checkpoint, chosen)
     goal = find_target(target, checkpoint, chosen)
-    if goal.spec is None and goal.kind is not TargetKind.CODE:
-        raise UsageError(
-            f"{goal.label} cannot be built, so it cannot be run.",
-            hint="Name an architecture as target, or your own code: code:model.py:build.",
-        )
-    steps = infer_preprocessing(recognition, checkpoint, spec=goal.spec)
-    if preprocessing:
-        given = stated_preprocessing(_parsed(preprocessing), "given with --preprocessing")
-        if given.channels != steps.channels:
-            raise UsageError(f"--preprocessing has {given.channels} means; this model takes {steps.channels} channels.")
-        steps = given
-    model = _model(checkpoint, plan_to_run(checkpoint, goal, chosen), goal)
-    return Loaded(
-        name=file,
-        sha256=checkpoint.origin.sha256 or "",
-        model=model,
-        preprocessing=steps,
-        names=called or class_names(recognition, checkpoint),
-        answer=answer or infer_answer(checkpoint),
-        architecture=goal.label,
-        place=place_of(checkpoint),
-        stated_answer=None if answer else stated_answer(checkpoint),
+    if goal.kind is TargetKind.CODE:
+        set_output_aside()
+    ready = ready_model(checkpoint, goal, state=chosen, recognition=recognition)
+    steps = ready.preprocessing
+    if given is not None and given.channels != steps.channels:
+        raise UsageError(f"--preprocessing has {given.channels} means; this model takes {steps.channels} channels.")
+    return replace(
+        ready,
+        preprocessing=given or steps,
+        class_names=called or ready.class_names,
+        answer=None if answer else ready.answer,
     )
-
-
-def _model(checkpoint: Checkpoint, plan: RepairPlan, goal: Target) -> nn.Module:
-    """The target with the file's weights in it. Runs the person's code where the target is code."""
-    from inspector.architectures.own_model import model_of_code
-    from inspector.keys.apply import load_into, load_repaired
-
-    if goal.spec is not None:
-        return load_repaired(checkpoint, plan, goal.spec)
-    set_output_aside()
-    return load_into(model_of_code(goal.label), checkpoint, plan)
 
 
 def pictures_in(given: Sequence[Path]) -> tuple[Path, ...]:
@@ -308,7 +269,7 @@ class Files:
 
 
 def each_picture(
-    loaded: Loaded, request: Request, question: Question, files: Files, progress: Progress
+    loaded: ReadyModel, request: Request, question: Question, files: Files, progress: Progress
 ) -> Iterator[tuple[int, Image.Image]]:
     """Maps of every picture into the files; yields (number, picture) as it goes, which is where work may stop."""
     from inspector.cam.explain import explain_many
@@ -336,7 +297,7 @@ def each_picture(
 
     common = {
         "preprocessing": loaded.preprocessing,
-        "categories": loaded.names,
+        "categories": loaded.class_names,
         "options": request.options,
         "question": question,
         "answer": request.answer,

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from inspector.cam.exporting.manifest import Source
     from inspector.cam.exporting.request import Request
+    from inspector.cam.runs import ReadyModel
     from inspector.cam.trust.assess import Trust
-    from inspector.cli.explaining import Files, Loaded
+    from inspector.cli.explaining import Files
 
 Out = Path | None
 # An estimate below this many seconds is not worth a line.
@@ -131,6 +132,8 @@ def explain(
         raise UsageError("--common-scale is for a series of maps that are not fused.", hint="Leave it out.")
     count = _threads(threads)
     loaded = load(file, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer)
+    if loaded.weights_note:
+        typer.echo(f"{loaded.weights_note} --state runs another.", err=True)
     request = Request(
         file=file,
         pictures=tuple(map(str, found)),
@@ -139,7 +142,7 @@ def explain(
         classes=tuple(classes or ()),
         options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed),
         preprocessing=loaded.preprocessing,
-        answer=loaded.answer,
+        answer=answer or loaded.answer or AnswerKind.ONE,
         colour_map=colour_map,
         opacity=opacity,
         threshold=threshold,
@@ -239,7 +242,7 @@ def _has_passes(name: str) -> bool:
     return method_named(name).passes is not None
 
 
-def _layers(loaded: Loaded, request: Request) -> Sequence[Any]:
+def _layers(loaded: ReadyModel, request: Request) -> Sequence[Any]:
     from inspector.cam.layers import propose_layers
     from inspector.cam.picture import input_shape, open_picture
     from inspector.cam.preprocess import prepare
@@ -251,7 +254,7 @@ def _layers(loaded: Loaded, request: Request) -> Sequence[Any]:
     return propose_layers(loaded.model, shape)
 
 
-def _estimate(loaded: Loaded, request: Request, question: Any) -> Any:
+def _estimate(loaded: ReadyModel, request: Request, question: Any) -> Any:
     from inspector.cam.grid import estimate
     from inspector.cam.picture import open_picture
 
@@ -275,7 +278,9 @@ def _announce(passes: int, seconds: float) -> None:
         typer.echo(f"About {passes:,} passes, {seconds:.0f} s. Ctrl-C stops.", err=True)
 
 
-def _measured(loaded: Loaded, request: Request, question: Any, files: Files, picture: Any, mask: Path | None) -> Any:
+def _measured(
+    loaded: ReadyModel, request: Request, question: Any, files: Files, picture: Any, mask: Path | None
+) -> Any:
     from inspector.cam.picture import open_picture, upright
     from inspector.cam.preprocess import prepare
     from inspector.cam.trust.assess import assess, cost

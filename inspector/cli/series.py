@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.cam.exporting.manifest import Source
-from inspector.cam.series import Common, Ready, Stage, agreement_with_last, explain_each, on_one_scale
+from inspector.cam.series import Common, Stage, agreement_with_last, explain_each, on_one_scale
 from inspector.render.strip import ACROSS, COLUMNS, strip_cell, strip_columns
 
 if TYPE_CHECKING:
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     from inspector.cam.exporting.request import Request
     from inspector.cam.questions import Question
-    from inspector.cli.explaining import Files, Loaded
+    from inspector.cam.runs import ReadyModel
+    from inspector.cli.explaining import Files
     from inspector.progress import Progress
 
 
 def each_checkpoint(
-    first: list[Loaded],
-    load: Callable[[str], Loaded],
+    first: list[ReadyModel],
+    load: Callable[[str], ReadyModel],
     request: Request,
     question: Question,
     files: Files,
@@ -43,16 +44,16 @@ def each_checkpoint(
         architecture=one.architecture,
         preprocessing=request.preprocessing,
         own=None if by_hand else one.preprocessing,
-        stated=one.names,
-        names=one.names if request.names else (),
+        stated=one.class_names,
+        names=one.class_names if request.names else (),
         answer=request.answer,
-        own_answer=one.stated_answer,
+        own_answer=one.answer,
     )
     del one
     picture = open_picture(Path(request.pictures[0]))
     layer = request.layers[0] if request.layers else None
-    opening: list[tuple[str, Callable[[], Ready]]] = [(Path(request.file).name, lambda: _ready(first.pop()))]
-    opening += [(Path(name).name, partial(_loaded, load, name)) for name in request.series]
+    opening: list[tuple[str, Callable[[], ReadyModel]]] = [(Path(request.file).name, first.pop)]
+    opening += [(Path(name).name, partial(load, name)) for name in request.series]
     stages = list(
         explain_each(
             opening,
@@ -103,20 +104,3 @@ def _write(stages: list[Stage], request: Request, files: Files, picture: Image.I
             cell=cell,
             more=strip_columns(stage.place, next(agreement)),
         )
-
-
-def _loaded(load: Callable[[str], Loaded], name: str) -> Ready:
-    return _ready(load(name))
-
-
-def _ready(loaded: Loaded) -> Ready:
-    return Ready(
-        name=Path(loaded.name).name,
-        sha256=loaded.sha256,
-        model=loaded.model,
-        preprocessing=loaded.preprocessing,
-        names=loaded.names,
-        architecture=loaded.architecture,
-        answer=loaded.stated_answer,
-        place=loaded.place,
-    )

@@ -27,6 +27,8 @@ from inspector.web.uploads import the_store
 if TYPE_CHECKING:
     from torch import nn
 
+    from inspector.cam.runs import ReadyModel
+
 torch_lock = threading.Lock()
 
 _Path = tuple[str, ...] | None
@@ -157,26 +159,23 @@ def _keys(
 
 
 @st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")
-def _model(sha256: str, name: str, path: _Path) -> nn.Module:
-    from inspector.errors import UnknownArchitecture
-    from inspector.keys.apply import load_repaired
-    from inspector.keys.runnable import plan_to_run
+def _ready(sha256: str, name: str, path: _Path) -> ReadyModel:
+    from inspector.ready import ready_model
 
-    checkpoint = _open(sha256, name)
-    best = _recognition(sha256, name, path).best
-    if best is None:
-        raise UnknownArchitecture(
-            f"{name} was not recognised, so there is no model to run.",
-            hint="A heat map needs a model that can be built: one of torchvision's or timm's architectures.",
-        )
-    plan = plan_to_run(checkpoint, _own_target(best.spec), _state(checkpoint, path))
+    checkpoint, recognition = _open(sha256, name), _recognition(sha256, name, path)
+    target = _own_target(recognition.best.spec) if recognition.best is not None else None
     with torch_lock:
-        return load_repaired(checkpoint, plan, best.spec)
+        return ready_model(checkpoint, target, state=_state(checkpoint, path), recognition=recognition)
 
 
 def model_of(hand: Hand, state: StateDict | None = None) -> nn.Module:
     """The recognised model with the file's weights, strictly loaded. Use it only while holding `torch_lock`."""
-    return _model(hand.sha256, hand.name, state.path if state else None)
+    return ready_of(hand, state).model
+
+
+def ready_of(hand: Hand, state: StateDict | None = None) -> ReadyModel:
+    """The same with what the file says of its use."""
+    return _ready(hand.sha256, hand.name, state.path if state else None)
 
 
 def state_label(state: StateDict) -> str:

@@ -20,10 +20,9 @@ from torch.nn import functional
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.report import Explanation, Options, Preprocessing
+from inspector.cam.runs import ReadyModel
 from inspector.cam.series import (
     Common,
-    Place,
-    Ready,
     Stage,
     agreement_with_last,
     axis_of,
@@ -31,8 +30,8 @@ from inspector.cam.series import (
     in_order,
     natural,
     on_one_scale,
-    place_of,
 )
+from inspector.cam.training_place import Place, place_of
 from inspector.errors import CorruptFile, ExplainError
 from inspector.readers import open_checkpoint
 
@@ -143,12 +142,14 @@ PICTURE = Image.fromarray(
 COMMON = Common(architecture="tiny", preprocessing=STEPS, own=STEPS, stated=NAMES)
 
 
-def _ready(name: str, strength: float = 1.0, **changed: Any) -> Callable[[], Ready]:
-    plain: dict[str, Any] = {"preprocessing": STEPS, "names": NAMES, "architecture": "tiny"}
-    return lambda: Ready(name=name, sha256=name, model=Tiny(strength).eval(), **{**plain, **changed})
+def _ready(name: str, strength: float = 1.0, **changed: Any) -> Callable[[], ReadyModel]:
+    plain: dict[str, Any] = {"preprocessing": STEPS, "class_names": NAMES, "architecture": "tiny"}
+    return lambda: ReadyModel(name=name, sha256=name, model=Tiny(strength).eval(), **{**plain, **changed})
 
 
-def _stages(*given: tuple[str, Callable[[], Ready]], common: Common = COMMON, target: int | None = 0) -> list[Stage]:
+def _stages(
+    *given: tuple[str, Callable[[], ReadyModel]], common: Common = COMMON, target: int | None = 0
+) -> list[Stage]:
     return list(explain_each(given, PICTURE, common, method="grad-cam", layer="conv", target=target, options=Options()))
 
 
@@ -170,8 +171,8 @@ def test_one_model_is_held_at_a_time_also_after_one_that_fails() -> None:
     alive: weakref.WeakSet[nn.Module] = weakref.WeakSet()
     seen = []
 
-    def opening(strength: float, architecture: str) -> Callable[[], Ready]:
-        def make() -> Ready:
+    def opening(strength: float, architecture: str) -> Callable[[], ReadyModel]:
+        def make() -> ReadyModel:
             gc.collect()
             seen.append(len(alive))
             made = _ready("n", strength, architecture=architecture)()
@@ -187,7 +188,7 @@ def test_one_model_is_held_at_a_time_also_after_one_that_fails() -> None:
     assert not alive and len(kept) == 4
 
 
-def _broken() -> Ready:
+def _broken() -> ReadyModel:
     raise CorruptFile("It is cut short.", hint="Copy it again.")
 
 
@@ -195,9 +196,9 @@ def _broken() -> Ready:
     ("changed", "says"),
     [
         ({"architecture": "huge"}, "It is huge; the others are tiny."),
-        ({"names": ("cat", "cow")}, "It calls class 1 'cow'; the others call it 'dog'."),
-        ({"names": ("dog", "cat")}, "It calls class 0 'dog'; the others call it 'cat'."),
-        ({"names": ("cat",)}, "It names 1 classes, the others 2."),
+        ({"class_names": ("cat", "cow")}, "It calls class 1 'cow'; the others call it 'dog'."),
+        ({"class_names": ("dog", "cat")}, "It calls class 0 'dog'; the others call it 'cat'."),
+        ({"class_names": ("cat",)}, "It names 1 classes, the others 2."),
         ({"preprocessing": replace(STEPS, mean=(0.4,) * 3)}, "prepared otherwise, as here has it"),
         ({"answer": AnswerKind.SEVERAL}, "stated as 'several'; that of the others is 'one'"),
     ],
@@ -215,7 +216,7 @@ def test_what_does_not_belong_is_left_out_and_said(changed: dict[str, Any], says
     ("changed", "common"),
     [
         # Nothing stated is nothing to contradict.
-        ({"names": (), "preprocessing": replace(STEPS, mean=(0.4,) * 3, assumed=True)}, COMMON),
+        ({"class_names": (), "preprocessing": replace(STEPS, mean=(0.4,) * 3, assumed=True)}, COMMON),
         # Set by hand for all of them.
         ({"preprocessing": replace(STEPS, mean=(0.4,) * 3)}, replace(COMMON, own=None)),
         ({"preprocessing": replace(STEPS, source="elsewhere")}, COMMON),
@@ -232,8 +233,8 @@ def test_what_belongs_stays_and_sees_the_same_picture(changed: dict[str, Any], c
 def test_names_that_the_hand_does_not_state_come_from_the_first_that_does() -> None:
     common = replace(COMMON, stated=())
     stages = _stages(
-        ("a", _ready("a", names=())), ("b", _ready("b")), ("c", _ready("c", names=())),
-        ("d", _ready("d", names=("x", "y"))), common=common,
+        ("a", _ready("a", class_names=())), ("b", _ready("b")), ("c", _ready("c", class_names=())),
+        ("d", _ready("d", class_names=("x", "y"))), common=common,
     )  # fmt: skip
     assert [stage.made and stage.made.target.name for stage in stages] == [None, "cat", "cat", None]
     assert stages[3].error is not None

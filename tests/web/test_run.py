@@ -177,7 +177,10 @@ def made(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     picture = Picture(name="star_1.png", data=PICTURE.read_bytes())
     subject = Subject(hand=members[-1].hand, picture=picture, preprocessing=last.preprocessing, layers=layers)
     common = Common(
-        architecture=last.architecture, preprocessing=last.preprocessing, own=last.preprocessing, stated=last.names
+        architecture=last.architecture,
+        preprocessing=last.preprocessing,
+        own=last.preprocessing,
+        stated=last.class_names,
     )
     recipe = Recipe(method="grad-cam", layer=layers[0], target=3)
     work = partial(run.make_stages, members, open_picture(picture.data), common, recipe, 3, subject)
@@ -218,7 +221,8 @@ def test_names_that_the_first_file_does_not_state_go_along(made: Any) -> None:
 
 
 def test_a_table_says_what_was_left_out(made: Any) -> None:
-    from inspector.cam.series import Place, Stage
+    from inspector.cam.series import Stage
+    from inspector.cam.training_place import Place
     from inspector.errors import CorruptFile
 
     stages, _, picture = made

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.cam.answers import infer_answer, stated_answer
-from inspector.cam.series import Common, Place, Ready, Stage, in_order, place_of
-from inspector.errors import InspectorError, UnknownArchitecture
+from inspector.cam.answers import infer_answer
+from inspector.cam.series import Common, Stage, in_order
+from inspector.cam.training_place import Place, place_of
+from inspector.errors import InspectorError
 from inspector.units import counted, human_bytes, human_duration
 from inspector.web import jobs, reports, session
 from inspector.web.dropzone import drop_zones
@@ -27,6 +28,7 @@ from inspector.web.text import escaped, plain
 if TYPE_CHECKING:
     from PIL import Image
 
+    from inspector.cam.runs import ReadyModel
     from inspector.progress import Progress
 
 MOST_CHECKPOINTS = 60
@@ -118,7 +120,7 @@ def make_stages(
     """Every checkpoint opened, built, explained and let go, one after the other. No Streamlit calls."""
     from inspector.cam.series import explain_each
 
-    given: list[tuple[str, Callable[[], Ready]]] = [(one.hand.name, partial(ready, one)) for one in members]
+    given: list[tuple[str, Callable[[], ReadyModel]]] = [(one.hand.name, partial(ready, one)) for one in members]
     stages = explain_each(
         given,
         picture,
@@ -133,37 +135,16 @@ def make_stages(
     return Made(stages=tuple(stages))
 
 
-def ready(member: Member) -> Ready:
+def ready(member: Member) -> ReadyModel:
     """The file's recognised model with its weights. Raises InspectorError where it cannot be had exactly."""
-    from inspector.architectures.recognise import recognise
-    from inspector.architectures.targets import target_of
-    from inspector.cam.classes import class_names
-    from inspector.cam.preprocess import infer_preprocessing
-    from inspector.keys.apply import load_repaired
-    from inspector.keys.runnable import plan_to_run
+    from inspector.ready import ready_model
 
     hand = member.hand
     checkpoint = reports.open_anew(hand.sha256, hand.name)
     try:
-        recognition = recognise(checkpoint, None)
-        if recognition.best is None:
-            raise UnknownArchitecture(
-                "It was not recognised, so there is no model to run.", hint="The Repair page says what it is near to."
-            )
-        spec = recognition.best.spec
-        plan = plan_to_run(checkpoint, target_of(spec), None)
         with reports.torch_lock:
-            model = load_repaired(checkpoint, plan, spec)
-        return Ready(
-            name=hand.name,
-            sha256=hand.sha256,
-            model=model,
-            preprocessing=infer_preprocessing(recognition, checkpoint),
-            names=class_names(recognition, checkpoint),
-            architecture=spec.label,
-            answer=stated_answer(checkpoint),
-            place=member.place,
-        )
+            made = ready_model(checkpoint)
+        return replace(made, name=hand.name, sha256=hand.sha256, place=member.place)
     finally:
         checkpoint.source.close()
 
