@@ -50,7 +50,7 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     if module == "copyreg extension":
         return GlobalVerdict.UNKNOWN, "a code that only the writer's program can resolve"
     if module == "builtins" and name in BUILTINS_DATA:
-        return GlobalVerdict.KNOWN, "a Python data type"
+        return GlobalVerdict.KNOWN, "a Python data type, exception or measure"
     if module.startswith("torch.multiprocessing"):
         return GlobalVerdict.DANGEROUS, "attaches to the shared memory of other processes"
     if full in MEANINGS or full in KNOWN_NAMES:
