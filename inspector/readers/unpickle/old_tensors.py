@@ -100,11 +100,17 @@ def _reconstructed(args: tuple[object, ...]) -> object:
     """copyreg._reconstructor(class, object, None): how protocols 0 and 1 make an empty object."""
     cls = args[0] if len(args) == 3 and args[2] is None else None
     if isinstance(cls, GlobalRef) and cls.meaning is not None and cls.full in _MADE_EMPTY:
+        cls.use.calls += 1
         return cls.meaning(())
     return NOT_UNDERSTOOD
 
 
-_MADE_EMPTY = frozenset({"uuid.UUID", "torch.autograd.variable.Variable"})
+_MADE_EMPTY = frozenset(
+    {
+        *("uuid.UUID", "torch.autograd.variable.Variable"),
+        *("joblib.numpy_pickle.NumpyArrayWrapper", "sklearn.externals.joblib.numpy_pickle.NumpyArrayWrapper"),
+    }
+)
 _MADE_OF_DATA = frozenset(
     {
         "torch.autograd.variable.Variable",

@@ -48,6 +48,11 @@ UNMISTAKABLE = _names(
     """
 )
 DANGEROUS_PREFIXES: dict[str, str] = {
+    "joblib.numpy_pickle.NDArrayWrapper": "makes joblib load an array from another file, and any pickle in that",
+    "joblib.numpy_pickle_compat.NDArrayWrapper": "makes joblib load an array from another file, and any pickle in that",
+    "joblib.numpy_pickle.ZNDArrayWrapper": "makes joblib read an array from another file",
+    "joblib.numpy_pickle_compat.ZNDArrayWrapper": "makes joblib read an array from another file",
+    "sklearn.externals.joblib": "loads other pickles and calls other callables",
     "torch.hub": "fetches and runs code from the network",
     "torch.load": "loads another pickle",
     "torch.save": "writes a file",

@@ -109,12 +109,12 @@ def _reaches_itself(module: str, name: str) -> str:
     top = module.partition(".")[0]
     if top == "builtins":
         return f"{name[:80]} can run code or reach other names"
-    if top in DANGEROUS_MODULES:
-        return f"functions of {top} run code, open files or reach other names"
     full = f"{module}.{name}"
     for prefix, why in DANGEROUS_PREFIXES.items():
         if full == prefix or full.startswith(prefix + "."):
             return why
+    if top in DANGEROUS_MODULES:
+        return f"functions of {top} run code, open files or reach other names"
     steps = name.split(".")
     inner = next((part for part in [*module.split(".")[1:], *steps] if part in SYSTEM), None)
     if inner:
