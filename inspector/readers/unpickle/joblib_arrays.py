@@ -93,7 +93,7 @@ class _Wrapped:
 class WrappedArrays:
     """Reads the arrays of one pickle. read: how many, by the name of the class that stood for them.
 
-    astray: (where, outcome) of what pickle.load would run in their stead.
+    astray: (where, outcome) of what another unpickler would run in their stead.
     """
 
     follow: Follow
@@ -123,9 +123,16 @@ class WrappedArrays:
         except _Unlike as unlike:
             raise Broken(f"the array of joblib at byte {at:,} is not as joblib writes it: {unlike}") from None
         target.built = True
-        if array.nbytes or array.aligned or array.objects:
-            self._go_astray(m, at, most=m.limits.opcodes if array.objects else _ASTRAY_STEPS)
-        made = self._of_objects(m, at) if array.objects else _of_bytes(m, array)
+        if array.objects:
+            self._go_astray(m, at, "pickle.load", most=m.limits.opcodes)
+            made = self._of_objects(m, at)
+        else:
+            if array.nbytes or array.aligned:
+                self._go_astray(m, at, "pickle.load")
+            made = _of_bytes(m, array)
+            if array.aligned:
+                # It takes the padding for the first elements, and the last elements for opcodes.
+                self._go_astray(m, at + array.nbytes, "joblib before 1.2")
         self.read[target.name] += 1
         note_class(array.subclass)
         return made
@@ -140,8 +147,8 @@ class WrappedArrays:
         m.skip(outcome.end - at)
         return outcome.value
 
-    def _go_astray(self, m: Machine, at: int, most: int) -> None:
-        """Follow pickle.load into the bytes of an array, and keep the names that it would run."""
+    def _go_astray(self, m: Machine, at: int, whom: str, most: int = _ASTRAY_STEPS) -> None:
+        """Follow another unpickler that reads opcodes where an array lies, and keep the names that it would run."""
         if at >= m.whole or m.source.read(at, 1)[0] not in OPCODES:
             return
         self.slots -= len(m.stack) + sum(map(len, m.below)) + len(m.sparse)
@@ -158,11 +165,11 @@ class WrappedArrays:
         uses = {
             key: use
             for key, use in outcome.uses.items()
-            if _IMPORTABLE.fullmatch(f"{use.module}.{use.name}")
+            if f"{use.module}.{use.name}" not in WRAPPERS
             and (use.calls or judge(use.module, use.name)[0] is GlobalVerdict.DANGEROUS)
         }
         if uses:
-            place = f"the array at byte {at:,}: not read by joblib, but run by pickle.load"
+            place = f"the array at byte {at:,}: numbers to joblib, opcodes to {whom}"
             self.astray.append((place, replace(outcome, uses=uses, value=None, nbytes=0)))
 
 
@@ -223,7 +230,7 @@ def _parsed(m: Machine, target: WrappedArray, state: object) -> _Wrapped:
 
 
 def _itemsize(dtype: NumpyDtype) -> tuple[int, bool]:
-    """Bytes of one element, and whether it has Python objects in it: by the code and by what BUILD set, which must agree.
+    """Bytes of one element, and whether it has Python objects in it: by the code and by what BUILD set, which agree.
 
     numpy believes the state: it can turn any dtype into one with objects, and lengthen texts.
     """
@@ -268,7 +275,7 @@ def _of_bytes(m: Machine, array: _Wrapped) -> object:
 
 
 class _Astray(Machine):
-    """pickle.load on its way through the bytes of an array.
+    """Another unpickler on its way through the bytes of an array.
 
     It starts from what another machine has made so far, changes nothing of that but how often names are called, and
     keeps no values.
@@ -314,7 +321,7 @@ class _Astray(Machine):
 
     def ref(self, module: str, name: str) -> GlobalRef:
         if not _IMPORTABLE.fullmatch(f"{module}.{name}"):
-            raise Broken("a name that nothing has")  # Where pickle.load stops, too.
+            raise Broken("a name that nothing has")  # A real one stops there, too.
         return super().ref(module, name)
 
     def call(self, callee: object, args: object, how: str, kwargs: object = None) -> object:

@@ -205,7 +205,7 @@ class Labelled:
 class NumpyDtype:
     """numpy.dtype(code) with the byte order that BUILD sets: "<", ">", "|" or "=".
 
-    fields: (name, byte order, code) of a structured type. unit: of dates and durations. state: what BUILD was given, once.
+    fields: (name, byte order, code) of a structured type. unit: of dates and durations. state: what BUILD set, once.
     """
 
     code: str
