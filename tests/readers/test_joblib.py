@@ -123,6 +123,7 @@ def test_arrays_without_a_torch_type_are_skipped_exactly() -> None:
     assert [child.type_name for _, child in checkpoint.root.children][:4] == ["numpy.ndarray"] * 4
 
 
+U1 = dtype("u1")
 OBJECTS = dtype("O8", state=(3, "|", None, None, None, -1, -1, 63))
 
 
@@ -234,6 +235,13 @@ def test_numbers_that_begin_like_opcodes_are_no_alarm() -> None:
     assert all(read_array(checkpoint, t).tobytes() == head for t, head in zip(checkpoint.tensors, heads, strict=True))
 
 
+def test_bytes_that_lead_back_into_the_stream_are_no_alarm() -> None:
+    """One in a few thousand arrays ends in bytes that are opcodes, and what follows are joblib's own."""
+    first = wrapper((4,), U1, made=name(OURS) + b"q\x07)\x81") + padded(b"NNNN")
+    raw = in_dict(a=first, b=wrapper((4,), U1, made=b"h\x07)\x81") + padded(b"\x00N0N"), c=b"K\x01")
+    assert errors(raw) == ""
+
+
 def test_the_other_reading_changes_nothing_of_the_first() -> None:
     """Its appends, items and memo entries are its own."""
     inside = b"q\x00q\x01a0Nq\x01" + bytes(3)
@@ -248,7 +256,7 @@ def _state(*state: Any) -> bytes:
     return dtype("f4", state=state)
 
 
-U1, BODY = dtype("u1"), padded(b"\x01\x02")
+BODY = padded(b"\x01\x02")
 HOSTILE = {
     "negative": wrapper((-1,), U1) + BODY,
     "huge": wrapper((1 << 61,), U1) + BODY,
@@ -295,7 +303,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_wrapper_that_joblib_does_not_write_is_an_error(kind: str) -> None:
-    assert errors(in_dict(a=HOSTILE[kind])) != ""
+    says = errors(in_dict(a=HOSTILE[kind]))
+    assert any(words in says for words in ("not as joblib writes it", "may be an array of joblib", "stream ends"))
 
 
 def test_a_memmap_is_only_the_class_of_an_array() -> None:

@@ -329,7 +329,8 @@ class _Astray(Machine):
             raise Broken("a call of what cannot be called")
         self.made += 1
         self.spent += CALL_NBYTES
-        if type(callee) is GlobalRef:
+        # A wrapper that another unpickler makes is only an object; what counts its arrays must not see it.
+        if type(callee) is GlobalRef and callee.full not in WRAPPERS:
             callee.use.calls += 1
             callee.use.arguments = callee.use.arguments or text_of(args, 200)
         return Call(callee, None, how)
