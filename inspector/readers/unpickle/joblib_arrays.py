@@ -21,6 +21,7 @@ from inspector.readers.unpickle.machine import CALL_NBYTES, PAIR_NBYTES, Handler
 from inspector.readers.unpickle.opcodes import OPCODES, TABLE
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
+    WRAPPERS,
     Call,
     GlobalRef,
     Mapping,
@@ -33,11 +34,6 @@ from inspector.readers.unpickle.stand_ins import (
 from inspector.readers.unpickle.stream import Broken, OverLimit
 from inspector.readers.unpickle.verdicts import judge
 
-# joblib's own, and the copy that scikit-learn carried until 0.22.
-WRAPPERS = (
-    "joblib.numpy_pickle.NumpyArrayWrapper",
-    "sklearn.externals.joblib.numpy_pickle.NumpyArrayWrapper",
-)
 _KEYS = frozenset({"subclass", "shape", "order", "dtype", "allow_mmap"})
 _ALIGNMENT = "numpy_array_alignment_bytes"  # Since joblib 1.2.
 _MOST_DIMENSIONS = 64

@@ -11,6 +11,7 @@ from inspector.checkpoint.dtypes import STORAGE_DTYPES, find_dtype
 from inspector.readers.unpickle.arguments import dtype_of, no_data, plausible, said, sizes_of, strided
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
+    WRAPPERS,
     GlobalRef,
     Labelled,
     Mapping,
@@ -108,7 +109,7 @@ def _reconstructed(args: tuple[object, ...]) -> object:
 _MADE_EMPTY = frozenset(
     {
         *("uuid.UUID", "torch.autograd.variable.Variable"),
-        *("joblib.numpy_pickle.NumpyArrayWrapper", "sklearn.externals.joblib.numpy_pickle.NumpyArrayWrapper"),
+        *WRAPPERS,
     }
 )
 _MADE_OF_DATA = frozenset(

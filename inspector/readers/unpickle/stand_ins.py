@@ -224,6 +224,13 @@ class ArrayBytes:
     big_endian: bool = False
 
 
+# Classes that stand for an array: joblib's own, and the copy that scikit-learn carried until 0.22.
+WRAPPERS = (
+    "joblib.numpy_pickle.NumpyArrayWrapper",
+    "sklearn.externals.joblib.numpy_pickle.NumpyArrayWrapper",
+)
+
+
 @dataclass(slots=True, eq=False)
 class WrappedArray:
     """joblib's stand-in for an array whose bytes follow in the stream. name: of its class. built: they were read."""
