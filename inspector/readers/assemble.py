@@ -121,13 +121,15 @@ def _globals(
 ) -> tuple[tuple[GlobalUse, ...], tuple[GlobalUse, ...]]:
     """Every name, worst first; and those that only a pickle in a constant has, which a load leaves alone."""
     found = [_global(use, _place(use, shown)) for use in outcome.uses.values()]
-    known = {u.name for u in found}
+    known = {u.name: _ORDER[u.verdict] for u in found}
     others = [(f"(pickle {number} of the file)", other) for number, other in enumerate(also, 2)]
     others += [(f"(inside {where})", other) for where, other in inside.outcomes]
 
     def new(place: str, other: Outcome) -> list[GlobalUse]:
-        made = [_global(use, place) for use in other.uses.values() if f"{use.module}.{use.name}" not in known]
-        known.update(u.name for u in made)
+        # A name that is followed in one pickle may run code in another: the worse of the two counts.
+        made = [_global(use, place) for use in other.uses.values()]
+        made = [use for use in made if _ORDER[use.verdict] < known.get(use.name, len(_ORDER))]
+        known.update((use.name, _ORDER[use.verdict]) for use in made)
         return made
 
     for place, other in others:
@@ -155,12 +157,19 @@ def _place(use: Use, shown: Outline) -> str:
     return "" if known else "(not in the tree: its result is thrown away)"
 
 
+# Why a name that can run code does not do so where all its calls were followed.
+_FOLLOWED = {
+    "_load_from_bytes": "loads a torch.save file inside this one, which was followed here",
+    "getattr": "takes a static method of a scheduler of torch",
+    "NumpyArrayWrapper": "stands for an array of joblib, whose bytes behind it were read here",
+    "memmap": "the class of an array that is in this file; no other file is opened",
+}
+
+
 def _global(use: Use, place: str) -> GlobalUse:
     verdict, why = judge(use.module, use.name)
     if use.followed and use.followed == use.calls:
-        verdict = GlobalVerdict.KNOWN
-        why = "loads a torch.save file inside this one, which was followed here"
-        why = "takes a static method of a scheduler of torch" if use.name == "getattr" else why
+        verdict, why = GlobalVerdict.KNOWN, _FOLLOWED[use.name.rpartition(".")[2]]
     if use.altered:
         verdict = GlobalVerdict.DANGEROUS
         why = "the file changes it for everybody who uses it afterwards"

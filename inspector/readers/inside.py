@@ -21,7 +21,6 @@ from inspector.readers.archives.zip_directory import ends_as_archive, read_direc
 from inspector.readers.entry import Peek
 from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.formats.packed import (
-    OPENED,
     archive_folder,
     cut_stream,
     folder_root,
@@ -81,9 +80,7 @@ def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside |
     if packing is not None:
         inside = unpacked_source(source, packing, limits)
         cut = (cut_stream(inside, source.name),) if inside.trouble else ()
-        if packing in OPENED:
-            return Inside(findings=cut, open=_nothing, close=lambda _: None, stream=inside)
-        return Inside(names=(inside.name,), findings=cut, open=lambda _: inside, close=lambda _: None)
+        return Inside(findings=cut, open=_nothing, close=lambda _: None, stream=inside)
     if not peek.is_zip and not is_tar(peek.head):
         return _at_the_end(peek) if at_end else None
     reader = detect_format(source, limits=limits)

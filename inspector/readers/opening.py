@@ -48,7 +48,7 @@ READERS: Sequence[Reader] = Shelf(
     Slot("formats.gguf.file", starts(b"GGUF", b"FUGG")),
     Slot("formats.onnx.file", starts(b"\x08")),
     Slot("formats.shard_index", contains(b'"weight_map"')),
-    Slot("formats.packed", either(is_archive, starts(b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"))),
+    Slot("formats.packed", either(is_archive, starts(b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"]\x00\x00", b"x"))),
     Slot("formats.plain_pickle"),
 )
 # From the most particular layout to the least.

@@ -104,7 +104,11 @@ def test_one_checkpoint_in_an_archive_opens(pack: str, kind: str, where: str) ->
     assert [p.says.startswith("the checkpoint shown") for p in checkpoint.parts].count(True) >= 1
 
 
-@pytest.mark.parametrize("packing", [gzip.compress, bz2.compress, lzma.compress])
+def lzma_alone(data: bytes) -> bytes:
+    return lzma.compress(data, format=lzma.FORMAT_ALONE)
+
+
+@pytest.mark.parametrize("packing", [gzip.compress, bz2.compress, lzma.compress, lzma_alone, zlib.compress])
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_compressed_file_opens_without_findings(packing: Callable[[bytes], bytes], kind: str) -> None:
     checkpoint = open_checkpoint(packing(KINDS[kind]), name="best.pth.gz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import collections
 import datetime
 import decimal
@@ -22,6 +23,7 @@ from torch._weights_only_unpickler import _get_allowed_globals
 from torch.distributed.checkpoint.metadata import Metadata, TensorProperties
 
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
+from inspector.findings import Severity
 from inspector.readers import open_checkpoint
 from inspector.readers.unpickle.verdict_lists import KNOWN_CLASS_MODULES, KNOWN_CLASS_NAME
 from inspector.readers.unpickle.verdicts import judge, weights_only_allows
@@ -145,3 +147,36 @@ def test_what_weights_only_allows_is_what_torch_allows() -> None:
         "torch.cuda.QInt8Storage",
     ):
         assert full not in allowed and not weights_only_allows(*full.rpartition(".")[::2]), full
+
+
+@pytest.mark.parametrize("name", ["Ellipsis", "NotImplemented", "len", "ValueError", "ExceptionGroup", "memoryview"])
+def test_a_builtin_that_only_makes_or_measures_data_is_harmless(name: str) -> None:
+    """sklearn's vectorisers hold such names, and each was said to run code."""
+    assert judge("builtins", name)[0] is GlobalVerdict.KNOWN
+    raw = f"\x80\x02}}X\x01\x00\x00\x00kc__builtin__\n{name}\ns.".encode("latin-1")
+    assert Severity.ERROR not in {f.severity for f in open_checkpoint(raw, name="x.pkl").findings}
+
+
+def test_every_builtin_that_is_no_data_stays_dangerous() -> None:
+    """Of all that this Python has: exceptions and a few types and measures are data, and nothing else may be."""
+    harmless = {name for name in dir(builtins) if judge("builtins", name)[0] is GlobalVerdict.KNOWN}
+    exceptions = {n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)}
+    assert exceptions <= harmless
+    assert harmless - exceptions == {
+        *(
+            "set",
+            "frozenset",
+            "list",
+            "tuple",
+            "dict",
+            "bytes",
+            "bytearray",
+            "complex",
+            "slice",
+            "range",
+            "int",
+            "float",
+        ),
+        *("str", "bool", "object", "memoryview", "Ellipsis", "NotImplemented", "len", "abs", "round", "divmod", "ord"),
+        *("chr", "bin", "hex", "oct", "hash", "callable", "isinstance", "issubclass"),
+    }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import pickle
 import subprocess
 import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -263,3 +268,29 @@ def test_a_tree_made_to_hurt_gives_rows_and_ends(tmp_path: Path) -> None:
     assert "levels deep" in survey.skipped[0]
     lines = [row_line(row) for row in read]
     assert all(line.isprintable() for line in lines) and "\\x1b[31m\\udcff\\n" in lines[1]
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        zlib.compress,
+        gzip.compress,
+        bz2.compress,
+        lzma.compress,
+        lambda raw: lzma.compress(raw, format=lzma.FORMAT_ALONE),
+    ],
+    ids=["zlib", "gzip", "bz2", "xz", "lzma"],
+)
+def test_a_compressed_joblib_file_is_as_its_content(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """zlib and lzma streams were an error by their name alone, whatever was in them."""
+    model = b"\x80\x04csklearn.linear_model\nRidge\n)\x81}X\x05\x00\x00\x00alphaK\x01sb."
+    (tmp_path / "plain.joblib").write_bytes(model)
+    (tmp_path / "model.joblib").write_bytes(pack(model))
+    (tmp_path / "evil.joblib").write_bytes(pack(b"\x80\x04cos\nsystem\nX\x02\x00\x00\x00id\x85R."))
+    (tmp_path / "text.joblib").write_bytes(pack(b"hello, hello, hello, hello"))
+    found = {row.path: row for row in survey_folder(tmp_path).rows}
+    assert len(found) == 4
+    assert found["model.joblib"].worst is found["plain.joblib"].worst is Severity.WARNING
+    assert found["model.joblib"].format == found["plain.joblib"].format == "pickle"
+    assert found["evil.joblib"].worst is Severity.ERROR and found["evil.joblib"].dangerous == 1
+    assert found["text.joblib"].worst is Severity.ERROR and "no checkpoint" in found["text.joblib"].says

@@ -10,7 +10,6 @@ import math
 import re
 import struct
 
-from inspector.checkpoint.packed_source import Packing, first_unpacked, packing_of
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, InspectorError, LimitExceeded, NotExamined, UnknownFormat
 from inspector.readers.cursor import Cursor, Ended
@@ -33,7 +32,7 @@ _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}$")
 
 def name_binary(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
     """The error for a binary file whose structure tells what it is; None when it does not."""
-    for look in (_hdf5, _tensorflow_table, _mapping, _ncnn, _paddle, _engine, _darknet, _stream, _messages):
+    for look in (_hdf5, _tensorflow_table, _mapping, _ncnn, _paddle, _engine, _darknet, _messages):
         found = look(source, head, name)
         if found is not None:
             return found
@@ -155,24 +154,6 @@ def _darknet(source: ByteSource, head: bytes, name: str) -> InspectorError | Non
         f"{name} is a Darknet weights file (version {major}.{minor}.{revision}), "
         f"{(source.size - start) // 4:,} floats without names.",
         hint="The .cfg beside it says which layer has which. Convert both to PyTorch, then open that checkpoint.",
-    )
-
-
-def _stream(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
-    """zlib and LZMA streams, which have no magic number: joblib.dump(compress=...) writes such files."""
-    packing = packing_of(head)
-    if packing not in (Packing.ZLIB, Packing.LZMA):
-        return None
-    inside = first_unpacked(head, packing)
-    pickled = inside[:1] == b"\x80" and len(inside) > 1 and inside[1] <= 5
-    says = ", with a pickle inside: joblib.dump(compress=...) writes such files" if pickled else ""
-    what = "a zlib" if packing is Packing.ZLIB else "an LZMA"
-    module = "zlib" if packing is Packing.ZLIB else "lzma"
-    return UnknownFormat(
-        f"{name} is {what} stream{says}.",
-        hint=f'Unpack it with {module}.decompress and open the result; "joblib.load" would execute the pickle.'
-        if pickled
-        else f"Unpack it with {module}.decompress and open what comes out.",
     )
 
 

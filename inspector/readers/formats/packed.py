@@ -32,13 +32,9 @@ _ENDINGS = {
 }
 
 
-# The others have no magic number: such a file is named for what it is, and a scan looks into it.
-OPENED = (Packing.GZIP, Packing.BZIP2, Packing.XZ)
-
-
 def _claims(peek: Peek) -> str:
     packing = packing_of(peek.head)
-    if packing in OPENED:
+    if packing is not None:
         return f"a {packing} file"
     if peek.directory is not None:
         return f"a zip archive of {counted(len(peek.directory.members), 'member')}"
@@ -172,7 +168,7 @@ def observe_archive(folder: ArchiveFolder) -> list[Finding]:
 
 READER = Reader(
     id="packed",
-    says="archive of files (zip, tar, gzip, bzip2, xz)",
+    says="archive of files (zip, tar, gzip, bzip2, xz, lzma, zlib)",
     suffixes=(".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz"),
     claims=_claims,
     read=_read,

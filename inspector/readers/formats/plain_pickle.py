@@ -43,7 +43,7 @@ def _claims(peek: Peek) -> str:
 
 def _read(peek: Peek) -> Checkpoint:
     source, limits = peek.source, peek.limits
-    pickle = unpickle(source, 0, source.size, limits)
+    pickle = unpickle(source, 0, source.size, limits, joblib=True)
     at = pickle.outcome.end
     more: list[Outcome] = []
     findings: list[Finding] = []

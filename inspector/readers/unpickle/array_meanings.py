@@ -47,6 +47,7 @@ _STRUCT |= {"f2": "e", "f4": "f", "f8": "d"}
 _MOST_DIMENSIONS = 64
 
 
+MEMMAP = "numpy.memmap"
 _MOST_FIELDS = 64
 _PREVIEW = 8
 
@@ -66,7 +67,15 @@ def _dtype(args: tuple[object, ...]) -> object:
 def _reconstruct(args: tuple[object, ...]) -> object:
     if len(args) != 3 or not isinstance(args[0], GlobalRef):
         return NOT_UNDERSTOOD
+    note_class(args[0])
     return ArrayStub(kind=args[0].full)
+
+
+def note_class(cls: GlobalRef) -> None:
+    """An array of a class that would open a file, were it called: numpy and joblib make it without calling it."""
+    if cls.full == MEMMAP:
+        cls.use.calls += 1
+        cls.use.followed += 1
 
 
 def _raw(value: object) -> bytes | BytesAt | None:
@@ -169,6 +178,12 @@ def _fill(array: ArrayStub, dtype: NumpyDtype, shape: object, fortran: bool, dat
     return True
 
 
+def array_of(kind: str, dtype: NumpyDtype, shape: tuple[int, ...], *, fortran: bool, data: object) -> ArrayStub | None:
+    """An array over these bytes, None when they do not make one."""
+    made = ArrayStub(kind=kind)
+    return made if _fill(made, dtype, shape, fortran, data) else None
+
+
 def _dtype_text(dtype: NumpyDtype) -> str:
     if dtype.code.startswith("O"):
         return "numpy array of Python objects"
@@ -202,6 +217,7 @@ def build_array(target: object, state: object) -> bool:
         if order not in ("<", ">", "|", "="):
             return False
         target.order = order
+        target.state = () if target.state else state
         target.structured = state[2] is not None or (len(state) > 3 and state[3] is not None)
         if len(state) > 4 and isinstance(state[4], Mapping):
             target.fields = _fields(state[4])

@@ -20,6 +20,7 @@ from inspector.readers.unpickle.stand_ins import (
     Recipe,
     StorageRef,
     TensorStub,
+    WrappedArray,
     int_text,
     text_of,
 )
@@ -51,6 +52,8 @@ def leaf_of(record: object) -> Value | None:
         return Value(kind=ValueKind.TEXT, type_name=record.kind, says=record.text[:TEXT_WIDTH])
     if isinstance(record, NumpyDtype):
         return Value(kind=ValueKind.TEXT, type_name="numpy.dtype", says=record.order.strip("=|") + record.code)
+    if isinstance(record, WrappedArray):
+        return Value(kind=ValueKind.OBJECT, type_name=record.name, says="joblib's stand-in for an array, without one")
     if isinstance(record, StorageRef):
         says = f"{record.numel:,} elements, storage {record.key[:40]}"
         return Value(kind=ValueKind.OBJECT, type_name=f"torch.{record.type_name[:80]}", says=says)

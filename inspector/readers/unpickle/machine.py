@@ -60,6 +60,8 @@ _LISTS = (list, tuple)
 Persistent = Callable[[object], object]
 Build = Callable[[object, object], bool]
 Handler = Callable[["Machine"], None]
+# What another unpickler than Python's puts in the place of the object that BUILD has just filled.
+Replaced = Callable[["Machine", object, object], object]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +71,7 @@ class Outcome:
     value: the object on top at STOP, or the lowest one on the stack of a broken stream. end: offset after STOP.
     broken: why the stream could not be followed to its end, "" when it could. protocol: highest announced.
     oddities: operations that a real unpickler would refuse. nbytes: what the records take in memory, by estimate.
+    frame_end: where the last frame ends.
     """
 
     value: object
@@ -80,6 +83,7 @@ class Outcome:
     opcodes: int
     oddities: int
     nbytes: int
+    frame_end: int = 0
 
 
 def calls_importable(outcome: Outcome) -> bool:
@@ -105,12 +109,15 @@ class Machine(Window):
         build: Build,
         persistent: Persistent = PersistentRef,
         keep_below: int = 4096,
+        replaced: Replaced | None = None,
     ) -> None:
         super().__init__(source, start, stop, limits)
         self.meanings = meanings
         self.build = build
         self.persistent = persistent
         self.keep_below = keep_below
+        self.replaced = replaced
+        self.frame_end = 0
         self.stack: list[object] = []
         self.below: list[list[object]] = []
         # Real files number their memo 0, 1, 2 ...: a list takes a tenth of a dict. What is out of line goes aside.
@@ -169,6 +176,7 @@ class Machine(Window):
             opcodes=steps,
             oddities=self.oddities,
             nbytes=self.nbytes,
+            frame_end=self.frame_end,
         )
 
     @property

@@ -11,6 +11,7 @@ from inspector.checkpoint.dtypes import STORAGE_DTYPES, find_dtype
 from inspector.readers.unpickle.arguments import dtype_of, no_data, plausible, said, sizes_of, strided
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
+    WRAPPERS,
     GlobalRef,
     Labelled,
     Mapping,
@@ -100,11 +101,17 @@ def _reconstructed(args: tuple[object, ...]) -> object:
     """copyreg._reconstructor(class, object, None): how protocols 0 and 1 make an empty object."""
     cls = args[0] if len(args) == 3 and args[2] is None else None
     if isinstance(cls, GlobalRef) and cls.meaning is not None and cls.full in _MADE_EMPTY:
+        cls.use.calls += 1
         return cls.meaning(())
     return NOT_UNDERSTOOD
 
 
-_MADE_EMPTY = frozenset({"uuid.UUID", "torch.autograd.variable.Variable"})
+_MADE_EMPTY = frozenset(
+    {
+        *("uuid.UUID", "torch.autograd.variable.Variable"),
+        *WRAPPERS,
+    }
+)
 _MADE_OF_DATA = frozenset(
     {
         "torch.autograd.variable.Variable",

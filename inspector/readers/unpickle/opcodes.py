@@ -28,6 +28,7 @@ from inspector.readers.unpickle.stand_ins import (
     Named,
     NumpyDtype,
     TensorStub,
+    WrappedArray,
     text_of,
 )
 from inspector.readers.unpickle.steps import MARK_NBYTES, TUPLE_NBYTES
@@ -52,7 +53,8 @@ def _proto(m: Machine) -> None:
 
 @_op(b"\x95")
 def _frame(m: Machine) -> None:
-    m.take(8)  # The length is a hint for buffering; believing it gains nothing.
+    # A hint for buffering, which says nothing about the opcodes; only joblib's arrays lie behind a frame, never in it.
+    m.frame_end = read_uint(m, 8) + m.position
 
 
 @_op(b".")
@@ -316,6 +318,8 @@ def _build(m: Machine) -> None:
         target.states.append(state)
     elif isinstance(target, Mapping):
         target.attributes = state
+    elif isinstance(target, WrappedArray):
+        pass
     elif not (isinstance(target, TensorStub | ArrayStub | NumpyDtype | Named) and _built(m, target, state)):
         m.odd_target(target)
         if isinstance(target, TensorStub | ArrayStub):
@@ -323,6 +327,8 @@ def _build(m: Machine) -> None:
         elif isinstance(target, GlobalRef):
             m.spent += CALL_NBYTES
             m.stack[-1] = Call(target, (), "build", states=[state])
+    if m.replaced is not None:
+        m.stack[-1] = m.replaced(m, target, state)
 
 
 def _built(m: Machine, target: object, state: object) -> bool:

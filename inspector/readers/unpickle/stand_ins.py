@@ -205,7 +205,7 @@ class Labelled:
 class NumpyDtype:
     """numpy.dtype(code) with the byte order that BUILD sets: "<", ">", "|" or "=".
 
-    fields: (name, byte order, code) of a structured type. unit: of dates and durations.
+    fields: (name, byte order, code) of a structured type. unit: of dates and durations. state: what BUILD set, once.
     """
 
     code: str
@@ -213,6 +213,7 @@ class NumpyDtype:
     structured: bool = False
     fields: tuple[tuple[str, str, str], ...] = ()
     unit: str = ""
+    state: tuple[object, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -221,6 +222,21 @@ class ArrayBytes:
 
     data: bytes | BytesAt
     big_endian: bool = False
+
+
+# Classes that stand for an array: joblib's own, and the copy that scikit-learn carried until 0.22.
+WRAPPERS = (
+    "joblib.numpy_pickle.NumpyArrayWrapper",
+    "sklearn.externals.joblib.numpy_pickle.NumpyArrayWrapper",
+)
+
+
+@dataclass(slots=True, eq=False)
+class WrappedArray:
+    """joblib's stand-in for an array whose bytes follow in the stream. name: of its class. built: they were read."""
+
+    name: str
+    built: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -29,6 +29,7 @@ class Window:
     def __init__(self, source: ByteSource, start: int, stop: int, limits: Limits) -> None:
         self.source = source
         self.start = start
+        self.whole = stop
         self.stop = min(stop, start + limits.pickle_nbytes)
         self.capped = self.stop < stop
         self.limits = limits
@@ -87,6 +88,17 @@ class Window:
         at = self.position
         if at + n > self.stop:
             raise Broken(f"the stream ends at byte {self.stop:,}, inside a constant of {n:,} bytes at byte {at:,}")
+        if self.pos + n <= len(self.data):
+            self.pos += n
+        else:
+            self.data, self.pos, self.base = b"", 0, at + n
+        return BytesAt(at, n)
+
+    def skip(self, n: int) -> BytesAt:
+        """n bytes that are no part of the pickle, nor of its limit, are left in the file. The caller has checked n."""
+        at = self.position
+        self.stop = min(self.whole, self.stop + n)
+        self.capped = self.stop < self.whole
         if self.pos + n <= len(self.data):
             self.pos += n
         else:

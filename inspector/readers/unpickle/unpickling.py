@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.limits import Limits
 from inspector.readers.noticed.torch_versions import refused_operand
+from inspector.readers.unpickle.array_meanings import MEMMAP
+from inspector.readers.unpickle.joblib_arrays import WrappedArrays
 from inspector.readers.unpickle.machine import Machine, Outcome, Persistent
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.nested_pickles import LOADER, MOST_LEVELS, Followed, Inside, Loader, Stretch, look_into
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.persistent import torch_persistent
-from inspector.readers.unpickle.stand_ins import StorageRef
+from inspector.readers.unpickle.stand_ins import Meaning, StorageRef
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,8 +30,13 @@ class Unpickled:
     inside: Inside = field(default_factory=Inside)
 
 
-# With these a file could call the loader where it is not seen.
-_WRAPPERS = frozenset({"functools.partial", "functools.reduce", "builtins.map", "builtins.getattr"})
+# With these a file could call what it names where that is not seen.
+_WRAPPERS = frozenset(
+    {
+        *("functools.partial", "functools.reduce", "builtins.map", "builtins.getattr"),
+        *("copyreg.__newobj__", "copyreg.__newobj_ex__"),
+    }
+)
 
 
 def unpickle(
@@ -41,11 +49,13 @@ def unpickle(
     level: int = 0,
     prefix: str = "",
     persistent: Persistent | None = None,
+    joblib: bool = False,
 ) -> Unpickled:
     """Follow one pickle, and those inside its constants.
 
     in_file: the source is the file itself, so long constants can stay in it. level: how many pickles it lies in.
     prefix: goes before the keys of its storages. persistent: what stands for a persistent id, torch.save's if None.
+    joblib: whether joblib.load may be what opens it, which reads arrays between the opcodes.
     """
     storages: dict[str, StorageRef] = {}
     sources: list[tuple[str, str]] = []
@@ -62,17 +72,31 @@ def unpickle(
         inside.storages.update(found.inside.storages)
         return Followed(outcome=found.outcome, storages=found.storages)
 
+    def follow_objects(at: int) -> Outcome:
+        found = unpickle(source, at, stop, limits, in_file=in_file, level=level + 1, prefix=prefix)
+        inside.outcomes.append((f"the array of objects at byte {at:,}", found.outcome))
+        inside.outcomes += found.inside.outcomes
+        inside.hidden += found.inside.hidden
+        inside.left_out += found.inside.left_out
+        inside.storages.update(found.inside.storages)
+        return found.outcome
+
     loader = Loader(source, limits, inside, follow, in_file=in_file, prefix=prefix)
+    arrays = WrappedArrays(follow=follow_objects) if joblib else None
+    meanings: dict[str, Meaning] = {**MEANINGS, **(arrays.meanings if arrays else {})}
+    if level < MOST_LEVELS:
+        meanings[LOADER] = loader
     machine = Machine(
         source,
         start,
         stop,
         limits=limits,
-        meanings={**MEANINGS, LOADER: loader} if level < MOST_LEVELS else MEANINGS,
+        meanings=meanings,
         build=build,
         persistent=persistent or torch_persistent(storages, sources, prefix),
         # Where the source is no file, nobody could find a constant again that was left in it.
         keep_below=4096 if in_file else limits.pickle_nbytes + 1,
+        replaced=arrays,
     )
     loader.suspects = machine.suspects
     outcome = machine.run(TABLE)
@@ -82,10 +106,17 @@ def unpickle(
     else:
         inside.left_out += len(machine.suspects)
     inside.left_out += machine.more_suspects
-    use = next((u for u in outcome.uses.values() if f"{u.module}.{u.name}" == LOADER), None)
-    if use is not None:
-        wrapped = any(f"{u.module}.{u.name}" in _WRAPPERS for u in outcome.uses.values())
-        use.followed = 0 if wrapped else inside.followed
+    followed = Counter({LOADER: inside.followed})
+    if arrays is not None:
+        followed.update(arrays.read)
+        inside.outcomes += arrays.astray
+    wrapped = any(f"{u.module}.{u.name}" in _WRAPPERS for u in outcome.uses.values())
+    for use in outcome.uses.values():
+        if f"{use.module}.{use.name}" in followed:
+            use.followed = followed[f"{use.module}.{use.name}"]
+        elif f"{use.module}.{use.name}" != MEMMAP:
+            continue
+        use.followed = 0 if wrapped else use.followed
     operand = refused_operand(source, start, outcome.end, outcome.protocol)
     return Unpickled(outcome=outcome, storages=storages, sources=sources, operand=operand, inside=inside)
 

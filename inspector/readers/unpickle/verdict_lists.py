@@ -48,6 +48,11 @@ UNMISTAKABLE = _names(
     """
 )
 DANGEROUS_PREFIXES: dict[str, str] = {
+    "joblib.numpy_pickle.NDArrayWrapper": "makes joblib load an array from another file, and any pickle in that",
+    "joblib.numpy_pickle_compat.NDArrayWrapper": "makes joblib load an array from another file, and any pickle in that",
+    "joblib.numpy_pickle.ZNDArrayWrapper": "makes joblib read an array from another file",
+    "joblib.numpy_pickle_compat.ZNDArrayWrapper": "makes joblib read an array from another file",
+    "sklearn.externals.joblib": "loads other pickles and calls other callables",
     "torch.hub": "fetches and runs code from the network",
     "torch.load": "loads another pickle",
     "torch.save": "writes a file",
@@ -156,9 +161,25 @@ SYSTEM = _names(
     inspect socket pty functools _operator _pickle _io io pydoc code codeop threading multiprocessing tempfile
     """
 )
+# Of `builtins` what makes data or measures it. Left out is whatever runs, imports, reads, writes, looks up names, makes
+# classes, or calls what it is handed: `map`, `sorted` and `max` (by their key), `iter`, `sum`, `type`, `print` ...
 BUILTINS_DATA = _names(
-    "set frozenset list tuple dict bytes bytearray complex slice range xrange int long float str unicode bool object "
-    "NoneType"
+    """
+    set frozenset list tuple dict bytes bytearray complex slice range xrange int long float str unicode bool object
+    NoneType memoryview Ellipsis NotImplemented
+    len abs round divmod ord chr unichr bin hex oct hash callable isinstance issubclass
+    BaseException Exception BaseExceptionGroup ExceptionGroup ArithmeticError AssertionError AttributeError
+    BlockingIOError BrokenPipeError BufferError ChildProcessError ConnectionAbortedError ConnectionError
+    ConnectionRefusedError ConnectionResetError EOFError EnvironmentError FileExistsError FileNotFoundError
+    FloatingPointError GeneratorExit IOError ImportError IndentationError IndexError InterruptedError IsADirectoryError
+    KeyError KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError NotADirectoryError
+    NotImplementedError OSError OverflowError PermissionError ProcessLookupError PythonFinalizationError RecursionError
+    ReferenceError RuntimeError StandardError StopAsyncIteration StopIteration SyntaxError SystemError SystemExit
+    TabError TimeoutError TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError UnicodeError
+    UnicodeTranslateError ValueError WindowsError ZeroDivisionError
+    Warning BytesWarning DeprecationWarning EncodingWarning FutureWarning ImportWarning PendingDeprecationWarning
+    ResourceWarning RuntimeWarning SyntaxWarning UnicodeWarning UserWarning
+    """
 )
 # Modules whose classes are known as modules and optimizers, and nothing but a class is meant: the name has a capital.
 KNOWN_CLASS_MODULES = re.compile(

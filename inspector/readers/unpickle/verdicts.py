@@ -50,7 +50,7 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     if module == "copyreg extension":
         return GlobalVerdict.UNKNOWN, "a code that only the writer's program can resolve"
     if module == "builtins" and name in BUILTINS_DATA:
-        return GlobalVerdict.KNOWN, "a Python data type"
+        return GlobalVerdict.KNOWN, "a Python data type, exception or measure"
     if module.startswith("torch.multiprocessing"):
         return GlobalVerdict.DANGEROUS, "attaches to the shared memory of other processes"
     if full in MEANINGS or full in KNOWN_NAMES:
@@ -109,12 +109,12 @@ def _reaches_itself(module: str, name: str) -> str:
     top = module.partition(".")[0]
     if top == "builtins":
         return f"{name[:80]} can run code or reach other names"
-    if top in DANGEROUS_MODULES:
-        return f"functions of {top} run code, open files or reach other names"
     full = f"{module}.{name}"
     for prefix, why in DANGEROUS_PREFIXES.items():
         if full == prefix or full.startswith(prefix + "."):
             return why
+    if top in DANGEROUS_MODULES:
+        return f"functions of {top} run code, open files or reach other names"
     steps = name.split(".")
     inner = next((part for part in [*module.split(".")[1:], *steps] if part in SYSTEM), None)
     if inner:
