@@ -13,6 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from finding_list import listed_findings
+from public_names import python_page
+from sessions import with_sessions
 
 from inspector.cam.methods import METHODS
 from inspector.cam.trust.measures import MEASURES
@@ -21,13 +23,16 @@ from inspector.keys.catalogue import CATALOGUE, tally
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 NOTE = "<!-- Written by scripts/build_docs.py from the entries in the code: `make docs` renews it. -->"
 
 
 def pages() -> dict[str, str]:
     """File name -> text of every generated page."""
     return {
+        "../README.md": with_sessions((ROOT / "README.md").read_text(encoding="utf-8")),
+        "python.md": f"{NOTE}\n{python_page()}",
         "formats.md": _page(
             "Formats",
             "What `open` reads, in the order in which it is tried. The content decides, never the name. Nothing in a "
@@ -109,13 +114,14 @@ def _row(cells: Sequence[str]) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Write or check."""
     DOCS.mkdir(exist_ok=True)
-    stale = [name for name, text in pages().items() if _old(name) != text]
+    made = pages()
+    stale = [name for name, text in made.items() if _old(name) != text]
     if "--check" in arguments:
         if stale:
             print(f"Out of date: {', '.join(stale)}. Run `make docs`.")
         return int(bool(stale))
     for name in stale:
-        (DOCS / name).write_text(pages()[name], encoding="utf-8")
+        (DOCS / name).write_text(made[name], encoding="utf-8")
     print(f"Wrote {', '.join(stale) or 'nothing: all are up to date'}.")
     return 0
 

@@ -1,4 +1,4 @@
-"""Every repair, convert and merge line of the README is run, on small files made to fit it."""
+"""Every repair, convert and merge line of docs/commands.md is run, on small files made to fit it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from safetensors.torch import save_file
 
 from inspector.cli.main import run
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+COMMANDS = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 START = "python -m inspector "
 MODEL = "from torch import nn\n\ndef build():\n    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))\n"
 
 
 def lines() -> list[str]:
-    found = [line.removeprefix(START) for line in README.read_text().splitlines() if line.startswith(START)]
+    found = [line.removeprefix(START) for line in COMMANDS.read_text().splitlines() if line.startswith(START)]
     return [line for line in found if line.split()[0] in ("repair", "convert", "merge")]
 
 
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-def test_the_readme_tells_of_each_way_to_write() -> None:
+def test_the_page_tells_of_each_way_to_write() -> None:
     told = " ".join(lines())
     for word in (
         "--partial",
@@ -78,7 +78,7 @@ def test_the_readme_tells_of_each_way_to_write() -> None:
 
 
 @pytest.mark.parametrize("line", lines())
-def test_a_line_of_the_readme_does_what_it_says(
+def test_a_line_of_the_page_does_what_it_says(
     line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
