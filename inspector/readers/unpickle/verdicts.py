@@ -14,6 +14,7 @@ from inspector.checkpoint.types import GlobalUse, GlobalVerdict
 from inspector.readers.unpickle.meanings import MEANINGS
 from inspector.readers.unpickle.verdict_lists import (
     BUILTINS_DATA,
+    DANGEROUS_LOOKS,
     DANGEROUS_MODULES,
     DANGEROUS_PREFIXES,
     KNOWN_CLASS_MODULES,
@@ -21,6 +22,7 @@ from inspector.readers.unpickle.verdict_lists import (
     KNOWN_CLASSES,
     KNOWN_LOOKS,
     KNOWN_NAMES,
+    METHODS,
     MODULES_LOOK,
     OTHER_DTYPES,
     RUNNERS,
@@ -100,7 +102,9 @@ def _reaches(module: str, name: str) -> str:
     if why:
         return why
     # `torch.nn.functional.torch.load`: a package that another module has imported, and everything in it.
-    if any(_reaches_itself(step, ".".join(steps[n + 1 :])) for n, step in enumerate(steps[:-1])):
+    # Many import one under a private name, `_sys` for sys.
+    ways = [(way, ".".join(steps[n + 1 :])) for n, step in enumerate(steps[:-1]) for way in {step, step.lstrip("_")}]
+    if any(_reaches_itself(way, rest) for way, rest in ways):
         return "reaches a module that runs code through another one"
     return ""
 
@@ -115,14 +119,21 @@ def _reaches_itself(module: str, name: str) -> str:
     for prefix, why in DANGEROUS_PREFIXES.items():
         if full == prefix or full.startswith(prefix + "."):
             return why
+    for look, why in DANGEROUS_LOOKS:
+        if look.fullmatch(full):
+            return why
     steps = name.split(".")
     inner = next((part for part in [*module.split(".")[1:], *steps] if part in SYSTEM), None)
+    inner = inner or next((step for step in steps if step.startswith("_") and step.lstrip("_") in SYSTEM), None)
     if inner:
         return f"reaches {inner} through another module"
     if any(len(step) > 4 and step.startswith("__") and step.endswith("__") for step in steps):
         return "reaches into an object by a name with double underscores"
     if steps[-1] in RUNNERS:
         return f"{steps[-1]} runs what it is given"
+    owner = full.split(".")[-2]
+    if steps[-1] in METHODS and owner.lstrip("_")[:1].isupper():
+        return f"{owner[:80]}.{steps[-1]} opens files or loads what it is given"
     if full in _MODULES or MODULES_LOOK.fullmatch(full):
         return "is a whole module, with everything in it"
     return ""
