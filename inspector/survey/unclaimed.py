@@ -9,7 +9,8 @@ from pathlib import Path
 from inspector.checkpoint.source import ByteSource
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.noticed.named_code import observe_targets, observe_template
+from inspector.readers.noticed.named_code import observe_targets
+from inspector.readers.noticed.templates import observe_template
 from inspector.readers.opening import open_source
 from inspector.readers.unpickle.hidden_pickles import search_buried
 
@@ -18,7 +19,8 @@ _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".cfg", ".conf")
 # They may show a pickle to their readers.
 _DOCUMENTS = (".md", ".rst", ".html", ".htm", ".py", ".ipynb", ".tex", ".pdf")
 _NBYTES = 8_000_000
-_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|([\"\\/bfnrt]))")
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> list[Finding]:
@@ -39,13 +41,18 @@ def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> li
 def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
     """packed: it lies in an archive with the model that is built from it."""
     if not name.lower().endswith(_TEMPLATES):
-        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+        text = unescaped(text)
     found: list[Finding | None] = []
     if name.lower().endswith(_TEMPLATES) or "template" in text:
         found.append(observe_template(text, name))
     if "_target_" in text:
         found.append(observe_targets(text, name, strict=packed))
     return [finding for finding in found if finding is not None]
+
+
+def unescaped(text: str) -> str:
+    """The text of JSON with its escapes taken off, quotes and braces left as they are."""
+    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _LETTERS.get(m[2], m[2]), text)
 
 
 def _buried(source: ByteSource, limits: Limits) -> list[Finding]:

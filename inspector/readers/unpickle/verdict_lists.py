@@ -32,8 +32,9 @@ DANGEROUS_MODULES = _names(
     _bootsubprocess pexpect sh plumbum git nturl2path filecmp syslog pipes mailcap mailbox aifc sunau wave dotenv
     _tkinter Tkinter tkFileDialog annotationlib importlib_metadata importlib_resources new thread anydbm dumbdbm whichdb
     dbhash gdbm bsddb posixfile ihooks rexec xmlrpclib SocketServer BaseHTTPServer SimpleHTTPServer asyncore asynchat
-    smtpd uu netrc gettext pyclbr tabnanny cmd fcntl genericpath _posixshmem _sitebuiltins wheel numexpr hydra jsonpickle
-    mako tornado ptyprocess invoke execnet cython Cython pyximport mlflow bentoml gradio fsspec s3fs gcsfs smart_open
+    smtpd uu netrc gettext pyclbr tabnanny cmd fcntl genericpath _posixshmem _sitebuiltins wheel numexpr hydra
+    jsonpickle mako tornado ptyprocess invoke execnet cython Cython pyximport mlflow bentoml gradio fsspec s3fs
+    gcsfs smart_open
     boto3 botocore wget huggingface_hub safetensors pyautogui pynput
     """
 )

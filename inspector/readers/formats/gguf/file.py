@@ -187,7 +187,8 @@ def _layout(
 
 def _observe_texts(texts: Sequence[tuple[str, str]], limits: Limits) -> list[Finding]:
     """What programs that render or decode the metadata would run."""
-    from inspector.readers.noticed.named_code import observe_metadata, observe_template
+    from inspector.readers.noticed.named_code import observe_metadata
+    from inspector.readers.noticed.templates import observe_template
 
     found: dict[str, Finding] = {}
     for key, text in texts:
