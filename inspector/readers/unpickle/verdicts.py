@@ -7,6 +7,7 @@ names are always incomplete. Here nothing is ever imported, whatever the verdict
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from inspector.checkpoint.dtypes import STORAGE_DTYPES, find_dtype
@@ -66,6 +67,17 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     if full in KNOWN_CLASSES or any(where.fullmatch(module) and what.fullmatch(name) for where, what in looks):
         return GlobalVerdict.KNOWN, "a class of modules or optimizers; loading it imports its code"
     return GlobalVerdict.UNKNOWN, "not known here; a load imports it and may run it"
+
+
+_TOPS = frozenset(
+    name.partition(".")[0] for name in (*MEANINGS, *KNOWN_NAMES, *KNOWN_CLASSES, *WEIGHTS_ONLY, *DANGEROUS_PREFIXES)
+)
+
+
+def may_exist(module: str) -> bool:
+    """Whether a module of this name is Python's own or known here by any name in it."""
+    top = module.partition(".")[0]
+    return top in sys.stdlib_module_names or top in DANGEROUS_MODULES or top in _TOPS
 
 
 def settle_wrappers(uses: list[GlobalUse]) -> list[GlobalUse]:
