@@ -15,7 +15,7 @@ from inspector.units import counted
 
 _TAG = re.compile(r"!\S{0,60}?(?:object/apply|object/new|object|name|module):([A-Za-z_][\w.]{0,300})")
 _DIRECTIVE = re.compile(r"^%TAG\s+\S+\s+\S*python/", re.MULTILINE)
-_JSONPICKLE = re.compile(r"\"py/(object|type|class|function|mod|reduce|repr)\"\s*:\s*[\[{\s]*\"?([^\"\]}]{0,300})")
+_JSONPICKLE = re.compile(r"\"py/(object|type|class|function|mod|repr)\"\s*:\s*[\[{\s]*\"?([^\"\]}]{0,300})")
 _AUTO_MAP = re.compile(r"\"auto_map\"\s*:\s*\{([^{}]{0,4000})\}")
 _TARGET = re.compile(r":\s*\[?\s*\"([^\"]{1,200})\"")
 

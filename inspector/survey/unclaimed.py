@@ -14,17 +14,15 @@ from inspector.readers.noticed.templates import observe_template
 from inspector.readers.opening import open_source
 from inspector.readers.unpickle.hidden_pickles import search_buried
 from inspector.survey.settings_calls import observe_settings
-from inspector.survey.spelled import observe_spelled
+from inspector.survey.spelled import observe_spelled, unescaped
 
 _TEMPLATES = (".jinja", ".jinja2", ".j2", ".template", ".tmpl")
 _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".cfg", ".conf")
 # They may show a pickle to their readers.
 _DOCUMENTS = (".md", ".rst", ".html", ".htm", ".py", ".ipynb", ".tex", ".pdf")
 _NBYTES = 8_000_000
-_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|([\"\\/bfnrt]))")
 _BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _TEXT_NBYTES = 1 << 20
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> list[Finding]:
@@ -56,11 +54,6 @@ def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
         found.append(observe_targets(text, name, strict=packed))
     found += observe_settings(text, name)
     return [finding for finding in found if finding is not None]
-
-
-def unescaped(text: str) -> str:
-    """The text of JSON with its escapes taken off, quotes and braces left as they are."""
-    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _LETTERS.get(m[2], m[2]), text)
 
 
 def _escaped(source: ByteSource, limits: Limits) -> list[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _MOST_BEFORE = 2000
+_MOST_IN_BLOCK = 20_000
 _TOKEN = re.compile(
     r"""\s+|(?P<string>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")|(?P<float>\d[\d_]*\.\d+(?:[eE][+-]?\d+)?)|(?P<int>\d[\d_]*)"""
     r"""|(?P<name>[^\W\d]\w*)|(?P<op>//|\*\*|==|!=|<=|>=|[-+*/%~|.,:;=<>()\[\]{}])""",
@@ -62,7 +63,7 @@ def _lex(text: str, at: int, close: re.Pattern[str]) -> tuple[tuple[Token, ...] 
     """The tokens from there to the closing mark, and where that ends; (None, -1) where they are not Jinja's."""
     tokens: list[Token] = []
     below: list[str] = []
-    while at < len(text):
+    while at < len(text) and len(tokens) < _MOST_IN_BLOCK:
         end = None if below else close.match(text, at)
         if end is not None:
             return tuple(tokens), end.end()

@@ -15,6 +15,7 @@ from inspector.checkpoint.types import GlobalVerdict
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
+from inspector.readers.noticed.templates import observe_template
 from inspector.readers.unpickle.encoded import decodings, may_hide_pickle
 from inspector.readers.unpickle.machine import calls_importable
 from inspector.readers.unpickle.unpickling import unpickle_bytes
@@ -80,7 +81,10 @@ def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str
     worst = Severity.NOTICE
     scripts: list[str] = []
     addresses: list[str] = []
+    templates: dict[str, Finding] = {}
     for key, text in pairs:
+        if "template" in key.lower() and (template := observe_template(text, key)) is not None:
+            templates.setdefault(template.id, template)
         for spelled in _pickles(text, limits):
             pickles.append(key)
             for module, name in spelled:
@@ -94,6 +98,7 @@ def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str
         elif _ADDRESS.search(text):
             addresses.append(key)
     found = [_pickles_finding(pickles, names, worst)] if pickles else []
+    found += templates.values()
     for keys, ident, is_what in (
         (scripts, "program-in-metadata", "program text"),
         (addresses, "address-in-metadata", "an address"),

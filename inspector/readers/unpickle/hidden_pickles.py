@@ -294,7 +294,7 @@ def search_directory(source: ByteSource, directory: Directory, limits: Limits) -
 
     The byte where it begins, and the names that it calls and that can run code; None when there is none.
     """
-    members = directory.members[:_MOST_MEMBERS]
+    members = list(directory.members[:_MOST_MEMBERS])
     offsets = payload_offsets(source, members)
     spans = [(m.header_offset, offset) for m, offset in zip(members, offsets, strict=True) if offset is not None]
     spans += [(directory.start, source.size), (max(directory.start, source.size - _COMMENT_NBYTES), source.size)]
