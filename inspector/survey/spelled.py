@@ -16,7 +16,7 @@ from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers.unpickle.encoded import STARTS, decodings
 from inspector.readers.unpickle.hidden_pickles import names_of, search_behind
-from inspector.readers.unpickle.verdicts import judge
+from inspector.readers.unpickle.verdicts import judge, may_exist
 
 _NBYTES = 64 << 20
 _WINDOW_NBYTES = 4 << 20
@@ -94,7 +94,8 @@ def _tried(candidate: bytes, where: str, limits: Limits) -> Finding | None:
         return None
     verdicts = {judge(u.module, u.name)[0] for _, outcome in hidden.found for u in outcome.uses.values()}
     dangerous, unknown = (verdict in verdicts for verdict in (GlobalVerdict.DANGEROUS, GlobalVerdict.UNKNOWN))
-    if not dangerous and any(outcome.broken for _, outcome in hidden.found):
+    announced = candidate[0] == 0x80 or all(map(may_exist, (name.partition(".")[0] for name in names)))
+    if not dangerous and (not announced or any(outcome.broken for _, outcome in hidden.found)):
         return None  # Among many random bytes some name nothing that is known, and go nowhere.
     return Finding(
         id="spelled-pickle",
