@@ -15,7 +15,9 @@ SECTIONS = {
         "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan", "load_repaired", "python_code",
     ),
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),
-    "Run": ("ready_model", "build_model", "count_costs", "propose_layers", "stated_preprocessing", "explain", "overlay"),
+    "Run": (
+        "ready_model", "build_model", "count_costs", "propose_layers", "stated_preprocessing", "explain", "overlay",
+    ),
     "Errors": ("InspectorError",),
 }  # fmt: skip
 

@@ -19,7 +19,8 @@ SAMPLES = Path(__file__).resolve().parents[1] / "sample_models" / "files"
 SHOWN = ("shapes_dp.pth.tar", "hostile.pth", "truncated.pth", "download_page.pth", "shapes.safetensors")
 _WIDTH = "104"
 _SESSION = re.compile(
-    r"<!-- session: (?P<command>[^\n|]*?)(?P<part> \| (?P<end>head|tail) -(?P<most>\d+))? -->\n(?:\n```text\n.*?\n```\n)?",
+    r"<!-- session: (?P<command>[^\n|]*?)(?P<part> \| (?P<end>head|tail) -(?P<most>\d+))? -->\n"
+    r"(?:\n```text\n.*?\n```\n)?",
     re.DOTALL,
 )
 

@@ -28,6 +28,7 @@ from inspector.readers.formats.packed import (
     unpacked_source,
 )
 from inspector.readers.opening import detect_format, peek_at
+from inspector.readers.unpickle.hidden_pickles import search_directory
 from inspector.units import counted
 
 # What the readers of torch's archives follow themselves: pickles, storages by their numbers, code. numpy's: arrays.
@@ -89,9 +90,9 @@ def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside |
     # A reader refuses an archive for one encrypted member; the others can be looked at.
     refused = peek.directory is not None and any(member.encrypted for member in peek.directory.members)
     if reader is None or reader[0].id == "packed" or refused:
-        return _of_folder(archive_folder(peek))
+        return _of_folder(archive_folder(peek), _of_directory(peek))
     read = _READ_OF_NUMPY if reader[0].id == "npz" else _READ
-    return _beside(archive_folder(peek), read) if peek.directory is not None else None
+    return _beside(archive_folder(peek), read, _of_directory(peek)) if peek.directory is not None else None
 
 
 def _at_the_end(peek: Peek) -> Inside | None:
@@ -105,16 +106,35 @@ def _at_the_end(peek: Peek) -> Inside | None:
     return _of_folder(zip_folder(peek.source, directory, peek.limits)) if directory.members else None
 
 
-def _beside(folder: ArchiveFolder, read: re.Pattern[str]) -> Inside | None:
+def _of_directory(peek: Peek) -> tuple[Finding, ...]:
+    """A pickle in a zip archive's comments or extra fields."""
+    found = search_directory(peek.source, peek.directory, peek.limits) if peek.directory is not None else None
+    if found is None:
+        return ()
+    at, names = found
+    return (
+        Finding(
+            id="buried-pickle",
+            severity=Severity.ERROR,
+            says=f"A pickle begins at byte {at:,} of {peek.source.name[-80:]}, in a comment or an extra field of the "
+            f"archive, and would import {', '.join(name[:80] for name in names[:3])}.",
+            subjects=tuple(name[:200] for name in names[:_LISTED]),
+            evidence=(("byte", at),),
+            remedy="No ordinary program keeps a pickle there. Nothing was run here.",
+        ),
+    )
+
+
+def _beside(folder: ArchiveFolder, read: re.Pattern[str], found: tuple[Finding, ...]) -> Inside | None:
     """The members of torch's or numpy's own archive that its reader does not read."""
     names = [name for name in folder.members if not read.search(name)]
-    notes = tuple(_note_strays(names)) + tuple(_note_programs(folder))
+    notes = found + tuple(_note_strays(names)) + tuple(_note_programs(folder))
     if not names and not notes:
         return None
     return Inside(names=names, open=folder.open, close=folder.let_go, notes=notes, strays=True)
 
 
-def _of_folder(folder: ArchiveFolder) -> Inside:
+def _of_folder(folder: ArchiveFolder, found: tuple[Finding, ...] = ()) -> Inside:
     root: Folder = folder_root(folder) if folder.members else folder
     prefix = ""
     while isinstance(root, SubFolder):
@@ -126,7 +146,7 @@ def _of_folder(folder: ArchiveFolder) -> Inside:
         findings=tuple(observe_archive(folder)),
         open=folder.open,
         close=folder.let_go,
-        notes=tuple(_note_programs(folder)),
+        notes=found + tuple(_note_programs(folder)),
     )
 
 

@@ -13,6 +13,7 @@ from inspector.readers.inside import Inside, look_inside
 from inspector.readers.opening import open_source
 from inspector.survey.report import RowKind, SurveyRow
 from inspector.survey.row import Opened, crashed_row, open_row, unreadable_row, with_findings
+from inspector.survey.unclaimed import observe_unclaimed
 
 _MOST_LEVELS = 6
 _MOST_MEMBERS = 200_000
@@ -52,6 +53,7 @@ def _rows(source: ByteSource, opened: Opened, limits: Limits, left: _Left, level
         opened = replace(opened, row=with_findings(row, inside.notes))
         if inside.stream is not None:
             try:
+                opened = replace(opened, row=_with_stream(opened.row, inside.stream, limits))
                 return _rows(inside.stream, opened, limits, left, level + 1)
             finally:
                 inside.stream.close()
@@ -61,6 +63,13 @@ def _rows(source: ByteSource, opened: Opened, limits: Limits, left: _Left, level
         return row, _refused(row.path, str(error))
     except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
         return row, crashed_row(row.path, 0, error)
+
+
+def _with_stream(row: SurveyRow, stream: ByteSource, limits: Limits) -> SurveyRow:
+    """The row of a compressed file that no reader claims, with what comes out of it looked at."""
+    if row.kind is RowKind.CHECKPOINT:
+        return row
+    return with_findings(row, observe_unclaimed(stream, stream.name, limits))
 
 
 def _members(inside: Inside, opened: Opened, limits: Limits, left: _Left, level: int) -> Iterator[SurveyRow]:

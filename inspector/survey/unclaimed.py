@@ -6,19 +6,23 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.findings import Finding, Severity
 from inspector.limits import Limits
-from inspector.readers.noticed.named_code import observe_targets, observe_template
+from inspector.readers.noticed.named_code import observe_targets
+from inspector.readers.noticed.templates import observe_template
 from inspector.readers.opening import open_source
 from inspector.readers.unpickle.hidden_pickles import search_buried
+from inspector.survey.settings_calls import observe_settings
+from inspector.survey.spelled import observe_spelled, unescaped
 
 _TEMPLATES = (".jinja", ".jinja2", ".j2", ".template", ".tmpl")
 _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".cfg", ".conf")
 # They may show a pickle to their readers.
 _DOCUMENTS = (".md", ".rst", ".html", ".htm", ".py", ".ipynb", ".tex", ".pdf")
 _NBYTES = 8_000_000
-_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})")
+_TEXT_NBYTES = 1 << 20
 
 
 def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> list[Finding]:
@@ -30,7 +34,10 @@ def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> li
         if lower.endswith((*_TEMPLATES, *_SETTINGS)):
             text = source.read(0, min(source.size, _NBYTES)).decode("utf-8", "replace")
             found += _in_text(text, name, packed=not isinstance(where, Path))
-        return found
+        if not found and not lower.endswith((*_DOCUMENTS, *_TEMPLATES)):
+            found += _escaped(source, limits)
+        spelled = observe_spelled(source, limits)
+        return [*found, spelled] if spelled is not None else found
     finally:
         if isinstance(where, Path):
             source.close()
@@ -39,16 +46,28 @@ def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> li
 def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
     """packed: it lies in an archive with the model that is built from it."""
     if not name.lower().endswith(_TEMPLATES):
-        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+        text = unescaped(text)
     found: list[Finding | None] = []
     if name.lower().endswith(_TEMPLATES) or "template" in text:
         found.append(observe_template(text, name))
     if "_target_" in text:
         found.append(observe_targets(text, name, strict=packed))
+    found += observe_settings(text, name)
     return [finding for finding in found if finding is not None]
 
 
-def _buried(source: ByteSource, limits: Limits) -> list[Finding]:
+def _escaped(source: ByteSource, limits: Limits) -> list[Finding]:
+    """A pickle in a text that spells some of its bytes in escapes, or is of two bytes a letter."""
+    raw = source.read(0, min(source.size, _TEXT_NBYTES))
+    wide = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = raw.decode("utf-16" if wide else "utf-8", "replace")
+    if not wide and "\\" not in text:
+        return []
+    plain = _BYTE.sub(lambda match: chr(int(match[1], 16)), unescaped(text)).encode("latin-1", "replace")
+    return _buried(BufferSource(plain, name=source.name), limits, "the unescaped text")
+
+
+def _buried(source: ByteSource, limits: Limits, what: str = "") -> list[Finding]:
     found = search_buried(source, limits)
     if found is None:
         return []
@@ -57,7 +76,7 @@ def _buried(source: ByteSource, limits: Limits) -> list[Finding]:
         Finding(
             id="buried-pickle",
             severity=Severity.ERROR,
-            says=f"A pickle begins at byte {at:,} of {source.name[-80:]} and would import "
+            says=f"A pickle begins at byte {at:,} of {what and f'{what} of '}{source.name[-80:]} and would import "
             f"{', '.join(name[:80] for name in names[:3])}: a program that skips what is before it runs that.",
             subjects=tuple(name[:200] for name in names[:20]),
             evidence=(("byte", at),),

@@ -167,6 +167,13 @@ def test_a_protocol_0_payload_is_found_where_a_loader_gets_it(tmp_path: Path) ->
     assert verdicts(checkpoint)["posix.system"] == "dangerous"
 
 
+def test_a_pickle_in_a_text_of_one_character_for_a_byte_is_looked_into(tmp_path: Path) -> None:
+    inner = pickle.dumps(Payload(tmp_path / "never"), protocol=3)
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps({"model": inner.decode("latin-1")}, protocol=4))
+    findings = {f.id: f.severity.value for f in open_checkpoint(tmp_path / "a.pkl").findings}
+    assert findings["pickle-in-constant"] == "error"
+
+
 def test_ordinary_bytes_are_left_in_peace() -> None:
     noise = np.random.default_rng(0).integers(0, 256, 9000, dtype=np.uint8).tobytes()
     values = {

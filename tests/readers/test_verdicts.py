@@ -66,6 +66,60 @@ def test_names_that_wear_a_known_one(module: str, name: str) -> None:
     assert judge(module, name)[0] is not GlobalVerdict.KNOWN
 
 
+_RUNS_CODE = """
+    numexpr.evaluate sympy.sympify sympy.parsing.sympy_parser.parse_expr sympy.parsing.sympy_parser.eval_expr
+    sympy.lambdify sympy.utilities.lambdify.lambdify hydra.utils.instantiate hydra.utils.get_method hydra.utils.call
+    hydra._internal.utils._locate jsonpickle.decode mako.template.Template jinja2.Template jinja2.environment.Template
+    typing.ForwardRef._evaluate annotationlib.ForwardRef.evaluate ptyprocess.PtyProcess.spawn
+    pandas.compat.pickle_compat.load sklearn.externals.joblib.load sklearn.externals.joblib.numpy_pickle.load
+    joblib.load numpy.lib.format.read_array torch._C._jit_import torch._C.import_ir_module
+    torch._C.import_ir_module_from_buffer torch._C._jit_compile torch._C.CompilationUnit
+    torch.distributed.launcher.api.launch_agent
+    torch.distributed.nn.jit.instantiator.instantiate_non_scriptable_remote_module_template
+    cython.inline Cython.Build.Inline.cython_inline pyximport.install importlib_metadata.EntryPoint.load new.function
+    thread.start_new_thread invoke.run accelerate.commands.launch.launch_command transformers.pipeline
+    transformers.AutoModel.from_pretrained mlflow.pyfunc.load_model bentoml.load keras.models.load_model
+    tensorflow.keras.models.load_model spacy.load numpy.ctypeslib.load_library copy._reconstruct
+    pathlib.Path.write_text pathlib.PosixPath.write_bytes pathlib.PosixPath.unlink pathlib._local.PosixPath.rename
+    pathlib.Path.touch fsspec.open torch.UntypedStorage.from_file torch.storage.UntypedStorage.from_file
+    torch.FloatStorage.from_file torch._C.PyTorchFileWriter numpy.ndarray.tofile numpy.ndarray.dump
+    numpy.core.memmap.memmap numpy._core.memmap.memmap safetensors.torch.save_file numpy.genfromtxt pandas.read_csv
+    pandas.core.frame.DataFrame.to_csv torchvision.datasets.utils.download_url huggingface_hub.snapshot_download
+    xmlrpclib.ServerProxy uu.decode
+"""
+_THROUGH_ANOTHER = """
+    collections:_sys.modules collections:_sys.modules.get argparse:_sys typing:_sys enum:bltns enum:bltns.exec
+    torch._tensor:copyreg tempfile:_shutil.rmtree reprlib:builtins.exec
+"""
+
+
+@pytest.mark.parametrize("full", _RUNS_CODE.split())
+def test_a_name_that_runs_code_or_writes_files_is_an_error_and_not_merely_unknown(full: str) -> None:
+    steps = full.split(".")
+    split = next((n for n, step in enumerate(steps) if step[:1].isupper() and n), len(steps) - 1)
+    assert judge(".".join(steps[:split]), ".".join(steps[split:]))[0] is GlobalVerdict.DANGEROUS
+    assert judge(".".join(steps[:-1]), steps[-1])[0] is GlobalVerdict.DANGEROUS
+
+
+@pytest.mark.parametrize("spelled", _THROUGH_ANOTHER.split())
+def test_a_module_reached_under_its_private_name_in_another_is_an_error(spelled: str) -> None:
+    assert judge(*spelled.split(":"))[0] is GlobalVerdict.DANGEROUS
+
+
+def test_classes_beside_functions_that_run_code_stay_what_they_are() -> None:
+    quiet = (
+        "pathlib.Path pathlib.PosixPath pathlib.PurePosixPath pathlib._local.PosixPath numpy.ndarray torch.FloatStorage"
+    )
+    assert {judge(*full.rsplit(".", 1))[0] for full in quiet.split()} == {GlobalVerdict.KNOWN}
+    others = "sympy.core.numbers.Integer pandas.core.frame.DataFrame transformers.BertModel PIL.Image.Image"
+    assert {judge(*full.rsplit(".", 1))[0] for full in others.split()} == {GlobalVerdict.UNKNOWN}
+
+
+def test_a_name_in_bytes_is_judged_as_the_text_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.pkl").write_bytes(b"\x80\x04C\x05posixC\x06system\x93C\x02id\x85R.")
+    assert verdicts(open_checkpoint(tmp_path / "a.pkl")) == {GlobalVerdict.DANGEROUS}
+
+
 def test_modules_known_by_their_look_hold_no_class_from_elsewhere() -> None:
     """Every name that the patterns let pass, asked of the installed torch and torchvision for where it comes from."""
     ours = ("torch", "torchvision", "typing", "typing_extensions", "collections", "enum", "builtins", "types")

@@ -90,7 +90,13 @@ def name_text(head: bytes, name: str, *, whole: bool) -> InspectorError | None:
     if text is None:
         return None
     body = text.lstrip("\ufeff \t\r\n")
-    named = _page(body, name) or _xml(body, name) or _json(body, name, whole=whole) or _code(body, name)
+    named = (
+        _page(body, name)
+        or _xml(body, name)
+        or _template(body, name)
+        or _json(body, name, whole=whole)
+        or _code(body, name)
+    )
     if named is not None:
         return named
     first = body.splitlines()[0].strip()[:60] if body.strip() else ""
@@ -147,6 +153,14 @@ def _xml(body: str, name: str) -> InspectorError | None:
     return UnknownFormat(
         f"{name} is an XML document, not a checkpoint.",
         hint="A storage service's error message looks so; check the link.",
+    )
+
+
+def _template(body: str, name: str) -> InspectorError | None:
+    if not body.startswith(("{{", "{%", "{#")):
+        return None
+    return UnknownFormat(
+        f"{name} is a Jinja template, not a checkpoint.", hint="It lays out text, such as messages; open the weights."
     )
 
 

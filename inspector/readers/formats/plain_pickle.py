@@ -16,6 +16,7 @@ from inspector.readers.unpickle.hidden_pickles import (
 )
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.verdict_lists import UNMISTAKABLE
+from inspector.readers.unpickle.verdicts import may_exist
 from inspector.units import counted, human_bytes
 
 # Opcodes with which protocols 0 and 1 begin an object; text may begin with the same letters, so it is tried out. The
@@ -36,6 +37,15 @@ def _claims(peek: Peek) -> str:
     named = any(f"{use.module}.{use.name}" in UNMISTAKABLE for use in outcome.uses.values())
     # A few letters of text can be a whole pickle ("N."), so a stream without calls must fill the file.
     fills = not outcome.broken and (source.size - outcome.end <= 1) and source.size > 2
+    if (
+        fills
+        and not called
+        and not named
+        and outcome.protocol < 2
+        and not source.name.lower().endswith(READER.suffixes)
+    ):
+        # "cool\nsystem\n." is a text of two words: nothing of that name is there to import.
+        fills = not outcome.uses or any(may_exist(use.module) for use in outcome.uses.values())
     if called or named or fills or (outcome.over_limit and outcome.opcodes > 10_000):
         return "a pickle of protocol 0 or 1" if outcome.protocol < 2 else f"a pickle of protocol {outcome.protocol}"
     return ""

@@ -82,15 +82,18 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
     findings += _layout_findings(source, tensors, storages, start, room, unusable)
     findings += observe_storages(tuple(tensors), storages, source.name)
+    findings += _behind(source, start, storages, limits)
     group = NamedTensors(path=(), kind="safetensors", tensors=tuple(tensors), ordered=False)
     states = find_state_dicts([group])
     findings += observe_wrappers(states)
     text = _metadata(metadata)
-    if any(len(value) > _SHORT for _, value in text):
+    if any(len(key) > _SHORT or len(value) > _SHORT for key, value in text):
         # Imported where there is something to look at: it needs the pickle machine, and most files say but "pt".
         from inspector.readers.noticed.named_code import observe_metadata
 
-        findings += observe_metadata(text, limits, "safetensors")
+        # A key is text as well, and shown cut.
+        whole = [(key[:200], key) for key in metadata if isinstance(key, str)] if isinstance(metadata, dict) else []
+        findings += observe_metadata([*text, *whole], limits, "safetensors")
     return Checkpoint(
         origin=Origin(name=source.name, nbytes=source.size),
         format=READER.id,
@@ -199,6 +202,16 @@ def _layout_findings(
                 )
             )
     return findings
+
+
+def _behind(source: ByteSource, start: int, storages: dict[str, Storage], limits: Limits) -> list[Finding]:
+    """A pickle behind the last tensor."""
+    at = max((s.offset + s.nbytes for s in storages.values() if s.offset is not None), default=start)
+    if at >= source.size:
+        return []
+    from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
+
+    return observe_hidden(search_behind(source, at, source.size, limits, "behind the last tensor"))
 
 
 def _metadata(value: object) -> tuple[tuple[str, str], ...]:

@@ -92,7 +92,10 @@ def may_stand_for_bytes(text: str) -> bool:
 
 
 def _is_plain(text: str) -> bool:
-    """Protocol 0 is text by itself: a module and a name, each to the end of its line."""
+    """Protocol 0 is text by itself: a module and a name, each to the end of its line. Any other is one character for a
+    byte when it was decoded as Latin-1."""
+    if text[0] == "\x80":
+        return text[1] <= "\x05"
     if text[0] == "c":
         return _NAMED.match(text) is not None
     return text[0] in "(]}" and text.isascii() and begins_as_pickle(text[:2].encode()) and bool(_NAMED.search(text))

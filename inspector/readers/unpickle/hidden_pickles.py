@@ -35,7 +35,9 @@ _TEXTS = {ord("V"): LETTERS + b"0123456789+/", ord("S"): b"'\"", ord("C"): bytes
 _BURIED = re.compile(rb"\x80[\x02-\x05](?=[\x95\x8cc}\](XKC\x8f])|[ci][A-Za-z_][\w.]{1,60}\n[A-Za-z_][\w.]{0,60}\n")
 _BURIED_NBYTES = 1 << 18
 _MOST_BURIED = 64
+_MOST_PADDING_NBYTES = 4 << 30
 _PADDING_NBYTES = 1 << 16
+_COMMENT_NBYTES = (1 << 16) + 22
 _MOST_BEHIND = 8
 _MOST_MEMBERS = 256
 _TRIAL_OPCODES = 200_000
@@ -110,13 +112,18 @@ def observe_hidden(hidden: Hidden) -> list[Finding]:
         return unsearched
     names = [f"{use.module}.{use.name}" for _, outcome in hidden.found for use in outcome.uses.values()]
     places = [where for where, _ in hidden.found]
+    grave = any(
+        judge(use.module, use.name)[0] is GlobalVerdict.DANGEROUS
+        for _, outcome in hidden.found
+        for use in outcome.uses.values()
+    )
     called = f"; they would import {', '.join(n[:60] for n in dict.fromkeys(names[:3]))}" if names else ""
     return [
         *unsearched,
         Finding(
             id="hidden-pickle",
-            severity=Severity.WARNING,
-            says=f"{counted(len(places), 'pickle lies', 'pickles lie')} where torch.load does not look, first "
+            severity=Severity.ERROR if grave else Severity.WARNING,
+            says=f"{counted(len(places), 'pickle lies', 'pickles lie')} where no loader of the format looks, first "
             f"{places[0]}{called}. Nothing was run here.",
             subjects=tuple(places[:_LISTED]),
             evidence=(
@@ -246,8 +253,21 @@ def search_numbers(source: ByteSource, heads: Iterable[Head], limits: Limits) ->
 
 def search_buried(source: ByteSource, limits: Limits) -> tuple[int, list[str]] | None:
     """Where a pickle begins behind the start of a file and calls what can run code, and those names; None when none."""
-    at, outcome = _buried(source, limits)
-    return (at, _called(outcome)) if outcome is not None else None
+    start = _padding(source)
+    at, outcome = _buried(SliceSource(source, start, source.size - start), limits)
+    return (start + at, _called(outcome)) if outcome is not None else None
+
+
+def _padding(source: ByteSource) -> int:
+    """How many bytes at the beginning of a source are one and the same."""
+    at, first = 0, source.read(0, min(1, source.size))
+    while at < min(source.size, _MOST_PADDING_NBYTES):
+        window = source.read(at, min(_BURIED_NBYTES, source.size - at))
+        left = len(window.lstrip(first))
+        at += len(window) - left
+        if left:
+            break
+    return max(0, at - 1)
 
 
 def _buried(source: ByteSource, limits: Limits) -> tuple[int, Outcome | None]:
@@ -267,6 +287,23 @@ def _called(outcome: Outcome) -> list[str]:
         for use in outcome.uses.values()
         if use.calls and judge(use.module, use.name)[0] is GlobalVerdict.DANGEROUS
     ]
+
+
+def search_directory(source: ByteSource, directory: Directory, limits: Limits) -> tuple[int, list[str]] | None:
+    """A pickle in what a zip archive says beside its members: comments, and the extra fields of both its headers.
+
+    The byte where it begins, and the names that it calls and that can run code; None when there is none.
+    """
+    members = list(directory.members[:_MOST_MEMBERS])
+    offsets = payload_offsets(source, members)
+    spans = [(m.header_offset, offset) for m, offset in zip(members, offsets, strict=True) if offset is not None]
+    spans += [(directory.start, source.size), (max(directory.start, source.size - _COMMENT_NBYTES), source.size)]
+    for start, stop in spans:
+        if 0 <= start < stop <= source.size:
+            at, outcome = _buried(SliceSource(source, start, stop - start), limits)
+            if outcome is not None:
+                return start + at, _called(outcome)
+    return None
 
 
 def search_end(source: ByteSource, limits: Limits, after: int = 0) -> tuple[Directory | None, Hidden]:

@@ -270,7 +270,12 @@ def _stack_global(m: Machine) -> None:
         return
     # A real unpickler refuses names that are not text; ours goes on, so that nothing after it stays hidden.
     m.oddities += 1
-    m.stack.append(m.ref(text_of(module, 60), text_of(name, 60)))
+    m.stack.append(m.ref(_as_name(module), _as_name(name)))
+
+
+def _as_name(item: object) -> str:
+    """What a lenient loader would take for a name: bytes are the text of Python 2."""
+    return item.decode("latin-1") if isinstance(item, bytes) else text_of(item, 60)
 
 
 @_op(b"R")

@@ -30,7 +30,12 @@ DANGEROUS_MODULES = _names(
     tkinter turtle crypt getpass paramiko fabric psutil cgi cgitb py_compile compileall modulefinder _osx_support
     _aix_support _aix_bootsubprocess _pyrepl _frozen_importlib _frozen_importlib_external _testcapi _testinternalcapi
     _bootsubprocess pexpect sh plumbum git nturl2path filecmp syslog pipes mailcap mailbox aifc sunau wave dotenv
-    _tkinter
+    _tkinter Tkinter tkFileDialog annotationlib importlib_metadata importlib_resources new thread anydbm dumbdbm whichdb
+    dbhash gdbm bsddb posixfile ihooks rexec xmlrpclib SocketServer BaseHTTPServer SimpleHTTPServer asyncore asynchat
+    smtpd uu netrc gettext pyclbr tabnanny cmd fcntl genericpath _posixshmem _sitebuiltins wheel numexpr hydra
+    jsonpickle mako tornado ptyprocess invoke execnet cython Cython pyximport mlflow bentoml gradio fsspec s3fs
+    gcsfs smart_open
+    boto3 botocore wget huggingface_hub safetensors pyautogui pynput
     """
 )
 # Names that no text has by chance behind a line that begins with "c": a pickle that gets no further than to name one
@@ -89,20 +94,69 @@ DANGEROUS_PREFIXES: dict[str, str] = {
     "torch.distributed.rpc": "runs code in other processes",
     "torch.distributed.run": "starts processes",
     "torch.distributed.launch": "starts processes",
+    "torch.distributed.launcher": "starts processes",
+    "torch.distributed.nn": "writes and imports code",
     "torch.distributed.elastic": "starts processes",
     "torch.distributed.distributed_c10d": "loads pickles of other processes",
     "torch.multiprocessing.spawn": "starts processes",
     "torch.testing": "runs code",
+    "torch._jit_internal": "reads and compiles code",
+    "torch._sources": "reads and compiles code",
+    "torch._weights_only_unpickler": "loads another pickle",
+    "torch.cuda.memory._dump_snapshot": "writes a file",
+    "torchvision.datasets.utils": "fetches and unpacks files",
+    # The classes themselves are known; what is left are their methods and helpers.
+    "pathlib": "reads, writes and deletes files",
+    "sympy.sympify": "evaluates text as code",
+    "sympy.S": "evaluates text as code",
+    "sympy.lambdify": "compiles text of the file as code",
+    "sympy.core.sympify": "evaluates text as code",
+    "sympy.parsing": "evaluates text as code",
+    "sympy.parse_expr": "evaluates text as code",
+    "sympy.preview": "runs commands",
+    "sympy.printing.preview": "runs commands",
+    "sympy.utilities.lambdify": "compiles text of the file as code",
+    "sympy.utilities.autowrap": "compiles and runs code",
+    "sklearn.datasets": "fetches and opens files",
+    "spacy.load": "loads another model, with its code",
+    "spacy.util": "loads another model, with its code",
+    "transformers.pipeline": "loads another model, with its code",
+    "transformers.pipelines": "loads another model, with its code",
+    "transformers.dynamic_module_utils": "fetches and runs code from the network",
+    "accelerate.commands": "starts processes",
+    "datasets.load_dataset": "fetches files and runs their code",
+    "datasets.load": "fetches files and runs their code",
+    "nltk.data": "loads another pickle",
+    "nltk.downloader": "fetches files from the network",
+    "dask.base": "calls other callables",
+    "dask.core": "calls other callables",
+    "PIL.Image.open": "opens a file",
+    "PIL.ImageShow": "runs commands",
+    "PIL.ImageGrab": "runs commands",
+    "PIL.ImageMath": "evaluates text as code",
+    "PIL.EpsImagePlugin.Ghostscript": "runs commands",
+    "copy._reconstruct": "calls another callable",
+    "tokenize.open": "opens a file",
+    "_warnings": "changes the interpreter's state",
+    "typing.ForwardRef._evaluate": "evaluates text as code",
+    "typing.ForwardRef.evaluate": "evaluates text as code",
+    "typing.evaluate_forward_ref": "evaluates text as code",
     "numpy.f2py": "compiles and runs code",
     "numpy.testing": "runs code",
     "numpy.distutils": "runs commands",
     "numpy.load": "loads another pickle",
     "numpy.memmap": "opens a file",
     "numpy.fromfile": "opens a file",
+    "numpy.ndarray": "writes files by its methods",
+    "numpy.ctypeslib": "loads a binary library",
+    "numpy.lib.format": "loads another pickle",
+    "numpy.lib._format_impl": "loads another pickle",
+    "numpy.lib._datasource": "fetches and opens files",
     "numpy.lib.npyio": "loads another pickle",
     "numpy.lib.utils": "reaches other names",
     "pandas.read_pickle": "loads another pickle",
     "pandas.io": "opens files and loads other pickles",
+    "pandas.compat.pickle_compat": "loads another pickle",
     "pandas.eval": "evaluates text as code",
     "pandas.core.computation": "evaluates text as code",
     "test.support": "runs commands",
@@ -152,6 +206,46 @@ DANGEROUS_PREFIXES: dict[str, str] = {
     "weakref.finalize": "calls another callable",
     "ast.literal_eval": "evaluates text",
 }
+# Functions that several modules of one project hand out under the same names.
+DANGEROUS_LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(look), why)
+    for look, why in (
+        (
+            r"torch\._C\.(PyTorchFile\w+|import_ir_module\w*|\w*_?jit_\w+|CompilationUnit|_(load|import|export|aoti)\w*"
+            r"|_parse_source_def)(\.\w+)*",
+            "compiles code or opens another file",
+        ),
+        (
+            r"torch\.distributed\.(\w+\.)*(FileStore|TCPStore|HashStore|init_process_group)",
+            "opens files or the network",
+        ),
+        (
+            r"numpy\.(\w+\.)*(fromfile|fromregex|genfromtxt|loadtxt|savetxt|recfrom\w+|DataSource|memmap|load_library)",
+            "opens a file",
+        ),
+        (
+            r"numpy\.(\w+\.)*(vectorize|frompyfunc|fromfunction|apply_along_axis|apply_over_axes|piecewise)",
+            "calls another callable",
+        ),
+        (r"pandas\.(\w+\.)*(read_\w+|HDFStore|ExcelFile|ExcelWriter)", "opens files and loads other pickles"),
+        (r"pandas\.(\w+\.)*(DataFrame|Series|NDFrame|Index)\.\w+", "writes files or evaluates text by its methods"),
+        (r"PIL\.(\w+\.)*\w*Image\w*\.(save|show)", "writes a file or runs commands"),
+        (r"sklearn\.externals\.joblib\.(\w+\.)*(load|dump|hash|Memory|Parallel|delayed)\w*", "loads another pickle"),
+        (
+            r"(tensorflow|keras|tf_keras)\.(\w+\.)*(Lambda|load_model|load_weights|func_load|get_file|py_function"
+            r"|numpy_function|(write|read)_file|(Write|Read)File)",
+            "loads other files or runs code in them",
+        ),
+        (r"xml\.(\w+\.)*(parse|iterparse)", "opens a file"),
+    )
+)
+# Methods that open, write or fetch files, or call what they are given, of whatever class.
+METHODS = _names(
+    """
+    load loads dump from_file from_pretrained push_to_hub load_from_checkpoint save_pretrained tofile to_pickle
+    write_text write_bytes unlink rmdir rename touch
+    """
+)
 # Functions that run text or commands, under whatever module they are named.
 RUNNERS = _names("eval exec execfile system popen")
 # A module object reached through another one ("torch.serialization", "os"), and what gives names to everything else.
@@ -159,6 +253,7 @@ SYSTEM = _names(
     """
     os sys subprocess builtins __builtins__ importlib posix nt ctypes shutil runpy pickle marshal types operator
     inspect socket pty functools _operator _pickle _io io pydoc code codeop threading multiprocessing tempfile
+    bltns copyreg
     """
 )
 # Of `builtins` what makes data or measures it. Left out is whatever runs, imports, reads, writes, looks up names, makes

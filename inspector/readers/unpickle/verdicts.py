@@ -7,6 +7,7 @@ names are always incomplete. Here nothing is ever imported, whatever the verdict
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from inspector.checkpoint.dtypes import STORAGE_DTYPES, find_dtype
@@ -14,6 +15,7 @@ from inspector.checkpoint.types import GlobalUse, GlobalVerdict
 from inspector.readers.unpickle.meanings import MEANINGS
 from inspector.readers.unpickle.verdict_lists import (
     BUILTINS_DATA,
+    DANGEROUS_LOOKS,
     DANGEROUS_MODULES,
     DANGEROUS_PREFIXES,
     KNOWN_CLASS_MODULES,
@@ -21,6 +23,7 @@ from inspector.readers.unpickle.verdict_lists import (
     KNOWN_CLASSES,
     KNOWN_LOOKS,
     KNOWN_NAMES,
+    METHODS,
     MODULES_LOOK,
     OTHER_DTYPES,
     RUNNERS,
@@ -66,6 +69,17 @@ def judge(module: str, name: str) -> tuple[GlobalVerdict, str]:
     return GlobalVerdict.UNKNOWN, "not known here; a load imports it and may run it"
 
 
+_TOPS = frozenset(
+    name.partition(".")[0] for name in (*MEANINGS, *KNOWN_NAMES, *KNOWN_CLASSES, *WEIGHTS_ONLY, *DANGEROUS_PREFIXES)
+)
+
+
+def may_exist(module: str) -> bool:
+    """Whether a module of this name is Python's own or known here by any name in it."""
+    top = module.partition(".")[0]
+    return top in sys.stdlib_module_names or top in DANGEROUS_MODULES or top in _TOPS
+
+
 def settle_wrappers(uses: list[GlobalUse]) -> list[GlobalUse]:
     """functools.partial is as harmless as what it can wrap: known where every other name of the file is known.
 
@@ -100,7 +114,9 @@ def _reaches(module: str, name: str) -> str:
     if why:
         return why
     # `torch.nn.functional.torch.load`: a package that another module has imported, and everything in it.
-    if any(_reaches_itself(step, ".".join(steps[n + 1 :])) for n, step in enumerate(steps[:-1])):
+    # Many import one under a private name, `_sys` for sys.
+    ways = [(way, ".".join(steps[n + 1 :])) for n, step in enumerate(steps[:-1]) for way in {step, step.lstrip("_")}]
+    if any(_reaches_itself(way, rest) for way, rest in ways):
         return "reaches a module that runs code through another one"
     return ""
 
@@ -115,14 +131,21 @@ def _reaches_itself(module: str, name: str) -> str:
             return why
     if top in DANGEROUS_MODULES:
         return f"functions of {top} run code, open files or reach other names"
+    for look, why in DANGEROUS_LOOKS:
+        if look.fullmatch(full):
+            return why
     steps = name.split(".")
     inner = next((part for part in [*module.split(".")[1:], *steps] if part in SYSTEM), None)
+    inner = inner or next((step for step in steps if step.startswith("_") and step.lstrip("_") in SYSTEM), None)
     if inner:
         return f"reaches {inner} through another module"
     if any(len(step) > 4 and step.startswith("__") and step.endswith("__") for step in steps):
         return "reaches into an object by a name with double underscores"
     if steps[-1] in RUNNERS:
         return f"{steps[-1]} runs what it is given"
+    owner = full.split(".")[-2]
+    if steps[-1] in METHODS and owner.lstrip("_")[:1].isupper():
+        return f"{owner[:80]}.{steps[-1]} opens files or loads what it is given"
     if full in _MODULES or MODULES_LOOK.fullmatch(full):
         return "is a whole module, with everything in it"
     return ""

@@ -49,6 +49,7 @@ def _read(peek: Peek) -> Checkpoint:
     findings += observe_unusable(unusable, what=source.name, remedy="llama.cpp refuses this file. Convert it again.")
     findings += observe_cut(tensors, storages, source.name)
     findings += _layout(tensors, storages, source, start, alignment, bool(unusable))
+    findings += _behind(source, header.end, storages, limits)
     if header.twice:
         findings.append(_twice(header.twice))
     split, parts = _split(header, source, peek.folder)
@@ -185,9 +186,20 @@ def _layout(
     return found
 
 
+def _behind(source: ByteSource, end: int, storages: dict[str, Storage], limits: Limits) -> list[Finding]:
+    """A pickle behind the last tensor. end: of the header."""
+    at = max((s.offset + s.nbytes for s in storages.values() if s.offset is not None), default=end)
+    if at >= source.size:
+        return []
+    from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
+
+    return observe_hidden(search_behind(source, at, source.size, limits, "behind the last tensor"))
+
+
 def _observe_texts(texts: Sequence[tuple[str, str]], limits: Limits) -> list[Finding]:
     """What programs that render or decode the metadata would run."""
-    from inspector.readers.noticed.named_code import observe_metadata, observe_template
+    from inspector.readers.noticed.named_code import observe_metadata
+    from inspector.readers.noticed.templates import observe_template
 
     found: dict[str, Finding] = {}
     for key, text in texts:

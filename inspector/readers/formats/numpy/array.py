@@ -56,6 +56,10 @@ def _read(peek: Peek) -> Checkpoint:
     storages = {stem: storage} if info.dtype else {}
     findings += observe_cut(tensors, storages, source.name)
     findings += _trailing(source, header, storage)
+    if (end := header.start + storage.nbytes) < source.size and header.element.itemsize:
+        from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
+
+        findings += observe_hidden(search_behind(source, end, source.size, limits, "behind the array"))
     if info.dtype:
         findings.append(
             Finding(
