@@ -204,6 +204,10 @@ def _reshaped(keys: KeyEvidence, quote: str) -> PastedError:
         "head-size": "The file was trained on another number of classes.",
         "input-channels": "The file was trained on inputs of another kind, such as grey pictures.",
         "transposed": "Frameworks disagree about whether a linear layer's matrix is (out, in) or (in, out).",
+        "empty-in-file": "Training in several processes keeps each parameter in pieces.",
+        "empty-in-model": "Training in several processes keeps each parameter in pieces.",
+        "packed-in-file": "One side is quantised and the other is not.",
+        "packed-in-model": "One side is quantised and the other is not.",
         "other-size": "Depth, width or variant of the model are not those of the file.",
     }.get(kinds[0], "The two models were built with different arguments.")
     if keys.model_is or keys.file_is:

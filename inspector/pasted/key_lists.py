@@ -54,7 +54,9 @@ _MARKS: tuple[tuple[str, str], ...] = (
     ),
     (
         "mismatch-swapped",
-        _words(r"While copying the parameter named \"?([^\s\",]{1,512})\"?, whose dimensions in the model are ")
+        _words(
+            r"While copying the parameter named [\"'`]?([^\s\"'`,]{1,512})[\"'`]?, whose dimensions in the model are "
+        )
         + _words(rf"{_SIZE} and whose dimensions in the checkpoint are {_SIZE}"),
     ),
     (
@@ -172,6 +174,8 @@ def read_key_lists(text: str) -> tuple[tuple[int, KeyLists], ...]:
                 now.unsized[groups[0].strip(".")] = None
         elif what != "header" and len(now.reshaped) < MOST_NAMES:
             first, second = _shape(groups[1]), _shape(groups[2])
+            if first == second:
+                continue  # Copying failed for another reason, which the line quotes; the messages know it.
             now.reshaped[_name(groups[0])] = (second, first) if what == "mismatch-swapped" else (first, second)
             now.pasted["mismatches"] = None
     made.append(now)

@@ -311,6 +311,7 @@ MESSAGES: tuple[Message, ...] = (
         kind="out-of-memory",
         patterns=(
             r"CUDA out of memory",
+            r"CUDA error: out of memory",
             r"torch(?:\.cuda)?\.OutOfMemoryError",
             r"DefaultCPUAllocator: (?:can'?t|not enough) (?:allocate )?memory",
         ),
@@ -323,6 +324,7 @@ MESSAGES: tuple[Message, ...] = (
         ),
         patch='state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)\n'
         "model.load_state_dict(state, assign=True)\n",
+        hides=("copy-failed",),
         example="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.",
     ),
     Message(
