@@ -37,6 +37,8 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-z]{2,8});")
 _CODE_POINT = re.compile(r"\\u(00[0-9a-fA-F]{2}|201[89cdCD]|2026)")
 # Markdown's escapes; a path of Windows has a letter behind its backslash.
 _ESCAPED = re.compile(r"\\([_*\[\]<>()`#.!-])")
+# A byte as bytes print it ("\\x1f"), whose backslash a log escaped once more.
+_DOUBLED = re.compile(r"\\{2,4}(x[0-9a-fA-F]{2})(?![0-9a-fA-F])")
 _MARKS = {
     **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full-width
     **dict.fromkeys("“”„‟«»「」『』〝〞", '"'),
@@ -90,6 +92,7 @@ def clean(text: str) -> Cleaned:
     if "\\n\\t" in text or '\\"' in text:
         # The message as a JSON log or repr() writes it.
         text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    text = _DOUBLED.sub(r"\\\1", text)
     text = _ESCAPED.sub(r"\1", text)
     lines = "\n".join(_without_context([_bare(line) for line in text.split("\n")]))
     flat = _SPACES.sub(" ", lines)

@@ -27,6 +27,8 @@ MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_COPIES, *OF_CODE, *
 MOST_ERRORS = 12
 _QUOTED = 160
 _SPACES = re.compile(r"\s+")
+_WORD_BEFORE = re.compile(r"[\w.]{1,40}\Z")
+_WORD_BEHIND = re.compile(r"[\w]{0,40}[\"'`]{0,3}[>)\]]{0,3}")
 _MATCHED = "<All keys matched successfully>"
 
 
@@ -104,7 +106,7 @@ def _messages(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
             continue
         error = PastedError(
             kind=message.kind,
-            quote=shorten_middle(match.group(0), _QUOTED),
+            quote=shorten_middle(_whole_words(match, text), _QUOTED),
             says=message.answer(match),
             why=message.fill(message.why, match),
             steps=tuple(message.fill(step, match) for step in message.steps),
@@ -120,6 +122,13 @@ def _messages(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
         found += of_code
         hidden.update(*(message.hides for message in MESSAGES if any(kind == message.kind for *_, kind in of_code)))
     return [(at, error) for at, error, kind in found if kind not in hidden]
+
+
+def _whole_words(match: re.Match[str], text: str) -> str:
+    """What was found, up to the ends of its first and last word: patterns begin and end within words."""
+    before, behind = _WORD_BEFORE.search(text, max(0, match.start() - 40), match.start()), match.end()
+    after = _WORD_BEHIND.match(text, behind)
+    return text[before.start() if before else match.start() : after.end() if after else behind]
 
 
 def _answer(errors: tuple[PastedError, ...], flat: str) -> str:

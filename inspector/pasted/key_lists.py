@@ -78,6 +78,11 @@ _DOTS = re.compile(
     r"""[\s"'`]{0,200}(?:\.{2,}|…|\[\s?(?:\.\.\.|…)[^\]\n]{0,80}\]|\(\s?(?:\.\.\.|…)\s?\)"""
     r"|<[^>\n]{0,80}more[^>\n]{0,40}>|etc\b|and so on|等等?|省略)\s{0,40}"
 )
+# A name whose author cut it by dots and closed no quote, so that the next quote is another name's.
+_UNCLOSED = re.compile(
+    r"""\s{0,200}["'`][\w.-]{1,512}[ \t]{0,4}(?:\.{2,}|…)[ \t]{0,10}(?=\n|unexpected|size|$)""", re.IGNORECASE
+)
+_AFTER_DOTS = re.compile(r"""(?:"[\w.-]{1,512}"|'[\w.-]{1,512}'|`[\w.-]{1,512}`)\s{0,40}(?:[,.\]…]|$)""")
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r"\s*\n\s*")
 _LASTS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked", "total_ops", "total_params")
@@ -191,9 +196,13 @@ def _read_names(text: str, position: int, names: dict[str, None], now: _Open, wh
     after_comma = True
     closes = text[position - 1] not in "[{"
     while True:
+        if after_comma and (torn := _UNCLOSED.match(text, position)) is not None:
+            now.cut[what] = now.pasted[what] = None
+            return torn.end()
         if (dots := _DOTS.match(text, position)) is not None:
             now.cut[what] = None
-            position, after_comma = dots.end(), False
+            # An author's dots in the middle: the list goes on behind them, with or without a comma.
+            position, after_comma = dots.end(), _AFTER_DOTS.match(text, dots.end()) is not None
         elif after_comma and (item := _ITEM.match(text, position)) is not None:
             _add(names, next(g for g in item.groups() if g is not None), now, what)
             position, after_comma = item.end(), False
@@ -212,7 +221,7 @@ def _read_names(text: str, position: int, names: dict[str, None], now: _Open, wh
             break
         if text.startswith(",", position):
             position, after_comma = position + 1, True
-        elif text.startswith(("..", "…"), position):
+        elif text.startswith(("..", "…"), position) or after_comma:
             continue
         else:
             break

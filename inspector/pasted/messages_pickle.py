@@ -72,7 +72,7 @@ MESSAGES: tuple[Message, ...] = (
         says="The file holds a {name}, which weights_only=True makes but does not fill.",
         brief="The file holds a container that weights_only=True does not fill.",
         why="torch fills lists, dicts, OrderedDicts and Counters alone, whatever else is allowed.",
-        steps=("Let it come back as a plain dict or list, under its own name.", _BETTER, _UNSAFE),
+        steps=("Let it come back as a dict or list of Python's own, under its own name.", _BETTER, _UNSAFE),
         lines=lines_that_allow,
         hides=("weights-only",),
         example="WeightsUnpickler error: Can only SETITEMS for dict, collections.OrderedDict, collections.Counter, but "

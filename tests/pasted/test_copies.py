@@ -19,7 +19,8 @@ Refusal = Callable[[nn.Module, Mapping[str, Any]], str]
 def _line(reason: str, name: str = "fc.weight", quote: str = '"') -> str:
     return (
         f"While copying the parameter named {quote}{name}{quote}, whose dimensions in the model are torch.Size([10, "
-        f"512]) and whose dimensions in the checkpoint are torch.Size([10, 512]), an exception occurred : ('{reason}',)."
+        "512]) and whose dimensions in the checkpoint are torch.Size([10, 512]), an exception occurred : "
+        f"('{reason}',)."
     )
 
 
