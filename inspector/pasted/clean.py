@@ -58,6 +58,8 @@ _MARKS = {
 _PUNCTUATION = str.maketrans(_MARKS)
 _MOST_PREFIXES = 4
 _SPACES = re.compile(r"\s+")
+# A line that begins with these begins something, and does not go on with the word before.
+_BEGINNINGS = re.compile(r"\n\s{0,40}(?=(?:missing|unexpected) keys?\b|size mismatch for )", re.IGNORECASE)
 _BREAKS = re.compile(r"[ \t]*\n[ \t]*")
 # Lines of code around the one that raised, as notebooks and rich print them: "    779         raise RuntimeError(".
 _CONTEXT = re.compile(r"[ \t]{0,20}([0-9]{1,5})(?:[ \t]|$)")
@@ -96,7 +98,7 @@ def clean(text: str) -> Cleaned:
     text = _ESCAPED.sub(r"\1", text)
     lines = "\n".join(_without_context([_bare(line) for line in text.split("\n")]))
     flat = _SPACES.sub(" ", lines)
-    joined = _SPACES.sub(" ", _BREAKS.sub("", lines)) if "\n" in lines.strip() else flat
+    joined = _SPACES.sub(" ", _BREAKS.sub("", _BEGINNINGS.sub(" ", lines))) if "\n" in lines.strip() else flat
     return Cleaned(lines=lines, flat=flat, joined=joined, skipped=skipped)
 
 

@@ -20,10 +20,11 @@ from inspector.pasted.messages_code import MESSAGES as OF_CODE
 from inspector.pasted.messages_copies import MESSAGES as OF_COPIES
 from inspector.pasted.messages_files import MESSAGES as OF_FILES
 from inspector.pasted.messages_pickle import MESSAGES as OF_PICKLES
+from inspector.pasted.messages_versions import MESSAGES as OF_VERSIONS
 from inspector.pasted.report import KeyLists, PastedError, PastedReport
 from inspector.units import counted, shorten_middle
 
-MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_COPIES, *OF_CODE, *FOREIGN)
+MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_COPIES, *OF_VERSIONS, *OF_CODE, *FOREIGN)
 MOST_ERRORS = 12
 _QUOTED = 160
 _SPACES = re.compile(r"\s+")

@@ -70,9 +70,12 @@ _ITEM = re.compile(r"""\s{0,200}(?:"([^"]{0,2000})"|'([^']{0,600})'|`([^`]{0,600
 _BARE = re.compile(
     # With one line break of a terminal in it, when more names follow.
     r"\s{0,200}([A-Za-z_0-9][\w.]{0,511}?(?:\n[ \t]{0,20}[\w.]{1,300}(?=,))?)"
-    r"(?=\s{0,40}(?:[,\]]|$)|[ \t]{0,40}\n|\.\.|\.(?:\s|$)|\s{1,40}(?:unexpected|size) )",
+    r"(?=\s{0,40}(?:[,\]]|$)|[ \t]{0,40}\n|\.\.|\.(?:[ \t]|$|\n(?![ \t]{0,20}[\w.]{1,300},))"
+    r"|\s{1,40}(?:unexpected|size) )",
     re.IGNORECASE,
 )
+# A line of one word behind a name without quotes: the name's end, or somebody's words.
+_NEXT_LINE = re.compile(r"\n[ \t]{0,20}([\w.]{1,300})[ \t]{0,20}(?=\n|$)")
 _GAP = re.compile(r"\s{0,200}(?=,\s{0,40}[\w.])")
 _DOTS = re.compile(
     r"""[\s"'`]{0,200}(?:\.{2,}|…|\[\s?(?:\.\.\.|…)[^\]\n]{0,80}\]|\(\s?(?:\.\.\.|…)\s?\)"""
@@ -209,10 +212,15 @@ def _read_names(text: str, position: int, names: dict[str, None], now: _Open, wh
         elif after_comma and (item := _BARE.match(text, position)) is not None and _is_bare(item, text, names):
             closes = False
             position, after_comma = item.end(), False
-            if names and (position == len(text) or text.startswith("..", position)):
+            name = item.group(1)
+            broken = _NEXT_LINE.match(text, position)
+            if broken is not None and not _is_ended(name, names) and _is_ended(name + broken.group(1), names):
+                name, position, broken = name + broken.group(1), broken.end(), None
+            doubtful = (position == len(text) or broken is not None) and not _is_ended(name, names)
+            if names and (doubtful or text.startswith("..", position)):
                 now.cut[what] = None  # Without a quote behind it, nobody knows whether this name is whole.
             else:
-                _add(names, item.group(1), now, what)
+                _add(names, name, now, what)
         elif after_comma and (gap := _GAP.match(text, position)) is not None:
             # Quotes with nothing between them, and then the quotes were lost.
             names[""] = None
@@ -301,6 +309,12 @@ def _is_torn(name: str) -> bool:
     """Whether a name at the end of a text ends within a word that ends most names: "bn1.running_m"."""
     last = name.rpartition(".")[2]
     return last not in _LASTS and any(word.startswith(last) for word in _LASTS)
+
+
+def _is_ended(name: str, names: Iterable[str]) -> bool:
+    """Whether a name at the end of a text ends with a word that ends tensors' names, or those before it."""
+    last = name.rpartition(".")[2]
+    return last in _LASTS or any(last == other.rpartition(".")[2] for other in names)
 
 
 def _shape(text: str) -> Shape:

@@ -170,59 +170,6 @@ MESSAGES: tuple[Message, ...] = (
         example="TypeError: 'collections.OrderedDict' object is not callable",
     ),
     Message(
-        kind="path-as-state-dict",
-        patterns=(
-            rf"Expected state_dict to be dict-like, got <class {Q}"
-            rf"(?P<type>str|bytes|pathlib\.[\w.]{{1,40}}|_io\.\w{{1,40}}){Q}>",
-        ),
-        says="load_state_dict was given a {type}, such as the file's path, instead of a dictionary of tensors.",
-        why="load_state_dict reads no files: torch.load comes first.",
-        steps=("Load the file, and pass what torch.load returns.",),
-        patch='loaded = torch.load(path, map_location="cpu", weights_only=True)\nmodel.load_state_dict(loaded)\n',
-        hides=("not-dict-like",),
-        example="TypeError: Expected state_dict to be dict-like, got <class 'str'>.",
-    ),
-    Message(
-        kind="none-as-state-dict",
-        patterns=(rf"Expected state_dict to be dict-like, got <class {Q}NoneType",),
-        says="load_state_dict was given None: whatever was to return the state dict returned nothing.",
-        why="A function without return, .get() with a key that is not there, or an entry that was saved as None.",
-        steps=("Look where the value comes from; print the keys of the loaded file, or open it here.",),
-        hides=("not-dict-like",),
-        example="TypeError: Expected state_dict to be dict-like, got <class 'NoneType'>.",
-    ),
-    Message(
-        kind="model-as-state-dict",
-        patterns=(
-            rf"Expected state_dict to be dict-like, got <class {Q}"
-            r"(?P<type>(?!torch\.(?:Tensor|FloatTensor)|torch\.nn\.parameter|numpy\.)\w{1,99}(?:\.\w{1,99}){1,9})"
-            rf"{Q}>",
-        ),
-        says="load_state_dict was given a whole object, a {type}, instead of a dictionary of tensors.",
-        why="The file holds a pickled model, or the model itself was passed.",
-        steps=(
-            "If it is a model, pass its state_dict(); loaded stands for what was passed.",
-            "Open the file here: the weights of a pickled model are read without its code, and exported.",
-        ),
-        patch="model.load_state_dict(loaded.state_dict())\n",
-        hides=("not-dict-like",),
-        example="TypeError: Expected state_dict to be dict-like, got <class 'torchvision.models.resnet.ResNet'>.",
-    ),
-    Message(
-        kind="not-dict-like",
-        patterns=(
-            rf"Expected state_dict to be dict-like, got <class {Q}(?P<type>[\w.]{{1,200}})",
-            r"Expected state_dict to be dict",
-        ),
-        says="load_state_dict was given a {type} instead of a dictionary of tensors.",
-        brief="load_state_dict was given something else than a dictionary of tensors.",
-        why="A path, a whole model, a list or a single tensor was passed: torch.load comes first, and of a model its "
-        "state_dict().",
-        steps=("Print what is passed; a list or tuple may have the state dict as one of its entries.",),
-        patch="print(type(loaded), loaded)  # loaded: what was passed\n",
-        example="TypeError: Expected state_dict to be dict-like, got <class 'tuple'>.",
-    ),
-    Message(
         kind="no-such-entry",
         patterns=(rf"KeyError: {Q}(?P<name>{_CONTAINERS}){Q}(?![\w.])",),
         says='The file has no entry "{name}".',
@@ -248,7 +195,10 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="older-torch-argument",
-        patterns=(rf"got an unexpected keyword argument {Q}(?P<name>weights_only|mmap|assign){Q}",),
+        patterns=(
+            rf"got an unexpected keyword argument {Q}(?P<name>weights_only|mmap|assign){Q}",
+            rf"(?P<name>weights_only){Q} is an invalid keyword argument for",
+        ),
         says="Your torch does not know the argument {name} yet.",
         why="weights_only came with torch 1.13, mmap and assign with 2.1.",
         steps=("Update torch, or leave the argument out; without weights_only trust the file first.",),
@@ -375,6 +325,16 @@ MESSAGES: tuple[Message, ...] = (
         steps=("Load with assign=True and look at what the strict load reports; use to_empty() only before loading.",),
         patch="model.load_state_dict(state, strict=True, assign=True)\n",
         example="NotImplementedError: Cannot copy out of meta tensor; no data!",
+    ),
+    Message(
+        kind="no-optimizer-state",
+        patterns=(rf"KeyError: {Q}param_groups{Q}(?![\w.])",),
+        says="What the optimizer was given is no optimizer's state: it has no param_groups.",
+        why="The whole training checkpoint was passed, the model's weights, or a file that never had an optimizer.",
+        steps=("Pass the entry that has param_groups; print the keys, or open the file here.",),
+        patch='checkpoint = torch.load(path, map_location="cpu", weights_only=True)\n'
+        'print([key for key, value in checkpoint.items() if isinstance(value, dict) and "param_groups" in value])\n',
+        example="KeyError: 'param_groups'",
     ),
     Message(
         kind="optimizer-groups",

@@ -1,4 +1,4 @@
-"""Messages of load_state_dict about one tensor that it could not copy, though its shape is right."""
+"""Messages about what load_state_dict was given, and about a tensor of the right shape that it could not copy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,72 @@ _SIZE = r"torch\.Size\(\[[0-9, ]{0,200}\]\)"
 _ASSIGN = "model.load_state_dict(state, strict=True, assign=True)  # since torch 2.1\n"
 
 MESSAGES: tuple[Message, ...] = (
+    Message(
+        kind="path-as-state-dict",
+        patterns=(
+            rf"Expected state_dict to be dict-like, got <class {Q}"
+            rf"(?P<type>str|bytes|pathlib\.[\w.]{{1,40}}|_io\.\w{{1,40}}){Q}>",
+        ),
+        says="load_state_dict was given a {type}, such as the file's path, instead of a dictionary of tensors.",
+        why="load_state_dict reads no files: torch.load comes first.",
+        steps=("Load the file, and pass what torch.load returns.",),
+        patch='loaded = torch.load(path, map_location="cpu", weights_only=True)\nmodel.load_state_dict(loaded)\n',
+        hides=("not-dict-like",),
+        example="TypeError: Expected state_dict to be dict-like, got <class 'str'>.",
+    ),
+    Message(
+        kind="none-as-state-dict",
+        patterns=(rf"Expected state_dict to be dict-like, got <class {Q}NoneType",),
+        says="load_state_dict was given None: whatever was to return the state dict returned nothing.",
+        why="A function without return, .get() with a key that is not there, or an entry that was saved as None.",
+        steps=("Look where the value comes from; print the keys of the loaded file, or open it here.",),
+        hides=("not-dict-like",),
+        example="TypeError: Expected state_dict to be dict-like, got <class 'NoneType'>.",
+    ),
+    Message(
+        kind="model-as-state-dict",
+        patterns=(
+            rf"Expected state_dict to be dict-like, got <class {Q}"
+            r"(?P<type>(?!torch\.(?:Tensor|FloatTensor)|torch\.nn\.parameter|numpy\.)\w{1,99}(?:\.\w{1,99}){1,9})"
+            rf"{Q}>",
+        ),
+        says="load_state_dict was given a whole object, a {type}, instead of a dictionary of tensors.",
+        why="The file holds a pickled model, or the model itself was passed.",
+        steps=(
+            "If it is a model, pass its state_dict(); loaded stands for what was passed.",
+            "Open the file here: the weights of a pickled model are read without its code, and exported.",
+        ),
+        patch="model.load_state_dict(loaded.state_dict())\n",
+        hides=("not-dict-like",),
+        example="TypeError: Expected state_dict to be dict-like, got <class 'torchvision.models.resnet.ResNet'>.",
+    ),
+    Message(
+        kind="not-dict-like",
+        patterns=(
+            rf"Expected state_dict to be dict-like, got <class {Q}(?P<type>[\w.]{{1,200}})",
+            r"Expected state_dict to be dict",
+        ),
+        says="load_state_dict was given a {type} instead of a dictionary of tensors.",
+        brief="load_state_dict was given something else than a dictionary of tensors.",
+        why="A path, a whole model, a list or a single tensor was passed: torch.load comes first, and of a model its "
+        "state_dict().",
+        steps=("Print what is passed; a list or tuple may have the state dict as one of its entries.",),
+        patch="print(type(loaded), loaded)  # loaded: what was passed\n",
+        example="TypeError: Expected state_dict to be dict-like, got <class 'tuple'>.",
+    ),
+    Message(
+        kind="copied-to-meta",
+        patterns=(
+            r"copying from a non-meta parameter in the checkpoint to a meta parameter in the current model",
+            r"copying from a non-meta parameter",
+        ),
+        says="Nothing was loaded: the model has no numbers of its own (meta device), so copying into it does nothing.",
+        why="It was built empty, to be given the file's tensors instead of copies of them.",
+        steps=("Load with assign=True.",),
+        patch=_ASSIGN,
+        example="UserWarning: for fc.weight: copying from a non-meta parameter in the checkpoint to a meta parameter "
+        "in the current model, which is a no-op.",
+    ),
     Message(
         kind="not-a-tensor",
         patterns=(
