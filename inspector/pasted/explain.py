@@ -27,6 +27,7 @@ from inspector.units import counted, shorten_middle
 MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_COPIES, *OF_VERSIONS, *OF_CODE, *FOREIGN)
 MOST_ERRORS = 12
 _QUOTED = 160
+_QUOTED_LIST = 116
 _SPACES = re.compile(r"\s+")
 _WORD_BEFORE = re.compile(r"[\w.]{1,40}\Z")
 _WORD_BEHIND = re.compile(r"[\w]{0,40}[\"'`]{0,3}[>)\]]{0,3}")
@@ -63,9 +64,16 @@ def _lists(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
             text, lists = cleaned.joined, joined
     found = []
     for start, one in lists:
-        quote = _SPACES.sub(" ", text[start : start + 4 * _QUOTED]).strip()
-        found.append((start / max(1, len(text)), explain_lists(one, shorten_middle(quote, _QUOTED))))
+        found.append((start / max(1, len(text)), explain_lists(one, _beginning(text[start : start + 4 * _QUOTED]))))
     return found
+
+
+def _beginning(text: str) -> str:
+    """The first words and keys of a list, each whole: it goes on, so no key of its end is shown as if it were one."""
+    flat = _SPACES.sub(" ", text).strip()
+    if len(flat) <= _QUOTED_LIST:
+        return flat
+    return f"{flat[: _QUOTED_LIST + 1].rpartition(' ')[0].rstrip(' ,') or flat[:_QUOTED_LIST]} …"
 
 
 def _told(found: Sequence[tuple[int, KeyLists]]) -> tuple[int, int]:
@@ -80,7 +88,7 @@ def _names_alone(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
         return []
     error = PastedError(
         kind="list-without-words",
-        quote=shorten_middle(_SPACES.sub(" ", cleaned.lines[start : start + 4 * _QUOTED]).strip(), _QUOTED),
+        quote=_beginning(cleaned.lines[start : start + 4 * _QUOTED]),
         says=f"These are {counted(len(names), 'key')} of a load_state_dict error; whether they are missing or "
         "unexpected, is cut off.",
         why="Missing keys are the model's and not the file's, unexpected ones the other side's: the answer differs.",

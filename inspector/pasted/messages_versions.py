@@ -87,9 +87,9 @@ MESSAGES: tuple[Message, ...] = (
             r"safetensors archive passed at \S{1,300} does not contain the valid metadata",
             r"does not contain the valid metadata",
         ),
-        says="The safetensors file does not say which framework wrote it, and transformers asks for that.",
-        why="Its metadata has no entry format with the value pt; nothing is wrong with the tensors.",
-        steps=("Write it again with that entry, or update transformers, which newer releases do without.",),
+        says="The safetensors file names no framework that this library accepts, and it asks for one.",
+        why="Its metadata has no entry format with a value such as pt; nothing is wrong with the tensors.",
+        steps=("Write it again with that entry, or update transformers, whose newer releases do without.",),
         patch="from safetensors.torch import load_file, save_file\n\n"
         'save_file(load_file(path), new_path, metadata={{"format": "pt"}})\n',
         example="OSError: The safetensors archive passed at model.safetensors does not contain the valid metadata. "
@@ -98,8 +98,8 @@ MESSAGES: tuple[Message, ...] = (
     Message(
         kind="no-weights-file",
         patterns=(
-            r"does not appear to have a file named (?P<name>[\w.-]{1,80}\w)",
-            r"no file named (?P<name>[\w.-]{1,80}\w).{0,300}found in directory",
+            r"does not appear to have a file named (?P<name>[\w.-]{1,60}\.(?:bin|safetensors|h5|ckpt|msgpack))",
+            r"no file named (?P<name>[\w.-]{1,60}\.(?:bin|safetensors|h5|ckpt|msgpack)).{0,300}found in directory",
         ),
         says="transformers looked for {name} (or one of its other names), and no such file is there.",
         why="The folder or repository holds another kind of weights: an adapter, another file name, a subfolder, or "

@@ -282,8 +282,13 @@ def test_lines_for_modules_of_an_older_torch_let_them_run() -> None:
 
 def test_lines_without_running_statistics_load() -> None:
     model, state = _norm(False), dict(_norm(True).state_dict())
-    (error,) = explain_error(_said(lambda: model.load_state_dict(state))).errors
+    errors = explain_error(_said(lambda: model.load_state_dict(state))).errors
+    (error,) = (error for error in errors if error.kind == "instance-norm-statistics")
     exec(error.patch, {"state": state, "model": model})
+
+
+def test_a_missing_file_of_settings_is_no_missing_file_of_weights() -> None:
+    assert _kinds("OSError: x does not appear to have a file named preprocessor_config.json.") == []
 
 
 def test_a_model_without_numbers_is_told_by_its_warning() -> None:
@@ -299,6 +304,14 @@ def test_a_model_without_numbers_is_told_by_its_warning() -> None:
 def test_a_log_that_escapes_backslashes() -> None:
     (error,) = explain_error("UnpicklingError: invalid load key, '\\\\x1f'.").errors
     assert error.says == "The file begins with \\x1f, so it is no pickle."
+
+
+def test_the_quote_of_a_list_ends_with_a_whole_key() -> None:
+    names = [f"module.layer{i}.1.conv1.weight" for i in range(40)]
+    text = "Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in names) + ". "
+    (error,) = explain_error(text).errors
+    assert error.quote.endswith('weight" …')
+    assert len(error.quote) <= 120
 
 
 def test_a_quote_begins_and_ends_with_whole_words() -> None:
