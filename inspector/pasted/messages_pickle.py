@@ -34,6 +34,7 @@ MESSAGES: tuple[Message, ...] = (
         steps=(
             _LISTED,
             "If you trust this name and its library, allow it for this load, with all that comes along with it.",
+            "Should another name be refused then, paste both messages together: the lines allow all names of a text.",
             _BETTER,
             _UNSAFE,
         ),

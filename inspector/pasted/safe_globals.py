@@ -151,7 +151,7 @@ FAMILIES: tuple[Family, ...] = (
         r"argparse\.Namespace|types\.SimpleNamespace",
         _SETTINGS,
         ("import argparse", "import types"),
-        ("numpy", "containers", "paths"),
+        ("numpy", "containers", "paths", "times"),
     ),
     Family(
         "times", "dates and times", r"datetime\.(?:datetime|date|time|timedelta|timezone)", _TIMES, ("import datetime",)
@@ -182,7 +182,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "modules",
         "a whole model",
-        r"torch\.nn\.(?:modules|quantized|parallel)\.[\w.]{1,80}|torch\.nn\.functional\.(?:relu|gelu)"
+        r"torch\.nn\.(?:modules|quantized|parallel)\.[\w.]{1,80}|torch\.optim\.swa_utils\.AveragedModel|torch\.nn\.functional\.(?:relu|gelu)"
         r"|torchvision\.(?:models|ops)\.[\w.]{1,80}",
         _MODULES,
         ("import functools",),
@@ -226,7 +226,7 @@ def lines_that_allow(names: Sequence[str]) -> str:
         return ""
     if own:
         # What a class of one's own holds is not known: settings are made of these, and a model of modules.
-        wanted |= dict.fromkeys(("numpy", "containers", "paths"))
+        wanted |= dict.fromkeys(("numpy", "containers", "paths", "times"))
         if any(_MODEL.search(name) for name in own):
             wanted["modules"] = None
     families = [family for family in FAMILIES if family.id in wanted]
