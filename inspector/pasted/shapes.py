@@ -96,13 +96,13 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             "Give it the other shape with .reshape(()) or .reshape(1).",
         )
     for side, kind, says, step in _PLACEHOLDERS:
-        empty = [m for m in left if m[side] == (0,) and 0 not in m[3 - side]]
+        empty = [m for m in left if _side(m, side) == (0,) and 0 not in _side(m, 3 - side)]
         if empty:
-            name, other = empty[0][0], human_shape(empty[0][3 - side])
+            name, other = empty[0][0], human_shape(_side(empty[0], 3 - side))
             names = counted(len(empty), "tensor")
             take([m[0] for m in empty], kind, says.format(name=name, other=other, names=names), step)
     for side, kind, says, step in _PACKINGS:
-        packed = [m for m in left if _is_packed(m[side], m[3 - side])]
+        packed = [m for m in left if _is_packed(_side(m, side), _side(m, 3 - side))]
         if packed:
             take([m[0] for m in packed], kind, f"{_first(packed)}: {says}", step)
     turned = [m for m in left if len(m[1]) == 2 and m[1] == m[2][::-1] and m[1] != m[2]]
@@ -184,6 +184,11 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             "Build the model with the arguments that the file was trained with.",
         )
     return tuple(found)
+
+
+def _side(mismatch: Mismatch, side: int) -> Shape:
+    """The shape in the file (1) or in the model (2)."""
+    return mismatch[1] if side == 1 else mismatch[2]
 
 
 def _is_packed(packed: Shape, plain: Shape) -> bool:
