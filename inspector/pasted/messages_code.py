@@ -319,12 +319,13 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="meta-copy",
-        patterns=(r"Cannot copy out of meta tensor; no data", r"Cannot copy out of meta tensor"),
+        patterns=(r"Cannot copy out of meta tensor; no data! Please use torch\.nn\.Module\.to_empty",),
         says="The model has parameters without numbers (on the meta device).",
         why="It was built empty and not every tensor was loaded, or it was moved before loading.",
         steps=("Load with assign=True and look at what the strict load reports; use to_empty() only before loading.",),
         patch="model.load_state_dict(state, strict=True, assign=True)\n",
-        example="NotImplementedError: Cannot copy out of meta tensor; no data!",
+        hides=("meta-tensor",),
+        example="NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty()",
     ),
     Message(
         kind="no-optimizer-state",

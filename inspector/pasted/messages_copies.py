@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.pasted.message import Message, Q
+from inspector.pasted.report import Cause
 
 _NAMED = rf"While copying the parameter named {Q}(?P<name>[^\s\"'`,]{{1,512}})"
 _SIZE = r"torch\.Size\(\[[0-9, ]{0,200}\]\)"
@@ -101,10 +102,24 @@ MESSAGES: tuple[Message, ...] = (
         'loaded with map_location="meta".',
         steps=("Load the file itself to the CPU, and pass that.",),
         patch='state = torch.load(path, map_location="cpu", weights_only=True)\nmodel.load_state_dict(state)\n',
-        hides=("meta-copy", "copy-failed"),
+        hides=("meta-tensor", "copy-failed"),
         example='While copying the parameter named "fc.weight", whose dimensions in the model are torch.Size([2, 2]) '
         "and whose dimensions in the checkpoint are torch.Size([2, 2]), an exception occurred : ('Cannot copy out of "
         "meta tensor; no data!',).",
+    ),
+    Message(
+        kind="meta-tensor",
+        patterns=(r"Cannot copy out of meta tensor",),
+        says="A tensor without numbers (on the meta device) was to be copied.",
+        why="The model was built empty, or the state dict was taken from one that was.",
+        steps=("Paste the whole message. Load the file itself to the CPU, and pass it with assign=True.",),
+        patch=f'state = torch.load(path, map_location="cpu", weights_only=True)\n{_ASSIGN}',
+        causes=(
+            Cause("meta-copy", "The model is empty, and was moved before it was loaded.", "the code calls .to()"),
+            Cause("meta-checkpoint", "The state dict is of an empty model.", "it says: While copying the parameter"),
+        ),
+        hides=("copy-failed",),
+        example="NotImplementedError: Cannot copy out of meta tensor; no data!",
     ),
     Message(
         kind="inference-tensor",
