@@ -40,7 +40,10 @@ def describe_file(errors: Sequence[PastedError], checkpoint: Checkpoint | None, 
     if checkpoint is None:
         return Beside((unreadable,) if unreadable else ())
     recognition = recognise(checkpoint)
-    says = [f"{checkpoint.origin.name}: {checkpoint.format_says}. {recognition.says}"]
+    told = recognition.says
+    if checkpoint.tensors and not checkpoint.state_dicts:
+        told = f"It holds {counted(len(checkpoint.tensors), 'tensor')}, and no state dict that is a plain dictionary."
+    says = [f"{checkpoint.origin.name}: {checkpoint.format_says}. {told}"]
     kinds = {error.kind for error in errors}
     code = ""
     if kinds & _ABOUT_GLOBALS:

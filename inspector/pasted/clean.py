@@ -37,6 +37,8 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-z]{2,8});")
 _CODE_POINT = re.compile(r"\\u(00[0-9a-fA-F]{2}|201[89cdCD]|2026)")
 # Markdown's escapes; a path of Windows has a letter behind its backslash.
 _ESCAPED = re.compile(r"\\([_*\[\]<>()`#.!-])")
+# A byte as bytes print it ("\\x1f"), whose backslash a log escaped once more.
+_DOUBLED = re.compile(r"\\{2,4}(x[0-9a-fA-F]{2})(?![0-9a-fA-F])")
 _MARKS = {
     **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full-width
     **dict.fromkeys("“”„‟«»「」『』〝〞", '"'),
@@ -56,6 +58,8 @@ _MARKS = {
 _PUNCTUATION = str.maketrans(_MARKS)
 _MOST_PREFIXES = 4
 _SPACES = re.compile(r"\s+")
+# A line that begins with these begins something, and does not go on with the word before.
+_BEGINNINGS = re.compile(r"\n\s{0,40}(?=(?:missing|unexpected) keys?\b|size mismatch for )", re.IGNORECASE)
 _BREAKS = re.compile(r"[ \t]*\n[ \t]*")
 # Lines of code around the one that raised, as notebooks and rich print them: "    779         raise RuntimeError(".
 _CONTEXT = re.compile(r"[ \t]{0,20}([0-9]{1,5})(?:[ \t]|$)")
@@ -90,10 +94,11 @@ def clean(text: str) -> Cleaned:
     if "\\n\\t" in text or '\\"' in text:
         # The message as a JSON log or repr() writes it.
         text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    text = _DOUBLED.sub(r"\\\1", text)
     text = _ESCAPED.sub(r"\1", text)
     lines = "\n".join(_without_context([_bare(line) for line in text.split("\n")]))
     flat = _SPACES.sub(" ", lines)
-    joined = _SPACES.sub(" ", _BREAKS.sub("", lines)) if "\n" in lines.strip() else flat
+    joined = _SPACES.sub(" ", _BREAKS.sub("", _BEGINNINGS.sub(" ", lines))) if "\n" in lines.strip() else flat
     return Cleaned(lines=lines, flat=flat, joined=joined, skipped=skipped)
 
 

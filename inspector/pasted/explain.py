@@ -17,15 +17,20 @@ from inspector.pasted.key_lists import names_alone, read_key_lists
 from inspector.pasted.message import Message
 from inspector.pasted.messages_code import FOREIGN
 from inspector.pasted.messages_code import MESSAGES as OF_CODE
+from inspector.pasted.messages_copies import MESSAGES as OF_COPIES
 from inspector.pasted.messages_files import MESSAGES as OF_FILES
 from inspector.pasted.messages_pickle import MESSAGES as OF_PICKLES
+from inspector.pasted.messages_versions import MESSAGES as OF_VERSIONS
 from inspector.pasted.report import KeyLists, PastedError, PastedReport
 from inspector.units import counted, shorten_middle
 
-MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_CODE, *FOREIGN)
+MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_COPIES, *OF_VERSIONS, *OF_CODE, *FOREIGN)
 MOST_ERRORS = 12
 _QUOTED = 160
+_QUOTED_LIST = 116
 _SPACES = re.compile(r"\s+")
+_WORD_BEFORE = re.compile(r"[\w.]{1,40}\Z")
+_WORD_BEHIND = re.compile(r"[\w]{0,40}[\"'`]{0,3}[>)\]]{0,3}")
 _MATCHED = "<All keys matched successfully>"
 
 
@@ -59,9 +64,16 @@ def _lists(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
             text, lists = cleaned.joined, joined
     found = []
     for start, one in lists:
-        quote = _SPACES.sub(" ", text[start : start + 4 * _QUOTED]).strip()
-        found.append((start / max(1, len(text)), explain_lists(one, shorten_middle(quote, _QUOTED))))
+        found.append((start / max(1, len(text)), explain_lists(one, _beginning(text[start : start + 4 * _QUOTED]))))
     return found
+
+
+def _beginning(text: str) -> str:
+    """The first words and keys of a list, each whole: it goes on, so no key of its end is shown as if it were one."""
+    flat = _SPACES.sub(" ", text).strip()
+    if len(flat) <= _QUOTED_LIST:
+        return flat
+    return f"{flat[: _QUOTED_LIST + 1].rpartition(' ')[0].rstrip(' ,') or flat[:_QUOTED_LIST]} …"
 
 
 def _told(found: Sequence[tuple[int, KeyLists]]) -> tuple[int, int]:
@@ -76,7 +88,7 @@ def _names_alone(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
         return []
     error = PastedError(
         kind="list-without-words",
-        quote=shorten_middle(_SPACES.sub(" ", cleaned.lines[start : start + 4 * _QUOTED]).strip(), _QUOTED),
+        quote=_beginning(cleaned.lines[start : start + 4 * _QUOTED]),
         says=f"These are {counted(len(names), 'key')} of a load_state_dict error; whether they are missing or "
         "unexpected, is cut off.",
         why="Missing keys are the model's and not the file's, unexpected ones the other side's: the answer differs.",
@@ -103,7 +115,7 @@ def _messages(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
             continue
         error = PastedError(
             kind=message.kind,
-            quote=shorten_middle(match.group(0), _QUOTED),
+            quote=shorten_middle(_whole_words(match, text), _QUOTED),
             says=message.answer(match),
             why=message.fill(message.why, match),
             steps=tuple(message.fill(step, match) for step in message.steps),
@@ -119,6 +131,13 @@ def _messages(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
         found += of_code
         hidden.update(*(message.hides for message in MESSAGES if any(kind == message.kind for *_, kind in of_code)))
     return [(at, error) for at, error, kind in found if kind not in hidden]
+
+
+def _whole_words(match: re.Match[str], text: str) -> str:
+    """What was found, up to the ends of its first and last word: patterns begin and end within words."""
+    before, behind = _WORD_BEFORE.search(text, max(0, match.start() - 40), match.start()), match.end()
+    after = _WORD_BEHIND.match(text, behind)
+    return text[before.start() if before else match.start() : after.end() if after else behind]
 
 
 def _answer(errors: tuple[PastedError, ...], flat: str) -> str:

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 
 from inspector.architectures.index import is_bookkeeping
 from inspector.pasted.blocks import find_depths, find_renumbered
-from inspector.pasted.halves import HOLDERS, KINDS, WRAPPERS, lone_list, missing_alone, unexpected_alone
+from inspector.pasted.conversions import find_conversion
+from inspector.pasted.halves import (
+    HOLDERS,
+    KINDS,
+    WRAPPERS,
+    counters_left,
+    lone_list,
+    missing_alone,
+    saved_by,
+    unexpected_alone,
+)
 from inspector.pasted.heads import other_head
 from inspector.pasted.not_weights import is_constant, other_content
 from inspector.pasted.patches import constants_out, heads_out, into_part, leave_out, only_known, renamed
@@ -22,6 +32,7 @@ from inspector.units import counted, shorten_middle
 
 _SAVED_BY = WRAPPERS | HOLDERS
 _NAMED = 4
+_OTHER_WOULD_TELL = "The same names may stand in the other list with a prefix, or otherwise called."
 _COMES_NEXT = "torch compares shapes only where names agree, so an error about shapes may follow."
 
 
@@ -30,6 +41,9 @@ def explain_lists(lists: KeyLists, quote: str) -> PastedError:
     content = other_content(lists, quote)
     if content is not None:
         return content
+    converted = find_conversion(lists, quote)
+    if converted is not None:
+        return converted
     found = find_renamings(lists)
     model_is, file_is = suspect(lists)
     placed, filled = {a for a, _ in found.pairs}, {b for _, b in found.pairs}
@@ -121,7 +135,7 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
         says = f"Of what is pasted, every {side} key has a prefix that no {other} one has: {how}."
     elif left:
         says += f" That leaves {left} ({_some([*keys.left_missing, *keys.left_unexpected])})."
-    why = _why_renamed(found.renamings)
+    why = _why_renamed(found.renamings, lists)
     steps: list[str] = []
     patch = ""
     prefix = one_prefix(dict(found.pairs)) if found.pairs else None
@@ -134,10 +148,10 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
         patch = into_part(path)
         steps.append(f"Load into model.{path}, or before the model is wrapped.")
     elif whole and found.lines:
-        patch = renamed(found.lines)
+        patch = renamed(found.lines, counters=counters_left(lists))
         steps.append("Rename the keys before load_state_dict; names that fit already stay as they are.")
     elif found.lines:
-        patch = renamed(found.lines)
+        patch = renamed(found.lines, counters=counters_left(lists))
         steps.append(f"Rename the keys first; the load will then name the {left} that are left.")
     if lists.reshaped:
         steps += [f"{cause.says} {cause.step}" for cause in explain_shapes(lists.reshaped)]
@@ -149,17 +163,25 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
             Cause("keys-renamed", "A module is called otherwise.", "the whole lists, and the shapes, agree with that"),
             Cause("other-architecture", "It is another network, with like names.", "other names or shapes do not fit"),
         )
+        if "unexpected" in lists.cut and "drop" in how:
+            causes += (
+                Cause(
+                    "several-networks",
+                    "The file holds several networks, of which this prefix is one.",
+                    "the list that breaks off has the same names under another prefix",
+                ),
+            )
     return _error(keys, quote, "keys-renamed", says, why, steps, patch, causes=causes)
 
 
-def _why_renamed(renamings: Sequence[Renaming]) -> str:
+def _why_renamed(renamings: Sequence[Renaming], lists: KeyLists) -> str:
     for renaming in renamings:
         parts = renaming.says.split('"')
         segment = parts[1] if renaming.rule == "wrapper-segment" and len(parts) > 1 else ""
         if segment in _SAVED_BY:
             if renaming.says.startswith("add"):
-                return f"The model is inside {_SAVED_BY[segment]}, and the file was saved without it."
-            return f"The file was saved from {_SAVED_BY[segment]}, and the model is without it."
+                return f"The model is inside {saved_by(segment, lists)}, and the file was saved without it."
+            return f"The file was saved from {saved_by(segment, lists)}, and the model is without it."
     return "The file and the model name the same modules differently."
 
 
@@ -204,6 +226,10 @@ def _reshaped(keys: KeyEvidence, quote: str) -> PastedError:
         "head-size": "The file was trained on another number of classes.",
         "input-channels": "The file was trained on inputs of another kind, such as grey pictures.",
         "transposed": "Frameworks disagree about whether a linear layer's matrix is (out, in) or (in, out).",
+        "empty-in-file": "Training in several processes keeps each parameter in pieces.",
+        "empty-in-model": "Training in several processes keeps each parameter in pieces.",
+        "packed-in-file": "One side is quantised and the other is not.",
+        "packed-in-model": "One side is quantised and the other is not.",
         "other-size": "Depth, width or variant of the model are not those of the file.",
     }.get(kinds[0], "The two models were built with different arguments.")
     if keys.model_is or keys.file_is:
@@ -299,6 +325,12 @@ def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
         steps.append("Bring the file: order, shapes and structure may place what names do not.")
         # Where a list breaks off, its other names may show what these do not.
         return _error(keys, quote, "keys-unexplained", says, why, steps, asks=bool(lists.cut))
+    if (missing and "unexpected" in lists.cut) or (unexpected and "missing" in lists.cut):
+        here, there = ("missing", "unexpected") if missing else ("unexpected", "missing")
+        says = f"{counted(len(missing or unexpected), 'key')} {'is' if len(missing or unexpected) == 1 else 'are'} "
+        says += f"{here} ({_some(missing or unexpected)}), and the list of {there} ones breaks off before it tells why."
+        steps.append("Bring the file, or the whole message.")
+        return _error(keys, quote, "keys-unexplained", says, _OTHER_WOULD_TELL, steps, asks=True)
     if missing:
         says = (
             f"{counted(len(missing), 'tensor')} of the model are not in the file "

@@ -37,6 +37,7 @@ _CLASSES = {
     "DeepSpeedEngine": "module",
     "OptimizedModule": "_orig_mod",
     "_FabricModule": "_forward_module",
+    "AveragedModel": "module",
     "FullyShardedDataParallel": "_fsdp_wrapped_module",
 }
 _FEW = 4
@@ -82,6 +83,21 @@ def own_prefix(model: str, wrapper: str) -> bool:
     return bool(wrapper) and _CLASSES.get(model) == wrapper.partition(".")[0]
 
 
+def saved_by(segment: str, lists: KeyLists) -> str:
+    """Who puts this segment before every name; AveragedModel counts its steps beside it."""
+    averaged = segment == "module" and any(
+        name.rpartition(".")[2] == "n_averaged" for name in (*lists.missing, *lists.unexpected)
+    )
+    return "torch's AveragedModel (weight averaging)" if averaged else (WRAPPERS | HOLDERS)[segment]
+
+
+def counters_left(lists: KeyLists) -> tuple[str, ...]:
+    """Last segments of unexpected names that are no weights and that no missing name ends with: "n_averaged"."""
+    wanted = {name.rpartition(".")[2] for name in lists.missing}
+    lasts = dict.fromkeys(name.rpartition(".")[2] for name in lists.unexpected if is_bookkeeping(name))
+    return tuple(last for last in lasts if last not in wanted)
+
+
 def unexpected_alone(lists: KeyLists) -> tuple[str, str, tuple[Cause, ...], str]:
     """(says, why, causes, lines) for unexpected keys without any missing ones in the text."""
     names = [name for name in lists.unexpected if not is_bookkeeping(name)]
@@ -92,7 +108,7 @@ def unexpected_alone(lists: KeyLists) -> tuple[str, str, tuple[Cause, ...], str]
         "no keys are missing, or others than these",
     )
     if wrapper and not own_prefix(lists.model, wrapper):
-        who = (WRAPPERS | HOLDERS)[wrapper.split(".")[0]]
+        who = saved_by(wrapper.split(".")[0], lists)
         says = f'{_all(names)} "{wrapper}.", as {who} names them.'
         first = names[0].removeprefix(f"{wrapper}.")
         causes = (
@@ -107,7 +123,7 @@ def unexpected_alone(lists: KeyLists) -> tuple[str, str, tuple[Cause, ...], str]
                 f'the model\'s own names begin with "{wrapper}.", too',
             ),
         )
-        lines = renamed((f"key = key.removeprefix({wrapper + '.'!r})",))
+        lines = renamed((f"key = key.removeprefix({wrapper + '.'!r})",), counters=counters_left(lists))
         return says, "The other list would tell; the lines below refuse where it is not so.", causes, lines
     says = f"The file holds {counted(len(names), 'tensor')} under names that the model does not know ({_some(names)})."
     other = Cause(
@@ -130,7 +146,7 @@ def missing_alone(lists: KeyLists) -> tuple[str, str, tuple[Cause, ...], str]:
         "no keys are unexpected, or others than these",
     )
     if wrapper and (own_prefix(lists.model, wrapper) or wrapper.split(".")[0] in WRAPPERS):
-        who = (WRAPPERS | HOLDERS)[wrapper.split(".")[0]]
+        who = saved_by(wrapper.split(".")[0], lists)
         first = names[0].removeprefix(f"{wrapper}.")
         says = f'{_all(names)} "{wrapper}.": the model is inside {who}.'
         other = Cause(

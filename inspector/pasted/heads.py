@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inspector.pasted.patches import as_set, compare_shapes
 from inspector.pasted.report import Cause, KeyLists
 from inspector.units import counted, shorten_middle
@@ -48,6 +50,7 @@ _HEADS = frozenset(
 
 
 _MOST = 16
+_MOST_NAMED = 3
 
 
 def is_head(name: str) -> bool:
@@ -65,13 +68,11 @@ def other_head(lists: KeyLists) -> tuple[str, str, tuple[Cause, ...], str] | Non
     names = (*lists.missing, *lists.unexpected)
     if not lists.missing or not lists.unexpected or len(names) > 2 * _MOST or not all(is_head(name) for name in names):
         return None
-    ours, theirs = _module(lists.unexpected[0]), _module(lists.missing[0])
+    ours, theirs = _modules(lists.unexpected), _modules(lists.missing)
     alike = sorted(_last(name) for name in lists.missing) == sorted(_last(name) for name in lists.unexpected)
     renamed = Cause("keys-renamed", "It is the same layer under another name.", "their shapes are the same")
     new = Cause("other-head", "It is another layer: the model's head is new.", "their shapes, or their numbers, differ")
-    says = (
-        f'The heads differ: the file has "{ours}" ({counted(len(lists.unexpected), "tensor")}), the model "{theirs}" '
-    )
+    says = f"The heads differ: the file has {ours} ({counted(len(lists.unexpected), 'tensor')}), the model {theirs} "
     says += f"({len(lists.missing):,}); everything else has its place."
     why = "The file was trained for another task, or its code calls the last layer otherwise."
     if alike:
@@ -90,8 +91,18 @@ def _without(lists: KeyLists) -> str:
     )
 
 
-def _module(name: str) -> str:
-    return shorten_middle(name.rpartition(".")[0] or name, 60)
+def _modules(names: Sequence[str]) -> str:
+    """The module that all of these lie in, or the outermost ones where there is none: "cls", "fc" and "head"."""
+    common = [name.split(".")[:-1] or [name] for name in names]
+    shared = []
+    for level in zip(*common, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    modules = [".".join(shared)] if shared else list(dict.fromkeys(path[0] for path in common))
+    shown = [f'"{shorten_middle(module, 60)}"' for module in modules[:_MOST_NAMED]]
+    more = [f"{len(modules) - _MOST_NAMED} more"] if len(modules) > _MOST_NAMED else []
+    return " and ".join([*shown, *more])
 
 
 def _last(name: str) -> str:

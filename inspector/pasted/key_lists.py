@@ -54,7 +54,9 @@ _MARKS: tuple[tuple[str, str], ...] = (
     ),
     (
         "mismatch-swapped",
-        _words(r"While copying the parameter named \"?([^\s\",]{1,512})\"?, whose dimensions in the model are ")
+        _words(
+            r"While copying the parameter named [\"'`]?([^\s\"'`,]{1,512})[\"'`]?, whose dimensions in the model are "
+        )
         + _words(rf"{_SIZE} and whose dimensions in the checkpoint are {_SIZE}"),
     ),
     (
@@ -68,14 +70,22 @@ _ITEM = re.compile(r"""\s{0,200}(?:"([^"]{0,2000})"|'([^']{0,600})'|`([^`]{0,600
 _BARE = re.compile(
     # With one line break of a terminal in it, when more names follow.
     r"\s{0,200}([A-Za-z_0-9][\w.]{0,511}?(?:\n[ \t]{0,20}[\w.]{1,300}(?=,))?)"
-    r"(?=\s{0,40}(?:[,\]]|$)|[ \t]{0,40}\n|\.\.|\.(?:\s|$)|\s{1,40}(?:unexpected|size) )",
+    r"(?=\s{0,40}(?:[,\]]|$)|[ \t]{0,40}\n|\.\.|\.(?:[ \t]|$|\n(?![ \t]{0,20}[\w.]{1,300},))"
+    r"|\s{1,40}(?:unexpected|size) )",
     re.IGNORECASE,
 )
+# A line of one word behind a name without quotes: the name's end, or somebody's words.
+_NEXT_LINE = re.compile(r"\n[ \t]{0,20}([\w.]{1,300})[ \t]{0,20}(?=\n|$)")
 _GAP = re.compile(r"\s{0,200}(?=,\s{0,40}[\w.])")
 _DOTS = re.compile(
     r"""[\s"'`]{0,200}(?:\.{2,}|…|\[\s?(?:\.\.\.|…)[^\]\n]{0,80}\]|\(\s?(?:\.\.\.|…)\s?\)"""
     r"|<[^>\n]{0,80}more[^>\n]{0,40}>|etc\b|and so on|等等?|省略)\s{0,40}"
 )
+# A name whose author cut it by dots and closed no quote, so that the next quote is another name's.
+_UNCLOSED = re.compile(
+    r"""\s{0,200}["'`][\w.-]{1,512}[ \t]{0,4}(?:\.{2,}|…)[ \t]{0,10}(?=\n|unexpected|size|$)""", re.IGNORECASE
+)
+_AFTER_DOTS = re.compile(r"""(?:"[\w.-]{1,512}"|'[\w.-]{1,512}'|`[\w.-]{1,512}`)\s{0,40}(?:[,.\]…]|$)""")
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r"\s*\n\s*")
 _LASTS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked", "total_ops", "total_params")
@@ -172,6 +182,8 @@ def read_key_lists(text: str) -> tuple[tuple[int, KeyLists], ...]:
                 now.unsized[groups[0].strip(".")] = None
         elif what != "header" and len(now.reshaped) < MOST_NAMES:
             first, second = _shape(groups[1]), _shape(groups[2])
+            if first == second:
+                continue  # Copying failed for another reason, which the line quotes; the messages know it.
             now.reshaped[_name(groups[0])] = (second, first) if what == "mismatch-swapped" else (first, second)
             now.pasted["mismatches"] = None
     made.append(now)
@@ -187,19 +199,28 @@ def _read_names(text: str, position: int, names: dict[str, None], now: _Open, wh
     after_comma = True
     closes = text[position - 1] not in "[{"
     while True:
+        if after_comma and (torn := _UNCLOSED.match(text, position)) is not None:
+            now.cut[what] = now.pasted[what] = None
+            return torn.end()
         if (dots := _DOTS.match(text, position)) is not None:
             now.cut[what] = None
-            position, after_comma = dots.end(), False
+            # An author's dots in the middle: the list goes on behind them, with or without a comma.
+            position, after_comma = dots.end(), _AFTER_DOTS.match(text, dots.end()) is not None
         elif after_comma and (item := _ITEM.match(text, position)) is not None:
             _add(names, next(g for g in item.groups() if g is not None), now, what)
             position, after_comma = item.end(), False
         elif after_comma and (item := _BARE.match(text, position)) is not None and _is_bare(item, text, names):
             closes = False
             position, after_comma = item.end(), False
-            if names and (position == len(text) or text.startswith("..", position)):
+            name = item.group(1)
+            broken = _NEXT_LINE.match(text, position)
+            if broken is not None and not _is_ended(name, names) and _is_ended(name + broken.group(1), names):
+                name, position, broken = name + broken.group(1), broken.end(), None
+            doubtful = (position == len(text) or broken is not None) and not _is_ended(name, names)
+            if names and (doubtful or text.startswith("..", position)):
                 now.cut[what] = None  # Without a quote behind it, nobody knows whether this name is whole.
             else:
-                _add(names, item.group(1), now, what)
+                _add(names, name, now, what)
         elif after_comma and (gap := _GAP.match(text, position)) is not None:
             # Quotes with nothing between them, and then the quotes were lost.
             names[""] = None
@@ -208,7 +229,7 @@ def _read_names(text: str, position: int, names: dict[str, None], now: _Open, wh
             break
         if text.startswith(",", position):
             position, after_comma = position + 1, True
-        elif text.startswith(("..", "…"), position):
+        elif text.startswith(("..", "…"), position) or after_comma:
             continue
         else:
             break
@@ -288,6 +309,12 @@ def _is_torn(name: str) -> bool:
     """Whether a name at the end of a text ends within a word that ends most names: "bn1.running_m"."""
     last = name.rpartition(".")[2]
     return last not in _LASTS and any(word.startswith(last) for word in _LASTS)
+
+
+def _is_ended(name: str, names: Iterable[str]) -> bool:
+    """Whether a name at the end of a text ends with a word that ends tensors' names, or those before it."""
+    last = name.rpartition(".")[2]
+    return last in _LASTS or any(last == other.rpartition(".")[2] for other in names)
 
 
 def _shape(text: str) -> Shape:

@@ -170,19 +170,6 @@ MESSAGES: tuple[Message, ...] = (
         example="TypeError: 'collections.OrderedDict' object is not callable",
     ),
     Message(
-        kind="not-dict-like",
-        patterns=(
-            rf"Expected state_dict to be dict-like, got <class {Q}(?P<type>[\w.]{{1,200}})",
-            r"Expected state_dict to be dict",
-        ),
-        says="load_state_dict was given a {type} instead of a dictionary of tensors.",
-        brief="load_state_dict was given something else than a dictionary of tensors.",
-        why="A path, a whole model or a list was passed: torch.load comes first, and of a model its state_dict().",
-        steps=("Pass a state dict.",),
-        patch='loaded = torch.load(path, map_location="cpu", weights_only=True)\nmodel.load_state_dict(loaded)\n',
-        example="TypeError: Expected state_dict to be dict-like, got <class 'str'>.",
-    ),
-    Message(
         kind="no-such-entry",
         patterns=(rf"KeyError: {Q}(?P<name>{_CONTAINERS}){Q}(?![\w.])",),
         says='The file has no entry "{name}".',
@@ -208,7 +195,10 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="older-torch-argument",
-        patterns=(rf"got an unexpected keyword argument {Q}(?P<name>weights_only|mmap|assign){Q}",),
+        patterns=(
+            rf"got an unexpected keyword argument {Q}(?P<name>weights_only|mmap|assign){Q}",
+            rf"(?P<name>weights_only){Q} is an invalid keyword argument for",
+        ),
         says="Your torch does not know the argument {name} yet.",
         why="weights_only came with torch 1.13, mmap and assign with 2.1.",
         steps=("Update torch, or leave the argument out; without weights_only trust the file first.",),
@@ -311,6 +301,7 @@ MESSAGES: tuple[Message, ...] = (
         kind="out-of-memory",
         patterns=(
             r"CUDA out of memory",
+            r"CUDA error: out of memory",
             r"torch(?:\.cuda)?\.OutOfMemoryError",
             r"DefaultCPUAllocator: (?:can'?t|not enough) (?:allocate )?memory",
         ),
@@ -323,16 +314,28 @@ MESSAGES: tuple[Message, ...] = (
         ),
         patch='state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)\n'
         "model.load_state_dict(state, assign=True)\n",
+        hides=("copy-failed",),
         example="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.",
     ),
     Message(
         kind="meta-copy",
-        patterns=(r"Cannot copy out of meta tensor; no data", r"Cannot copy out of meta tensor"),
+        patterns=(r"Cannot copy out of meta tensor; no data! Please use torch\.nn\.Module\.to_empty",),
         says="The model has parameters without numbers (on the meta device).",
         why="It was built empty and not every tensor was loaded, or it was moved before loading.",
         steps=("Load with assign=True and look at what the strict load reports; use to_empty() only before loading.",),
         patch="model.load_state_dict(state, strict=True, assign=True)\n",
-        example="NotImplementedError: Cannot copy out of meta tensor; no data!",
+        hides=("meta-tensor",),
+        example="NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty()",
+    ),
+    Message(
+        kind="no-optimizer-state",
+        patterns=(rf"KeyError: {Q}param_groups{Q}(?![\w.])",),
+        says="What the optimizer was given is no optimizer's state: it has no param_groups.",
+        why="The whole training checkpoint was passed, the model's weights, or a file that never had an optimizer.",
+        steps=("Pass the entry that has param_groups; print the keys, or open the file here.",),
+        patch='checkpoint = torch.load(path, map_location="cpu", weights_only=True)\n'
+        'print([key for key, value in checkpoint.items() if isinstance(value, dict) and "param_groups" in value])\n',
+        example="KeyError: 'param_groups'",
     ),
     Message(
         kind="optimizer-groups",

@@ -35,7 +35,7 @@ MESSAGES: tuple[Message, ...] = (
         says="The file begins with {key}, so it is no pickle.",
         brief="The file begins with a byte that no pickle begins with.",
         why="Often it is a stand-in for the file: 'v' is a Git LFS pointer, '<' a web page, '{{' JSON, '\\x00' a "
-        "truncated download or a safetensors file, '\\x1f' gzip, '\\x89' HDF5 or a picture, another letter a text.",
+        "truncated download or a safetensors file, '\\x1f' gzip, 'H' HDF5, '\\xff' JPEG, another letter a text.",
         steps=(
             "Look at its size and first line; a pointer has some 130 bytes.",
             "For 'v': git lfs pull. For '<': download it again, signed in and by the file's own link.",
@@ -59,13 +59,26 @@ MESSAGES: tuple[Message, ...] = (
             r"no persistent_load function was specified",
             r"persistent id instruction",
         ),
-        says="pickle.load was given what torch.save wrote: the tensors' numbers are beside the pickle.",
-        why="The file has to be read by torch.load, or it is the data.pkl out of an unpacked archive.",
+        says="A pickle names something that lies beside it, and its reader knows of no such thing.",
+        why="torch.save puts the tensors' numbers beside the pickle, where pickle.load does not look. A picture (PNG) "
+        "or a text with P in front makes torch.load(weights_only=False) say the same.",
         steps=(
             "Load the file with torch.load.",
             "If you unpacked it: take the .pth or .pt itself, or zip the whole folder again without compression.",
         ),
         patch=f"checkpoint = {_LOAD}",
+        causes=(
+            Cause(
+                "torch-file-in-pickle",
+                "pickle.load was given a file of torch.save, or the data.pkl out of one.",
+                "the code calls pickle.load",
+            ),
+            Cause(
+                "not-a-pickle",
+                "torch.load was given another kind of file, such as a PNG picture.",
+                "the code calls torch.load with weights_only=False",
+            ),
+        ),
         example="_pickle.UnpicklingError: A load persistent id instruction was encountered,\nbut no persistent_load "
         "function was specified.",
     ),
@@ -147,10 +160,19 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="foreign-archive",
-        patterns=(r"Expected hasRecord\(\"version\"\) to be true", r"hasRecord\("),
-        says="The file is a zip archive, but not one of torch.save: its version record is missing.",
-        why="A folder or a .pth was zipped, the archive was repacked, or another program wrote it.",
-        steps=("Open it here: it says what the archive holds.", "If a .pth lies inside, unzip it and load that."),
+        patterns=(
+            r"Expected hasRecord\(\"version\"\) to be true",
+            r"hasRecord\(",
+            r"file in archive is not in a subdirectory",
+        ),
+        says="The file is a zip archive, but not one of torch.save.",
+        why="torch.save puts a version record and everything else into one folder of the archive. A folder "
+        "or a .pth was zipped, the archive was repacked, or another program wrote it.",
+        steps=(
+            "Open it here: it says what the archive holds.",
+            "If a .pth lies inside, unzip it and load that.",
+            "Arrays of numpy (.npz) are read by numpy.load.",
+        ),
         example='RuntimeError: Expected hasRecord("version") to be true, but got false.',
     ),
     Message(
@@ -169,12 +191,84 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="cut-pickle",
-        patterns=(r"(?:EOFError: )?Ran out of input", r"pickle data was truncated"),
+        patterns=(r"(?:EOFError: )?Ran out of input",),
         says="The file is empty or its pickle breaks off.",
         why="Saving or copying stopped; or the file was read once already and not rewound; or it is "
         "being written right now.",
         steps=("Look at its size.", "Fetch it again, or use file.seek(0) before the second torch.load of one handle."),
         example="EOFError: Ran out of input",
+    ),
+    Message(
+        kind="cut-or-other-file",
+        patterns=(r"pickle data was truncated",),
+        says="The pickle breaks off, or the file is none and was read as one.",
+        why="Saving or copying stopped; or it is a text, a GIF or another file whose first letter a pickle could have.",
+        steps=("Look at its size and first line.", "Fetch it again.", "Open it here: it says what the file is."),
+        causes=(
+            Cause("cut-pickle", "The file is cut.", "it is smaller than the original"),
+            Cause("not-a-pickle", "It is another kind of file, such as a text.", "its first line can be read"),
+        ),
+        example="_pickle.UnpicklingError: pickle data was truncated",
+    ),
+    Message(
+        kind="silent-end",
+        patterns=(r"EOFError:? ?(?:\Z|(?=Traceback|During handling|The above|```))",),
+        says="What was read ends too early, and the message does not say what it was.",
+        why="torch.load(weights_only=True) says no more about a file that is empty or breaks off; nor does a pipe "
+        "between processes.",
+        steps=("Look at the file's size, and fetch it again if it is empty or too small.",),
+        causes=(
+            Cause("cut-pickle", "The file is empty or cut.", "the traceback goes through torch.load"),
+            Cause("worker-died", "Another process, such as a DataLoader's, died.", "it goes through multiprocessing"),
+        ),
+        example="EOFError: ",
+    ),
+    Message(
+        kind="unsound-pickle",
+        patterns=(
+            r"unpickling stack underflow",
+            r"could not find MARK",
+            r"unsupported pickle protocol: (?![345](?![0-9]))[0-9]",
+        ),
+        says="What was read is no sound pickle: another kind of file, or a damaged one.",
+        why='Other files can begin as a pickle could: .npy, an archive, a text such as "Not Found".',
+        steps=(
+            "Look at its size and first line; a .npy file is read by numpy.load.",
+            "Open it here: it names what the file is.",
+        ),
+        causes=(
+            Cause("not-a-pickle", "It is another kind of file.", "its first line is a text, or names its kind"),
+            Cause("damaged-pickle", "It is a damaged one.", "its size is not the original's, or it was read before"),
+        ),
+        example="_pickle.UnpicklingError: could not find MARK",
+    ),
+    Message(
+        kind="not-seekable",
+        patterns=(
+            rf"(?P<type>\w{{1,100}}){Q} object has no attribute {Q}seek{Q}\. You can only torch\.load",
+            r"You can only torch\.load from a file that is seekable",
+        ),
+        says="torch.load was given a {type}, which is neither a path nor a file in which one can jump.",
+        brief="torch.load was given something that is neither a path nor a file in which one can jump.",
+        why="It reads a file's end first. A download or a member of an archive has to be read into memory before; a "
+        "model is loaded already.",
+        steps=("Read a stream into memory first. If what was passed is a model, leave torch.load out.",),
+        patch="import io\n\ncheckpoint = torch.load(io.BytesIO(stream.read()), "
+        'map_location="cpu", weights_only=True)\n',
+        example="AttributeError: 'ZipExtFile' object has no attribute 'seek'. You can only torch.load from a file that "
+        "is seekable.",
+    ),
+    Message(
+        kind="tar-without-storages",
+        patterns=(r"filename [\"'`]{0,3}storages[\"'`]{0,3} not found",),
+        says="The file was taken for a tar of torch before 0.1.10, and it is none: storages is not in it.",
+        why="It is an ordinary .tar of a folder, or full of zeros, which reads as an empty one.",
+        steps=("Unpack it and load the file inside; or fetch it again, if it is a download that left zeros.",),
+        causes=(
+            Cause("ordinary-tar", "It is an ordinary .tar.", "tar -tf lists its files"),
+            Cause("zero-filled", "It is a download that left zeros.", "tar -tf lists nothing"),
+        ),
+        example="KeyError: \"filename 'storages' not found\"",
     ),
     Message(
         kind="storage-size",

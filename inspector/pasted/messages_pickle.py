@@ -34,6 +34,7 @@ MESSAGES: tuple[Message, ...] = (
         steps=(
             _LISTED,
             "If you trust this name and its library, allow it for this load, with all that comes along with it.",
+            "Should another name be refused then, paste both messages together: the lines allow all names of a text.",
             _BETTER,
             _UNSAFE,
         ),
@@ -72,7 +73,7 @@ MESSAGES: tuple[Message, ...] = (
         says="The file holds a {name}, which weights_only=True makes but does not fill.",
         brief="The file holds a container that weights_only=True does not fill.",
         why="torch fills lists, dicts, OrderedDicts and Counters alone, whatever else is allowed.",
-        steps=("Let it come back as a plain dict or list, under its own name.", _BETTER, _UNSAFE),
+        steps=("Let it come back as a dict or list of Python's own, under its own name.", _BETTER, _UNSAFE),
         lines=lines_that_allow,
         hides=("weights-only",),
         example="WeightsUnpickler error: Can only SETITEMS for dict, collections.OrderedDict, collections.Counter, but "
@@ -98,8 +99,8 @@ MESSAGES: tuple[Message, ...] = (
         says="The pickle uses opcode {operand}, which torch's restricted reader does not know.",
         brief="The pickle uses an opcode that torch's restricted reader does not know.",
         why="The number is a byte. As the file's first it says what the file is: 118 ('v') a Git LFS pointer, 60 ('<') "
-        "a web page, 10 or 123 a text or JSON, 31 gzip, 137 HDF5 or a picture. 149 is a pickle of protocol 4, which "
-        "another program than torch.save wrote.",
+        "a web page, 10 or 123 a text or JSON, 31 gzip, 72 HDF5, 80 a picture (PNG) or a text, 255 a JPEG, 147 a .npy, "
+        "0 zeros, another letter a text. 149 is a pickle of protocol 4, which another program than torch.save wrote.",
         steps=(
             "Look at its size and first line, or open the file here: it says what the file is.",
             "For 118: git lfs pull. For 60: download it again, signed in and by the file's own link.",
@@ -184,9 +185,18 @@ MESSAGES: tuple[Message, ...] = (
     Message(
         kind="tar-weights-only",
         patterns=(r"Cannot use `{0,2}weights_only ?= ?True`{0,2} with files saved in the legacy \.?tar format",),
-        says="The file is in torch's tar format of before 0.1.10, which weights_only=True does not read.",
-        why="torch wrote it in 2016 and 2017.",
-        steps=("Open it here and export it: the reader knows that format.",),
+        says="The file is a tar, or full of zeros, which weights_only=True does not read.",
+        why="torch before 0.1.10 wrote tars. An ordinary .tar of a folder, and a download that left nothing but zeros, "
+        "look the same to it.",
+        steps=(
+            "Look inside: tar -tf lists the files. Unpack an ordinary .tar, and load the file that it holds.",
+            "Open it here: it says which of them it is, and the reader knows torch's own tar format.",
+        ),
+        causes=(
+            Cause("tar-weights-only", "torch wrote it, in 2016 or 2017.", "tar -tf lists sys_info, pickle, storages"),
+            Cause("ordinary-tar", "It is an ordinary .tar of files.", "tar -tf lists other names"),
+            Cause("zero-filled", "It is full of zeros.", "tar -tf lists nothing"),
+        ),
         hides=("weights-only",),
         example="Cannot use ``weights_only=True`` with files saved in the legacy .tar format.",
     ),

@@ -17,6 +17,10 @@ _BESIDE = frozenset(
         *("callbacks", "loops", "lr_schedulers", "ema", "amp", "scaler", "step", "iteration", "best_fitness", "meta"),
         *("best_acc", "best_loss", "previous_best", "epochs", "iter", "opt", "hparams", "cfg", "wandb_id", "date"),
         *("train_loss", "val_loss", "best", "best_score", "best_metric", "training_results", "rng_state", "version"),
+        # DeepSpeed's, beside "module".
+        *("ds_config", "ds_version", "buffer_names", "param_shapes", "frozen_param_shapes", "frozen_param_fragments"),
+        *("shared_params", "skipped_steps", "global_steps", "global_samples", "dp_world_size", "mp_world_size"),
+        *("sparse_tensor_module_names", "csr_tensor_module_names", "data_sampler", "random_ltd"),
     }
 )
 _OPTIMIZER = frozenset({"state", "param_groups"})

@@ -43,8 +43,17 @@ def constants_out(lasts: Sequence[str]) -> str:
     )
 
 
-def renamed(lines: Sequence[str]) -> str:
-    """Rename what does not fit yet. lines: the body of `rename`, which assigns to `key`."""
+def renamed(lines: Sequence[str], *, counters: Sequence[str] = ()) -> str:
+    """Rename what does not fit yet. lines: the body of `rename`, which assigns to `key`.
+
+    counters: endings of names that hold no weights and are left out where the model does not have them.
+    """
+    left_out = (
+        f"counters = {tuple(counters)!r}  # no weights\n"
+        "renamed = {key: tensor for key, tensor in renamed.items() if key in wanted or not key.endswith(counters)}\n"
+        if counters
+        else ""
+    )
     body = "".join(f"    {line}\n" for line in lines)
     imports = "import re\n\n\n" if any("re.sub" in line for line in lines) else ""
     return (
@@ -52,7 +61,17 @@ def renamed(lines: Sequence[str]) -> str:
         "wanted = set(model.state_dict())\n"
         "renamed = {key if key in wanted else rename(key): tensor for key, tensor in state.items()}\n"
         "assert len(renamed) == len(state)  # no two names became one\n"
+        f"{left_out}"
         "model.load_state_dict(renamed, strict=True)\n"
+    )
+
+
+def unpruned() -> str:
+    """Weights times their masks, under the weights' own names."""
+    return (
+        'for key in [key for key in state if key.endswith("_orig") and f"{key[:-5]}_mask" in state]:\n'
+        '    state[key[:-5]] = state.pop(key) * state.pop(f"{key[:-5]}_mask")\n'
+        "model.load_state_dict(state, strict=True)\n"
     )
 
 

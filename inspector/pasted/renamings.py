@@ -6,6 +6,7 @@ alone it cannot be told from another depth, and following it could put every ten
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -18,6 +19,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import RepairPlan
 from inspector.keys.rules import RULES
+from inspector.pasted.halves import HOLDERS
 from inspector.pasted.report import KeyLists, Renaming
 
 _BY_NAME = ("joined-segments", "mlp-names", "wrapper-segment", "norm-aliases")
@@ -26,6 +28,7 @@ _WRAPPERS = frozenset(
     {"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module"}
 )
 _MOST_COMBINATIONS = 500
+_NORMS = {".gamma": ".weight", ".beta": ".bias"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ def find_renamings(lists: KeyLists) -> Renamed:
     rules = tuple(rule for rule in RULES if rule.id in _BY_NAME)
     report = diagnose(_file_of(unexpected), _model_of(missing), rules=rules)
     plan = report.plan
+    if (norms := _by_norms(unexpected, missing)) is not None:
+        return norms
     if plan is None:
         return _by_prefix(unexpected, missing) if lists.cut else Renamed()
     if plan.ambiguities:
@@ -68,8 +73,26 @@ def find_renamings(lists: KeyLists) -> Renamed:
         renamings=tuple(Renaming(rule=u.id, says=u.says, count=u.count, examples=u.examples) for u in uses),
         pairs=pairs,
         lines=_lines(plan, dict(pairs)),
-        certain=_is_certain(plan, pairs, unexpected, missing),
+        certain=_is_certain(plan, pairs, unexpected, missing, cut="unexpected" in lists.cut),
     )
+
+
+def _by_norms(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed | None:
+    """Of normalisations alone whose weight and bias one side calls gamma and beta; None when something else differs."""
+    for source in ("file", "model"):
+        old, new = (unexpected, missing) if source == "file" else (missing, unexpected)
+        pairs = {name: name.removesuffix(end) + _NORMS[end] for name in old for end in _NORMS if name.endswith(end)}
+        if len(pairs) == len(old) and set(pairs.values()) == set(new):
+            endings = sorted(_NORMS.items()) if source == "file" else sorted((b, a) for a, b in _NORMS.items())
+            used = [(a, b) for a, b in endings if any(name.endswith(a) for name in unexpected)]
+            couples = tuple(pairs.items()) if source == "file" else tuple((b, a) for a, b in pairs.items())
+            says = " and ".join(f'"{a[1:]}" to "{b[1:]}"' for a, b in used)
+            renaming = Renaming(rule="norm-aliases", says=f"rename {says}", count=len(couples), examples=couples[:3])
+            if source == "file":
+                lines = tuple(f'key = re.sub(r"{re.escape(a)}$", {b!r}, key)' for a, b in used)
+                return Renamed(renamings=(renaming,), pairs=couples, lines=lines, certain=True)
+            return Renamed(renamings=(renaming,), pairs=couples)  # "weight" is not only a norm's.
+    return None
 
 
 def _by_prefix(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed:
@@ -98,7 +121,12 @@ def _are_several(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
 
 
 def _is_certain(
-    plan: RepairPlan, pairs: Sequence[tuple[str, str]], unexpected: Sequence[str], missing: Sequence[str]
+    plan: RepairPlan,
+    pairs: Sequence[tuple[str, str]],
+    unexpected: Sequence[str],
+    missing: Sequence[str],
+    *,
+    cut: bool,
 ) -> bool:
     """Whether names alone carry this: wrappers of torch's own, or one prefix that all names of both sides agree on."""
     kinds = {name for use in plan.rules for name, _ in use.parameters if name in ("drop", "add")}
@@ -107,6 +135,8 @@ def _is_certain(
         return False
     if segments <= _WRAPPERS:
         return True
+    if cut and not segments <= {*_WRAPPERS, *HOLDERS}:
+        return False  # The rest of the list may hold a second network: encoder_q and encoder_k, student and teacher.
     # Taking one name off and putting another on is exchanging an encoder for a decoder.
     return len(kinds) == 1 and len(pairs) == len(unexpected) == len(missing)
 

@@ -83,6 +83,16 @@ _OMEGACONF = """\
 allowed += [omegaconf.DictConfig, omegaconf.ListConfig, (typing.Any, "typing.Any")]
 allowed += [kind for kind in (*vars(base).values(), *vars(nodes).values()) if isinstance(kind, type)]
 """
+_ANY = """\
+allowed += [(typing.Any, "typing.Any")]
+try:  # OmegaConf's settings name it; without OmegaConf, what else is in the file may do
+    from omegaconf import DictConfig, ListConfig, base, nodes
+except ImportError:
+    pass
+else:
+    allowed += [DictConfig, ListConfig]
+    allowed += [kind for kind in (*vars(base).values(), *vars(nodes).values()) if isinstance(kind, type)]
+"""
 _MODULES = """\
 def below(cls):
     return [cls, *(kind for inner in cls.__subclasses__() for kind in below(inner))]
@@ -141,7 +151,7 @@ FAMILIES: tuple[Family, ...] = (
         r"argparse\.Namespace|types\.SimpleNamespace",
         _SETTINGS,
         ("import argparse", "import types"),
-        ("numpy", "containers", "paths"),
+        ("numpy", "containers", "paths", "times"),
     ),
     Family(
         "times", "dates and times", r"datetime\.(?:datetime|date|time|timedelta|timezone)", _TIMES, ("import datetime",)
@@ -156,15 +166,23 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "omegaconf",
         "settings of OmegaConf",
-        r"omegaconf\.(?:dictconfig|listconfig|base|nodes)\.\w{1,40}|typing\.Any",
+        r"omegaconf\.(?:dictconfig|listconfig|base|nodes)\.\w{1,40}",
         _OMEGACONF,
         ("import typing", "import omegaconf", "from omegaconf import base, nodes"),
         ("containers",),
     ),
     Family(
+        "any",
+        "the type of any value",
+        r"typing\.Any",
+        _ANY,
+        ("import typing",),
+        ("containers",),
+    ),
+    Family(
         "modules",
         "a whole model",
-        r"torch\.nn\.(?:modules|quantized|parallel)\.[\w.]{1,80}|torch\.nn\.functional\.(?:relu|gelu)"
+        r"torch\.nn\.(?:modules|quantized|parallel)\.[\w.]{1,80}|torch\.optim\.swa_utils\.AveragedModel|torch\.nn\.functional\.(?:relu|gelu)"
         r"|torchvision\.(?:models|ops)\.[\w.]{1,80}",
         _MODULES,
         ("import functools",),
@@ -208,25 +226,47 @@ def lines_that_allow(names: Sequence[str]) -> str:
         return ""
     if own:
         # What a class of one's own holds is not known: settings are made of these, and a model of modules.
-        wanted |= dict.fromkeys(("numpy", "containers", "paths"))
+        wanted |= dict.fromkeys(("numpy", "containers", "paths", "times"))
         if any(_MODEL.search(name) for name in own):
             wanted["modules"] = None
     families = [family for family in FAMILIES if family.id in wanted]
     tops = {name.partition(".")[0] for name in names if name.startswith("torchvision.")}
     imports = {"import torch", *(f"import {top}" for top in tops), *(line for one in families for line in one.imports)}
     if own:
-        imports.add("import importlib")
+        imports |= {"import collections", "import importlib"}
     code = "\n".join(sorted(imports, key=lambda line: (line.startswith("from"), line))) + "\n\n"
     code += f"allowed = []  # {', '.join(family.says for family in families) or 'code of others'}\n"
     code += (_of_others(own) if own else "") + "\n".join(family.lines for family in families)
     return f"{code}\nwith torch.serialization.safe_globals(allowed):\n{_LOAD}"
 
 
+# torch fills exactly dict, OrderedDict, Counter and list, whatever is allowed; OrderedDict also takes attributes.
+_FILLED = """\
+class AsDict:  # weights_only fills no other kinds of dict and list than Python's own, so they come back as these
+    def __new__(cls, *arguments):
+        return collections.OrderedDict(*(one for one in arguments if isinstance(one, (dict, list))))
+
+
+class AsList:
+    def __new__(cls, *arguments):
+        return list(*arguments[:1])
+
+
+def as_filled(kind):
+    if isinstance(kind, type) and issubclass(kind, dict):
+        return AsDict
+    return AsList if isinstance(kind, type) and issubclass(kind, (list, collections.deque)) else kind
+
+
+"""
+
+
 def _of_others(names: Iterable[str]) -> str:
     listed = "".join(f"    {name!r},\n" for name in names)
     return (
+        f"\n\n{_FILLED}"
         "# Code of others, which runs when the file is read: only if you trust it and the file.\n"
         f"for name in [\n{listed}]:\n"
         '    module, _, last = name.rpartition(".")\n'
-        "    allowed.append((getattr(importlib.import_module(module), last), name))\n\n"
+        "    allowed.append((as_filled(getattr(importlib.import_module(module), last)), name))\n\n"
     )

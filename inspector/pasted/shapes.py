@@ -28,6 +28,42 @@ _MIDDLE = (
 )
 
 
+# (index of the side, kind, says, step) for the shape [0], which no tensor of a network has.
+_PLACEHOLDERS = (
+    (
+        1,
+        "empty-in-file",
+        "The file has no numbers for {names}: {name} is [0] in it and {other} in the model. DeepSpeed's ZeRO-3 leaves "
+        "such placeholders where the numbers lie in its own files, one per process, and FSDP where another process "
+        "has them.",
+        "Put the pieces together: zero_to_fp32.py in the checkpoint's folder (DeepSpeed), or a full state dict (FSDP); "
+        "when training again, save with stage3_gather_16bit_weights_on_model_save.",
+    ),
+    (
+        2,
+        "empty-in-model",
+        "The model has no numbers of its own for {names} at this time: {name} is [0] in it and {other} in the file. "
+        "Under DeepSpeed's ZeRO-3 (or FSDP) each process holds a part of every parameter.",
+        "Load before the model is partitioned, or inside deepspeed.zero.GatheredParameters(..., modifier_rank=0).",
+    ),
+)
+# The same for one column of bytes, with two numbers in each.
+_PACKINGS = (
+    (
+        1,
+        "packed-in-file",
+        "half as many bytes as numbers, so the file has them packed at four bits, as bitsandbytes does.",
+        "Build the model with the same quantisation (load_in_4bit), or take the weights from before it.",
+    ),
+    (
+        2,
+        "packed-in-model",
+        "half as many bytes as numbers, so the model has them packed at four bits, as bitsandbytes does.",
+        "Load into the model before it is quantised, or let the library quantise while it loads.",
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeCause:
     """One cause of mismatches. kind: kebab-case; names: those it explains; says and step: a sentence each.
@@ -59,6 +95,16 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             f"{counted(len(old), 'tensor')} hold one number, with shape [] on one side and [1] on the other.",
             "Give it the other shape with .reshape(()) or .reshape(1).",
         )
+    for side, kind, says, step in _PLACEHOLDERS:
+        empty = [m for m in left if _side(m, side) == (0,) and 0 not in _side(m, 3 - side)]
+        if empty:
+            name, other = empty[0][0], human_shape(_side(empty[0], 3 - side))
+            names = counted(len(empty), "tensor")
+            take([m[0] for m in empty], kind, says.format(name=name, other=other, names=names), step)
+    for side, kind, says, step in _PACKINGS:
+        packed = [m for m in left if _is_packed(_side(m, side), _side(m, 3 - side))]
+        if packed:
+            take([m[0] for m in packed], kind, f"{_first(packed)}: {says}", step)
     turned = [m for m in left if len(m[1]) == 2 and m[1] == m[2][::-1] and m[1] != m[2]]
     if turned:
         take(
@@ -138,6 +184,16 @@ def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
             "Build the model with the arguments that the file was trained with.",
         )
     return tuple(found)
+
+
+def _side(mismatch: Mismatch, side: int) -> Shape:
+    """The shape in the file (1) or in the model (2)."""
+    return mismatch[1] if side == 1 else mismatch[2]
+
+
+def _is_packed(packed: Shape, plain: Shape) -> bool:
+    """Whether the first holds the second at four bits a number, two of them in a byte: one column of bytes."""
+    return len(packed) == 2 and packed[1] == 1 and len(plain) >= 2 and 2 * packed[0] == prod(plain) > 2
 
 
 def _heads(left: Sequence[Mismatch]) -> list[Mismatch]:

@@ -201,7 +201,7 @@ def test_another_head_is_new_or_renamed(refusal: Refusal) -> None:
     old = nn.ModuleDict({"body": nn.Linear(3, 3), "cls": nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 9)})})
     error = _only(refusal(net, old.state_dict()))
     assert [cause.kind for cause in error.causes] == ["other-head", "keys-renamed"]
-    assert '"cls.a"' in error.says
+    assert '"cls"' in error.says
     _run(error.patch, net, old.state_dict())
     same = nn.ModuleDict({"body": nn.Linear(3, 3), "cls": nn.Linear(3, 2)})
     error = _only(refusal(net, same.state_dict()))

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from inspector.pasted.clean import clean
+from inspector.pasted.explain import explain_error
 from inspector.pasted.key_lists import read_key_lists
 from inspector.pasted.report import KeyLists
 
@@ -156,3 +157,37 @@ def test_two_errors_stay_two() -> None:
 def test_text_without_lists_has_none() -> None:
     assert read_key_lists("All keys are fine. 'quoted', \"twice\"") == ()
     assert read_key_lists("") == ()
+
+
+_MMCV = (
+    "unexpected key in source state_dict: fc.weight, fc.bias, head.bias\n\n"
+    "missing keys in source state_dict: neck.convs.0.conv.weight, neck.convs.0.conv.bias, rpn.scales.0.scale, "
+    "rpn.cls_token.weight"
+)
+
+
+@pytest.mark.parametrize("width", [500, *range(30, 90, 5)])
+def test_names_without_quotes_keep_their_last_and_no_fragments(width: int) -> None:
+    lines = [line[i : i + width] for line in _MMCV.split("\n") for i in range(0, max(1, len(line)), width)]
+    (error,) = explain_error("\n".join(lines)).errors
+    assert error.keys is not None
+    lists = error.keys.lists
+    whole = {*_MMCV.replace(",", " ").split()}
+    assert {*lists.missing, *lists.unexpected} <= whole
+    assert lists.missing[-1] == "rpn.cls_token.weight"
+    assert "missing" not in lists.cut
+
+
+def test_a_word_on_the_next_line_is_no_part_of_a_name() -> None:
+    ((_, lists),) = read_key_lists("missing keys in source state_dict: a.weight, b.bias\nthanks\n")
+    assert lists.missing == ("a.weight", "b.bias")
+    ((_, lists),) = read_key_lists("missing keys in source state_dict: a.weight, b.cls_tok\nen\n")
+    assert (lists.missing, lists.cut) == (("a.weight",), ("missing",))
+
+
+def test_heads_in_several_modules_are_named_by_what_they_share() -> None:
+    text = (
+        "were not used when initializing BertModel: ['cls.predictions.bias', 'cls.seq_relationship.weight']\n"
+        "and are newly initialized: ['classifier.weight', 'classifier.bias']"
+    )
+    assert 'the file has "cls" (2 tensors), the model "classifier" (2)' in explain_error(text).says

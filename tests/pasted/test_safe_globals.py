@@ -237,3 +237,66 @@ def test_a_whole_model_with_a_wrapped_callable(tmp_path: Path) -> None:
     scope: dict[str, Any] = {"path": tmp_path / "a.pth"}
     exec(explain_error(_refusal(scope["path"])).errors[0].patch, scope)
     assert scope["checkpoint"].norm.keywords == {"eps": 1e-6}
+
+
+class OwnOrdered(collections.OrderedDict[str, Any]):
+    pass
+
+
+class OwnDict(dict[str, Any]):
+    """As yacs and easydict have it: entries, and attributes beside them."""
+
+    def __init__(self, **entries: Any) -> None:
+        super().__init__(entries)
+        self.frozen = True
+
+
+class OwnDefaults(collections.defaultdict[str, Any]):
+    pass
+
+
+class OwnList(list[Any]):
+    pass
+
+
+OWN = {
+    "an ordered one": lambda: OwnOrdered(a=torch.ones(2)),
+    "a dict with attributes": lambda: OwnDict(a=torch.ones(2)),
+    "defaults": lambda: OwnDefaults(list, {"a": torch.ones(2)}),
+    "a list inside": lambda: {"a": torch.ones(2), "b": OwnList([1, 2])},
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_own_kinds_of_dict_and_list_come_back_filled(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    torch.save(OWN[what](), path)
+    report = explain_error(_refusal(path), checkpoint=open_checkpoint(path))
+    for code in (report.errors[0].patch, report.code.replace("'a.pth'", "path")):
+        scope: dict[str, Any] = {"path": path}
+        exec(code, scope)
+        assert torch.equal(scope["checkpoint"]["a"], torch.ones(2))
+        assert scope["checkpoint"].get("b", [1, 2]) == [1, 2]
+    assert not any("no state dict in the file" in line for line in report.file)
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_lines_after_a_failed_filling_do_not_fail_in_the_same_way(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    torch.save(OWN[what](), path)
+    kinds = [OwnOrdered, OwnDict, OwnDefaults, OwnList, list]
+    with torch.serialization.safe_globals(kinds), pytest.raises(Exception, match="Can only") as error:
+        torch.load(path)
+    (found,) = explain_error(str(error.value)).errors
+    assert found.kind == "unsupported-filling"
+    scope: dict[str, Any] = {"path": path}
+    exec(found.patch, scope)
+    assert torch.equal(scope["checkpoint"]["a"], torch.ones(2))
+
+
+def test_any_type_needs_no_library_that_may_be_missing(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    torch.save({"a": Any, "w": torch.ones(2)}, path)
+    scope: dict[str, Any] = {"path": path}
+    exec(explain_error(_refusal(path)).errors[0].patch, scope)
+    assert scope["checkpoint"]["a"] is Any
