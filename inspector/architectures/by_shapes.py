@@ -14,8 +14,9 @@ from itertools import pairwise
 from operator import eq
 from typing import TypeVar
 
-from inspector.architectures.index import LIBRARIES, Entry, Index, Shape, is_bookkeeping
+from inspector.architectures.index import LIBRARIES, Entry, Index, Shape
 from inspector.architectures.types import Likeness
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 
 _T = TypeVar("_T")
 

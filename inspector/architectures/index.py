@@ -16,8 +16,9 @@ from typing import Any
 
 from inspector.architectures.store import Packed, read_data, unpack
 from inspector.architectures.types import ArchitectureSpec, OptionValue, TargetTensor
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 
-__all__ = ["BOOKKEEPING", "Entry", "Index", "Shape", "is_bookkeeping", "load_index", "read_data"]
+__all__ = ["Entry", "Index", "Shape", "load_index", "read_data"]
 
 Shape = tuple[int, ...]
 Law = tuple[int, int, int, int]
@@ -26,16 +27,8 @@ SizeLaw = tuple[int, int, int, int, int]
 INDEX_FILE = "architectures.index.gz"
 LIBRARIES = ("torchvision", "timm")  # the first is meant where the same name is in both
 
-# Counters and profilers' leftovers: they come and go without changing what a network computes in eval mode.
-BOOKKEEPING = frozenset({"num_batches_tracked", "total_ops", "total_params", "n_averaged"})
-
 # How a dimension follows n = picture size // patch; every one plus an offset. Relative positions run from 1-n to n-1.
 SQUARE, TABLE, LINE, SIDE = range(4)
-
-
-def is_bookkeeping(name: str) -> bool:
-    """Whether a tensor of this name says nothing about the architecture: "bn1.num_batches_tracked"."""
-    return name.rpartition(".")[2] in BOOKKEEPING
 
 
 def sized(kind: int, patches: int) -> int:

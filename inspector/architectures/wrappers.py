@@ -13,20 +13,10 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from inspector.architectures.index import Shape, is_bookkeeping
+from inspector.architectures.index import Shape
+from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 
-# What these wrapper modules call the module they wrap: DataParallel and AveragedModel, torch.compile, FSDP,
-# activation checkpointing, Lightning Fabric, fairscale.
-WRAPPER_SEGMENTS = frozenset(
-    {
-        "module",
-        "_orig_mod",
-        "_fsdp_wrapped_module",
-        "_checkpoint_wrapped_module",
-        "_forward_module",
-        "_fpw_module",
-    }
-)
 MOST_PREFIXES = 4
 DEEPEST_PREFIX = 12  # segments, after wrappers are off
 

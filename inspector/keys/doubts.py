@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from inspector.keys.keytree import BOOKKEEPING, Leaf, Shape
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.keytree import Leaf, Shape
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions
-from inspector.keys.rules.wrapper_segment import KNOWN
 from inspector.units import counted
 
 Path = tuple[str, ...]
@@ -203,7 +204,7 @@ def _rivals(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]
         ends.setdefault(path[-1] if path else "", []).append(path)
     doubted = []
     known: dict[tuple[Path, Path], list[Path]] = {}
-    wrappers = KNOWN | _of_the_whole(moved, len(links))
+    wrappers = WRAPPER_SEGMENTS | _of_the_whole(moved, len(links))
     for link in moved:
         ours, theirs = _module(link.source), _module(link.target)
         if (ours, theirs) not in known:
@@ -211,7 +212,7 @@ def _rivals(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]
         leaf = link.target.name.rpartition(".")[2]
         for path in known[ours, theirs]:
             rival = there.get(".".join((*path, leaf)))
-            if rival is None or _is_exact(rival, KNOWN):
+            if rival is None or _is_exact(rival, WRAPPER_SEGMENTS):
                 continue
             if rival.target.shape in (None, link.source.shape):
                 doubted.append((link, rival))
@@ -264,7 +265,7 @@ def _of_the_whole(moved: Sequence[Link], total: int) -> frozenset[str]:
     return frozenset(segment for segment, n in count.items() if n >= _WHOLE * total)
 
 
-def _unwrapped(path: Path, wrappers: frozenset[str] = KNOWN) -> Path:
+def _unwrapped(path: Path, wrappers: frozenset[str] = WRAPPER_SEGMENTS) -> Path:
     return tuple(segment for segment in path if segment not in wrappers)
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+
 Shape = tuple[int, ...]
 Token = tuple[str, Shape | None]
 
-# Counters that are in or out by version or tool and carry no weight; they would only blur the comparison.
-BOOKKEEPING = frozenset({"num_batches_tracked", "total_ops", "total_params", "n_averaged", "_extra_state"})
 # Old and new names of the same leaf; for comparing subtrees only, no tensor is renamed by this.
 _SAME_LEAF = {"gamma": "weight", "beta": "bias"}
 # Python's \d also knows the digits of other scripts, and $ an end before a newline; layers are numbered 0-9.

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inspector.architectures.types import Target
-from inspector.keys.keytree import BOOKKEEPING, Leaf, Node, Shape, numbered
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.keys.keytree import Leaf, Node, Shape, numbered
 from inspector.keys.plan import Draft
 from inspector.keys.report import Ambiguity, Evidence, StepKind
 from inspector.keys.rules.entry import Link, Questions

@@ -7,6 +7,7 @@ model: other widths, another depth, or nothing in common.
 from __future__ import annotations
 
 from inspector.architectures.types import Target
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.keys.keytree import Node, numbered
 from inspector.keys.plan import Draft
 from inspector.keys.report import StepKind
@@ -78,4 +79,4 @@ def _deeper(made: Draft, target: Target) -> str:
 
 
 def _weighs(name: str) -> bool:
-    return not name.endswith(("num_batches_tracked", "total_ops", "total_params"))
+    return not is_bookkeeping(name)

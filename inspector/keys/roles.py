@@ -10,7 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from inspector.keys.keytree import BOOKKEEPING, Leaf, Shape
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.keys.keytree import Leaf, Shape
 
 # Leaf names of one meaning, from torch, Keras and TensorFlow, Flax, and GPT-2's first release.
 _ROLES = {

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.architectures.index import is_bookkeeping
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.pasted.blocks import find_depths, find_renumbered
 from inspector.pasted.conversions import find_conversion
 from inspector.pasted.halves import (
     HOLDERS,
     KINDS,
-    WRAPPERS,
+    WRAPPED_BY,
     counters_left,
     lone_list,
     missing_alone,
@@ -30,7 +30,7 @@ from inspector.pasted.shapes import explain_shapes
 from inspector.pasted.suspects import suspect
 from inspector.units import counted, shorten_middle
 
-_SAVED_BY = WRAPPERS | HOLDERS
+_SAVED_BY = WRAPPED_BY | HOLDERS
 _NAMED = 4
 _OTHER_WOULD_TELL = "The same names may stand in the other list with a prefix, or otherwise called."
 _COMES_NEXT = "torch compares shapes only where names agree, so an error about shapes may follow."

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.architectures.index import is_bookkeeping
+from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.wrappers import WRAPPERS
 from inspector.pasted.patches import into_part, only_known, renamed
 from inspector.pasted.report import Cause, KeyLists
 from inspector.units import counted, shorten_middle
 
-# Segments that tools put before every name, and what they are.
-WRAPPERS = {
+# Segments that tools put before every name, and what they are, in words that stand alone.
+WRAPPED_BY = {
+    **WRAPPERS,
     "module": "a DataParallel or DistributedDataParallel wrapper",
     "_orig_mod": "a model under torch.compile",
-    "_forward_module": "Lightning Fabric",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
 }
 # Segments under which people keep a network as a part of another object.
 HOLDERS = {
@@ -71,7 +70,7 @@ def common_wrapper(names: Sequence[str]) -> str:
     rest = [name.split(".") for name in names]
     while rest and all(len(name) > 1 for name in rest):
         first = {name[0] for name in rest}
-        if len(first) > 1 or not first <= {*WRAPPERS, *(HOLDERS if not found else ())}:
+        if len(first) > 1 or not first <= {*WRAPPED_BY, *(HOLDERS if not found else ())}:
             break
         found.append(first.pop())
         rest = [name[1:] for name in rest]
@@ -88,7 +87,7 @@ def saved_by(segment: str, lists: KeyLists) -> str:
     averaged = segment == "module" and any(
         name.rpartition(".")[2] == "n_averaged" for name in (*lists.missing, *lists.unexpected)
     )
-    return "torch's AveragedModel (weight averaging)" if averaged else (WRAPPERS | HOLDERS)[segment]
+    return "torch's AveragedModel (weight averaging)" if averaged else (WRAPPED_BY | HOLDERS)[segment]
 
 
 def counters_left(lists: KeyLists) -> tuple[str, ...]:
@@ -145,7 +144,7 @@ def missing_alone(lists: KeyLists) -> tuple[str, str, tuple[Cause, ...], str]:
         "The file does not hold them: it is of a part, of an older version or of another network.",
         "no keys are unexpected, or others than these",
     )
-    if wrapper and (own_prefix(lists.model, wrapper) or wrapper.split(".")[0] in WRAPPERS):
+    if wrapper and (own_prefix(lists.model, wrapper) or wrapper.split(".")[0] in WRAPPED_BY):
         who = saved_by(wrapper.split(".")[0], lists)
         first = names[0].removeprefix(f"{wrapper}.")
         says = f'{_all(names)} "{wrapper}.": the model is inside {who}.'

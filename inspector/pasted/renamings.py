@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from inspector.architectures.index import is_bookkeeping
 from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import RepairPlan
 from inspector.keys.rules import RULES
@@ -23,10 +24,6 @@ from inspector.pasted.halves import HOLDERS
 from inspector.pasted.report import KeyLists, Renaming
 
 _BY_NAME = ("joined-segments", "mlp-names", "wrapper-segment", "norm-aliases")
-# Written by torch's own wrappers; nothing else is meant by them.
-_WRAPPERS = frozenset(
-    {"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module"}
-)
 _MOST_COMBINATIONS = 500
 _NORMS = {".gamma": ".weight", ".beta": ".bias"}
 
@@ -97,7 +94,7 @@ def _by_norms(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed | No
 
 def _by_prefix(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed:
     """Of lists that break off: whether all names of one side, and none of the other, begin with a wrapper's segment."""
-    for wrapper in sorted(_WRAPPERS):
+    for wrapper in sorted(WRAPPER_SEGMENTS):
         text = f"{wrapper}."
         for what, ours, theirs in (("add", missing, unexpected), ("drop", unexpected, missing)):
             if all(name.startswith(text) for name in ours) and not any(name.startswith(text) for name in theirs):
@@ -133,9 +130,9 @@ def _is_certain(
     segments = {value for use in plan.rules for name, value in use.parameters if name in ("drop", "add")}
     if any(use.id != "wrapper-segment" for use in plan.rules):
         return False
-    if segments <= _WRAPPERS:
+    if segments <= WRAPPER_SEGMENTS:
         return True
-    if cut and not segments <= {*_WRAPPERS, *HOLDERS}:
+    if cut and not segments <= {*WRAPPER_SEGMENTS, *HOLDERS}:
         return False  # The rest of the list may hold a second network: encoder_q and encoder_k, student and teacher.
     # Taking one name off and putting another on is exchanging an encoder for a decoder.
     return len(kinds) == 1 and len(pairs) == len(unexpected) == len(missing)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from inspector.architectures.index import Layout, is_bookkeeping, load_index
+from inspector.architectures.index import Layout, load_index
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.pasted.report import KeyLists, Shape
 
 # More kinds of network than this say nothing.

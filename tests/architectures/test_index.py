@@ -15,8 +15,9 @@ import torch
 import torchvision
 
 from inspector.architectures import store
-from inspector.architectures.index import Index, is_bookkeeping, load_index, read_data
-from inspector.architectures.wrappers import WRAPPER_SEGMENTS
+from inspector.architectures.index import Index, load_index, read_data
+from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 
 
 def test_the_index_is_of_the_installed_torchvision() -> None:

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.keytree import BOOKKEEPING
+from inspector.checkpoint.bookkeeping import COUNTERS, EXTRA_STATE
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 
-_WHY = {
-    "num_batches_tracked": "a batch norm's batch counter, unused in evaluation",
-    "total_ops": "left behind by a FLOP counter",
-    "total_params": "left behind by a FLOP counter",
-    "n_averaged": "the counter of weight averaging",
-    "_extra_state": "a module's private state, not a weight",
-}
+_WHY = {**COUNTERS, EXTRA_STATE: "a module's private state, not a weight"}
 
 
 def _is_counter(name: str, shape: tuple[int, ...] | None) -> str:
     """The leaf name when this is such a counter, "" otherwise: a tensor of many numbers is none, whatever its name."""
     last = name.rpartition(".")[2]
-    return last if last in BOOKKEEPING and last != "_extra_state" and shape in ((), (1,), None) else ""
+    return last if last in COUNTERS and shape in ((), (1,), None) else ""
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:

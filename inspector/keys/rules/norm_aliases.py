@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inspector.keys.keytree import BOOKKEEPING
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from inspector.keys.keytree import BOOKKEEPING, Leaf
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.keys.keytree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.keytree import BOOKKEEPING, Leaf
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.keys.keytree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 

@@ -11,22 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from inspector.keys.keytree import BOOKKEEPING, Node, numbered, overlap
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.keytree import Node, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Route, Rule, substitution
-
-# Written by torch, Lightning and fairscale themselves. No network means anything by them where the target has no such
-# name, so they need no further evidence than that.
-KNOWN = frozenset(
-    {
-        "module",
-        "_orig_mod",
-        "_forward_module",
-        "_fsdp_wrapped_module",
-        "_fpw_module",
-        "_checkpoint_wrapped_module",
-    }
-)
 
 
 def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | None = None) -> bool:
@@ -37,7 +26,7 @@ def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | 
     explain and more than any like-named child of other does; or everything in it is in `rest` by exact relative name
     and shape.
     """
-    if segment not in other.children and segment in KNOWN:
+    if segment not in other.children and segment in WRAPPER_SEGMENTS:
         return True
     own = numbered(segment)
     rivals = other.stems.get(own[0], []) if own is not None else [segment] if segment in other.children else []

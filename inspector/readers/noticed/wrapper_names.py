@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from inspector.checkpoint.bookkeeping import COUNTERS
 from inspector.checkpoint.types import StateDict, StateRole
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS, WRAPPERS
 from inspector.findings import Finding, Severity
 from inspector.units import counted
 
-_ADDED_BY = {
-    "module": "DataParallel and DistributedDataParallel",
-    "_orig_mod": "torch.compile",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
-    "_forward_module": "Lightning Fabric and DeepSpeed",
-}
-_SEGMENTS = frozenset(_ADDED_BY)
-# "module" is also a name that people choose, so it counts only where every name begins with it, but for the counter
-# that torch's AveragedModel puts beside its wrapped module.
-_BESIDE = frozenset({"n_averaged"})
+# "module" is also a name that people choose, so it counts only where every name begins with it, but for a counter
+# such as torch's AveragedModel puts beside its wrapped module.
+_BESIDE = frozenset(COUNTERS)
 _LONGEST = 4096
 
 
@@ -33,10 +27,10 @@ def observe_wrappers(states: Iterable[StateDict]) -> list[Finding]:
 
 
 def _wrapped(state: StateDict) -> Finding | None:
-    counts = dict.fromkeys(_ADDED_BY, 0)
+    counts = dict.fromkeys(WRAPPERS, 0)
     for name in _names(state):
-        if not _SEGMENTS.isdisjoint(name):
-            for segment in _SEGMENTS.intersection(name[:-1]):
+        if not WRAPPER_SEGMENTS.isdisjoint(name):
+            for segment in WRAPPER_SEGMENTS.intersection(name[:-1]):
                 counts[segment] += 1
     if not any(counts.values()):
         return None
@@ -52,7 +46,7 @@ def _wrapped(state: StateDict) -> Finding | None:
             f'"{segment}" in {count:,} of {counted(len(names), "name")}' for segment, count in kept.items()
         )
         says = f"Names of {state.label[:200]} carry {each}"
-    tools = "; ".join(f'"{s}" comes from {_ADDED_BY[s]}' for s in kept)
+    tools = "; ".join(f'"{s}" comes from {WRAPPERS[s]}' for s in kept)
     return Finding(
         id="wrapper-names",
         severity=Severity.NOTICE,
@@ -74,6 +68,6 @@ def _leading(names: list[list[str]]) -> list[str]:
     while True:
         at = len(leading)
         first = {name[at] if len(name) > at + 1 else "" for name in names}
-        if len(first) != 1 or next(iter(first)) not in _ADDED_BY:
+        if len(first) != 1 or next(iter(first)) not in WRAPPERS:
             return leading
         leading.append(first.pop())

@@ -1,0 +1,36 @@
+"""Writes tests/slow.txt, what `make quick` leaves out, from a run of the whole suite.
+
+    python -m pytest --durations=0 --durations-min=0.01 | tee times.txt
+    python scripts/test_times.py times.txt
+
+Listed is every function that takes more than half a second over all its cases, longest first, until what is left takes
+less than the time that a quick run may have.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+SLOW = Path(__file__).resolve().parents[1] / "tests" / "slow.txt"
+_LINE = re.compile(r"([0-9.]+)s (?:call|setup|teardown) +(tests/\S+?::\w+(?:::\w+)?)")
+_LEAST_SECONDS = 0.5
+
+
+def main() -> int:
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
+        if match := _LINE.match(line):
+            seconds[match[2]] += float(match[1])
+    slow = sorted(((s, name) for name, s in seconds.items() if s > _LEAST_SECONDS), reverse=True)
+    SLOW.write_text("".join(f"{s:8.1f} s  {name}\n" for s, name in slow), encoding="utf-8")
+    print(
+        f"{len(slow)} functions take {sum(s for s, _ in slow):.0f} s, the rest {sum(seconds.values()) - sum(s for s, _ in slow):.0f} s."
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
