@@ -26,9 +26,8 @@ def main() -> int:
             seconds[match[2]] += float(match[1])
     slow = sorted(((s, name) for name, s in seconds.items() if s > _LEAST_SECONDS), reverse=True)
     SLOW.write_text("".join(f"{s:8.1f} s  {name}\n" for s, name in slow), encoding="utf-8")
-    print(
-        f"{len(slow)} functions take {sum(s for s, _ in slow):.0f} s, the rest {sum(seconds.values()) - sum(s for s, _ in slow):.0f} s."
-    )
+    taken = sum(s for s, _ in slow)
+    print(f"{len(slow)} functions take {taken:.0f} s, the rest {sum(seconds.values()) - taken:.0f} s.")
     return 0
 
 
