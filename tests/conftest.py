@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# Functions that take more than a second over all their cases, longest first: scripts/test_times.py writes it.
+# Functions that take more than half a second over all their cases, longest first: scripts/test_times.py writes it.
 SLOW = HERE / "slow.txt"
 # When the loops last ran in full, and how they ended: `make thorough` writes it.
 LAST = HERE / "thorough.txt"
