@@ -1,10 +1,9 @@
-"""Writes tests/slow.txt, what `make quick` leaves out, from a run of the whole suite.
+"""Writes tests/slow.txt, what `make quick` leaves out, from the times of a run (or of several, that each ran a part).
 
-    python -m pytest --durations=0 --durations-min=0.01 | tee times.txt
+    python -m pytest --durations=0 --durations-min=0.001 | tee times.txt
     python scripts/test_times.py times.txt
 
-Listed is every function that takes more than half a second over all its cases, longest first, until what is left takes
-less than the time that a quick run may have.
+Listed is every function that takes more than a third of a second over all its cases, the longest first.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from pathlib import Path
 
 SLOW = Path(__file__).resolve().parents[1] / "tests" / "slow.txt"
 _LINE = re.compile(r"([0-9.]+)s (?:call|setup|teardown) +(tests/\S+?::\w+(?:::\w+)?)")
-_LEAST_SECONDS = 0.5
+_LEAST_SECONDS = 0.3
 
 
 def main() -> int:
     seconds: defaultdict[str, float] = defaultdict(float)
-    for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
-        if match := _LINE.match(line):
-            seconds[match[2]] += float(match[1])
+    for name in sys.argv[1:]:
+        for line in Path(name).read_text(encoding="utf-8").splitlines():
+            if match := _LINE.match(line):
+                seconds[match[2]] += float(match[1])
     slow = sorted(((s, name) for name, s in seconds.items() if s > _LEAST_SECONDS), reverse=True)
     SLOW.write_text("".join(f"{s:8.1f} s  {name}\n" for s, name in slow), encoding="utf-8")
     taken = sum(s for s, _ in slow)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# Functions that take more than half a second over all their cases, longest first: scripts/test_times.py writes it.
+# Functions that take more than a third of a second over all their cases: scripts/test_times.py writes it.
 SLOW = HERE / "slow.txt"
 # When the loops last ran in full, and how they ended: `make thorough` writes it.
 LAST = HERE / "thorough.txt"
@@ -42,11 +42,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def seeds(request: pytest.FixtureRequest) -> Callable[..., range]:
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether this run has time."""
+    return bool(request.config.getoption("--thorough"))
+
+
+@pytest.fixture(scope="session")
+def seeds(thorough: bool) -> Callable[..., range]:
     """seeds(300, full=4000): the seeds of a property loop, as many as this run has time for."""
 
     def choose(few: int, *, full: int) -> range:
-        return range(full if request.config.getoption("--thorough") else few)
+        return range(full if thorough else few)
 
     return choose
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,20 +12,21 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "inspector"
 
 
-def _collections_with(word: str) -> set[str]:
-    """Files with a dict, set, list or tuple that has exactly this text among its keys or elements."""
-    found = set()
+@cache
+def _listed() -> dict[str, set[str]]:
+    """Every text that is a key or an element of a dict, set, list or tuple -> the files where it is."""
+    found: dict[str, set[str]] = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
-            if any(isinstance(item, ast.Constant) and item.value == word for item in items):
-                found.add(str(path.relative_to(PACKAGE)))
+            for item in node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", []):
+                if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                    found[item.value].add(str(path.relative_to(PACKAGE)))
     return found
 
 
 @pytest.mark.parametrize("segment", ["_checkpoint_wrapped_module", "_fpw_module", "_fsdp_wrapped_module"])
 def test_the_segments_of_wrappers_stand_in_one_list(segment: str) -> None:
-    assert _collections_with(segment) == {"checkpoint/wrappers.py"}
+    assert _listed()[segment] == {"checkpoint/wrappers.py"}
 
 
 @pytest.mark.parametrize(
@@ -32,4 +35,4 @@ def test_the_segments_of_wrappers_stand_in_one_list(segment: str) -> None:
     [("n_averaged", {"params/roles.py"}), ("total_params", {"params/roles.py", "pasted/key_lists.py"})],
 )
 def test_what_is_bookkeeping_stands_in_one_list(name: str, others: set[str]) -> None:
-    assert _collections_with(name) - others == {"checkpoint/bookkeeping.py"}
+    assert _listed()[name] - others == {"checkpoint/bookkeeping.py"}
