@@ -19,10 +19,11 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from inspector.architectures.by_shapes import alike, rank_by_shapes
-from inspector.architectures.index import Entry, Shape, is_bookkeeping, load_index
+from inspector.architectures.index import Entry, is_bookkeeping, load_index
 from inspector.architectures.match import is_worth_naming
 from inspector.architectures.recognise import rank
 from inspector.architectures.types import Candidate
+from inspector.checkpoint.types import Shape
 
 MOST_LISTED = 12
 

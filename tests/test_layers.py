@@ -11,6 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "inspector"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from house import House  # noqa: E402
 
 FLOOR = (
     "errors",
@@ -144,3 +147,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = f"import inspector, sys; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.strip() == "[]"
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    """Neither when it is imported, nor inside a function, nor for a type."""
+    assert House(ROOT).circles(everywhere=True) == []

@@ -14,9 +14,10 @@ from itertools import pairwise
 from operator import eq
 from typing import TypeVar
 
-from inspector.architectures.index import LIBRARIES, Entry, Index, Shape
+from inspector.architectures.index import LIBRARIES, Entry, Index
 from inspector.architectures.types import Likeness
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 
 _T = TypeVar("_T")
 

@@ -17,10 +17,10 @@ from typing import Any
 from inspector.architectures.store import Packed, read_data, unpack
 from inspector.architectures.types import ArchitectureSpec, OptionValue, TargetTensor
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 
-__all__ = ["Entry", "Index", "Shape", "load_index", "read_data"]
+__all__ = ["Entry", "Index", "load_index", "read_data"]
 
-Shape = tuple[int, ...]
 Law = tuple[int, int, int, int]
 SizeLaw = tuple[int, int, int, int, int]
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 
-from inspector.architectures.index import LINE, SIDE, SQUARE, TABLE, Entry, Shape, sized
+from inspector.architectures.index import LINE, SIDE, SQUARE, TABLE, Entry, sized
 from inspector.architectures.types import ArchitectureSpec, Candidate
 from inspector.architectures.wrappers import View
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 from inspector.units import counted, human_share
 
 # Below these a candidate is not named (see `is_worth_naming`).

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from inspector.architectures.by_shapes import alike
 from inspector.architectures.claims import stated_architectures, stated_settings
-from inspector.architectures.index import LIBRARIES, Index, Shape, load_index
+from inspector.architectures.index import LIBRARIES, Index, load_index
 from inspector.architectures.match import (
     Fit,
     compare,
@@ -27,7 +27,7 @@ from inspector.architectures.match import (
 from inspector.architectures.official import check_name, find_official
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import Checkpoint, Shape, StateDict
 from inspector.findings import Finding, Severity
 from inspector.units import counted, human_share
 

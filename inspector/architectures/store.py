@@ -25,12 +25,11 @@ from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
+from inspector.checkpoint.types import Shape
 from inspector.errors import BrokenInstall
 
 FORMAT = 2
 ARRAYS = ("tokens", "kind_of", "lengths", "members")
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

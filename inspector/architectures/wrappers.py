@@ -13,8 +13,8 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from inspector.architectures.index import Shape
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 
 MOST_PREFIXES = 4

@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.maps import Maps, choose_layers, heat_maps
+from inspector.cam.maps import choose_layers, heat_maps
 from inspector.cam.readings import Reading, class_scores, mirrored
-from inspector.cam.report import LayerProposal
+from inspector.cam.report import LayerProposal, Maps
 from inspector.cam.tensors import enlarge, normalise
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent

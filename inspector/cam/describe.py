@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.judge import judge, judge_fused
-from inspector.cam.maps import Maps
 from inspector.cam.questions import Asked
 from inspector.cam.readings import shares_of
-from inspector.cam.report import Crop, Explanation, Options, Preprocessing, Score
+from inspector.cam.report import Crop, Explanation, Maps, Options, Preprocessing, Score
 
 PLAIN = Options()
 

@@ -15,11 +15,11 @@ from inspector.cam.combine import FUSIONS, augmented_maps, fuse
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layers import find_layer
 from inspector.cam.layouts import layer_name, layer_text
-from inspector.cam.maps import Maps, choose_layers, heat_maps
+from inspector.cam.maps import choose_layers, heat_maps
 from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
 from inspector.cam.questions import A_CLASS, Asked, Question
-from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
+from inspector.cam.report import Crop, Explanation, LayerProposal, Maps, Options, Preprocessing
 from inspector.cam.runnable import mixes_pictures
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent

@@ -12,12 +12,12 @@ from inspector.cam.answers import AnswerKind
 from inspector.cam.combine import AUGMENTED_MAPS, augmented_maps
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layouts import layer_name
-from inspector.cam.maps import Maps, choose_layers, heat_grids, of_input
+from inspector.cam.maps import choose_layers, heat_grids, of_input
 from inspector.cam.method import Method
 from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
 from inspector.cam.questions import A_CLASS, Question
-from inspector.cam.report import Estimate, Explanation, Grid, LayerProposal, Options, Preprocessing
+from inspector.cam.report import Estimate, Explanation, Grid, LayerProposal, Maps, Options, Preprocessing
 from inspector.cam.scene import Scene, open_scene
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import unwrap
-from inspector.cam.maps import Maps
 from inspector.cam.method import Method
 from inspector.cam.methods import method_named
-from inspector.cam.report import Score
+from inspector.cam.report import Maps, Score
 from inspector.cam.rounding import findings_of_size, is_probabilities
 from inspector.findings import Finding, Severity
 from inspector.units import counted

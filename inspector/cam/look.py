@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from inspector.cam.capture import borrowed, capture, like_the_model, unwrap
 from inspector.cam.combine import augmented_maps
-from inspector.cam.maps import Maps, heat_maps, maps_of, of_input
+from inspector.cam.maps import heat_maps, maps_of, of_input
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
 from inspector.cam.readings import (
@@ -32,7 +32,7 @@ from inspector.cam.readings import (
     logits_of,
     pixel_scores,
 )
-from inspector.cam.report import Crop, LayerProposal
+from inspector.cam.report import Crop, LayerProposal, Maps
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.tensors import without_padding
 from inspector.errors import ExplainError

@@ -6,7 +6,6 @@ This is the engine beneath `explain.py`; benchmarks and loops over many pictures
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,43 +15,12 @@ from inspector.cam.method import Method
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.projection import reduce
 from inspector.cam.readings import Reading, class_scores
-from inspector.cam.report import LayerProposal
+from inspector.cam.report import LayerProposal, Maps
 from inspector.cam.rounding import rounding_share
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.tensors import enlarge, normalise, peak, without_padding
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Maps:
-    """Maps of N pictures, on the CPU, float32 or the model's float64.
-
-    heat: (N, H, W) in [0, 1] at the input size: ReLU, divided by its own maximum, enlarged bilinearly; all 0 where
-    nothing speaks for the class or the map is not finite. raw: (N, h, w) before ReLU, at the layer's grid; of a
-    detector that pads its pictures without the padding.
-    logits: (N, classes). targets: (N,), the class of each map. layer: where. method: its id.
-    gradient_peak: (N,) largest absolute gradient over the layer's grid, NaN where the method reads none of it.
-    prefix_peak: (N,) the same over class and register tokens, 0 for maps. activation_peak: (N,) largest absolute
-    activation over the grid (of the picture for methods that look at no layer). rounding_share: (N,) how much of the
-    highest magnitude rounding alone can make, NaN where the map is no sum of gradient times activation.
-    weight_spread: (N,) by how much the largest of its channels' weights exceeds the smallest, relatively; NaN for
-    methods that do not weigh by scores.
-    precision: in which it was computed.
-    """
-
-    heat: Tensor
-    raw: Tensor
-    logits: Tensor
-    targets: Tensor
-    layer: LayerProposal
-    method: str
-    gradient_peak: Tensor
-    prefix_peak: Tensor
-    activation_peak: Tensor
-    rounding_share: Tensor
-    weight_spread: Tensor
-    precision: torch.dtype
 
 
 def heat_maps(

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from inspector.cam.objectives import Objective
+
 if TYPE_CHECKING:
     from inspector.cam.report import LayerProposal
     from inspector.cam.scene import Scene
 
 Arithmetic = Callable[[Tensor, Tensor], Tensor]
-Objective = Callable[[Tensor, Tensor], Tensor]
 Compute = Callable[["Scene", "LayerProposal"], Tensor]
 Passes = Callable[["Scene", "LayerProposal"], int]
 Pace = Callable[["Scene", "LayerProposal"], float]

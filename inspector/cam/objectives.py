@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from inspector.errors import ExplainError
 
+Objective = Callable[[Tensor, Tensor], Tensor]
 # Finer-CAM's own settings (arXiv 2501.11309, section 4).
 GAMMA = 0.6
 NEAREST = 3

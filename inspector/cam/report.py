@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inspector.cam.answers import AnswerKind
 from inspector.findings import Finding
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,3 +175,34 @@ class Estimate:
     passes: int
     by_method: tuple[tuple[str, int], ...]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Maps:
+    """Maps of N pictures, on the CPU, float32 or the model's float64.
+
+    heat: (N, H, W) in [0, 1] at the input size: ReLU, divided by its own maximum, enlarged bilinearly; all 0 where
+    nothing speaks for the class or the map is not finite. raw: (N, h, w) before ReLU, at the layer's grid; of a
+    detector that pads its pictures without the padding.
+    logits: (N, classes). targets: (N,), the class of each map. layer: where. method: its id.
+    gradient_peak: (N,) largest absolute gradient over the layer's grid, NaN where the method reads none of it.
+    prefix_peak: (N,) the same over class and register tokens, 0 for maps. activation_peak: (N,) largest absolute
+    activation over the grid (of the picture for methods that look at no layer). rounding_share: (N,) how much of the
+    highest magnitude rounding alone can make, NaN where the map is no sum of gradient times activation.
+    weight_spread: (N,) by how much the largest of its channels' weights exceeds the smallest, relatively; NaN for
+    methods that do not weigh by scores.
+    precision: in which it was computed.
+    """
+
+    heat: Tensor
+    raw: Tensor
+    logits: Tensor
+    targets: Tensor
+    layer: LayerProposal
+    method: str
+    gradient_peak: Tensor
+    prefix_peak: Tensor
+    activation_peak: Tensor
+    rounding_share: Tensor
+    weight_spread: Tensor
+    precision: torch.dtype

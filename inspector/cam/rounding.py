@@ -19,8 +19,7 @@ from inspector.findings import Finding, Severity
 from inspector.units import counted
 
 if TYPE_CHECKING:
-    from inspector.cam.maps import Maps
-    from inspector.cam.report import Score
+    from inspector.cam.report import Maps, Score
 
 # Weights that differ by less than this, relatively, are one weight.
 ALIKE = 1e-3

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import Capture, Place, capture, like_the_model
-from inspector.cam.method import Objective
+from inspector.cam.objectives import Objective
 from inspector.cam.readings import Reading, class_scores
 from inspector.cam.replay import Replay
 from inspector.cam.report import LayerProposal

@@ -13,6 +13,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.values import Value
 from inspector.findings import Finding
 
+Shape = tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -180,6 +182,11 @@ class GlobalVerdict(StrEnum):
     KNOWN = "known"
     DANGEROUS = "dangerous"
     UNKNOWN = "unknown"
+
+    @property
+    def order(self) -> int:
+        """0 for the worst."""
+        return (GlobalVerdict.DANGEROUS, GlobalVerdict.UNKNOWN, GlobalVerdict.KNOWN).index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

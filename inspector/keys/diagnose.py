@@ -15,12 +15,13 @@ from inspector.checkpoint.values import ValueKind
 from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.keys import sentences
+from inspector.keys.draft import Draft
 from inspector.keys.keytree import Leaf
 from inspector.keys.layouts import written_elsewhere
 from inspector.keys.loading import loader_of
 from inspector.keys.optimizer import map_optimizers
 from inspector.keys.partial import refuse_part
-from inspector.keys.plan import Draft, draft, group
+from inspector.keys.plan import draft, group
 from inspector.keys.refusals import refuse
 from inspector.keys.remarks import notice, reason
 from inspector.keys.remarks.entry import Seen

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.keytree import Leaf, Shape
+from inspector.keys.keytree import Leaf
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions
 from inspector.units import counted

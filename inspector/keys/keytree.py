@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.types import Shape
 
-Shape = tuple[int, ...]
 Token = tuple[str, Shape | None]
 
 # Old and new names of the same leaf; for comparing subtrees only, no tensor is renamed by this.

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby, product
 
+from inspector.checkpoint.types import Shape
 from inspector.units import counted, human_shape
 
-Shape = tuple[int, ...]
 Groups = list[list[str]]
 _MOST_READINGS = 1024
 _MOST_STATES = 300_000

@@ -14,7 +14,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from inspector.keys.keytree import Leaf, Shape
+from inspector.checkpoint.types import Shape
+from inspector.keys.keytree import Leaf
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.roles import is_counter, roles_of, split_name, squeezed, ways
 from inspector.keys.rules import same_order

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
-from inspector.keys.keytree import Leaf, Node, Shape, numbered
-from inspector.keys.plan import Draft
+from inspector.checkpoint.types import Shape
+from inspector.keys.draft import Draft
+from inspector.keys.keytree import Leaf, Node, numbered
 from inspector.keys.report import Ambiguity, Evidence, StepKind
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted

@@ -7,11 +7,11 @@ what does not is left open and makes the plan incomplete.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 
 from inspector.architectures.types import Target
-from inspector.keys.keytree import Leaf, Node, grow
-from inspector.keys.layouts import Elsewhere, shown_by, where_from
+from inspector.keys.draft import Draft
+from inspector.keys.keytree import Leaf, grow
+from inspector.keys.layouts import shown_by, where_from
 from inspector.keys.operations import by_operation
 from inspector.keys.order import Sides, lost_order
 from inspector.keys.placing import place
@@ -21,25 +21,6 @@ from inspector.keys.spelling import give_back, respell
 
 _EXAMPLES = 3
 _MOST_PLACES = 8
-
-
-@dataclass(slots=True)
-class Draft:
-    """A plan in the making. reshaped and missing: what no rule settled; held: waits for the user's choice.
-
-    lost_order: why order places nothing either, where names place nothing. elsewhere: see `Leftovers`.
-    """
-
-    source: Node
-    target: Node
-    steps: list[Step] = field(default_factory=list)
-    placed: list[Link] = field(default_factory=list)
-    moves: dict[tuple[str, str], list[Link]] = field(default_factory=dict)
-    reshaped: list[Link] = field(default_factory=list)
-    missing: list[Leaf] = field(default_factory=list)
-    held: list[Leaf] = field(default_factory=list)
-    lost_order: str = ""
-    elsewhere: Elsewhere = Elsewhere.NOTHING
 
 
 def draft(

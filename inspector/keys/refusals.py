@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.keys.draft import Draft
 from inspector.keys.keytree import Node, numbered
-from inspector.keys.plan import Draft
 from inspector.keys.report import StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
 from inspector.units import counted, human_shape

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
-from inspector.keys.keytree import Leaf, Shape
+from inspector.checkpoint.types import Shape
+from inspector.keys.keytree import Leaf
 
 # Leaf names of one meaning, from torch, Keras and TensorFlow, Flax, and GPT-2's first release.
 _ROLES = {

@@ -16,7 +16,7 @@ from inspector.keys.report import Evidence, Step, StepKind
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
 if TYPE_CHECKING:
-    from inspector.keys.plan import Draft
+    from inspector.keys.draft import Draft
 
 # Spelled name -> the tensor as the file names it, and what was done to the name.
 Spelled = dict[str, tuple[Leaf, Move]]

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from inspector.architectures.types import Target, TargetKind
 from inspector.checkpoint.data import is_stored_as, read_array
-from inspector.checkpoint.types import Checkpoint
+from inspector.checkpoint.types import Checkpoint, Shape
 from inspector.errors import InspectorError
 from inspector.keys.apply import apply_plan, state_of
 from inspector.keys.operations import operation_of
 from inspector.keys.proofs.answers import pair_of, prove_pair, prove_reference, reference_of
-from inspector.keys.proofs.forward import Shape, prove_forward
+from inspector.keys.proofs.forward import prove_forward
 from inspector.keys.proofs.own_code import prove_in_code
 from inspector.keys.proofs.twins import prove_which
 from inspector.keys.proofs.values import ValueTally, prove_values

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inspector.pasted.report import KeyLists, Shape
+from inspector.checkpoint.types import Shape
+from inspector.pasted.report import KeyLists
 
 MOST_LISTS = 8
 MOST_NAMES = 20_000

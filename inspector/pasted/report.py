@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-Shape = tuple[int, ...]
+from inspector.checkpoint.types import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from inspector.checkpoint.types import Shape
 from inspector.pasted.heads import is_head
-from inspector.pasted.report import Cause, Shape
+from inspector.pasted.report import Cause
 from inspector.units import counted, human_shape
 
 Mismatch = tuple[str, Shape, Shape]

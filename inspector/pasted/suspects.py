@@ -13,7 +13,8 @@ from functools import cache, lru_cache
 
 from inspector.architectures.index import Layout, load_index
 from inspector.checkpoint.bookkeeping import is_bookkeeping
-from inspector.pasted.report import KeyLists, Shape
+from inspector.checkpoint.types import Shape
+from inspector.pasted.report import KeyLists
 
 # More kinds of network than this say nothing.
 MOST_NAMED = 40

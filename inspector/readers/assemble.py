@@ -113,37 +113,34 @@ def _array_storage(key: str, array: ArrayBytes) -> Storage:
     return Storage(id=key, nbytes=n, present_nbytes=n, offset=None, big_endian=array.big_endian, inline=data)
 
 
-_ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
-
-
 def _globals(
     outcome: Outcome, shown: Outline, also: Sequence[Outcome], inside: Inside
 ) -> tuple[tuple[GlobalUse, ...], tuple[GlobalUse, ...]]:
     """Every name, worst first; and those that only a pickle in a constant has, which a load leaves alone."""
     found = [_global(use, _place(use, shown)) for use in outcome.uses.values()]
-    known = {u.name: _ORDER[u.verdict] for u in found}
+    known = {u.name: u.verdict.order for u in found}
     others = [(f"(pickle {number} of the file)", other) for number, other in enumerate(also, 2)]
     others += [(f"(inside {where})", other) for where, other in inside.outcomes]
 
     def new(place: str, other: Outcome) -> list[GlobalUse]:
         # A name that is followed in one pickle may run code in another: the worse of the two counts.
         made = [_global(use, place) for use in other.uses.values()]
-        made = [use for use in made if _ORDER[use.verdict] < known.get(use.name, len(_ORDER))]
-        known.update((use.name, _ORDER[use.verdict]) for use in made)
+        made = [use for use in made if use.verdict.order < known.get(use.name, len(GlobalVerdict))]
+        known.update((use.name, use.verdict.order) for use in made)
         return made
 
     for place, other in others:
         found += new(place, other)
     hidden = [use for where, other in inside.hidden for use in new(f"(inside {where})", other)]
     found = settle_wrappers([*found, *hidden])
-    found.sort(key=lambda u: _ORDER[u.verdict])
+    found.sort(key=lambda u: u.verdict.order)
     return tuple(found), tuple(hidden)
 
 
 def uses_of(found: Iterable[tuple[str, Outcome]]) -> tuple[GlobalUse, ...]:
     """The names of pickles beside a format that has none, worst first. found: (where, outcome) each."""
     uses = [_global(use, f"({where})"[:500]) for where, outcome in found for use in outcome.uses.values()]
-    return tuple(sorted(uses, key=lambda u: _ORDER[u.verdict]))
+    return tuple(sorted(uses, key=lambda u: u.verdict.order))
 
 
 def _place(use: Use, shown: Outline) -> str:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 from inspector.checkpoint.joined_source import JoinedSource
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Part, Storage, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, Part, Storage, TensorInfo
 from inspector.findings import Finding, ranked
 from inspector.units import counted
-
-_ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +81,12 @@ def _globals(files: Sequence[tuple[str, Checkpoint]]) -> tuple[GlobalUse, ...]:
             known = found.get(use.name)
             if known is None:
                 found[use.name] = replace(use, place=f"{name}: {use.place}" if use.place else name)
-            elif _ORDER[use.verdict] < _ORDER[known.verdict]:
+            elif use.verdict.order < known.verdict.order:
                 place = f"{name}: {use.place}" if use.place else name
                 found[use.name] = replace(use, place=place, count=use.count + known.count)
             else:
                 found[use.name] = replace(known, count=known.count + use.count, called=known.called or use.called)
-    return tuple(sorted(found.values(), key=lambda use: _ORDER[use.verdict]))
+    return tuple(sorted(found.values(), key=lambda use: use.verdict.order))
 
 
 def _findings(files: Sequence[tuple[str, Checkpoint]]) -> tuple[Finding, ...]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from inspector.checkpoint.types import Shape
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape
 
 COLUMNS = ("source", "target", "what", "rule", "evidence", "cost", "shape", "reason")
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

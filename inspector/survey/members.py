@@ -28,6 +28,18 @@ class _Left:
     members: int = _MOST_MEMBERS
 
 
+def survey_path(
+    root: Path, path: str, limits: Limits, *, digest: bool = False
+) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
+    """The row of one file or folder under root, behind it those of the members of an archive; and the files whose whole
+    content is in it (relative to it). Raises nothing for what the file contains."""
+    place = root / path
+    opened = open_row(place, path, limits, digest=digest)
+    if place.is_dir():
+        return (opened.row,), opened.parts
+    return with_members(place, opened, limits), opened.parts
+
+
 def with_members(place: Path, opened: Opened, limits: Limits) -> tuple[SurveyRow, ...]:
     """The row of a file, and behind it one for every member that is a checkpoint or could not be looked at."""
     try:

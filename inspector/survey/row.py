@@ -32,20 +32,6 @@ def is_named_as_checkpoint(name: str) -> bool:
     return name.lower().endswith(CHECKPOINT_SUFFIXES)
 
 
-def survey_path(
-    root: Path, path: str, limits: Limits, *, digest: bool = False
-) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
-    """The row of one file or folder under root, behind it those of the members of an archive; and the files whose whole
-    content is in it (relative to it). Raises nothing for what the file contains."""
-    place = root / path
-    opened = open_row(place, path, limits, digest=digest)
-    if place.is_dir():
-        return (opened.row,), opened.parts
-    from inspector.survey.members import with_members
-
-    return with_members(place, opened, limits), opened.parts
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """A row, and what its reading told. parts: names of the files whose whole content is in it.

@@ -16,8 +16,9 @@ from inspector.errors import ReadError
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.progress import Progress, silent
 from inspector.side_files import PathKind, kind_of_path, shown_name
+from inspector.survey.members import survey_path
 from inspector.survey.report import RowKind, Survey, SurveyRow
-from inspector.survey.row import survey_path, unreadable_row
+from inspector.survey.row import unreadable_row
 from inspector.survey.walk import Unit, Walk
 
 _FEW = 8

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from inspector.web.store import clean_name
+from inspector.web.store import clean_name, the_store
 
 DOWNLOAD_PATH = "/inspector/exports"
 TOKEN_BYTES = 12
@@ -45,8 +45,6 @@ def exported_files(folder: Path) -> list[Path]:
 
 async def give_export(request: Request) -> Response:
     """The file as an attachment, whole or by ranges; 404 for whatever is not (or no longer) there."""
-    from inspector.web.uploads import the_store
-
     token, place = str(request.path_params["token"]), int(request.path_params["place"])
     found: list[Path] = []
     if _TOKEN.fullmatch(token):

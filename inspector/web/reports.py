@@ -21,8 +21,8 @@ from inspector.keys.report import KeyReport
 from inspector.params.report import ParameterReport
 from inspector.units import counted
 from inspector.web.session import Hand
+from inspector.web.store import the_store
 from inspector.web.text import visible
-from inspector.web.uploads import the_store
 
 if TYPE_CHECKING:
     from torch import nn

@@ -11,8 +11,7 @@ from pathlib import Path
 from inspector.errors import ReadError
 from inspector.installed import sample_sources, samples_folder
 from inspector.web import session
-from inspector.web.store import Stored
-from inspector.web.uploads import the_store
+from inspector.web.store import Stored, the_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

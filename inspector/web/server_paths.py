@@ -7,8 +7,7 @@ from pathlib import Path
 
 from inspector.errors import RefusedContent
 from inspector.web import session
-from inspector.web.store import Stored
-from inspector.web.uploads import the_store
+from inspector.web.store import Stored, the_store
 
 _LISTED = 2_000
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from inspector.errors import ReadError
-from inspector.web.store import Stored, clean_name, is_digest
-from inspector.web.uploads import the_store
+from inspector.web.store import Stored, clean_name, is_digest, the_store
 
 _HAND, _OWNER, _RECENT, _LINK = "hand", "owner", "recent", "followed_link"
 QUERY, NAME_QUERY = "file", "name"

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import AsyncIterable
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from inspector.checkpoint.digest import sha256_of
@@ -317,3 +318,9 @@ def _disk_says(error: OSError) -> ReadError:
         f"The server could not keep the file: {error.strerror or error}.",
         hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
     )
+
+
+@lru_cache(maxsize=1)
+def the_store() -> ContentStore:
+    """The one store of this server process."""
+    return ContentStore(default_root())

@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import AsyncIterator
-from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 import streamlit as st
@@ -21,7 +20,7 @@ from starlette.routing import Route
 
 from inspector.errors import InspectorError
 from inspector.web.downloads import download_route, prefix
-from inspector.web.store import ContentStore, clean_name, default_root
+from inspector.web.store import clean_name, the_store
 
 UPLOAD_PATH = "/inspector/upload"
 HEALTH_PATH = "/inspector/health"
@@ -31,12 +30,6 @@ STANDSTILL = 120.0
 
 _SECRET = secrets.token_bytes(32)
 _mounted = False
-
-
-@lru_cache(maxsize=1)
-def the_store() -> ContentStore:
-    """The one store of this server process."""
-    return ContentStore(default_root())
 
 
 def issue_token(owner: str) -> str:

@@ -15,8 +15,8 @@ from inspector.keys.folding import folded_line
 from inspector.units import human_bytes
 from inspector.web import downloads, reports, uploads
 from inspector.web.proof_table import proof_table
+from inspector.web.store import the_store
 from inspector.web.text import escaped, mono, plain
-from inspector.web.uploads import the_store
 
 _LABELS = {"safetensors": ".safetensors", "pth": ".pth", "pth-legacy": ".pth for torch before 1.6"}
 _DTYPES = ("", "float32", "float16", "bfloat16")

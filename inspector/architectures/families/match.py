@@ -18,10 +18,10 @@ from inspector.architectures.families.entry import Family
 from inspector.architectures.families.solve import expand, settings_of, solve_family, values_of
 from inspector.architectures.families.specs import spec_of
 from inspector.architectures.families.template import form_of
-from inspector.architectures.index import Shape
 from inspector.architectures.types import Candidate
 from inspector.architectures.wrappers import View, contract, taken_off
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.errors import UsageError
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from inspector.architectures.families import FAMILIES
 from inspector.architectures.families.match import Found, Stated, find_families
 from inspector.architectures.families.specs import words_for
-from inspector.architectures.index import Shape
 from inspector.architectures.match import evidence_of, is_worth_naming, precision
 from inspector.architectures.types import Candidate
+from inspector.checkpoint.types import Shape
 
 # Of a file that is known nearly whole, the index says what it is: the rest is damage, not another size.
 KNOWN = 0.9

@@ -15,9 +15,9 @@ from itertools import islice
 from inspector.architectures.families.entry import Family, Repeat, Settings
 from inspector.architectures.families.expressions import Ref, evaluate, parse, ref_of, solve
 from inspector.architectures.families.template import BARE, Line, Template, form_of, places_of, template_of
-from inspector.architectures.index import Shape
 from inspector.architectures.types import OptionValue, TargetTensor
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 from inspector.errors import UsageError
 
 MOST_PASSES = 8

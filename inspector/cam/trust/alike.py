@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.maps import Maps, heat_grids
+from inspector.cam.maps import heat_grids
 from inspector.cam.method import Method
 from inspector.cam.methods import METHODS, method_named
+from inspector.cam.report import Maps
 from inspector.cam.trust.agreement import rank_correlation
 from inspector.cam.trust.making import Maker
 from inspector.errors import ExplainError

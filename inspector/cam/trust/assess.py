@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.describe import PLAIN
-from inspector.cam.maps import Maps
 from inspector.cam.readings import BoxScore, Reading, class_scores
-from inspector.cam.report import LayerProposal, Options
+from inspector.cam.report import LayerProposal, Maps, Options
 from inspector.cam.scene import open_scene
 from inspector.cam.trust.agreement import energy_in_mask, points_at
 from inspector.cam.trust.alike import Agreement, agreement

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from inspector.cam.combine import AUGMENTED_MAPS, FUSIONS, augmented_maps
 from inspector.cam.describe import PLAIN
 from inspector.cam.explain import joined
-from inspector.cam.maps import Maps, choose_layers, heat_maps, of_input
+from inspector.cam.maps import choose_layers, heat_maps, of_input
 from inspector.cam.methods import method_named
 from inspector.cam.readings import Reading, class_scores
-from inspector.cam.report import LayerProposal, Options
+from inspector.cam.report import LayerProposal, Maps, Options
 from inspector.cam.tensors import normalise
 from inspector.cam.trust.baselines import random_map
 from inspector.errors import UsageError

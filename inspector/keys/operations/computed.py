@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from inspector.checkpoint.types import Shape
+
 if TYPE_CHECKING:
     from torch import Tensor
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

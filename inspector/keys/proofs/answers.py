@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.torch_bridge import to_torch
-from inspector.checkpoint.types import Checkpoint
+from inspector.checkpoint.types import Checkpoint, Shape
 from inspector.errors import UsageError
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
-from inspector.keys.proofs.forward import Shape, inputs_for, run
+from inspector.keys.proofs.forward import inputs_for, run
 from inspector.keys.report import Evidence, Proof
 from inspector.keys.rules import extra_tensors
 from inspector.units import counted, human_shape

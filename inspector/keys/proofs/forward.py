@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from inspector.architectures.types import Given, Target
+from inspector.checkpoint.types import Shape
 from inspector.keys.report import Proof
 from inspector.units import human_shape
 
-Shape = tuple[int, ...]
 # By argument; "" for the first one, whatever it is called.
 Inputs = Mapping[str, Tensor]
 # Where torchvision's and transformers' classes put the answer that counts; else the first tensor is taken.

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from inspector.architectures.code_trial import Trial, try_code
 from inspector.architectures.types import Target
+from inspector.checkpoint.types import Shape
 from inspector.errors import ModelError
 from inspector.keys.proofs.answers import Pair, Reference, compare_tensors, differ, say_equality
-from inspector.keys.proofs.forward import Shape, judge_answer, noise
+from inspector.keys.proofs.forward import judge_answer, noise
 from inspector.keys.report import Proof
 from inspector.units import counted, human_shape
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inspector.architectures.types import Target
-from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+from inspector.checkpoint.types import Checkpoint, Shape, StateDict, TensorInfo
 from inspector.findings import Evidence, Finding, Severity
-from inspector.keys.plan import Draft
+from inspector.keys.draft import Draft
 from inspector.keys.report import RepairPlan, StepKind
 
-Shape = tuple[int, ...]
 _MOST_SUBJECTS = 50
 
 

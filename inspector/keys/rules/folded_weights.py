@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from inspector.keys.keytree import Leaf, Shape
+from inspector.checkpoint.types import Shape
+from inspector.keys.keytree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 from inspector.keys.rules.stacked import places_of

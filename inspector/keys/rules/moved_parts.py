@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inspector.keys.keytree import Leaf, Shape
+from inspector.checkpoint.types import Shape
+from inspector.keys.keytree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 

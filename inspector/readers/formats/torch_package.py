@@ -30,7 +30,6 @@ from inspector.units import counted
 
 _MOST_PICKLES = 200
 _SOURCE_NBYTES = 4_000_000
-_ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
 # Said once for the whole archive, or about torch.load, which does not open packages.
 _NOT_PER_PICKLE = frozenset(
     {"weights-only-refuses", "not-for-torch-load", "unnamed-tensors", "shared-storage", "needs-code"}
@@ -191,7 +190,7 @@ def _globals(made: list[tuple[str, Checkpoint]], modules: frozenset[str]) -> tup
             inside = use.verdict is GlobalVerdict.UNKNOWN and use.name.rpartition(".")[0] in modules
             why = "of the Python code in this archive, which a load runs" if inside else use.why
             found[use.name] = replace(use, place=f"{name}: {use.place}" if use.place else name, why=why)
-    return tuple(sorted(found.values(), key=lambda use: _ORDER[use.verdict]))
+    return tuple(sorted(found.values(), key=lambda use: use.verdict.order))
 
 
 def _package_findings(files: int, pickles: int) -> list[Finding]:

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import getsizeof
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from inspector.readers.unpickle.encoded import LEAST, is_plain_name
-
-if TYPE_CHECKING:
-    from inspector.readers.unpickle.machine import Machine
 
 MARK_NBYTES = 88
 TUPLE_NBYTES = 56
@@ -24,7 +21,32 @@ _ARGUMENT = 5  # Bytes of an opcode with a four-byte argument; this close to the
 _FEW = 64
 
 
-def follow(m: Machine, table: Sequence[Callable[[Machine], None]], n: int) -> None:
+class Running(Protocol):
+    """What of a machine is needed here; `machine.Machine` says what each is."""
+
+    data: bytes
+    pos: int
+    opcode: int
+    stack: list[object]
+    below: list[list[object]]
+    memo: list[object]
+    sparse: dict[int, object]
+    spent: int
+    slots_below: int
+
+    def refill(self) -> None:
+        """Make the next byte available."""
+        ...
+
+    def watch_text(self, text: str) -> None:
+        """Note a text that may spell a pickle."""
+        ...
+
+
+AnyMachine = TypeVar("AnyMachine", bound=Running)
+
+
+def follow(m: AnyMachine, table: Sequence[Callable[[AnyMachine], None]], n: int) -> None:
     """n steps. `m.opcode` is the last one that a handler had; whatever handlers raise passes through."""
     data, pos, memo, below = m.data, m.pos, m.memo, m.below
     last = len(data) - _ARGUMENT

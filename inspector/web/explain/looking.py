@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from inspector.cam.look import Look
-    from inspector.cam.maps import Maps
+    from inspector.cam.report import Maps
     from inspector.progress import Progress
 
 PLAIN = Options()

@@ -24,8 +24,6 @@ _PATTERNS = 60
 _UNFOLDED = 200
 _SEARCHED = 24  # names, above which a list gets a field to search it
 
-Shape = tuple[int, ...]
-
 
 def show_rules(plan: RepairPlan) -> None:
     """Each rule with its cost, how many keys it explains, and three examples."""

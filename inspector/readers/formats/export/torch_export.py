@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, SourceText, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, Origin, SourceText, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ReadError, UnknownFormat
 from inspector.findings import Finding
@@ -30,7 +30,6 @@ _OLD = "serialized_exported_program.json"
 _NATIVE = (".so", ".o", ".a", ".dll", ".dylib", ".pyd", ".cubin", ".hsaco", ".fatbin", ".spv", ".pte")
 _BINARIES = (b"\x7fELF", b"MZ\x90\x00", b"\xcf\xfa\xed\xfe")
 _OBJECTS = ("data/constants/custom_obj_", "data/constants/opaque_obj_")
-_ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
 _MOST_PROGRAMS = 64
 _TEXT_NBYTES = 4_000
 
@@ -176,7 +175,7 @@ def _merged(uses: list[GlobalUse]) -> tuple[GlobalUse, ...]:
         if known is not None:
             use = replace(known, count=known.count + use.count, called=known.called or use.called)
         found[use.name] = use
-    return tuple(sorted(found.values(), key=lambda use: _ORDER[use.verdict]))
+    return tuple(sorted(found.values(), key=lambda use: use.verdict.order))
 
 
 def _with_kind(tensor: TensorInfo, kinds: dict[str, str]) -> TensorInfo:

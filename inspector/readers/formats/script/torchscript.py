@@ -60,7 +60,6 @@ _NOT_SAID = frozenset({"weights-only-refuses", "unnamed-tensors", "dangerous-glo
 
 
 _CLASSES = "__torch__.torch.classes."
-_ORDER = {GlobalVerdict.DANGEROUS: 0, GlobalVerdict.UNKNOWN: 1, GlobalVerdict.KNOWN: 2}
 
 
 def _claims(peek: Peek) -> str:
@@ -132,7 +131,7 @@ def _judged(uses: Sequence[GlobalUse], program: Program) -> tuple[GlobalUse, ...
             why = "a class that torch itself registers, for packed weights" if torchs and not own else why
             use = replace(use, verdict=verdict, why=why)
         judged.append(use)
-    return tuple(sorted(judged, key=lambda u: _ORDER[u.verdict]))
+    return tuple(sorted(judged, key=lambda u: u.verdict.order))
 
 
 def _from_pickle(
