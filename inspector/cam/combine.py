@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from inspector.cam.layouts import layer_name
 from inspector.cam.maps import choose_layers, heat_maps
 from inspector.cam.readings import Reading, class_scores, mirrored
 from inspector.cam.report import LayerProposal, Maps
@@ -92,3 +93,34 @@ def augmented_maps(
             raws.append(made.flip(2) if turned else made)
     raw = torch.stack(raws).mean(dim=0)
     return replace(plain, raw=raw, heat=enlarge(normalise(raw), (batch.shape[2], batch.shape[3])))
+
+
+def joined(parts: Sequence[Maps], how: str) -> Maps:
+    """Several layers' maps as one, whose raw map is its heat. how: as `fuse`."""
+    heat = fuse(parts, how)
+    first = parts[0]
+    size = (heat.shape[1], heat.shape[2])
+    place = LayerProposal(
+        path=" + ".join(layer_name(part.layer) for part in parts),
+        kind=how,
+        shape=size,
+        layout="NCHW",
+        prefix_tokens=0,
+        grid=size,
+        rank=0,
+        reason=f"The {how} of the maps of {len(parts)} layers.",
+    )
+    peaks = {
+        name: torch.stack([getattr(part, name) for part in parts]).amax(dim=0)
+        for name in ("gradient_peak", "prefix_peak", "activation_peak", "rounding_share", "weight_spread")
+    }
+    return Maps(
+        heat=heat,
+        raw=heat,
+        logits=first.logits,
+        targets=first.targets,
+        layer=place,
+        method=first.method,
+        precision=first.precision,
+        **peaks,
+    )

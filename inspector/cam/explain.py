@@ -11,16 +11,17 @@ from PIL import Image
 from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.combine import FUSIONS, augmented_maps, fuse
+from inspector.cam.combine import FUSIONS
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layers import find_layer
-from inspector.cam.layouts import layer_name, layer_text
-from inspector.cam.maps import choose_layers, heat_maps
+from inspector.cam.layouts import layer_text
+from inspector.cam.maps import choose_layers
 from inspector.cam.methods import method_named
 from inspector.cam.preprocess import prepare
 from inspector.cam.questions import A_CLASS, Asked, Question
-from inspector.cam.report import Crop, Explanation, LayerProposal, Maps, Options, Preprocessing
+from inspector.cam.report import Crop, Explanation, LayerProposal, Made, Options, Preprocessing
 from inspector.cam.runnable import mixes_pictures
+from inspector.cam.spec import MapSpec
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 
@@ -184,13 +185,13 @@ class _Work:
         asked = self.question.ask(self.model, batch, [crop for _, crop in ready])
         if targets is not None and not self.question.of_class:
             raise UsageError("What is asked about says the class already.", hint="Leave the class out.")
-        maps, parts = self._maps(batch, targets if asked.columns is None else asked.columns, asked, progress)
+        made = self._maps(batch, targets if asked.columns is None else asked.columns, asked, progress)
         seconds = (time.perf_counter() - start) / len(ready)
         for index, (_, crop) in enumerate(ready):
             yield explanation_of(
                 self.model,
                 batch,
-                maps,
+                made.maps,
                 index=index,
                 crop=crop,
                 preprocessing=self.preprocessing,
@@ -199,31 +200,14 @@ class _Work:
                 asked=asked,
                 answer=self.answer,
                 options=self.options,
-                parts=parts,
+                parts=made.parts,
                 seconds=seconds,
             )
 
-    def _maps(
-        self, batch: Tensor, targets: int | Sequence[int] | None, asked: Asked, progress: Progress
-    ) -> tuple[Maps, tuple[Maps, ...]]:
-        """(the map, those that were fused into it)."""
+    def _maps(self, batch: Tensor, targets: int | Sequence[int] | None, asked: Asked, progress: Progress) -> Made:
         places = self._places((batch.shape[1], batch.shape[2], batch.shape[3]))
-        make = augmented_maps if self.options.augmented else heat_maps
-        made = [
-            make(
-                self.model,
-                batch,
-                layer=place,
-                targets=targets,
-                method=self.method,
-                eigen_smooth=self.options.eigen_smooth,
-                read=asked.read,
-                progress=progress,
-                seed=self.options.seed,
-            )
-            for place in places or (None,)
-        ]
-        return (joined(made, self.options.fusion), tuple(made)) if self.options.fusion else (made[0], ())
+        spec = MapSpec(method=self.method, layers=places, options=self.options)
+        return spec.make(self.model, batch, targets=targets, read=asked.read, progress=progress)
 
     def _places(self, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
         if not method_named(self.method).by_layer:
@@ -240,34 +224,3 @@ class _Work:
                 ]
             self.places[shape] = choose_layers(self.model, wanted, shape, None if self.options.fusion else 1)
         return self.places[shape]
-
-
-def joined(parts: Sequence[Maps], how: str) -> Maps:
-    """Several layers' maps as one, whose raw map is its heat. how: as `fuse`."""
-    heat = fuse(parts, how)
-    first = parts[0]
-    size = (heat.shape[1], heat.shape[2])
-    place = LayerProposal(
-        path=" + ".join(layer_name(part.layer) for part in parts),
-        kind=how,
-        shape=size,
-        layout="NCHW",
-        prefix_tokens=0,
-        grid=size,
-        rank=0,
-        reason=f"The {how} of the maps of {len(parts)} layers.",
-    )
-    peaks = {
-        name: torch.stack([getattr(part, name) for part in parts]).amax(dim=0)
-        for name in ("gradient_peak", "prefix_peak", "activation_peak", "rounding_share", "weight_spread")
-    }
-    return Maps(
-        heat=heat,
-        raw=heat,
-        logits=first.logits,
-        targets=first.targets,
-        layer=place,
-        method=first.method,
-        precision=first.precision,
-        **peaks,
-    )

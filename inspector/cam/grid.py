@@ -9,7 +9,7 @@ from PIL import Image
 from torch import nn
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.combine import AUGMENTED_MAPS, augmented_maps
+from inspector.cam.combine import AUGMENTED_MAPS
 from inspector.cam.describe import PLAIN, explanation_of
 from inspector.cam.layouts import layer_name
 from inspector.cam.maps import choose_layers, heat_grids, of_input
@@ -19,6 +19,7 @@ from inspector.cam.preprocess import prepare
 from inspector.cam.questions import A_CLASS, Question
 from inspector.cam.report import Estimate, Explanation, Grid, LayerProposal, Maps, Options, Preprocessing
 from inspector.cam.scene import Scene, open_scene
+from inspector.cam.spec import MapSpec
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
 
@@ -76,17 +77,8 @@ def explain_grid(
         def smoothed(cell: Maps | ExplainError) -> Maps | ExplainError:
             if isinstance(cell, ExplainError):
                 return cell
-            return augmented_maps(
-                model,
-                batch,
-                layer=cell.layer,
-                targets=cell.targets,
-                method=cell.method,
-                eigen_smooth=options.eigen_smooth,
-                read=asked.read,
-                progress=progress,
-                seed=options.seed,
-            )
+            spec = MapSpec(method=cell.method, layers=(cell.layer,), options=options)
+            return spec.make(model, batch, targets=cell.targets, read=asked.read, progress=progress).maps
 
         made = tuple(tuple(tuple(smoothed(cell) for cell in row) for row in rows) for rows in made)
     places = chosen or (of_input(batch),)

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import borrowed, capture, like_the_model, unwrap
-from inspector.cam.combine import augmented_maps
-from inspector.cam.maps import heat_maps, maps_of, of_input
+from inspector.cam.maps import maps_of
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
 from inspector.cam.readings import (
@@ -32,8 +31,9 @@ from inspector.cam.readings import (
     logits_of,
     pixel_scores,
 )
-from inspector.cam.report import Crop, LayerProposal, Maps
+from inspector.cam.report import Crop, LayerProposal, Made, Maps, Options
 from inspector.cam.scene import Scene, open_scene
+from inspector.cam.spec import MapSpec
 from inspector.cam.tensors import without_padding
 from inspector.errors import ExplainError
 from inspector.progress import Progress, silent
@@ -216,17 +216,13 @@ class Look:
 
         augmented: the mean over changed copies of the picture (`combine.py`).
         """
+        spec = MapSpec(method=method, layers=(layer,), options=Options(eigen_smooth=eigen, augmented=augmented))
+        return self.make(spec, target, progress=progress).maps
+
+    def make(self, spec: MapSpec, target: int, *, progress: Progress = silent) -> Made:
+        """The same of any spec whose layers are of this picture's size."""
         read, column = self.reading(target)
-        return (augmented_maps if augmented else heat_maps)(
-            self.twin(),
-            self.batch,
-            layer=layer if layer.path else of_input(self.batch),
-            targets=column,
-            method=method,
-            eigen_smooth=eigen,
-            read=read,
-            progress=progress,
-        )
+        return spec.make(self.twin(), self.batch, targets=column, read=read, progress=progress)
 
     def reading(self, target: int) -> tuple[Reading, int]:
         """(how answers to changed pictures are read, the column) for one of the columns here."""

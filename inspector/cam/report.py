@@ -206,3 +206,11 @@ class Maps:
     rounding_share: Tensor
     weight_spread: Tensor
     precision: torch.dtype
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Made:
+    """Maps, and those of the layers that were fused into them, () where none were."""
+
+    maps: Maps
+    parts: tuple[Maps, ...] = ()

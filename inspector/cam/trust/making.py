@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.combine import AUGMENTED_MAPS, FUSIONS, augmented_maps
+from inspector.cam.combine import FUSIONS
 from inspector.cam.describe import PLAIN
-from inspector.cam.explain import joined
-from inspector.cam.maps import choose_layers, heat_maps, of_input
+from inspector.cam.maps import choose_layers, of_input
 from inspector.cam.methods import method_named
 from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import LayerProposal, Maps, Options
+from inspector.cam.spec import MapSpec
 from inspector.cam.tensors import normalise
 from inspector.cam.trust.baselines import random_map
 from inspector.errors import UsageError
@@ -22,38 +22,15 @@ from inspector.progress import Progress, silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
-    """How a map is made. layers: those that are fused, or the one. target: column of the scores, None for the best."""
+class Maker(MapSpec):
+    """How the map that is measured is made. target: column of the scores, None for the best."""
 
-    method: str
-    layers: tuple[LayerProposal, ...]
     target: int | None = None
-    options: Options = PLAIN
     read: Reading = class_scores
-
-    @property
-    def plain_maps(self) -> int:
-        """How many maps of one layer and one picture are in it."""
-        return len(self.layers) * (AUGMENTED_MAPS if self.options.augmented else 1)
 
     def __call__(self, model: nn.Module, picture: Tensor, progress: Progress = silent) -> Maps:
         """picture: (1, C, H, W), prepared. Raises as `heat_maps` does."""
-        make = augmented_maps if self.options.augmented else heat_maps
-        parts = [
-            make(
-                model,
-                picture,
-                layer=layer if layer.path else of_input(picture),
-                targets=self.target,
-                method=self.method,
-                eigen_smooth=self.options.eigen_smooth,
-                read=self.read,
-                progress=_part(progress, number, len(self.layers)),
-                seed=self.options.seed,
-            )
-            for number, layer in enumerate(self.layers)
-        ]
-        return joined(parts, self.options.fusion) if self.options.fusion else parts[0]
+        return self.make(model, picture, targets=self.target, read=self.read, progress=progress).maps
 
     def by(self, method: str) -> Maker:
         """The same by another method that looks at layers."""
@@ -97,16 +74,6 @@ def maker(
     else:
         chosen = (of_input(picture),)
     return Maker(method=method, layers=chosen, target=target, options=options, read=read)
-
-
-def _part(progress: Progress, number: int, count: int) -> Progress:
-    """The progress of one of several equal parts."""
-
-    def report(done: int, total: int | None, note: str) -> None:
-        share = min(1.0, done / total) if total else 0.0
-        progress(round(1000 * (number + share)), 1000 * count, note)
-
-    return report
 
 
 def _path(layer: LayerProposal | str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from inspector.cam.picture import input_shape as shape_for
-from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing
+from inspector.cam.report import Crop, Explanation, LayerProposal, Made, Options, Preprocessing
 from inspector.web import jobs, reports
 from inspector.web.explain import pictures
 from inspector.web.explain.answer import Naming
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from inspector.cam.look import Look
-    from inspector.cam.report import Maps
+    from inspector.cam.spec import MapSpec
     from inspector.progress import Progress
 
 PLAIN = Options()
@@ -56,14 +56,6 @@ class Recipe:
     layer: LayerProposal
     target: int
     options: Options = PLAIN
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Made:
-    """One map as arrays. parts: the maps of the layers that were fused into it."""
-
-    maps: Maps
-    parts: tuple[Maps, ...] = ()
 
 
 @st.cache_resource(max_entries=16, show_spinner="Tracing one forward pass …")
@@ -129,26 +121,20 @@ def _look(
         return look(model, batch, layers)
 
 
-def is_arithmetic(method: str, options: Options) -> bool:
-    """Whether the look has all that this map needs."""
-    from inspector.cam.methods import METHODS, method_named
-
-    return method_named(method, METHODS).arithmetic is not None and not options.augmented
-
-
 def cost(subject: Subject, recipe: Recipe) -> tuple[int, float]:
     """(forward passes of one picture, seconds as tried out); (0, 0.0) for arithmetic.
 
     Raises ExplainError where the method is not for this model.
     """
     seen = look_at(subject)
-    if is_arithmetic(recipe.method, recipe.options):
+    spec = spec_of(subject, recipe)
+    if spec.is_arithmetic:
         return 0, 0.0
     from inspector.cam.combine import AUGMENTED_MAPS
 
     times = AUGMENTED_MAPS if recipe.options.augmented else 1
     passes, seconds = 0, 0.0
-    for layer in _layers(subject, recipe):
+    for layer in spec.layers:
         own = seen.passes(recipe.method, layer)
         passes += times * (own or _PASSES_OF_ONE)
         seconds += times * (seen.seconds_of(recipe.method, layer) if own else _PASSES_OF_ONE * seen.forward_seconds)
@@ -171,7 +157,7 @@ def explained_by_job(subject: Subject, recipe: Recipe, naming: Naming, title: st
     key = ("explain", subject.key, recipe)
 
     def work(progress: Progress) -> Made:
-        return _run(seen, subject, recipe, progress)
+        return seen.make(spec_of(subject, recipe), recipe.target, progress=progress)
 
     made = jobs.await_job(key, Made, work, title=title)
     return None if made is None else _named(subject, recipe, naming, made)
@@ -185,44 +171,20 @@ def is_done(subject: Subject, recipe: Recipe) -> bool:
 
 @st.cache_resource(max_entries=160, show_spinner=False)
 def _arithmetic(key: tuple[object, ...], recipe: Recipe, _subject: Subject) -> Made:
-    from inspector.progress import silent
-
-    seen = look_at(_subject)
-    if not is_arithmetic(recipe.method, recipe.options):
-        return _run(seen, _subject, recipe, silent)
+    seen, spec = look_at(_subject), spec_of(_subject, recipe)
+    if not spec.is_arithmetic:
+        return seen.make(spec, recipe.target)
+    eigen = spec.options.eigen_smooth
     with reports.torch_lock:
-        return _joined([_one(seen, layer, recipe) for layer in _layers(_subject, recipe)], recipe)
+        return spec.join([seen.map(spec.method, layer, recipe.target, eigen=eigen) for layer in spec.layers])
 
 
-def _one(seen: Look, layer: LayerProposal, recipe: Recipe) -> Maps:
-    return seen.map(recipe.method, layer, recipe.target, eigen=recipe.options.eigen_smooth)
+def spec_of(subject: Subject, recipe: Recipe) -> MapSpec:
+    """What the engine makes of it."""
+    from inspector.cam.spec import MapSpec
 
-
-def _layers(subject: Subject, recipe: Recipe) -> tuple[LayerProposal, ...]:
-    return layers_with(subject, recipe.layer) if recipe.options.fusion else (recipe.layer,)
-
-
-def _run(seen: Look, subject: Subject, recipe: Recipe, progress: Progress) -> Made:
-    made = [
-        seen.run(
-            recipe.method,
-            layer,
-            recipe.target,
-            eigen=recipe.options.eigen_smooth,
-            augmented=recipe.options.augmented,
-            progress=progress,
-        )
-        for layer in _layers(subject, recipe)
-    ]
-    return _joined(made, recipe)
-
-
-def _joined(parts: list[Maps], recipe: Recipe) -> Made:
-    from inspector.cam.explain import joined
-
-    if not recipe.options.fusion:
-        return Made(maps=parts[0])
-    return Made(maps=joined(parts, recipe.options.fusion), parts=tuple(parts))
+    layers = layers_with(subject, recipe.layer) if recipe.options.fusion else (recipe.layer,)
+    return MapSpec(method=recipe.method, layers=layers, options=recipe.options)
 
 
 def _named(subject: Subject, recipe: Recipe, naming: Naming, made: Made) -> Explanation:

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.combine import augmented_maps
-from inspector.cam.explain import joined
+from inspector.cam.combine import augmented_maps, joined
 from inspector.cam.maps import heat_maps
 from inspector.cam.report import LayerProposal, Options
 from inspector.cam.scene import open_scene
