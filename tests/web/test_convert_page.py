@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 import torch
 from safetensors.torch import load_file, save
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
@@ -18,21 +16,6 @@ from inspector.web.session import Hand, Recent
 
 ROOT = Path(__file__).resolve().parents[2]
 LORA = {"peft_type": "LORA", "r": 1, "lora_alpha": 2, "target_modules": ["fc"]}
-
-
-def _run_main(path: str) -> None:
-    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path})
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
-    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
-    monkeypatch.delenv("INSPECTOR_ROOT", raising=False)
-    monkeypatch.setattr(uploads, "_mounted", False)
-    monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
-    uploads.the_store.cache_clear()
-    yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
-    uploads.the_store.cache_clear()
 
 
 def _saved(content: object) -> bytes:

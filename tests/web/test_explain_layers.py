@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 import torch
 import torchvision
 from PIL import Image
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from inspector.cam.preprocess import stated_preprocessing
@@ -26,27 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
-    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(uploads, "_mounted", False)
-    monkeypatch.setattr(
-        script_runner,
-        "_mpa_v1",
-        lambda path: exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path}),
-    )
-    uploads.the_store.cache_clear()
+def app(app: AppTest, tmp_path: Path) -> AppTest:
     torch.manual_seed(1)
     model = torchvision.models.resnet18(weights=None, num_classes=4)
     facts = {"preprocessing": {"size": 64, "mean": [0.5] * 3, "std": [0.25] * 3}, "problem_type": "regression"}
     torch.save({"state_dict": model.state_dict(), **facts}, tmp_path / "net.pth")
-    app = AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
     stored = uploads.the_store().put_bytes((tmp_path / "net.pth").read_bytes(), name="net.pth", owner="me")
     app.session_state["hand"] = Hand(sha256=stored.sha256, name="net.pth")
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     app.session_state["picture"] = Picture(name="noise.png", data=png_bytes(np.asarray(Image.fromarray(noise))))
     app.session_state["explain-part"] = "Can it be trusted?"  # the grid is drawn anew for each run
-    yield app
-    uploads.the_store.cache_clear()
+    return app
 
 
 def _of(widgets: Any, label: str) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 from torch.nn.modules.module import register_module_forward_pre_hook
 
@@ -33,23 +32,13 @@ def _picture(width: int, height: int) -> Picture:
 
 
 @pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
+def app(app: AppTest) -> AppTest:
     if not SAMPLE.is_file():
         pytest.fail("The sample files are missing: python sample_models/build.py derive")
-    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(uploads, "_mounted", False)
-    monkeypatch.setattr(
-        script_runner,
-        "_mpa_v1",
-        lambda path: exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path}),
-    )
-    uploads.the_store.cache_clear()
-    app = AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
     stored = uploads.the_store().put_bytes(SAMPLE.read_bytes(), name=SAMPLE.name, owner="me")
     app.session_state["hand"] = Hand(sha256=stored.sha256, name=SAMPLE.name)
     app.session_state["picture"] = _picture(3000, 1500)
-    yield app
-    uploads.the_store.cache_clear()
+    return app
 
 
 @pytest.fixture

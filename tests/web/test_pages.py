@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
@@ -24,22 +22,6 @@ PAGES = {
     "repair": ("Repair", "keeps the file from loading"),
     "convert": ("Convert", "in another element type"),
 }
-
-
-def _run_main(path: str) -> None:
-    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path})
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
-    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
-    monkeypatch.delenv("INSPECTOR_ROOT", raising=False)
-    monkeypatch.setattr(uploads, "_mounted", False)
-    # AppTest takes pages/ for Streamlit's older kind of multipage app; app.py switches that off for the server.
-    monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
-    uploads.the_store.cache_clear()
-    yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=60)
-    uploads.the_store.cache_clear()
 
 
 def _bodies(app: AppTest) -> list[str]:

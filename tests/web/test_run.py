@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from inspector.cam.exporting.request import command_line
@@ -33,10 +32,6 @@ STRIP = 'class="mi-strip"'
 PICTURE = ROOT / "sample_models" / "pictures" / "star_1.png"
 
 
-def _run_main(path: str) -> None:
-    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "__file__": path})
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three checkpoints of one run and three files that are none of it."""
@@ -52,16 +47,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "notes.pth").write_text("This is no checkpoint.")
     (here / "star_1.png").write_bytes(PICTURE.read_bytes())
     return here
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
-    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(uploads, "_mounted", False)
-    monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
-    uploads.the_store.cache_clear()
-    yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
-    uploads.the_store.cache_clear()
 
 
 def _open(app: AppTest, folder: Path, *names: str) -> list[Hand]:
