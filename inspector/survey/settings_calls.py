@@ -24,7 +24,8 @@ def observe_settings(text: str, name: str) -> list[Finding]:
     """Findings about a settings file. text: with its escapes taken off."""
     lower = name.lower()
     found: list[Finding | None] = []
-    if lower.endswith((".yaml", ".yml")):
+    # YAML reads JSON too, and tags in it.
+    if lower.endswith((".yaml", ".yml")) or "!!python/" in text:
         found.append(_tags(text, name))
     if '"py/' in text:
         found.append(_jsonpickle(text, name))

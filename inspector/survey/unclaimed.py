@@ -21,6 +21,7 @@ _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".cfg", ".conf")
 # They may show a pickle to their readers.
 _DOCUMENTS = (".md", ".rst", ".html", ".htm", ".py", ".ipynb", ".tex", ".pdf")
 _NBYTES = 8_000_000
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
 _BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _TEXT_NBYTES = 1 << 20
 
@@ -32,8 +33,9 @@ def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> li
     try:
         found = [] if lower.endswith(_DOCUMENTS) else _buried(source, limits)
         if lower.endswith((*_TEMPLATES, *_SETTINGS)):
-            text = source.read(0, min(source.size, _NBYTES)).decode("utf-8", "replace")
-            found += _in_text(text, name, packed=not isinstance(where, Path))
+            # NeMo builds its model from this file of its archive, whatever it names.
+            packed = not isinstance(where, Path) and lower.endswith("model_config.yaml")
+            found += _in_text(_decoded(source.read(0, min(source.size, _NBYTES))), name, packed=packed)
         if not found and not lower.endswith((*_DOCUMENTS, *_TEMPLATES)):
             found += _escaped(source, limits)
         spelled = observe_spelled(source, limits)
@@ -43,8 +45,13 @@ def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> li
             source.close()
 
 
+def _decoded(raw: bytes) -> str:
+    """As programs that heed a mark at the beginning read it."""
+    return raw.decode("utf-16" if raw.startswith(_WIDE) else "utf-8-sig", "replace")
+
+
 def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
-    """packed: it lies in an archive with the model that is built from it."""
+    """packed: the model beside it is built from it without being asked."""
     if not name.lower().endswith(_TEMPLATES):
         text = unescaped(text)
     found: list[Finding | None] = []
@@ -59,9 +66,8 @@ def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
 def _escaped(source: ByteSource, limits: Limits) -> list[Finding]:
     """A pickle in a text that spells some of its bytes in escapes, or is of two bytes a letter."""
     raw = source.read(0, min(source.size, _TEXT_NBYTES))
-    wide = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
-    text = raw.decode("utf-16" if wide else "utf-8", "replace")
-    if not wide and "\\" not in text:
+    text = _decoded(raw)
+    if not raw.startswith(_WIDE) and "\\" not in text:
         return []
     plain = _BYTE.sub(lambda match: chr(int(match[1], 16)), unescaped(text)).encode("latin-1", "replace")
     return _buried(BufferSource(plain, name=source.name), limits, "the unescaped text")

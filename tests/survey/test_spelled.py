@@ -240,3 +240,39 @@ def test_settings_that_name_a_class_of_their_own_are_a_warning_and_repository_co
     rows = findings(tmp_path)
     assert rows["a.yaml"] == ("warning", "tagged-call")
     assert rows["config.json"] == ("notice", "repository-code")
+
+
+_APPLY = '!!python/object/apply:os.system ["id"]'
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("wide.yaml", f"a: {_APPLY}\n".encode("utf-16")),
+        ("marked.yml", f"a: {_APPLY}\n".encode("utf-8-sig")),
+        ("yaml.json", f'{{"a": {_APPLY}}}'.encode()),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_tags_are_told_however_the_text_is_written(name: str, raw: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(raw)
+    assert findings(tmp_path)[name] == ("error", "tagged-call")
+
+
+HYDRA = """
+act: {_target_: hydra.utils.get_method, path: torch.nn.functional.relu}
+kind: {_target_: hydra.utils.get_class, path: torch.nn.ReLU}
+home: {_target_: os.getenv, key: HOME}
+net: {_target_: torchvision.models.resnet18}
+made: {_target_: mypackage.models.build_net}
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_ordinary_hydra_file_is_quiet_alone_and_in_an_archive(packed: bool, tmp_path: Path) -> None:
+    if packed:
+        with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+            archive.writestr("config.yaml", HYDRA)
+    else:
+        (tmp_path / "config.yaml").write_text(HYDRA)
+    assert not [row for row in survey_folder(tmp_path).rows if row.worst is not None and row.worst.rank >= 2]

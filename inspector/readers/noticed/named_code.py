@@ -26,8 +26,13 @@ _LISTED = 20
 _TRIAL_OPCODES = 100_000
 _TRIAL_NBYTES = 4 << 20
 _TARGET = re.compile(r"""["']?_target_["']?\s*[:=]\s*["']?([^\s"',}\]#]{1,300})""")
+# Hydra's own look a name up and do not call it.
 _HARMLESS_TARGETS = frozenset(
-    {"functools.partial", "os.path.join", "os.path.expanduser", "pathlib.Path", "collections.OrderedDict", "math.sqrt"}
+    {
+        *("functools.partial", "os.path.join", "os.path.expanduser", "pathlib.Path", "collections.OrderedDict"),
+        *("math.sqrt", "os.getenv", "os.environ.get"),
+        *("hydra.utils.get_method", "hydra.utils.get_class", "hydra.utils.get_object", "hydra.utils.get_static_method"),
+    }
 )
 # What fetches a model or data by a name, or opens tables: training settings are full of it.
 _LOADS = re.compile(
