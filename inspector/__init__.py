@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from inspector.keys.apply import apply_plan, load_repaired
     from inspector.keys.code import python_code
     from inspector.keys.diagnose import diagnose
+    from inspector.overview import summarise
     from inspector.params.count import count_parameters
     from inspector.readers import open_checkpoint
     from inspector.ready import ready_model
@@ -63,6 +64,7 @@ _HOMES = {
     "ready_model": "inspector.ready",
     "recognise": "inspector.architectures.recognise",
     "stated_preprocessing": "inspector.cam.preprocess",
+    "summarise": "inspector.overview",
     "target_of": "inspector.architectures.targets",
     "target_of_candidate": "inspector.architectures.targets",
     "to_state_dict": "inspector.checkpoint.torch_bridge",
@@ -93,6 +95,7 @@ __all__ = [
     "ready_model",
     "recognise",
     "stated_preprocessing",
+    "summarise",
     "target_of",
     "target_of_candidate",
     "to_state_dict",

@@ -24,11 +24,11 @@ file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sh
 
 small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.weights.tensors) <= READ_AT_ONCE
 measured = measuring.weights_report(hand, checkpoint, checkpoint.weights, draw=False) if small else None
-findings = verdicts.all_findings(hand, checkpoint, measured)
-verdict_rows(verdicts.rows(hand, checkpoint, findings))
+answer = verdicts.overview_of_hand(hand, checkpoint, measured)
+verdict_rows(verdicts.rows(checkpoint, answer.answers))
 figures(verdicts.numbers(hand, checkpoint))
 
-finding_cards(findings)
+finding_cards(answer.findings)
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

@@ -9,7 +9,7 @@ import textwrap
 import inspector
 
 SECTIONS = {
-    "Open": ("open_checkpoint", "Checkpoint", "to_torch", "to_state_dict"),
+    "Open": ("open_checkpoint", "summarise", "Checkpoint", "to_torch", "to_state_dict"),
     "What is it": ("recognise", "count_parameters", "measure_weights", "inspect", "Question"),
     "Compare and repair": (
         "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan", "load_repaired", "python_code",

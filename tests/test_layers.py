@@ -39,10 +39,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "survey": ("checkpoint", "readers", "architectures", "params"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
-    "render": ("checkpoint", "architectures", "inspection", "survey", *SLICES),
-    "cli": ("checkpoint", "readers", "architectures", "ready", "inspection", "survey", "render", *SLICES),
-    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "render", *SLICES),
-    "__init__": ("checkpoint", "readers", "architectures", "ready", "inspection", "survey", "render", *SLICES),
+    "overview": ("checkpoint", "architectures", "inspection", "keys", "weights"),
+    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),
+    "cli": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render", *SLICES),
+    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", *SLICES),
+    "__init__": (
+        *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render"),
+        *SLICES,
+    ),
     "__main__": ("cli",),
 }
 # A slice may see another slice's result types, and export needs what it exports.

@@ -42,15 +42,20 @@ def open_(
     json: Json = False,
 ) -> int:
     """Say what a file is and what is in it, without running anything of it."""
+    from inspector.overview import summarise
+    from inspector.render.json import fields_of
+
     checkpoint = open_file(file, digest=digest)
     chosen = pick_state(checkpoint, state)
+    answer = summarise(checkpoint)
 
     def text() -> RenderableType:
         from rich.console import Group
 
+        from inspector.render.overview_text import answers_text
         from inspector.render.text import checkpoint_text, code_text, tensors_text, tree_text
 
-        parts = [checkpoint_text(checkpoint)]
+        parts = [answers_text(answer), "", checkpoint_text(checkpoint)]
         if tree:
             parts += ["", tree_text(checkpoint.root)]
         if tensors and chosen:
@@ -59,7 +64,7 @@ def open_(
             parts += ["", code_text(checkpoint)]
         return Group(*parts)
 
-    show(checkpoint, text, as_json=json)
+    show({**fields_of(checkpoint), "overview": answer}, text, as_json=json)
     return exit_code(checkpoint.findings, fail_on)
 
 

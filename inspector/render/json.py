@@ -51,6 +51,12 @@ def _content(report: object) -> Any:
     return str(report)
 
 
+def fields_of(report: object) -> dict[str, object]:
+    """A report's own keys as `as_json` writes them, for what is written with something beside it."""
+    kind: type = type(report)
+    return {name: getattr(report, name) for name in _names(kind)}
+
+
 def as_plain(report: object) -> Any:
     """A frozen report as dicts, lists, text and numbers; keys are the field names."""
     content = _content(report)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from inspector.params.report import ParameterReport
     from inspector.weights.report import WeightsReport
 
-_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan", Severity.INFO: "dim"}
+STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan", Severity.INFO: "dim"}
 _SHOWN = 12
 _PARTS = 40
 _ROWS = 2_000  # Of a table with folded cells.
@@ -70,7 +70,7 @@ def findings_text(findings: Sequence[Finding]) -> RenderableType:
         return Text("No findings.", style="dim")
     made = table("", "")
     for finding in ranked(findings):
-        style = _STYLE[finding.severity]
+        style = STYLE[finding.severity]
         remedy = f"\n[dim]{safe(finding.remedy)}[/dim]" if finding.remedy else ""
         made.add_row(f"[{style}]{finding.severity.value}[/]", f"{safe(finding.says)} [dim]({finding.id})[/dim]{remedy}")
     made.show_header = False

@@ -101,20 +101,6 @@ def _card(finding: Finding) -> str:
     )
 
 
-def count_words(findings: Iterable[Finding]) -> str:
-    """ "no error, 2 warnings, 1 note" - what a verdict row says about findings."""
-    counts = dict.fromkeys(Severity, 0)
-    for finding in findings:
-        counts[finding.severity] += 1
-    words = [
-        counted(counts[severity], noun) if counts[severity] else f"no {noun}"
-        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"))
-    ]
-    if counts[Severity.NOTICE]:
-        words.append(counted(counts[Severity.NOTICE], "note"))
-    return ", ".join(words)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One row of the overview's answer. page: where the reasons stand."""

@@ -1,107 +1,61 @@
-"""The overview's answers in words, from the reports. No drawing here."""
+"""The Overview page's rows and numbers, from the reports. No drawing here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from inspector.architectures.types import Recognition
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Part, StateRole
+from inspector.checkpoint.types import Checkpoint, Part, StateRole
 from inspector.errors import InspectorError
-from inspector.findings import Finding, Severity, worst
-from inspector.units import counted, human_bytes, human_count, human_macs
+from inspector.inspection import Inspection, Question
+from inspector.overview import Answer, Overview, Topic, summarise_reports
+from inspector.units import human_bytes, human_count, human_macs
 from inspector.web import reports
-from inspector.web.components import Figure, Verdict, count_words
+from inspector.web.components import Figure, Verdict
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
-from inspector.weights.observe import observe_weights
 from inspector.weights.report import WeightsReport
 
+#: Where the reasons of an answer stand: (page, what its link says).
+_PAGES = {
+    Topic.MODEL: ("pages/architecture.py", "Architecture"),
+    Topic.LOADING: ("pages/repair.py", "Repair"),
+    Topic.CODE: ("pages/contents.py", "Contents"),
+    Topic.NOTICED: ("pages/weights.py", "Weights"),
+}
+_NO_WEIGHTS = {Topic.MODEL: ("pages/contents.py", "Contents"), Topic.NOTICED: ("", "")}
 
-def rows(hand: Hand, checkpoint: Checkpoint, findings: tuple[Finding, ...]) -> list[Verdict]:
-    """Model, Loading, Code, Noticed."""
-    found = [_identity(hand, checkpoint)]
+
+def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport | None) -> Overview:
+    """The answer about the file in hand. measured: the statistics, once its numbers were read."""
+    recognition = keys = None
+    skipped: tuple[tuple[str, str], ...] = ()
     if checkpoint.weights is not None:
-        found.append(_loading(hand))
-    return [*found, _code(checkpoint), _noticed(checkpoint, findings)]
-
-
-def all_findings(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport | None) -> tuple[Finding, ...]:
-    """What the reader, the recognition and the statistics noticed, each id and sentence once."""
-    recognition = reports.recognition_of(hand) if checkpoint.weights is not None else None
-    together = (
-        *checkpoint.findings,
-        *(recognition.findings if recognition else ()),
-        *(observe_weights(measured) if measured else ()),
-    )
-    return tuple({(f.id, f.says): f for f in together}.values())
-
-
-def _identity(hand: Hand, checkpoint: Checkpoint) -> Verdict:
-    if checkpoint.weights is None:
-        says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
-        return Verdict(word="Model", says=says, severity=Severity.NOTICE, page="pages/contents.py", link="Contents")
-    recognition = reports.recognition_of(hand)
-    severity = Severity.INFO if recognition.best else Severity.NOTICE
-    return Verdict(
-        word="Model", says=recognition.says, severity=severity, page="pages/architecture.py", link="Architecture"
+        recognition, target = reports.recognition_of(hand), reports.own_target(hand)
+        try:
+            keys = reports.keys_of(hand, target) if target is not None else None
+        except InspectorError as error:
+            skipped = ((Question.KEYS.value, str(error)),)
+    return summarise_reports(
+        Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, weights=measured, skipped=skipped)
     )
 
 
-def _loading(hand: Hand) -> Verdict:
-    target = reports.own_target(hand)
-    if target is None:
-        return Verdict(
-            word="Loading",
-            says="Not checked: no known architecture to load it into. Choose one on the Repair page.",
-            severity=None,
-            page="pages/repair.py",
-            link="Repair",
+def rows(checkpoint: Checkpoint, answers: Iterable[Answer]) -> list[Verdict]:
+    """Each answer with the way to its reasons."""
+    pages = _PAGES if checkpoint.weights is not None else _PAGES | _NO_WEIGHTS
+    return [
+        Verdict(
+            word=answer.topic.value.capitalize(),
+            says=f"{answer.says} Choose one on the Repair page."
+            if answer.topic is Topic.LOADING and answer.severity is None
+            else answer.says,
+            severity=answer.severity,
+            page=pages[answer.topic][0],
+            link=pages[answer.topic][1],
         )
-    try:
-        report = reports.keys_of(hand, target)
-    except InspectorError as error:
-        return Verdict(word="Loading", says=str(error), severity=Severity.ERROR, page="pages/repair.py", link="Repair")
-    mended = report.plan is not None and report.plan.complete
-    severity = Severity.INFO if report.loads else Severity.WARNING if mended else Severity.ERROR
-    says = report.says if report.loads or not mended else f"Fails as it is. {report.says}"
-    if report.plan is not None and not report.plan.format:
-        # The names fit, but torch.load and its like do not read what was opened: a GGUF file, an archive of files.
-        says += " No plain loader reads this container: export it first."
-        severity = Severity.NOTICE if severity is Severity.INFO else severity
-    return Verdict(word="Loading", says=says, severity=severity, page="pages/repair.py", link="Repair")
-
-
-def _code(checkpoint: Checkpoint) -> Verdict:
-    uses = checkpoint.globals
-    by_verdict = {v: [u for u in uses if u.verdict is v] for v in GlobalVerdict}
-    dangerous, unknown = by_verdict[GlobalVerdict.DANGEROUS], by_verdict[GlobalVerdict.UNKNOWN]
-    if dangerous:
-        says = f"An ordinary load would run {_names(dangerous)}. Nothing was executed here."
-        severity = Severity.ERROR
-    elif unknown:
-        says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
-        severity = Severity.NOTICE
-    elif uses:
-        says = f"{counted(len(uses), 'global')}, all known to torch's own files. Nothing was executed."
-        severity = Severity.INFO
-    else:
-        says, severity = "The file names no code at all.", Severity.INFO
-    return Verdict(word="Code", says=says, severity=severity, page="pages/contents.py", link="Contents")
-
-
-def _names(uses: list[GlobalUse]) -> str:
-    names = [use.name for use in uses[:3]]
-    more = f" and {len(uses) - 3} more" if len(uses) > 3 else ""
-    return ", ".join(names) + more
-
-
-def _noticed(checkpoint: Checkpoint, findings: tuple[Finding, ...]) -> Verdict:
-    words = count_words(findings)
-    return Verdict(
-        word="Noticed",
-        says=words[0].upper() + words[1:] + ".",
-        severity=worst(findings) or Severity.INFO,
-        page="pages/weights.py" if checkpoint.weights is not None else "",
-        link="Weights",
-    )
+        for answer in answers
+    ]
 
 
 def numbers(hand: Hand, checkpoint: Checkpoint) -> list[Figure]:

@@ -1,0 +1,147 @@
+"""The answer about a file, in four sentences: what it is, whether it loads, what code it names, what was noticed.
+
+Every face shows this one: `open`, the Overview page, and Python through `summarise`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict
+from inspector.findings import Finding, Severity, ranked, worst
+from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
+from inspector.keys.report import KeyReport
+from inspector.units import counted
+
+
+class Topic(StrEnum):
+    """What is answered, in the order in which it is shown."""
+
+    MODEL = "model"
+    LOADING = "loading"
+    CODE = "code"
+    NOTICED = "noticed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One sentence or two. severity: None where it was not examined."""
+
+    topic: Topic
+    says: str
+    severity: Severity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """answers: one per topic; no LOADING for a file without a state dict. findings: all of them, each once, worst
+    first."""
+
+    answers: tuple[Answer, ...]
+    findings: tuple[Finding, ...]
+
+
+def summarise(checkpoint: Checkpoint) -> Overview:
+    """The answer from the headers alone: no tensor is read, no torch imported. Raises nothing."""
+    return summarise_reports(inspect(checkpoint, HEADER_QUESTIONS))
+
+
+def summarise_reports(inspection: Inspection) -> Overview:
+    """The same from what was asked already. Findings about numbers come with its `weights`."""
+    checkpoint = inspection.checkpoint
+    findings = _all_findings(inspection)
+    answers = [_model(inspection)]
+    if checkpoint.weights is not None:
+        answers.append(_loading(inspection))
+    return Overview(answers=(*answers, _code(checkpoint), _noticed(findings)), findings=findings)
+
+
+def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
+    """What the reader, the recognition and the statistics noticed, each id and sentence once."""
+    from inspector.weights.observe import observe_weights
+
+    together = (
+        *inspection.checkpoint.findings,
+        *(inspection.recognition.findings if inspection.recognition else ()),
+        *(observe_weights(inspection.weights) if inspection.weights else ()),
+    )
+    return ranked({(finding.id, finding.says): finding for finding in together}.values())
+
+
+def _model(inspection: Inspection) -> Answer:
+    checkpoint, recognition = inspection.checkpoint, inspection.recognition
+    if checkpoint.weights is None or recognition is None:
+        says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
+        return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
+    severity = Severity.INFO if recognition.best else Severity.NOTICE
+    return Answer(topic=Topic.MODEL, says=recognition.says, severity=severity)
+
+
+def _loading(inspection: Inspection) -> Answer:
+    report = inspection.keys
+    if report is not None:
+        says, severity = _loads(report)
+        return Answer(topic=Topic.LOADING, says=says, severity=severity)
+    if inspection.recognition is None or inspection.recognition.best is None:
+        says = "Not checked: no known architecture to load it into."
+        return Answer(topic=Topic.LOADING, says=says, severity=None)
+    why = next((why for question, why in inspection.skipped if question == Question.KEYS), "Not checked.")
+    return Answer(topic=Topic.LOADING, says=why, severity=Severity.ERROR)
+
+
+def _loads(report: KeyReport) -> tuple[str, Severity]:
+    mended = report.plan is not None and report.plan.complete
+    severity = Severity.INFO if report.loads else Severity.WARNING if mended else Severity.ERROR
+    says = report.says if report.loads or not mended else f"Fails as it is. {report.says}"
+    if report.plan is not None and not report.plan.format:
+        # The names fit, but torch.load and its like do not read what was opened: a GGUF file, an archive of files.
+        says += " No plain loader reads this container: export it first."
+        severity = Severity.NOTICE if severity is Severity.INFO else severity
+    return says, severity
+
+
+def _code(checkpoint: Checkpoint) -> Answer:
+    uses = checkpoint.globals
+    dangerous = [use for use in uses if use.verdict is GlobalVerdict.DANGEROUS]
+    unknown = [use for use in uses if use.verdict is GlobalVerdict.UNKNOWN]
+    if dangerous:
+        says = f"An ordinary load would run {_names(dangerous)}. Nothing was executed here."
+        severity = Severity.ERROR
+    elif unknown:
+        says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
+        severity = Severity.NOTICE
+    elif uses:
+        says = f"{counted(len(uses), 'global')}, all known to torch's own files. Nothing was executed."
+        severity = Severity.INFO
+    else:
+        says, severity = "The file names no code at all.", Severity.INFO
+    return Answer(topic=Topic.CODE, says=says, severity=severity)
+
+
+def _names(uses: Sequence[GlobalUse]) -> str:
+    more = f" and {len(uses) - 3} more" if len(uses) > 3 else ""
+    return ", ".join(use.name for use in uses[:3]) + more
+
+
+def _noticed(findings: Sequence[Finding]) -> Answer:
+    words = count_words(findings)
+    return Answer(
+        topic=Topic.NOTICED,
+        says=words[0].upper() + words[1:] + ".",
+        severity=worst(findings) or Severity.INFO,
+    )
+
+
+def count_words(findings: Iterable[Finding]) -> str:
+    """ "no error, 2 warnings, 1 note"."""
+    counts = Counter(finding.severity for finding in findings)
+    words = [
+        counted(counts[severity], noun) if counts[severity] else f"no {noun}"
+        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"))
+    ]
+    if counts[Severity.NOTICE]:
+        words.append(counted(counts[Severity.NOTICE], "note"))
+    return ", ".join(words)

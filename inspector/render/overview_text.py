@@ -1,0 +1,24 @@
+"""The four sentences about a file, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from inspector.findings import Severity
+from inspector.overview import Overview
+from inspector.render.text import STYLE, safe
+
+_MARKS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "ok"}
+
+
+def answers_text(overview: Overview) -> RenderableType:
+    """A row per answer: its topic, how it stands, its sentence. What was not examined has a question mark."""
+    rows = Table(box=None, pad_edge=False, show_header=False, show_edge=False)
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column(no_wrap=True)
+    rows.add_column(overflow="fold")
+    for answer in overview.answers:
+        mark = f"[{STYLE[answer.severity]}]{_MARKS[answer.severity]}[/]" if answer.severity else "[dim]?[/]"
+        rows.add_row(answer.topic.value.capitalize(), mark, safe(answer.says))
+    return rows

@@ -1,0 +1,94 @@
+"""The four sentences about a file: one answer per topic, the same on every face, all findings once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from inspector.findings import Severity
+from inspector.inspection import HEADER_QUESTIONS, Question, inspect
+from inspector.overview import Overview, Topic, summarise, summarise_reports
+from inspector.readers import open_checkpoint
+
+TOPICS = ["model", "loading", "code", "noticed"]
+
+
+def answered(found: Overview) -> dict[Topic, tuple[str, Severity | None]]:
+    return {answer.topic: (answer.says, answer.severity) for answer in found.answers}
+
+
+@pytest.fixture
+def resnet(tmp_path: Path) -> Path:
+    import torchvision
+
+    path = tmp_path / "r.pth"
+    torch.save(torchvision.models.resnet18(num_classes=3).state_dict(), path)
+    return path
+
+
+def test_a_known_network_is_named_and_loads(resnet: Path) -> None:
+    found = answered(summarise(open_checkpoint(resnet)))
+    assert [topic.value for topic in found] == TOPICS
+    assert "resnet18" in found[Topic.MODEL][0]
+    assert found[Topic.LOADING][1] is Severity.INFO
+    assert found[Topic.CODE][1] is Severity.INFO
+
+
+def test_an_unknown_network_is_not_checked(tmp_path: Path) -> None:
+    torch.save({"a.weight": torch.ones(3, 3), "b.weight": torch.ones(2)}, tmp_path / "u.pth")
+    says, severity = answered(summarise(open_checkpoint(tmp_path / "u.pth")))[Topic.LOADING]
+    assert says.startswith("Not checked")
+    assert severity is None
+
+
+def test_a_file_without_a_state_dict_is_not_said_to_load(tmp_path: Path) -> None:
+    torch.save(torch.ones(3), tmp_path / "t.pt")
+    found = answered(summarise(open_checkpoint(tmp_path / "t.pt")))
+    assert Topic.LOADING not in found
+    assert found[Topic.MODEL][1] is Severity.NOTICE
+
+
+def test_findings_of_reader_recognition_and_numbers_stand_once_worst_first(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    with torch.no_grad():
+        net[0].weight[0, 0] = float("nan")
+    path = tmp_path / "n.pth"
+    torch.save(net.state_dict(), path)
+    checkpoint = open_checkpoint(path)
+    bare, measured = (
+        summarise_reports(inspect(checkpoint, questions))
+        for questions in (HEADER_QUESTIONS, (*HEADER_QUESTIONS, Question.WEIGHTS))
+    )
+    assert [f.id for f in bare.findings] == []
+    assert [f.id for f in measured.findings] == ["non-finite"]
+    ranks = [f.severity.rank for f in summarise(open_checkpoint(resaved(tmp_path))).findings]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+def resaved(tmp_path: Path) -> Path:
+    """A file with several findings of different weight: a slice of a large tensor, tied names, on a GPU's key."""
+    large = torch.zeros(100_000)
+    tied = torch.ones(8, 8)
+    path = tmp_path / "s.pth"
+    torch.save({"a": large[:3], "b.weight": tied, "c.weight": tied, "extra": print}, path)
+    return path
+
+
+def test_open_prints_the_sentences_of_the_overview_and_json_holds_them(tmp_path: Path) -> None:
+    save_file({"a.weight": torch.ones(3, 3)}, tmp_path / "a.safetensors")
+    expected = summarise(open_checkpoint(tmp_path / "a.safetensors"))
+    command = [sys.executable, "-m", "inspector", "open", str(tmp_path / "a.safetensors")]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert all(answer.says in text for answer in expected.answers)
+    report = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert [(a["topic"], a["says"]) for a in report["overview"]["answers"]] == [
+        (a.topic.value, a.says) for a in expected.answers
+    ]
+    assert report["format"] == "safetensors"  # what was there before the overview stays where it was
