@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
+from inspector.keys.plain_load import PlainLoad, plain_load
 from inspector.keys.report import KeyReport
 from inspector.units import counted
 
@@ -55,8 +56,8 @@ def summarise_reports(inspection: Inspection) -> Overview:
     findings = _all_findings(inspection)
     answers = [_model(inspection)]
     if checkpoint.weights is not None:
-        answers.append(_loading(inspection))
-    return Overview(answers=(*answers, _code(checkpoint), _noticed(findings)), findings=findings)
+        answers.append(_loading(inspection, checkpoint.weights))
+    return Overview(answers=(*answers, _code(checkpoint), _noticed(inspection, findings)), findings=findings)
 
 
 def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
@@ -80,27 +81,45 @@ def _model(inspection: Inspection) -> Answer:
     return Answer(topic=Topic.MODEL, says=recognition.says, severity=severity)
 
 
-def _loading(inspection: Inspection) -> Answer:
+def _loading(inspection: Inspection, state: StateDict) -> Answer:
+    """What `model.load_state_dict(torch.load(path))` would do, the reason first."""
+    plain = plain_load(inspection.checkpoint, state)
+    first = f"{_joined(plain)}. " if plain.obstacles else ""
     report = inspection.keys
     if report is not None:
-        says, severity = _loads(report)
-        return Answer(topic=Topic.LOADING, says=says, severity=severity)
+        names, severity = _names_fit(report, plain)
+        return Answer(
+            topic=Topic.LOADING,
+            says=f"Fails as it is: {first}{names}" if first else names,
+            severity=max(severity, plain.severity, key=lambda s: s.rank),
+        )
     if inspection.recognition is None or inspection.recognition.best is None:
+        names = "The names were not compared: no known architecture to load it into."
+        if first:
+            return Answer(topic=Topic.LOADING, says=f"Fails as it is: {first}{names}", severity=plain.severity)
         says = "Not checked: no known architecture to load it into."
         return Answer(topic=Topic.LOADING, says=says, severity=None)
     why = next((why for question, why in inspection.skipped if question == Question.KEYS), "Not checked.")
-    return Answer(topic=Topic.LOADING, says=why, severity=Severity.ERROR)
+    return Answer(topic=Topic.LOADING, says=f"{first}{why}", severity=Severity.ERROR)
 
 
-def _loads(report: KeyReport) -> tuple[str, Severity]:
-    mended = report.plan is not None and report.plan.complete
-    severity = Severity.INFO if report.loads else Severity.WARNING if mended else Severity.ERROR
-    says = report.says if report.loads or not mended else f"Fails as it is. {report.says}"
-    if report.plan is not None and not report.plan.format:
-        # The names fit, but torch.load and its like do not read what was opened: a GGUF file, an archive of files.
-        says += " No plain loader reads this container: export it first."
-        severity = Severity.NOTICE if severity is Severity.INFO else severity
-    return says, severity
+def _joined(plain: PlainLoad) -> str:
+    return "; ".join(obstacle.says for obstacle in plain.obstacles)
+
+
+def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
+    """What comes of the names once the file is read."""
+    if not report.loads:
+        mended = report.plan is not None and report.plan.complete
+        says = f"Fails as it is. {report.says}" if mended and not plain.obstacles else report.says
+        return says, Severity.WARNING if mended else Severity.ERROR
+    total = counted(len(report.matched), "tensor")
+    if plain.obstacles:
+        return f"By name and shape all {total} fit {report.target}.", Severity.INFO
+    how = "" if plain.call == "torch.load" else f", read with {plain.call}: torch.load does not read this format"
+    if plain.note:
+        return f"All {total} fit {report.target} as they are{how}; {plain.note}.", Severity.NOTICE
+    return f"All {total} fit {report.target} as they are{how or '; nothing needs doing'}.", Severity.INFO
 
 
 def _code(checkpoint: Checkpoint) -> Answer:
@@ -126,13 +145,15 @@ def _names(uses: Sequence[GlobalUse]) -> str:
     return ", ".join(use.name for use in uses[:3]) + more
 
 
-def _noticed(findings: Sequence[Finding]) -> Answer:
+def _noticed(inspection: Inspection, findings: Sequence[Finding]) -> Answer:
     words = count_words(findings)
-    return Answer(
-        topic=Topic.NOTICED,
-        says=words[0].upper() + words[1:] + ".",
-        severity=worst(findings) or Severity.INFO,
-    )
+    says = words[0].upper() + words[1:]
+    severity = worst(findings) or Severity.INFO
+    if inspection.weights is not None or inspection.checkpoint.weights is None:
+        return Answer(topic=Topic.NOTICED, says=f"{says}.", severity=severity)
+    # Until then a file full of NaN looks as well as any.
+    unread = f"{says} so far; the numbers have not been read."
+    return Answer(topic=Topic.NOTICED, says=unread, severity=None if severity is Severity.INFO else severity)
 
 
 def count_words(findings: Iterable[Finding]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from torch import nn
 
 from inspector.findings import Severity
 from inspector.inspection import HEADER_QUESTIONS, Question, inspect
+from inspector.keys.plain_load import plain_load
 from inspector.overview import Overview, Topic, summarise, summarise_reports
 from inspector.readers import open_checkpoint
 
@@ -92,3 +94,55 @@ def test_open_prints_the_sentences_of_the_overview_and_json_holds_them(tmp_path:
         (a.topic.value, a.says) for a in expected.answers
     ]
     assert report["format"] == "safetensors"  # what was there before the overview stays where it was
+
+
+def loading(value: object, tmp_path: Path, cut: int = 0) -> tuple[str, Severity | None]:
+    path = tmp_path / "l.pth"
+    torch.save(value, path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size - cut])
+    return answered(overview_of_path(path))[Topic.LOADING]
+
+
+def overview_of_path(path: Path) -> Overview:
+    return summarise(open_checkpoint(path))
+
+
+def test_nested_weights_are_no_green_tick(resnet: Path, tmp_path: Path) -> None:
+    says, severity = loading({"model": torch.load(resnet)}, tmp_path)
+    assert says.startswith("Fails as it is: the weights lie under ['model'], not at the top.")
+    assert "nothing needs doing" not in says
+    assert severity is Severity.WARNING
+
+
+def test_a_whole_module_is_refused_by_todays_torch_load(tmp_path: Path) -> None:
+    import torchvision
+
+    says, severity = loading(torchvision.models.squeezenet1_1(num_classes=3), tmp_path)
+    assert says.startswith('Fails as it is: torch.load says "Unsupported global')
+    assert severity is Severity.WARNING
+
+
+def test_half_a_file_counts_its_whole_weights(resnet: Path, tmp_path: Path) -> None:
+    says, severity = loading(torch.load(resnet), tmp_path, cut=4_000_000)
+    assert "tensors are whole" in says
+    assert "Lossless" not in says
+    assert severity is Severity.ERROR
+
+
+def test_weights_saved_on_a_gpu_say_what_other_machines_need(resnet: Path) -> None:
+    checkpoint = open_checkpoint(resnet)
+    weights = checkpoint.weights
+    assert weights is not None
+    moved = tuple(replace(tensor, device="cuda:0") for tensor in weights.tensors)
+    found = plain_load(checkpoint, replace(weights, tensors=moved))
+    assert found.obstacles == ()
+    assert found.note == 'on a machine without cuda:0 it needs map_location="cpu"'
+
+
+def test_noticed_is_neutral_until_the_numbers_were_read(resnet: Path) -> None:
+    checkpoint = open_checkpoint(resnet)
+    says, severity = answered(summarise(checkpoint))[Topic.NOTICED]
+    assert says.endswith("the numbers have not been read.")
+    assert severity is None
+    measured = summarise_reports(inspect(checkpoint, (*HEADER_QUESTIONS, Question.WEIGHTS)))
+    assert answered(measured)[Topic.NOTICED] == ("No error, no warning.", Severity.INFO)

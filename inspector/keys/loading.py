@@ -27,7 +27,7 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     """
     kind = checkpoint.format
     nested = bool(state.path) and kind not in (*_TORCH, "dcp")
-    if kind not in _PLAIN or nested or not _is_bare(checkpoint.source):
+    if kind not in _PLAIN or nested or not is_bare(checkpoint.source):
         return "", ()
     if kind == "dcp":
         return kind, ()
@@ -41,10 +41,10 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     return kind, files
 
 
-def _is_bare(source: ByteSource) -> bool:
+def is_bare(source: ByteSource) -> bool:
     """Whether the bytes are those of files as they lie on a disk, not of members of an archive."""
     if isinstance(source, JoinedSource):
-        return any(_is_bare(part) for part in source.parts)
+        return any(is_bare(part) for part in source.parts)
     return getattr(source, "inner", None) is None
 
 

@@ -1,0 +1,135 @@
+"""What `model.load_state_dict(torch.load(path))` does with a file, before any name is compared.
+
+As torch 2.6 and later do it, with `weights_only=True`; `load_file` takes the place of `torch.load` for safetensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, TensorInfo
+from inspector.findings import Finding, Severity
+from inspector.keys.loading import is_bare
+from inspector.units import counted
+
+_TORCH = ("torch-zip", "torch-legacy", "torch-tar", "torchscript", "pickle")
+# What reads the others, as far as one call does.
+_READ_BY = {
+    "npz": "numpy.load does, and its arrays must become tensors",
+    "npy": "numpy.load does",
+    "torch-export": "torch.export.load does",
+    "torch-package": "torch.package.PackageImporter does, and runs the code inside",
+    "dcp": "torch.distributed.checkpoint.load does",
+    "dcp-safetensors": "torch.distributed.checkpoint.load does",
+    "deepspeed-zero": "DeepSpeed's zero_to_fp32 does",
+    "sharded": "each of its shards has to be loaded by itself",
+}
+# Of findings: what holds of a later step, when reading was refused already.
+_LATER = "needs-code"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One reason why the two lines fail: a clause without a full stop."""
+
+    says: str
+    severity: Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainLoad:
+    """call: what a plain script reads the file with. obstacles: in the order in which it meets them, () where names
+    and shapes decide. note: a clause on what depends on the machine, "" for nothing."""
+
+    call: str
+    obstacles: tuple[Obstacle, ...]
+    note: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """The worst of the obstacles."""
+        return max((o.severity for o in self.obstacles), key=lambda s: s.rank, default=Severity.INFO)
+
+
+def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
+    """state: the one whose tensors are meant for the model."""
+    kind = checkpoint.format
+    call = "load_file" if kind == "safetensors" else "torch.load"
+    obstacles = []
+    if not is_bare(checkpoint.source):
+        obstacles.append(Obstacle(says=f"{call} does not look into archives", severity=Severity.NOTICE))
+    elif kind not in (*_TORCH, "safetensors"):
+        reader = _READ_BY.get(kind)
+        says = f"torch.load does not read it ({checkpoint.format_says})" + (f": {reader}" if reader else "")
+        obstacles.append(Obstacle(says=says, severity=Severity.NOTICE))
+    obstacles += _damage(checkpoint, state, call)
+    obstacles += _refused(checkpoint)
+    obstacles += _place(state)
+    obstacles += _no_numbers(state)
+    return PlainLoad(call=call, obstacles=tuple(obstacles), note=_device(state, kind))
+
+
+def _damage(checkpoint: Checkpoint, state: StateDict, call: str) -> list[Obstacle]:
+    """What ends the reading of the file itself."""
+    broken = partly_lost(checkpoint, state)
+    error = next((said for f in checkpoint.findings if f.severity is Severity.ERROR and (said := _error(f))), "")
+    if not broken and not error:
+        return []
+    whole = len(state.tensors) - len(broken)
+    says = f'{call} ends with "{error}"' if error else f"{call} finds less in it than it names"
+    if broken:
+        says += f": {whole:,} of {counted(len(state.tensors), 'tensor')} are whole"
+    return [Obstacle(says=says, severity=Severity.ERROR)]
+
+
+def partly_lost(checkpoint: Checkpoint, state: StateDict) -> list[TensorInfo]:
+    """The tensors whose numbers the file has not, or not all of."""
+    short = {s.id for s in checkpoint.storages.values() if s.present_nbytes < s.nbytes}
+    return [tensor for tensor in state.tensors if tensor.storage_id in short]
+
+
+def _error(finding: Finding) -> str:
+    """What the loader says to it, "" for nothing that ends it."""
+    return str(dict(finding.evidence).get("error", "")) if finding.id != _LATER else ""
+
+
+def _refused(checkpoint: Checkpoint) -> list[Obstacle]:
+    dangerous = [use.name for use in checkpoint.globals if use.verdict is GlobalVerdict.DANGEROUS]
+    error = next((said for f in checkpoint.findings if f.severity is not Severity.ERROR and (said := _error(f))), "")
+    if not error:
+        return []
+    if dangerous:
+        says = f"torch.load refuses it since 2.6, and before would run {dangerous[0]}"
+        return [Obstacle(says=says, severity=Severity.ERROR)]
+    return [Obstacle(says=f'torch.load says "{error.rstrip(".")}"', severity=Severity.WARNING)]
+
+
+def _place(state: StateDict) -> list[Obstacle]:
+    found = []
+    if state.path:
+        keys = "".join(f"[{key!r}]" for key in state.path)
+        found.append(Obstacle(says=f"the weights lie under {keys}, not at the top", severity=Severity.WARNING))
+    if state.is_module:
+        kind = state.kind.rpartition(".")[2]
+        found.append(Obstacle(says=f"it holds a whole {kind}, whose state_dict() is meant", severity=Severity.WARNING))
+    return found
+
+
+def _no_numbers(state: StateDict) -> list[Obstacle]:
+    empty = [t for t in state.tensors if t.device == "meta"]
+    arrays = [t for t in state.tensors if "numpy array" in t.note]
+    found = []
+    if empty:
+        says = f"{counted(len(empty), 'tensor')} on the meta device have no numbers"
+        found.append(Obstacle(says=says, severity=Severity.ERROR))
+    if arrays:
+        says = f"{counted(len(arrays), 'value is a numpy array', 'values are numpy arrays')}, not tensors"
+        found.append(Obstacle(says=says, severity=Severity.WARNING))
+    return found
+
+
+def _device(state: StateDict, kind: str) -> str:
+    if kind not in _TORCH:
+        return ""
+    devices = sorted({t.device for t in state.tensors if t.device and t.device not in ("cpu", "meta")})
+    return f'on a machine without {devices[0]} it needs map_location="cpu"' if devices else ""

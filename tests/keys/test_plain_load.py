@@ -1,0 +1,136 @@
+"""What `model.load_state_dict(torch.load(path))` would do is what it does when it is run, on files of every kind."""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.keys.diagnose import diagnose
+from inspector.keys.plain_load import plain_load
+from inspector.readers import open_checkpoint
+
+
+def net() -> nn.Module:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8, 5))
+
+
+def state() -> dict[str, Tensor]:
+    return dict(net().state_dict())
+
+
+class Runs:
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, ("true",)
+
+
+def saved(value: Any, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer, **options)
+    return buffer.getvalue()
+
+
+def in_safetensors(value: dict[str, Tensor], tmp_path: Path) -> bytes:
+    save_file(value, tmp_path / "made.safetensors")
+    return (tmp_path / "made.safetensors").read_bytes()
+
+
+def script() -> bytes:
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(net()), buffer)
+    return buffer.getvalue()
+
+
+def zipped(data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("model.pth", data)
+    return buffer.getvalue()
+
+
+def npz() -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: tensor.numpy() for name, tensor in state().items()})
+    return buffer.getvalue()
+
+
+LEGACY = {"_use_new_zipfile_serialization": False}
+OLD = {"pickle_protocol": 4}
+# Name of the file, its bytes.
+FILES: dict[str, Callable[[Path], tuple[str, bytes]]] = {
+    "plain": lambda _: ("m.pth", saved(state())),
+    "with versions": lambda _: ("m.pth", saved(net().state_dict())),
+    "legacy": lambda _: ("m.pth", saved(state(), **LEGACY)),
+    "protocol 4": lambda _: ("m.pth", saved(state(), **OLD)),
+    "nested": lambda _: ("m.pth", saved({"model": state()})),
+    "nested twice, legacy": lambda _: ("m.pth", saved({"a": {"b": state()}}, **LEGACY)),
+    "beside an epoch": lambda _: ("m.pth", saved({"state_dict": state(), "epoch": 3})),
+    "an epoch among the names": lambda _: ("m.pth", saved({**state(), "epoch": 3})),
+    "whole module": lambda _: ("m.pth", saved(net())),
+    "whole module, legacy": lambda _: ("m.pth", saved(net(), **LEGACY)),
+    "module under a key": lambda _: ("m.pth", saved({"model": net()})),
+    "hostile": lambda _: ("m.pth", saved({**state(), "x": Runs()})),
+    "numpy values": lambda _: ("m.pth", saved({k: v.numpy() for k, v in state().items()})),
+    "arguments beside": lambda _: ("m.pth", saved({"model": state(), "args": collections.Counter()})),
+    "half": lambda _: ("m.pth", saved(state())[:-1500]),
+    "half, legacy": lambda _: ("m.pth", saved(state(), **LEGACY)[:-300]),
+    "safetensors": lambda p: ("m.safetensors", in_safetensors(state(), p)),
+    "half a safetensors": lambda p: ("m.safetensors", in_safetensors(state(), p)[:-300]),
+    "module. before": lambda _: ("m.pth", saved({f"module.{k}": v for k, v in state().items()})),
+    "one is missing": lambda _: ("m.pth", saved({k: v for k, v in state().items() if k != "3.bias"})),
+    "other shape": lambda _: ("m.pth", saved({**state(), "3.bias": torch.zeros(6)})),
+    "TorchScript": lambda _: ("m.pt", script()),
+    "pickle": lambda _: ("m.pkl", pickle.dumps(state())),
+    "in a zip": lambda _: ("m.zip", zipped(saved(state()))),
+    "gzipped": lambda _: ("m.pth.gz", gzip.compress(saved(state()))),
+    "npz": lambda _: ("m.npz", npz()),
+    "half precision": lambda _: ("m.pth", saved({k: v.half() for k, v in state().items()})),
+    "meta": lambda _: ("m.pth", saved({k: v.to("meta") for k, v in state().items()})),
+    "parameters": lambda _: ("m.pth", saved({k: nn.Parameter(v, v.is_floating_point()) for k, v in state().items()})),
+}
+
+
+def really_loads(path: Path) -> bool:
+    """The two lines themselves."""
+    try:
+        read = load_file(path) if path.suffix == ".safetensors" else torch.load(path)
+        net().load_state_dict(read)
+    except (RuntimeError, TypeError, ValueError, OSError, EOFError, pickle.UnpicklingError, SafetensorError):
+        return False
+    return True
+
+
+def target() -> Target:
+    tensors = tuple(
+        TargetTensor(name=name, shape=tuple(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."))
+        for name, tensor in state().items()
+    )
+    return Target(label="net", kind=TargetKind.CODE, tensors=tensors)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_answer_is_what_happens(kind: str, tmp_path: Path) -> None:
+    name, data = FILES[kind](tmp_path)
+    path = tmp_path / name
+    path.write_bytes(data)
+    checkpoint = open_checkpoint(path)
+    weights = checkpoint.weights
+    assert weights is not None
+    report = diagnose(checkpoint, target())
+    expected = not plain_load(checkpoint, weights).obstacles and report.loads
+    assert expected == really_loads(path), plain_load(checkpoint, weights)
