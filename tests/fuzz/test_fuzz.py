@@ -38,10 +38,10 @@ def pool(fuzzer: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 def test_mutants_end_in_checkpoints_or_errors_of_ours(
     fuzzer: ModuleType, pool: dict[str, bytes], seed: int, tmp_path: Path, thorough: bool
 ) -> None:
-    counts = fuzzer.fuzz(30_000 if thorough else 5_000, seed=seed, pool=pool, keep=tmp_path)
+    counts = fuzzer.fuzz(30_000 if thorough else 2_000, seed=seed, pool=pool, keep=tmp_path)
     assert "bug" not in counts, sorted(path.name for path in tmp_path.iterdir())
     # Both ends are reached, so the mutants are neither all harmless nor all rubbish.
-    assert counts["checkpoint"] > 100 and counts["CorruptFile"] > 10 and counts["UnknownFormat"] > 10
+    assert counts["checkpoint"] > 50 and counts["CorruptFile"] > 5 and counts["UnknownFormat"] > 5
 
 
 def test_the_samples_are_of_every_format(fuzzer: ModuleType, pool: dict[str, bytes]) -> None:
