@@ -25,7 +25,7 @@ from inspector.keys.plan import draft, group
 from inspector.keys.refusals import refuse
 from inspector.keys.remarks import notice, reason
 from inspector.keys.remarks.entry import Seen
-from inspector.keys.report import Ambiguity, Cost, KeyReport, RepairPlan, used_sources
+from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
 from inspector.units import counted
@@ -55,7 +55,7 @@ def diagnose(
     UsageError for ids that mean nothing.
     A file that cannot be repaired is an answer: `refusal` says why and `plan` is None.
     """
-    asked = [rule.id for rule in rules if rule.consent or (rule.cost is Cost.LOSSY and rule.steps is not None)]
+    asked = [rule.id for rule in rules if rule.can_be_accepted]
     for rule_id in accept:
         if rule_id not in asked:
             raise UsageError(f'"{rule_id}" is nothing to accept.', hint=f"These are: {', '.join(asked)}.")
@@ -205,7 +205,7 @@ def _diagnose_one(
         loads=loads,
         says=refusal or sentences.say(plan, target, loads=loads, rules=rules),
         findings=(
-            *sentences.find(plan, refusal, state, target),
+            *sentences.find(plan, refusal, state, target, rules),
             *notice(replace(seen, refusal=refusal, plan=plan)),
             *_of_optimizers(checkpoint, state),
         ),
@@ -256,7 +256,7 @@ def _plan(
         state_dict=state.path,
         steps=tuple(made.steps),
         rules=uses,
-        ambiguities=tuple(questions.open),
+        ambiguities=questions.open,
         needs_accept=needs_accept,
         missing=missing,
         complete=complete,

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
+from inspector.keys.blocks import is_block, stacks
 from inspector.keys.draft import Draft
-from inspector.keys.keytree import Leaf, Node, numbered
+from inspector.keys.keytree import Leaf, Node, before_shared_end
 from inspector.keys.report import Ambiguity, Evidence, StepKind
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
@@ -23,8 +24,6 @@ PART, SHALLOWER = "part", "shallower"
 AS_PLACED, NOT_THERE, LEAVE_OUT = "as-placed", "not-there", "leave-out"
 # Less than one weight in so many is no part worth the name.
 _LEAST = 10
-# Smaller blocks than this repeat by chance: a Sequential of linear layers. They must have equal shapes, too.
-_BLOCK = 4
 
 
 def refuse_part(made: Draft, target: Target, leaves: Sequence[Leaf], questions: Questions) -> str:
@@ -65,7 +64,7 @@ def _ask_depth(made: Draft, target: Target, questions: Questions) -> str:
     """Blocks that the target has behind the file's last one: a part that was cut off, or a network with fewer."""
     filled = {step.target for step in made.steps if step.source is not None and step.target}
     missing = {place.name for place in made.missing}
-    for place, inside, outside in _cut_blocks(made.target, filled, missing):
+    for place, inside, outside in _cut_stacks(made.target, filled, missing):
         answer = questions.ask(
             Ambiguity(
                 id="depth",
@@ -88,20 +87,15 @@ def _ask_depth(made: Draft, target: Target, questions: Questions) -> str:
     return ""
 
 
-def _cut_blocks(root: Node, filled: set[str], missing: set[str]) -> Iterator[tuple[str, int, int]]:
+def _cut_stacks(root: Node, filled: set[str], missing: set[str]) -> Iterator[tuple[str, int, int]]:
     """(place, blocks that the file has, blocks missing behind the last of them), from the top."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        pending.extend(node.children.values())
-        for stem, segments in node.stems.items():
-            numbers = {(numbered(s) or ("", 0))[1]: node.children[s] for s in segments}
-            have = {n: block for n, block in numbers.items() if any(x.name in filled for x in _weights(block))}
-            last = max(have, default=-1)
-            behind = [b for n, b in numbers.items() if n > last and _all_missing(b, missing)]
-            alike = [block for block in behind if any(_alike(block, other) for other in have.values())]
-            if have and alike:
-                yield ".".join((*node.path, stem)).rstrip(".") or "The network", len(have), len(behind)
+    for stack in stacks(root):
+        have = {n: block for n, block in stack.blocks.items() if any(x.name in filled for x in _weights(block))}
+        last = max(have, default=-1)
+        behind = [b for n, b in stack.blocks.items() if n > last and _all_missing(b, missing)]
+        alike = [block for block in behind if any(_alike(block, other) for other in have.values())]
+        if have and alike:
+            yield stack.place or "The network", len(have), len(behind)
 
 
 def _weights(node: Node) -> list[Leaf]:
@@ -114,7 +108,8 @@ def _all_missing(block: Node, missing: set[str]) -> bool:
 
 
 def _alike(one: Node, other: Node) -> bool:
-    return one.forms == other.forms and (one.size >= _BLOCK or one.bag == other.bag)
+    # What is smaller repeats by chance, as linear layers of a Sequential do: it must have equal shapes, too.
+    return one.forms == other.forms and (is_block(one) or one.bag == other.bag)
 
 
 def _ask_places(made: Draft, questions: Questions) -> str:
@@ -154,7 +149,8 @@ def _ask_places(made: Draft, questions: Questions) -> str:
 def _ask_leftovers(made: Draft, questions: Questions) -> str:
     """Weights that are left out and have the shape of an empty place: perhaps the same under another name."""
     shapes = {leaf.name: leaf.shape for _, leaf in made.source.walk()}
-    gone = [s.source for s in made.steps if s.kind is StepKind.DROP and s.source is not None and s.rule != "twins"]
+    chosen = made.not_chosen
+    gone = [s.source for s in made.steps if s.kind is StepKind.DROP and s.source is not None and s.source not in chosen]
     empty = {place.shape for place in made.missing if len(place.shape or ()) >= 2}
     alike = [name for name in gone if shapes.get(name) in empty]
     if not alike:
@@ -178,10 +174,7 @@ def _ask_leftovers(made: Draft, questions: Questions) -> str:
 
 
 def _exchanged(link: Link) -> tuple[str, str]:
-    """What stands before the shared end of both names."""
-    ours, theirs = link.source.name.split("."), link.target.name.split(".")
-    while ours and theirs and ours[-1] == theirs[-1]:
-        ours, theirs = ours[:-1], theirs[:-1]
+    ours, theirs = before_shared_end([tuple(leaf.name.split(".")) for leaf in (link.source, link.target)])
     return ".".join(ours), ".".join(theirs)
 
 

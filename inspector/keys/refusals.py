@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.keys.blocks import is_block, stacks
 from inspector.keys.draft import Draft
-from inspector.keys.keytree import Node, numbered
+from inspector.keys.keytree import Node
 from inspector.keys.report import StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
 from inspector.units import counted, human_shape
-
-# A block of at least so many tensors repeated beyond the target's last is another depth, not a spare layer.
-_BLOCK = 4
 
 
 def refuse(made: Draft, target: Target, total: int) -> str:
@@ -47,36 +45,23 @@ def _first(node: Node) -> str:
 
 
 def _deeper(made: Draft, target: Target) -> str:
-    left_out = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule == "extra-tensors"}
+    left_out = set(made.unplaced)
     # A block's tables go by rules of their own; what the user chose to leave out is no deeper network.
-    dropped = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule != "twins"}
+    dropped = {step.source for step in made.steps if step.kind is StepKind.DROP} - made.not_chosen
     placed = {link.source.name for link in made.placed}
     if not left_out:
         return ""
-    pending = [made.source]
-    while pending:
-        node = pending.pop()
-        pending.extend(node.children.values())
-        groups: dict[str, list[Node]] = {}
-        for segment, child in node.children.items():
-            number = numbered(segment)
-            if number is not None:
-                groups.setdefault(number[0], []).append(child)
-        for stem, blocks in groups.items():
-            outside = [b for b in blocks if b.size >= _BLOCK and all(x.name not in placed for _, x in b.walk())]
-            outside = [b for b in outside if all(x.name in dropped for _, x in b.walk() if _weighs(x.name))]
-            outside = [b for b in outside if any(x.name in left_out for _, x in b.walk())]
-            inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
-            kinds = {b.forms for b in inside}
-            # The first block of a stage often has a shortcut more than those that repeat it.
-            if any(b.forms <= kind for b in outside for kind in kinds):
-                place = ".".join((*node.path, stem)).rstrip(".") or "The file"
-                return (
-                    f"{place} has {len(blocks)} blocks in the file and {len(inside)} in {target.label}: "
-                    "this is a deeper network, and leaving blocks out would change what it computes."
-                )
+    for stack in stacks(made.source):
+        blocks = list(stack.blocks.values())
+        outside = [b for b in blocks if is_block(b) and all(x.name not in placed for _, x in b.walk())]
+        outside = [b for b in outside if all(x.name in dropped for _, x in b.walk() if not is_bookkeeping(x.name))]
+        outside = [b for b in outside if any(x.name in left_out for _, x in b.walk())]
+        inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
+        kinds = {b.forms for b in inside}
+        # The first block of a stage often has a shortcut more than those that repeat it.
+        if any(b.forms <= kind for b in outside for kind in kinds):
+            return (
+                f"{stack.place or 'The file'} has {len(blocks)} blocks in the file and {len(inside)} in "
+                f"{target.label}: this is a deeper network, and leaving blocks out would change what it computes."
+            )
     return ""
-
-
-def _weighs(name: str) -> bool:
-    return not is_bookkeeping(name)

@@ -9,7 +9,8 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import StateDict, StateRole
 from inspector.findings import Finding, Severity
-from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse, StepKind
+from inspector.keys.plan import by_operation_named, changes_by, listed
+from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Rule
 from inspector.units import counted
 
@@ -31,7 +32,7 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
             f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} are "
             f"missing, {plan.missing[0]} first.{unchecked}"
         )
-    doings = [_doing(use, rules) for use in plan.rules]
+    doings = [_doing(use, plan, rules) for use in plan.rules]
     if plan.others:
         doings.append(f"{_others(plan)} {'is' if len(plan.others) == 1 else 'are'} left out")
     once = f" once {_and(doings)}" if doings else ""
@@ -58,27 +59,27 @@ def _costs(plan: RepairPlan) -> bool:
     return any(use.cost is Cost.LOSSY for use in plan.rules if not use.accepted)
 
 
-def _doing(use: RuleUse, rules: Sequence[Rule]) -> str:
+def _doing(use: RuleUse, plan: RepairPlan, rules: Sequence[Rule]) -> str:
+    rule = next(rule for rule in rules if rule.id == use.id)
     parameters = dict(use.parameters)
     adds = "add" in parameters
     join = "joined" if parameters.get("way") == "join" else "split"
-    return next(rule.done for rule in rules if rule.id == use.id).format(
+    return rule.done.format(
         segment=parameters.get("add" if adds else "drop", ""),
         stem=parameters.get("stem", ""),
         verb=join if "way" in parameters else "added" if adds else "dropped",
         tensors=counted(use.count, "tensor"),
         are="is" if use.count == 1 else "are",
-        counters=_counters(use.says),
+        counters=_counters(rule, plan.steps),
     )
 
 
-def _counters(says: str) -> str:
-    """'leave out total_ops; fill in num_batches_tracked' -> 'total_ops is left out and ... is filled in'."""
+def _counters(rule: Rule, steps: Sequence[Step]) -> str:
+    """'total_ops is left out and num_batches_tracked is filled in'."""
     parts = []
-    for part in says.split("; "):
-        out = part.startswith("leave out ")
-        names = part.removeprefix("leave out ").removeprefix("fill in ")
-        parts.append(f"{names} {'are' if ',' in names else 'is'} {'left out' if out else 'filled in'}")
+    for operation, names in by_operation_named(rule, changes_by(rule, steps)):
+        done = "left out" if StepKind.DROP in operation.kinds else "filled in"
+        parts.append(f"{listed(names)} {'is' if len(names) == 1 else 'are'} {done}")
     return " and ".join(parts)
 
 
@@ -99,7 +100,9 @@ def _names_only(target: Target) -> bool:
     return any(t.shape is None for t in target.tensors)
 
 
-def find(plan: RepairPlan | None, refusal: str, state: StateDict, target: Target) -> tuple[Finding, ...]:
+def find(
+    plan: RepairPlan | None, refusal: str, state: StateDict, target: Target, rules: Sequence[Rule]
+) -> tuple[Finding, ...]:
     """Everything noticed, as findings: rules by their ids, then questions, gaps and remarks."""
     found: list[Finding] = []
     if refusal:
@@ -112,7 +115,8 @@ def find(plan: RepairPlan | None, refusal: str, state: StateDict, target: Target
             )
         )
     if plan is not None:
-        found.extend(_of_rule(use, plan) for use in plan.rules)
+        by_id = {rule.id: rule for rule in rules}
+        found.extend(_of_rule(by_id[use.id], use, plan) for use in plan.rules)
         if plan.others:
             found.append(
                 Finding(
@@ -179,17 +183,14 @@ def _missing(plan: RepairPlan, target: Target) -> Finding:
     )
 
 
-def _of_rule(use: RuleUse, plan: RepairPlan) -> Finding:
+def _of_rule(rule: Rule, use: RuleUse, plan: RepairPlan) -> Finding:
     lossy = use.cost is Cost.LOSSY
-    severity = Severity.INFO if use.id == "bookkeeping-buffers" else Severity.WARNING
     steps = [s for s in plan.steps if s.rule == use.id or use.id in s.also]
     remedy = f"Accept {use.id} to go on." if not use.accepted else "The repair plan does this."
     start = use.says[:1].upper() + use.says[1:]
-    return Finding(
-        id=use.id,
-        severity=severity,
-        says=f"{start}: {counted(use.count, 'tensor')}, {'lossy' if lossy else 'lossless'}.",
-        subjects=tuple(s.source or s.target or "" for s in steps[:50]),
+    return rule.kind.found(
+        f"{start}: {counted(use.count, 'tensor')}, {'lossy' if lossy else 'lossless'}.",
+        subjects=(s.source or s.target or "" for s in steps[:50]),
         evidence=(("tensors", use.count), *((before, after) for before, after in use.examples)),
         remedy=remedy,
     )

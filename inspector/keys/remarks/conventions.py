@@ -14,6 +14,7 @@ from inspector.architectures.index import load_index
 from inspector.findings import Finding
 from inspector.keys.remarks.entry import Remark, Seen, cannot_tell
 from inspector.keys.report import StepKind
+from inspector.keys.rules.entry import QKV_ORDER
 from inspector.units import counted
 
 _ROTARY = re.compile(r"(^|\.)(rotary_emb|rotary_pos_emb|rope|inv_freq|freqs_cis)(\.|$)")
@@ -58,8 +59,9 @@ def _own(name: str) -> str:
 
 
 def _fused(seen: Seen) -> Iterator[Finding]:
-    steps = [s for s in seen.made.steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None]
-    joined = [s.source or "" for s in steps if s.rule == "fused-attention"]
+    steps = seen.made.steps_by(lambda rule: rule.rests_on == QKV_ORDER)
+    steps = [s for s in steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None]
+    joined = [step.source or "" for step in steps]
     other = [
         a
         for a, b in seen.goes.items()
@@ -68,7 +70,7 @@ def _fused(seen: Seen) -> Iterator[Finding]:
     found = [*joined, *(a for a in other if a not in joined)]
     if found:
         yield cannot_tell(
-            "qkv-order",
+            QKV_ORDER,
             f"{counted(len(found), 'matrix', 'matrices')} of query, key and value ({found[0]} first) change "
             "hands. Their "
             "order, and whether they are interleaved by heads as in Megatron and GPT-NeoX, is in no shape.",

@@ -54,8 +54,7 @@ class Seen:
     @cached_property
     def unused(self) -> tuple[TensorInfo, ...]:
         """Tensors of the file that go nowhere. Not those that wait for an answer, or were not chosen: these fit."""
-        away = {step.source for step in self.made.steps if step.rule == "twins" and step.target is None}
-        away |= {leaf.name for leaf in self.made.held}
+        away = self.made.not_chosen | {leaf.name for leaf in self.made.held}
         return tuple(t for t in self.state.tensors if t.name not in self.used and t.name not in away)
 
     @cached_property

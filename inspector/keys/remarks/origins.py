@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Finding, Severity
+from inspector.keys.operations import fill_statistics, operation_of
 from inspector.keys.remarks.entry import Remark, Seen, told
 from inspector.units import counted
 
@@ -65,7 +66,7 @@ def _statistics(seen: Seen) -> Iterator[Finding]:
         )
     # Of a norm that the file lacks whole, statistics are the least that is missing.
     lacking = [n for n in seen.lacking if _is_statistic(n) and n.rpartition(".")[0] in there]
-    filled = [s.target or "" for s in seen.made.steps if s.rule == "running-statistics"]
+    filled = [s.target or "" for s in seen.made.steps if operation_of(s) is fill_statistics.OPERATION]
     if lacking or filled:
         first = [*lacking, *filled]
         norms = {name.rpartition(".")[0] for name in first}

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from inspector.architectures.recognise import recognise
 from inspector.architectures.types import Candidate
 from inspector.findings import Finding, Severity
-from inspector.keys.keytree import Node, numbered
+from inspector.keys.blocks import is_block, stacks
 from inspector.keys.remarks.entry import Remark, Seen, told
 from inspector.keys.report import StepKind
 from inspector.units import counted
 
 # What is named must be nearly whole: a guess would send the user after another network.
 _NEAR = 0.9
-_BLOCK = 4
 
 
 def named(seen: Seen) -> Candidate | None:
@@ -41,7 +40,7 @@ def _variant(seen: Seen) -> str:
 
 
 def _other(seen: Seen) -> Iterator[Finding]:
-    dropped = [s.source for s in seen.made.steps if s.rule == "extra-tensors" and s.kind is StepKind.DROP and s.source]
+    dropped = seen.made.unplaced
     if seen.plan is None or seen.plan.ambiguities or not (seen.plan.missing or dropped):
         return
     best = named(seen)
@@ -69,33 +68,25 @@ def _depth(seen: Seen) -> Iterator[Finding]:
     if not seen.lacking:
         return
     missing = set(seen.lacking)
-    pending: list[Node] = [seen.made.target]
-    while pending:
-        node = pending.pop()
-        pending.extend(node.children.values())
-        groups: dict[str, list[Node]] = {}
-        for segment, child in node.children.items():
-            if (number := numbered(segment)) is not None:
-                groups.setdefault(number[0], []).append(child)
-        for stem, blocks in groups.items():
-            lacking = [b for b in blocks if b.size >= _BLOCK and all(x.name in missing for _, x in b.walk())]
-            there = [b for b in blocks if b not in lacking]
-            forms = {b.forms for b in there}
-            if lacking and any(b.forms in forms for b in lacking):
-                place = ".".join((*node.path, stem)).rstrip(".") or "the network"
-                yield told(
-                    "other-depth",
-                    Severity.WARNING,
-                    f"{place} has {len(there)} blocks in the file and {len(blocks)} in {seen.target.label}: the "
-                    "file is of "
-                    "a shallower network, and no renaming makes up for the rest.",
-                    remedy="Build the model with as many blocks as the file has.",
-                )
+    for stack in stacks(seen.made.target):
+        blocks = list(stack.blocks.values())
+        lacking = [b for b in blocks if is_block(b) and all(x.name in missing for _, x in b.walk())]
+        there = [b for b in blocks if b not in lacking]
+        forms = {b.forms for b in there}
+        if lacking and any(b.forms in forms for b in lacking):
+            yield told(
+                "other-depth",
+                Severity.WARNING,
+                f"{stack.place or 'the network'} has {len(there)} blocks in the file and {len(blocks)} in "
+                f"{seen.target.label}: the file is of a shallower network, and no renaming makes up for the rest.",
+                remedy="Build the model with as many blocks as the file has.",
+            )
 
 
 def _background(seen: Seen) -> Iterator[Finding]:
-    dropped = [s for s in seen.made.steps if s.rule == "head-mismatch" and s.kind is StepKind.DROP]
-    filled = [s for s in seen.made.steps if s.rule == "head-mismatch" and s.kind is StepKind.FILL]
+    steps = seen.made.steps_by(lambda rule: rule.replaces_head)
+    dropped = [step for step in steps if step.kind is StepKind.DROP]
+    filled = [step for step in steps if step.kind is StepKind.FILL]
     ours = {(seen.tensors[s.source].shape or (0,))[0] for s in dropped if s.source in seen.tensors}
     theirs = {(s.shape or (0,))[0] for s in filled}
     if len(ours) == len(theirs) == 1 and abs(min(ours) - min(theirs)) == 1:
