@@ -16,6 +16,7 @@ from inspector.checkpoint.types import Shape
 from inspector.keys.blocks import is_block, stacks
 from inspector.keys.draft import Draft
 from inspector.keys.keytree import Leaf, Node, before_shared_end
+from inspector.keys.remarks.entry import Context, refusing
 from inspector.keys.report import Ambiguity, Evidence, StepKind
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
@@ -26,15 +27,15 @@ AS_PLACED, NOT_THERE, LEAVE_OUT = "as-placed", "not-there", "leave-out"
 _LEAST = 10
 
 
-def refuse_part(made: Draft, target: Target, leaves: Sequence[Leaf], questions: Questions) -> str:
+def refuse_part(draft: Draft, target: Target, leaves: Sequence[Leaf], questions: Questions) -> str:
     """Why the tensors that are placed are no part of the target worth loading, "" when they are.
 
     Asks about what the file does not tell: with an open question, too, nothing is written. Judged when the questions of
     the repair itself are answered, since until then tensors wait without a place.
     """
-    if questions.open or made.held:
+    if questions.open or draft.held:
         return ""
-    placed = [step for step in made.steps if step.source is not None and step.target is not None]
+    placed = [step for step in draft.steps if step.source is not None and step.target is not None]
     ours = sum(1 for leaf in leaves if _weighs(leaf.name))
     theirs = sum(1 for tensor in target.tensors if _weighs(tensor.name))
     used = len({name for step in placed for name in step.sources if _weighs(name)})
@@ -51,20 +52,29 @@ def refuse_part(made: Draft, target: Target, leaves: Sequence[Leaf], questions: 
     if by_order:
         return (
             f"{counted(len(by_order), 'tensor')} would be placed by order, {by_order[0].source} first, and "
-            f"{len(made.missing):,} places stay empty: order proves a placing only where nothing is missing."
+            f"{len(draft.missing):,} places stay empty: order proves a placing only where nothing is missing."
         )
-    return _ask_depth(made, target, questions) or _ask_places(made, questions) or _ask_leftovers(made, questions)
+    return _ask_depth(draft, target, questions) or _ask_places(draft, questions) or _ask_leftovers(draft, questions)
+
+
+def _part(context: Context) -> str:
+    if not context.partial:
+        return ""
+    return refuse_part(context.draft, context.target, context.leaves, context.questions)
+
+
+PARTS = (refusing(_part),)
 
 
 def _weighs(name: str) -> bool:
     return name.rpartition(".")[2] not in BOOKKEEPING
 
 
-def _ask_depth(made: Draft, target: Target, questions: Questions) -> str:
+def _ask_depth(draft: Draft, target: Target, questions: Questions) -> str:
     """Blocks that the target has behind the file's last one: a part that was cut off, or a network with fewer."""
-    filled = {step.target for step in made.steps if step.source is not None and step.target}
-    missing = {place.name for place in made.missing}
-    for place, inside, outside in _cut_stacks(made.target, filled, missing):
+    filled = {step.target for step in draft.steps if step.source is not None and step.target}
+    missing = {place.name for place in draft.missing}
+    for place, inside, outside in _cut_stacks(draft.target, filled, missing):
         answer = questions.ask(
             Ambiguity(
                 id="depth",
@@ -112,14 +122,14 @@ def _alike(one: Node, other: Node) -> bool:
     return one.forms == other.forms and (is_block(one) or one.bag == other.bag)
 
 
-def _ask_places(made: Draft, questions: Questions) -> str:
+def _ask_places(draft: Draft, questions: Questions) -> str:
     """Tensors under another name that would fill an empty place of the target just as well."""
-    empty = {place.name: place.shape for place in made.missing if _weighs(place.name)}
+    empty = {place.name: place.shape for place in draft.missing if _weighs(place.name)}
     tails: dict[str, list[str]] = {}
     for name in empty:
         tails.setdefault(name.rpartition(".")[2], []).append(name)
     groups: dict[tuple[str, str], list[Link]] = {}
-    for link in [*made.placed, *made.reshaped]:
+    for link in [*draft.placed, *draft.reshaped]:
         if link.moves and _weighs(link.source.name):
             groups.setdefault(_exchanged(link), []).append(link)
     for (ours, theirs), group in groups.items():
@@ -146,12 +156,14 @@ def _ask_places(made: Draft, questions: Questions) -> str:
     return ""
 
 
-def _ask_leftovers(made: Draft, questions: Questions) -> str:
+def _ask_leftovers(draft: Draft, questions: Questions) -> str:
     """Weights that are left out and have the shape of an empty place: perhaps the same under another name."""
-    shapes = {leaf.name: leaf.shape for _, leaf in made.source.walk()}
-    chosen = made.not_chosen
-    gone = [s.source for s in made.steps if s.kind is StepKind.DROP and s.source is not None and s.source not in chosen]
-    empty = {place.shape for place in made.missing if len(place.shape or ()) >= 2}
+    shapes = {leaf.name: leaf.shape for _, leaf in draft.source.walk()}
+    chosen = draft.not_chosen
+    gone = [
+        s.source for s in draft.steps if s.kind is StepKind.DROP and s.source is not None and s.source not in chosen
+    ]
+    empty = {place.shape for place in draft.missing if len(place.shape or ()) >= 2}
     alike = [name for name in gone if shapes.get(name) in empty]
     if not alike:
         return ""
@@ -169,7 +181,7 @@ def _ask_leftovers(made: Draft, questions: Questions) -> str:
         )
     )
     if answer == NOT_THERE:
-        return f"{alike[0]} belongs on one of the {len(made.missing):,} empty places, and no name tells which."
+        return f"{alike[0]} belongs on one of the {len(draft.missing):,} empty places, and no name tells which."
     return ""
 
 

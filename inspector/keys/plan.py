@@ -137,10 +137,10 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
     return [leaf for leaf in extra if leaf.name not in sources]
 
 
-def group(made: Draft, rules: Sequence[Rule], accept: Collection[str]) -> tuple[RuleUse, ...]:
-    """The rules that the plan uses, with what each explains, in the order of `rules`."""
+def group(made: Draft, accept: Collection[str]) -> tuple[RuleUse, ...]:
+    """The rules that the plan uses, with what each explains, in the order in which they were asked."""
     uses: list[RuleUse] = []
-    for rule in rules:
+    for rule in made.rules.values():
         uses += [
             RuleUse(
                 id=rule.id,
