@@ -69,7 +69,6 @@ def _mixtures(
     shapes = {link.source.name: link.source.shape for link in links} | {place.name: place.shape for place in places}
     by_name = {link.target.name for link in links if not link.moves}
     groups: dict[tuple[Path, Path], list[Link]] = {}
-    unsure: dict[Path, list[Link]] = {}
     copies: dict[tuple[Path, Path], list[Leaf]] = {}
     for link in _weights(links):
         for key in dict.fromkeys(_prefixes(link)):
@@ -77,9 +76,6 @@ def _mixtures(
             name = ".".join((*key[1], *link.source.name.split(".")[len(key[0]) :]))
             if name != link.target.name and name in by_name and shapes[name] in (None, link.source.shape):
                 copies.setdefault(key, []).append(link.source)
-        for move in link.moves:
-            if not move.sure:
-                unsure.setdefault(_dropped(move), []).append(link)
     starts: dict[Path, list[Path]] = {}
     for ours, theirs in groups:
         starts.setdefault(ours, []).append(theirs)
@@ -106,9 +102,19 @@ def _mixtures(
             ),
             prefix,
         )
+    yield from _unsure_levels(_weights(links))
+
+
+def _unsure_levels(links: Sequence[Link]) -> Iterable[Doubt]:
+    """Levels that were taken off because what lies below fits into gaps, and for no other reason."""
+    unsure: dict[Path, list[Link]] = {}
+    for link in links:
+        for move in link.moves:
+            if not move.sure:
+                unsure.setdefault(_dropped(move), []).append(link)
     for path, doubted in unsure.items():
         under = {link.source.name for link in doubted}
-        if all(link.source.name in under for link in _weights(links)):
+        if all(link.source.name in under for link in links):
             continue  # nothing to mix it with
         yield (
             doubted,

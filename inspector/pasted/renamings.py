@@ -18,7 +18,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.diagnose import diagnose
 from inspector.keys.phrases import plainest_phrases
-from inspector.keys.report import RepairPlan
+from inspector.keys.report import RepairPlan, RuleUse
 from inspector.keys.rules import RULES, norm_aliases, wrapper_segment
 from inspector.pasted.halves import HOLDERS
 from inspector.pasted.report import KeyLists, Renaming
@@ -28,18 +28,29 @@ _MOST_COMBINATIONS = 500
 _NORMS = {".gamma": ".weight", ".beta": ".bias"}
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the names that one side has and the other has not. added: the model has it."""
+
+    segment: str
+    added: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """renamings: the rules. pairs: unexpected name -> missing name. lines: the body of `rename(key)` that does it.
+    """What turns the unexpected names into the missing ones, as far as names tell."""
 
-    lines: () when no short way was found. certain: only wrapper segments of torch were dropped or added, or one prefix
-    on all names. question: two names of the file fit one place, "" otherwise.
-    """
-
+    # The rules.
     renamings: tuple[Renaming, ...] = ()
+    # What they drop and add of whole levels.
+    levels: tuple[Level, ...] = ()
+    # Unexpected name -> missing name.
     pairs: tuple[tuple[str, str], ...] = ()
+    # The body of `rename(key)` that does it; () when no short way was found.
     lines: tuple[str, ...] = ()
+    # Only wrapper segments of torch were dropped or added, or one prefix on all names.
     certain: bool = False
+    # Where two names of the file fit one place, "" otherwise.
     question: str = ""
 
 
@@ -67,6 +78,7 @@ def find_renamings(lists: KeyLists) -> Renamed:
         return _by_prefix(unexpected, missing) if lists.cut else Renamed()
     return Renamed(
         renamings=tuple(Renaming(rule=u.id, says=u.says, count=u.count, examples=u.examples) for u in uses),
+        levels=_levels(uses),
         pairs=pairs,
         lines=_lines(plan, dict(pairs)),
         certain=_is_certain(plan, pairs, unexpected, missing, cut="unexpected" in lists.cut),
@@ -108,6 +120,7 @@ def _by_prefix(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed:
                         Renaming(rule=wrapper_segment.RULE.id, says=says, count=len(ours), examples=(example,)),
                     ),
                     lines=(line,),
+                    levels=(Level(wrapper, what == "add"),),
                     certain=True,
                 )
     return Renamed()
@@ -120,6 +133,11 @@ def _are_several(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
     return sum(all(prefix + name in names for name in missing) for prefix in prefixes) > 1
 
 
+def _levels(uses: Sequence[RuleUse]) -> tuple[Level, ...]:
+    changes = ((name, value) for use in uses for name, value in use.parameters)
+    return tuple(Level(value, name == "add") for name, value in changes if name in ("drop", "add"))
+
+
 def _is_certain(
     plan: RepairPlan,
     pairs: Sequence[tuple[str, str]],
@@ -129,8 +147,8 @@ def _is_certain(
     cut: bool,
 ) -> bool:
     """Whether names alone carry this: wrappers of torch's own, or one prefix that all names of both sides agree on."""
-    kinds = {name for use in plan.rules for name, _ in use.parameters if name in ("drop", "add")}
-    segments = {value for use in plan.rules for name, value in use.parameters if name in ("drop", "add")}
+    levels = _levels(plan.rules)
+    segments = {level.segment for level in levels}
     if any(use.id != wrapper_segment.RULE.id for use in plan.rules):
         return False
     if segments <= WRAPPER_SEGMENTS:
@@ -138,7 +156,7 @@ def _is_certain(
     if cut and not segments <= {*WRAPPER_SEGMENTS, *HOLDERS}:
         return False  # The rest of the list may hold a second network: encoder_q and encoder_k, student and teacher.
     # Taking one name off and putting another on is exchanging an encoder for a decoder.
-    return len(kinds) == 1 and len(pairs) == len(unexpected) == len(missing)
+    return len({level.added for level in levels}) == 1 and len(pairs) == len(unexpected) == len(missing)
 
 
 def _lines(plan: RepairPlan, pairs: dict[str, str]) -> tuple[str, ...]:

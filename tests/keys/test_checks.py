@@ -22,13 +22,12 @@ def test_what_refuses_makes_one_kind_of_finding_and_nothing_else_does():
 
 
 def test_the_first_check_that_refuses_is_the_refusal(file_of, target_of):
-    """Flat parameters of FSDP, of an adapter's names, that fit nothing: each would refuse."""
-    names = {"_flat_param": (64,), "a.lora_A.weight": (0, 8)}
-    report = diagnose(file_of(names), target_of({"fc.weight": (2, 4)}))
+    """Flat parameters of FSDP beside a weight with its scale: either refuses alone."""
+    scaled = {"fc.weight": (2, 4), "fc.weight_scale": (2,)}
+    report = diagnose(file_of({"_flat_param": (64,)} | scaled), target_of({"fc.weight": (2, 4)}))
     assert report.plan is None and report.refusal == report.says and "FSDP's flat parameters" in report.says
     assert [finding.says for finding in report.findings if finding.id == "no-fit"] == [report.says]
-    without = diagnose(file_of({"a.lora_A.weight": (0, 8)}), target_of({"fc.weight": (2, 4)}))
-    assert "This is an adapter" in without.says
+    assert "scaled float8" in diagnose(file_of(scaled), target_of({"fc.weight": (2, 4)})).refusal
 
 
 def test_every_finding_has_the_title_of_its_kind(file_of, target_of):

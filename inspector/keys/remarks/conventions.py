@@ -97,7 +97,7 @@ def _gated(context: Context) -> Iterator[Finding]:
 
 def _experts(context: Context) -> Iterator[Finding]:
     """Experts stacked on one side and numbered on the other."""
-    ours = {t.name for t in context.unused if _EXPERTS.search(t.name) or re.search(r"\.experts\.[0-9]+\.", t.name)}
+    ours = [t.name for t in context.unused if _EXPERTS.search(t.name) or re.search(r"\.experts\.[0-9]+\.", t.name)]
     numbered = [n for n in (*ours, *context.lacking) if re.search(r"\.experts\.[0-9]+\.", n)]
     stacked = [n for n in (*ours, *context.lacking) if _EXPERTS.search(n) and not re.search(r"\.experts\.[0-9]+\.", n)]
     if numbered and stacked:
