@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from inspector.findings import Severity
-from inspector.keys.blocks import is_block, stacks
 from inspector.keys.diagnose import diagnose
 from inspector.keys.keytree import Leaf, before_shared_end, grow
 from inspector.keys.partial import PARTS
@@ -14,6 +13,7 @@ from inspector.keys.remarks.entry import NO_FIT
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions
+from inspector.keys.stacks import is_block, stacks
 
 
 def test_what_refuses_makes_one_kind_of_finding_and_nothing_else_does():

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from inspector.architectures.recognise import recognise
 from inspector.architectures.types import Candidate
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.keys.blocks import is_block, stacks
 from inspector.keys.remarks.entry import MOST_SUBJECTS, Context, refusing
 from inspector.keys.report import StepKind
+from inspector.keys.stacks import is_block, stacks
 from inspector.units import counted
 
 OTHER_ARCHITECTURE = FindingKind("other-architecture", Severity.WARNING, "Another known network, whole")
