@@ -102,6 +102,11 @@ def run_checks(checks: Iterable[Check[Subject]], subject: Subject) -> tuple[Find
     return tuple(finding for check in checks for finding in check.find(subject))
 
 
+def first_finding(checks: Iterable[Check[Subject]], subject: Subject) -> Finding | None:
+    """What the first of the checks that finds anything finds; the checks behind it are not asked."""
+    return next((finding for check in checks for finding in check.find(subject)), None)
+
+
 def worst(findings: Iterable[Finding]) -> Severity | None:
     """The highest severity among the findings, None when there are none."""
     return max((f.severity for f in findings), key=lambda s: s.rank, default=None)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from catalogue import CATALOGUE, tally
 from finding_list import listed_findings
 from public_names import python_page
 from sessions import with_sessions
@@ -19,7 +20,6 @@ from sessions import with_sessions
 from inspector.cam.methods import METHODS
 from inspector.cam.trust.measures import MEASURES
 from inspector.exports.writers import WRITERS
-from inspector.keys.catalogue import CATALOGUE, tally
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
 

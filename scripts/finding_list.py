@@ -32,10 +32,14 @@ def listed_findings() -> dict[str, Listed]:
     for path in sorted(PACKAGE.rglob("*.py")):
         part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "FindingKind"):
+            if isinstance(call.args[0], ast.Constant):
+                entry = found.setdefault(str(call.args[0].value), Listed())
+                entry.makers.add(part)
+                entry.severities |= set(_SEVERITY.findall(ast.unparse(call)))
+                entry.says = f"{ast.literal_eval(call.args[2])}."
         for function, call in _calls(tree):
             arguments = {word.arg: word.value for word in call.keywords if word.arg}
-            if isinstance(call.func, ast.Name) and call.func.id == "told":
-                arguments |= dict(zip(("id", "severity", "says"), call.args, strict=False))
             named = _ids(arguments["id"], function) if "id" in arguments else []
             for ident in named:
                 entry = found.setdefault(ident, Listed())
@@ -48,11 +52,11 @@ def listed_findings() -> dict[str, Listed]:
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Call]]:
-    """Each Finding(...), or told(...) of the remarks, with the innermost function around it."""
+    """Each Finding(...), with the innermost function around it."""
     around: dict[int, tuple[ast.AST, ast.Call]] = {}
     for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
         for node in ast.walk(function):  # Outer functions come first in ast.walk, so the innermost is kept.
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Finding", "told"):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
                 around[id(node)] = function, node
     yield from around.values()
 

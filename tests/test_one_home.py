@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from inspector.keys.rules import RULES
+
 PACKAGE = Path(__file__).resolve().parents[1] / "inspector"
 
 
@@ -36,3 +38,15 @@ def test_the_segments_of_wrappers_stand_in_one_list(segment: str) -> None:
 )
 def test_what_is_bookkeeping_stands_in_one_list(name: str, others: set[str]) -> None:
     assert _listed()[name] - others == {"checkpoint/bookkeeping.py"}
+
+
+def test_the_repair_knows_no_rule_by_its_id() -> None:
+    """What it must know about one is a field of `Rule`, so that a new rule is one file."""
+    ids = {rule.id for rule in RULES}
+    assert {
+        f"{path.relative_to(PACKAGE)}:{node.lineno} {node.value}"
+        for path in (PACKAGE / "keys").rglob("*.py")
+        if path.parent.name != "rules"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in ids
+    } == set()

@@ -157,6 +157,7 @@ def repair(
     from inspector.exports.optimizer import GROUPS_BY_KIND
     from inspector.exports.pick import find_averaged
     from inspector.keys.diagnose import diagnose as ask
+    from inspector.keys.rules import twins
     from inspector.keys.verify import Compared
 
     inputs = [file, target, reference, pair]
@@ -166,7 +167,7 @@ def repair(
     by_kind = with_optimizer and GROUPS_BY_KIND in (accept or ())
     averaged = find_averaged(checkpoint) if ema else None
     if averaged is not None:
-        answers = {**({"twins": averaged.prefix} if averaged.prefix else {}), **answers}
+        answers = {**({twins.RULE.id: averaged.prefix} if averaged.prefix else {}), **answers}
     chosen = averaged.state if averaged is not None else pick_state(checkpoint, state)
     goal = find_target(target, checkpoint, chosen)
     report = ask(

@@ -6,26 +6,16 @@ trying it on the plan's own names; names that no rule explains are listed one by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 
 from inspector.keys.loading import exported_lines, loading_ending, loading_lines
 from inspector.keys.operations import by_operation, operation_of
 from inspector.keys.operations.entry import Moment
-from inspector.keys.report import RepairPlan, RuleUse, Step, StepKind
+from inspector.keys.phrases import plainest_phrases
+from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.rules import RULES
-from inspector.keys.rules.entry import Phrase, Rule
+from inspector.keys.rules.entry import Rule
 
-# A leading wrapper is dropped before places below it are spoken of; numbers are named by the target's paths, so last.
-_ORDER = (
-    "wrapper-segment",
-    "other-library",
-    "joined-segments",
-    "mlp-names",
-    "norm-aliases",
-    "matrix-aliases",
-    "index-shift",
-)
 _MOST_COMBINATIONS = 2000
 
 
@@ -61,7 +51,7 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
     steps = [s for s in plan.steps if not _is_apart(s)]
     placed = {s.source: s.target for s in steps if s.source is not None and s.target is not None}
     dropped = [s.source for s in steps if s.kind is StepKind.DROP and s.source is not None]
-    phrases, exceptions = _phrases(plan.rules, placed, rules)
+    phrases, exceptions = plainest_phrases(plan.rules, placed, rules=rules, most=_MOST_COMBINATIONS)
     lines = []
     modules = _modules(exceptions, placed)
     if phrases or exceptions:
@@ -118,43 +108,6 @@ def _modules(exceptions: dict[str, str], placed: dict[str, str]) -> dict[str, st
         if ours in made and f"{made[ours]}.{leaf}" != new:
             return {}
     return made
-
-
-def _phrases(
-    uses: Sequence[RuleUse], placed: dict[str, str], rules: Sequence[Rule]
-) -> tuple[tuple[Phrase, ...], dict[str, str]]:
-    by_id = {rule.id: rule for rule in rules}
-    options: list[tuple[Phrase, ...]] = []
-    for use in sorted((u for u in uses if u.id in _ORDER), key=_position):
-        writer = by_id[use.id].phrases
-        if writer is not None and (use.parameters or use.id != "twins"):
-            options.append(writer(use))
-    best: tuple[tuple[Phrase, ...], dict[str, str]] = ((), {k: v for k, v in placed.items() if k != v})
-    for combination in _combinations(options):
-        wrong = {}
-        for old, new in placed.items():
-            key = old
-            for phrase in combination:
-                key = phrase.apply(key)
-            if key != new:
-                wrong[old] = new
-        if len(wrong) < len(best[1]):
-            best = (combination, wrong)
-        if not wrong:
-            break
-    return best
-
-
-def _position(use: RuleUse) -> tuple[int, bool]:
-    # Segments are dropped before others are added.
-    return _ORDER.index(use.id), "add" in dict(use.parameters)
-
-
-def _combinations(options: Sequence[tuple[Phrase, ...]]) -> Iterator[tuple[Phrase, ...]]:
-    for number, combination in enumerate(product(*options)):
-        if number == _MOST_COMBINATIONS:
-            return
-        yield combination
 
 
 def _unwanted(dropped: Sequence[str], kept: Sequence[str]) -> str:

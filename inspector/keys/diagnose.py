@@ -13,19 +13,17 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.checkpoint.values import ValueKind
 from inspector.errors import UsageError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, first_finding, run_checks
 from inspector.keys import sentences
-from inspector.keys.draft import Draft
 from inspector.keys.keytree import Leaf
 from inspector.keys.layouts import written_elsewhere
 from inspector.keys.loading import loader_of
-from inspector.keys.optimizer import map_optimizers
-from inspector.keys.partial import refuse_part
+from inspector.keys.partial import PARTS
 from inspector.keys.plan import draft, group
-from inspector.keys.refusals import refuse
-from inspector.keys.remarks import notice, reason
-from inspector.keys.remarks.entry import Seen
-from inspector.keys.report import Ambiguity, Cost, KeyReport, RepairPlan, used_sources
+from inspector.keys.refusals import MISFITS
+from inspector.keys.remarks import CHECKS, REFUSALS
+from inspector.keys.remarks.entry import Context
+from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
 from inspector.units import counted
@@ -55,7 +53,7 @@ def diagnose(
     UsageError for ids that mean nothing.
     A file that cannot be repaired is an answer: `refusal` says why and `plan` is None.
     """
-    asked = [rule.id for rule in rules if rule.consent or (rule.cost is Cost.LOSSY and rule.steps is not None)]
+    asked = [rule.id for rule in rules if rule.can_be_accepted]
     for rule_id in accept:
         if rule_id not in asked:
             raise UsageError(f'"{rule_id}" is nothing to accept.', hint=f"These are: {', '.join(asked)}.")
@@ -170,23 +168,25 @@ def _diagnose_one(
     rules: Sequence[Rule],
     partial: bool,
 ) -> KeyReport:
-    leaves = [Leaf(t.name, t.shape) for t in state.tensors]
-    made = draft(
-        leaves,
+    drafted = draft(
+        [Leaf(t.name, t.shape) for t in state.tensors],
         target,
         rules=rules,
         questions=questions,
         ordered=state.ordered,
         written_elsewhere=written_elsewhere(checkpoint, state),
     )
-    refusal = refuse(made, target, len(leaves))
-    partial = partial and bool(made.missing)
-    if partial and not refusal:
-        refusal = refuse_part(made, target, leaves, questions)
-    seen = Seen(checkpoint=checkpoint, state=state, target=target, made=made, refusal=refusal)
-    refusal = reason(seen)
-    plan = None if refusal else _plan(checkpoint, state, target, made, accept, questions, rules, partial)
-    ours = {leaf.name: leaf.shape for leaf in leaves}
+    context = Context(
+        checkpoint=checkpoint,
+        state=state,
+        target=target,
+        draft=drafted,
+        questions=questions,
+        partial=partial and bool(drafted.missing),
+    )
+    refusal = _refusal(context)
+    plan = None if refusal else _plan(context, accept)
+    ours = {t.name: t.shape for t in state.tensors}
     theirs = {t.name: t.shape for t in target.tensors}
     agrees = {n: shape is None or ours[n] == shape for n, shape in theirs.items() if n in ours}
     matched = tuple(name for name, same in agrees.items() if same)
@@ -203,70 +203,49 @@ def _diagnose_one(
         unexpected=unexpected,
         reshaped=reshaped,
         loads=loads,
-        says=refusal or sentences.say(plan, target, loads=loads, rules=rules),
-        findings=(
-            *sentences.find(plan, refusal, state, target),
-            *notice(replace(seen, refusal=refusal, plan=plan)),
-            *_of_optimizers(checkpoint, state),
-        ),
+        says=refusal.says if refusal else sentences.say(plan, target, loads=loads, rules=rules),
+        findings=(*([refusal] if refusal else []), *run_checks(CHECKS, replace(context, plan=plan))),
         plan=plan,
-        refusal=refusal,
+        refusal=refusal.says if refusal else "",
     )
 
 
-def _of_optimizers(checkpoint: Checkpoint, state: StateDict) -> tuple[Finding, ...]:
-    """What the file's optimizers are, and whether their state could follow these weights."""
-    return tuple(
-        Finding(
-            id="optimizer-state",
-            severity=Severity.INFO,
-            says=found.says,
-            subjects=(found.label,),
-            remedy=""
-            if found.refusal
-            else "The repair writes it along if asked (--with-optimizer); the weights do not need it.",
-        )
-        for found in map_optimizers(checkpoint, state)
-    )
+def _refusal(context: Context) -> Finding | None:
+    """Why this is no repair: a particular reason where a check knows better, else what the placing itself shows."""
+    misfit = first_finding((*MISFITS, *PARTS), context)
+    known = first_finding(REFUSALS, replace(context, misfit=misfit.says) if misfit else context)
+    return known or misfit
 
 
-def _plan(
-    checkpoint: Checkpoint,
-    state: StateDict,
-    target: Target,
-    made: Draft,
-    accept: Collection[str],
-    questions: Questions,
-    rules: Sequence[Rule],
-    partial: bool,
-) -> RepairPlan:
-    uses = group(made, rules, accept)
+def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
+    checkpoint, state, drafted, questions = context.checkpoint, context.state, context.draft, context.questions
+    uses = group(drafted, accept)
     needs_accept = tuple(dict.fromkeys(use.id for use in uses if not use.accepted))
-    missing = tuple(place.name for place in made.missing)
-    targets = [step.target for step in made.steps if step.target is not None]
+    missing = tuple(place.name for place in drafted.missing)
+    targets = [step.target for step in drafted.steps if step.target is not None]
     # What a strict load asks for, counted once more and not taken from the rules.
-    settled = [*targets, *(missing if partial else ())]
-    covers = len(set(settled)) == len(settled) and set(settled) == {t.name for t in target.tensors}
-    sources = used_sources(made.steps)
+    settled = [*targets, *(missing if context.partial else ())]
+    covers = len(set(settled)) == len(settled) and set(settled) == {t.name for t in context.target.tensors}
+    sources = used_sources(drafted.steps)
     covers = covers and len(set(sources)) == len(sources) == len(state.tensors)
-    complete = covers and (partial or not missing) and not made.held and not questions.open and not needs_accept
+    whole = context.partial or not missing
     kind, files = loader_of(checkpoint, state)
     return RepairPlan(
-        target=target.label,
+        target=context.target.label,
         state_dict=state.path,
-        steps=tuple(made.steps),
+        steps=tuple(drafted.steps),
         rules=uses,
-        ambiguities=tuple(questions.open),
+        ambiguities=questions.open,
         needs_accept=needs_accept,
         missing=missing,
-        complete=complete,
+        complete=covers and whole and not drafted.held and not questions.open and not needs_accept,
         format=kind,
         files=files,
         access=_access(checkpoint, state),
         is_module=state.is_module,
         versions=state.versions,
         others=() if state.is_module else state.others,
-        partial=partial,
+        partial=context.partial,
     )
 
 

@@ -7,7 +7,6 @@ by elimination. A *rival*: a name that reads as another place just as well. All 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
@@ -15,12 +14,10 @@ from itertools import combinations
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.keytree import Leaf
+from inspector.keys.keytree import Leaf, Path, before_shared_end
 from inspector.keys.report import Ambiguity
-from inspector.keys.rules.entry import Link, Move, Questions
+from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
 from inspector.units import counted
-
-Path = tuple[str, ...]
 
 MIX, AS_PLACED, LEAVE_OUT = "mix", "as-placed", "leave-out"
 # A name exchanged for another over so much of the target is the name of the whole network: net. for model.
@@ -32,15 +29,20 @@ _LONGEST_NUMBER = 10
 
 
 def settle_doubts(
-    links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
+    links: Sequence[Link],
+    extra: Sequence[Leaf],
+    places: Sequence[Leaf],
+    rules: Sequence[Rule],
+    questions: Questions,
 ) -> tuple[list[Link], list[Leaf]]:
     """(links without doubt or confirmed, tensors held until the user has answered).
 
-    extra: tensors of the file without a place. Links the user declines are in neither: their tensors have no place.
+    extra: tensors of the file without a place. rules: those by which the links were made.
+    Links the user declines are in neither: their tensors have no place.
     """
     kept, held = list(links), []
     for find in (_mixtures, _renames, _rivals):
-        for doubted, ambiguity, place in list(find(kept, extra, places)):
+        for doubted, ambiguity, place in list(find(kept, extra, places, rules)):
             answer = questions.ask(ambiguity, place=place)
             if answer in (MIX, AS_PLACED):
                 continue
@@ -59,13 +61,14 @@ _MIX_OPTIONS = (
 )
 
 
-def _mixtures(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:
+def _mixtures(
+    links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], rules: Sequence[Rule]
+) -> Iterable[Doubt]:
     """Prefixes whose tensors fill some places, while more of them fit places that others fill."""
     # A copy is of a place, or of another tensor of the file that has a place.
     shapes = {link.source.name: link.source.shape for link in links} | {place.name: place.shape for place in places}
     by_name = {link.target.name for link in links if not link.moves}
     groups: dict[tuple[Path, Path], list[Link]] = {}
-    unsure: dict[Path, list[Link]] = {}
     copies: dict[tuple[Path, Path], list[Leaf]] = {}
     for link in _weights(links):
         for key in dict.fromkeys(_prefixes(link)):
@@ -73,9 +76,6 @@ def _mixtures(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Lea
             name = ".".join((*key[1], *link.source.name.split(".")[len(key[0]) :]))
             if name != link.target.name and name in by_name and shapes[name] in (None, link.source.shape):
                 copies.setdefault(key, []).append(link.source)
-        for move in link.moves:
-            if not move.sure:
-                unsure.setdefault(_dropped(move), []).append(link)
     starts: dict[Path, list[Path]] = {}
     for ours, theirs in groups:
         starts.setdefault(ours, []).append(theirs)
@@ -102,9 +102,19 @@ def _mixtures(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Lea
             ),
             prefix,
         )
+    yield from _unsure_levels(_weights(links))
+
+
+def _unsure_levels(links: Sequence[Link]) -> Iterable[Doubt]:
+    """Levels that were taken off because what lies below fits into gaps, and for no other reason."""
+    unsure: dict[Path, list[Link]] = {}
+    for link in links:
+        for move in link.moves:
+            if not move.sure:
+                unsure.setdefault(_dropped(move), []).append(link)
     for path, doubted in unsure.items():
         under = {link.source.name for link in doubted}
-        if all(link.source.name in under for link in _weights(links)):
+        if all(link.source.name in under for link in links):
             continue  # nothing to mix it with
         yield (
             doubted,
@@ -125,7 +135,7 @@ def _prefixes(link: Link) -> Iterator[tuple[Path, Path]]:
     """(what stands before in the file, what stands there in the target), for each level that was dropped."""
     if not link.moves:
         return
-    yield _exchange(_module(link.source), _module(link.target))
+    yield _exchange(link)
     gone: list[int] = []
     segments = link.source.name.split(".")
     for move in link.moves:
@@ -143,7 +153,9 @@ def _dropped(move: Move) -> Path:
     return (*filter(None, parameters["place"].split(".")), parameters["drop"])
 
 
-def _renames(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:
+def _renames(
+    links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], rules: Sequence[Rule]
+) -> Iterable[Doubt]:
     """Names exchanged for others over a part of the network: nothing says so but that both were left over."""
     groups: dict[tuple[Path, Path, Path], list[Link]] = {}
     shapes = {place.name: place.shape for place in places}
@@ -152,15 +164,14 @@ def _renames(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf
     for link in _weights(links):
         if not link.moves:
             continue
-        rules = {move.rule for move in link.moves}
-        ours, theirs = _plain(_module(link.source), rules), _plain(_module(link.target), rules)
+        ours, theirs = (_plain(_module(leaf), link.moves, rules) for leaf in (link.source, link.target))
         # A level more or less is no other name, unless nothing is left of the name but "weight".
         end = link.target.name.rpartition(".")[2]
         bare = ours != theirs and not (ours and theirs) and (end in _BARE or ends[end] > 1)
-        numbered = rules == {"wrapper-segment"} and _takes_a_number(link, ours, shapes)
+        numbered = _by_levels(link, rules) and _takes_a_number(link, ours, shapes)
         if not (bare or numbered) and (_within(ours, theirs) or _within(theirs, ours)):
             continue
-        ours, theirs = _exchange(ours, theirs)
+        ours, theirs = before_shared_end((ours, theirs))
         shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
         groups.setdefault((ours[:shared], ours[shared:], theirs[shared:]), []).append(link)
     for group in groups.values():
@@ -193,10 +204,12 @@ def _takes_a_number(link: Link, ours: Path, shapes: dict[str, Shape | None]) -> 
     return False
 
 
-def _rivals(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> Iterable[Doubt]:
+def _rivals(
+    links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], rules: Sequence[Rule]
+) -> Iterable[Doubt]:
     """Names that become another place's by leaving out or putting in no more segments than were."""
-    moved = [link for link in _weights(links) if link.moves and {m.rule for m in link.moves} == {"wrapper-segment"}]
-    exchanges = {_exchange(_module(x.source), _module(x.target)) for x in moved}
+    moved = [link for link in _weights(links) if _by_levels(link, rules)]
+    exchanges = {_exchange(link) for link in moved}
     if len(exchanges) < 2 and all(not theirs or not ours for ours, theirs in exchanges):
         return  # one prefix for all of them
     there = {link.target.name: link for link in moved}
@@ -278,12 +291,16 @@ def _module(leaf: Leaf) -> Path:
     return tuple(leaf.name.split(".")[:-1])
 
 
-def _exchange(ours: Path, theirs: Path) -> tuple[Path, Path]:
-    """What stands before the shared end of both."""
-    n = 0
-    while n < min(len(ours), len(theirs)) and ours[-1 - n] == theirs[-1 - n]:
-        n += 1
-    return ours[: len(ours) - n], theirs[: len(theirs) - n]
+def _exchange(link: Link) -> tuple[Path, Path]:
+    """What stands before the shared end of both modules."""
+    ours, theirs = before_shared_end((_module(link.source), _module(link.target)))
+    return ours, theirs
+
+
+def _by_levels(link: Link, rules: Sequence[Rule]) -> bool:
+    """Whether levels of the names were taken off or put in, and nothing else done to them."""
+    levels = {rule.id for rule in rules if rule.renames is Renames.LEVELS}
+    return bool(link.moves) and all(move.rule in levels for move in link.moves)
 
 
 def _within(short: Path, long: Path) -> bool:
@@ -292,15 +309,10 @@ def _within(short: Path, long: Path) -> bool:
     return all(segment in rest for segment in short)
 
 
-def _plain(path: Path, rules: set[str]) -> Path:
-    """Without what other rules account for by themselves."""
-    if "joined-segments" in rules:
-        path = tuple(re.sub(r"\.([0-9]+)(?=\.|$)", r"\1", ".".join(path)).split("."))
-    if "mlp-names" in rules:
-        names = {"linear_1": "0", "linear_2": "3"}
-        path = tuple(names.get(segment, segment) for segment in path)
-    if "nested-numbers" in rules:
-        path = tuple(segment for segment in path if not segment.isdigit())
-    if "index-shift" in rules:
-        path = tuple(re.sub(r"[0-9]+$", "#", segment) for segment in path)
+def _plain(path: Path, moves: Iterable[Move], rules: Sequence[Rule]) -> Path:
+    """Without what the rules that moved it account for by themselves."""
+    moved = {move.rule for move in moves}
+    for rule in sorted(rules, key=lambda rule: rule.renames):
+        if rule.plain is not None and rule.id in moved:
+            path = rule.plain(path)
     return _unwrapped(path)

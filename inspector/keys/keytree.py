@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +17,8 @@ from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 
 Token = tuple[str, Shape | None]
+# The segments of a name, or the first of them.
+Path = tuple[str, ...]
 
 # Old and new names of the same leaf; for comparing subtrees only, no tensor is renamed by this.
 _SAME_LEAF = {"gamma": "weight", "beta": "bias"}
@@ -41,7 +43,7 @@ class Node:
     children and leaves: by segment, in order. Not written to after it was built; `only` makes smaller views.
     """
 
-    path: tuple[str, ...]
+    path: Path
     children: dict[str, Node] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     names_only: bool = False
@@ -133,6 +135,14 @@ def overlap(one: Node, other: Node) -> int:
     """How many tensors of one could sit in the other, by leaf name and shape alone."""
     small, large = (one.bag, other.bag) if len(one.bag) <= len(other.bag) else (other.bag, one.bag)
     return sum(min(count, large[token]) for token, count in small.items())
+
+
+def before_shared_end(names: Sequence[Path]) -> list[Path]:
+    """What stands before the end that all of them share."""
+    shared = 0
+    while all(len(name) > shared for name in names) and len({name[-1 - shared] for name in names}) == 1:
+        shared += 1
+    return [name[: len(name) - shared] for name in names]
 
 
 def numbered(segment: str) -> tuple[str, int] | None:

@@ -14,28 +14,28 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.keys.draft import Draft
-from inspector.keys.keytree import Leaf, Node, numbered
+from inspector.keys.keytree import Leaf, Node, before_shared_end
+from inspector.keys.remarks.entry import Context, refusing
 from inspector.keys.report import Ambiguity, Evidence, StepKind
 from inspector.keys.rules.entry import Link, Questions
+from inspector.keys.stacks import is_block, stacks
 from inspector.units import counted
 
 PART, SHALLOWER = "part", "shallower"
 AS_PLACED, NOT_THERE, LEAVE_OUT = "as-placed", "not-there", "leave-out"
 # Less than one weight in so many is no part worth the name.
 _LEAST = 10
-# Smaller blocks than this repeat by chance: a Sequential of linear layers. They must have equal shapes, too.
-_BLOCK = 4
 
 
-def refuse_part(made: Draft, target: Target, leaves: Sequence[Leaf], questions: Questions) -> str:
+def refuse_part(draft: Draft, target: Target, leaves: Sequence[Leaf], questions: Questions) -> str:
     """Why the tensors that are placed are no part of the target worth loading, "" when they are.
 
     Asks about what the file does not tell: with an open question, too, nothing is written. Judged when the questions of
     the repair itself are answered, since until then tensors wait without a place.
     """
-    if questions.open or made.held:
+    if questions.open or draft.held:
         return ""
-    placed = [step for step in made.steps if step.source is not None and step.target is not None]
+    placed = [step for step in draft.steps if step.source is not None and step.target is not None]
     ours = sum(1 for leaf in leaves if _weighs(leaf.name))
     theirs = sum(1 for tensor in target.tensors if _weighs(tensor.name))
     used = len({name for step in placed for name in step.sources if _weighs(name)})
@@ -52,20 +52,29 @@ def refuse_part(made: Draft, target: Target, leaves: Sequence[Leaf], questions: 
     if by_order:
         return (
             f"{counted(len(by_order), 'tensor')} would be placed by order, {by_order[0].source} first, and "
-            f"{len(made.missing):,} places stay empty: order proves a placing only where nothing is missing."
+            f"{len(draft.missing):,} places stay empty: order proves a placing only where nothing is missing."
         )
-    return _ask_depth(made, target, questions) or _ask_places(made, questions) or _ask_leftovers(made, questions)
+    return _ask_depth(draft, target, questions) or _ask_places(draft, questions) or _ask_leftovers(draft, questions)
+
+
+def _part(context: Context) -> str:
+    if not context.partial:
+        return ""
+    return refuse_part(context.draft, context.target, context.leaves, context.questions)
+
+
+PARTS = (refusing(_part),)
 
 
 def _weighs(name: str) -> bool:
     return name.rpartition(".")[2] not in BOOKKEEPING
 
 
-def _ask_depth(made: Draft, target: Target, questions: Questions) -> str:
+def _ask_depth(draft: Draft, target: Target, questions: Questions) -> str:
     """Blocks that the target has behind the file's last one: a part that was cut off, or a network with fewer."""
-    filled = {step.target for step in made.steps if step.source is not None and step.target}
-    missing = {place.name for place in made.missing}
-    for place, inside, outside in _cut_blocks(made.target, filled, missing):
+    filled = {step.target for step in draft.steps if step.source is not None and step.target}
+    missing = {place.name for place in draft.missing}
+    for place, inside, outside in _cut_stacks(draft.target, filled, missing):
         answer = questions.ask(
             Ambiguity(
                 id="depth",
@@ -88,20 +97,15 @@ def _ask_depth(made: Draft, target: Target, questions: Questions) -> str:
     return ""
 
 
-def _cut_blocks(root: Node, filled: set[str], missing: set[str]) -> Iterator[tuple[str, int, int]]:
+def _cut_stacks(root: Node, filled: set[str], missing: set[str]) -> Iterator[tuple[str, int, int]]:
     """(place, blocks that the file has, blocks missing behind the last of them), from the top."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        pending.extend(node.children.values())
-        for stem, segments in node.stems.items():
-            numbers = {(numbered(s) or ("", 0))[1]: node.children[s] for s in segments}
-            have = {n: block for n, block in numbers.items() if any(x.name in filled for x in _weights(block))}
-            last = max(have, default=-1)
-            behind = [b for n, b in numbers.items() if n > last and _all_missing(b, missing)]
-            alike = [block for block in behind if any(_alike(block, other) for other in have.values())]
-            if have and alike:
-                yield ".".join((*node.path, stem)).rstrip(".") or "The network", len(have), len(behind)
+    for stack in stacks(root):
+        have = {n: block for n, block in stack.blocks.items() if any(x.name in filled for x in _weights(block))}
+        last = max(have, default=-1)
+        behind = [b for n, b in stack.blocks.items() if n > last and _all_missing(b, missing)]
+        alike = [block for block in behind if any(_alike(block, other) for other in have.values())]
+        if have and alike:
+            yield stack.place or "The network", len(have), len(behind)
 
 
 def _weights(node: Node) -> list[Leaf]:
@@ -114,17 +118,18 @@ def _all_missing(block: Node, missing: set[str]) -> bool:
 
 
 def _alike(one: Node, other: Node) -> bool:
-    return one.forms == other.forms and (one.size >= _BLOCK or one.bag == other.bag)
+    # What is smaller repeats by chance, as linear layers of a Sequential do: it must have equal shapes, too.
+    return one.forms == other.forms and (is_block(one) or one.bag == other.bag)
 
 
-def _ask_places(made: Draft, questions: Questions) -> str:
+def _ask_places(draft: Draft, questions: Questions) -> str:
     """Tensors under another name that would fill an empty place of the target just as well."""
-    empty = {place.name: place.shape for place in made.missing if _weighs(place.name)}
+    empty = {place.name: place.shape for place in draft.missing if _weighs(place.name)}
     tails: dict[str, list[str]] = {}
     for name in empty:
         tails.setdefault(name.rpartition(".")[2], []).append(name)
     groups: dict[tuple[str, str], list[Link]] = {}
-    for link in [*made.placed, *made.reshaped]:
+    for link in [*draft.placed, *draft.reshaped]:
         if link.moves and _weighs(link.source.name):
             groups.setdefault(_exchanged(link), []).append(link)
     for (ours, theirs), group in groups.items():
@@ -151,11 +156,14 @@ def _ask_places(made: Draft, questions: Questions) -> str:
     return ""
 
 
-def _ask_leftovers(made: Draft, questions: Questions) -> str:
+def _ask_leftovers(draft: Draft, questions: Questions) -> str:
     """Weights that are left out and have the shape of an empty place: perhaps the same under another name."""
-    shapes = {leaf.name: leaf.shape for _, leaf in made.source.walk()}
-    gone = [s.source for s in made.steps if s.kind is StepKind.DROP and s.source is not None and s.rule != "twins"]
-    empty = {place.shape for place in made.missing if len(place.shape or ()) >= 2}
+    shapes = {leaf.name: leaf.shape for _, leaf in draft.source.walk()}
+    chosen = draft.not_chosen
+    gone = [
+        s.source for s in draft.steps if s.kind is StepKind.DROP and s.source is not None and s.source not in chosen
+    ]
+    empty = {place.shape for place in draft.missing if len(place.shape or ()) >= 2}
     alike = [name for name in gone if shapes.get(name) in empty]
     if not alike:
         return ""
@@ -173,15 +181,12 @@ def _ask_leftovers(made: Draft, questions: Questions) -> str:
         )
     )
     if answer == NOT_THERE:
-        return f"{alike[0]} belongs on one of the {len(made.missing):,} empty places, and no name tells which."
+        return f"{alike[0]} belongs on one of the {len(draft.missing):,} empty places, and no name tells which."
     return ""
 
 
 def _exchanged(link: Link) -> tuple[str, str]:
-    """What stands before the shared end of both names."""
-    ours, theirs = link.source.name.split("."), link.target.name.split(".")
-    while ours and theirs and ours[-1] == theirs[-1]:
-        ours, theirs = ours[:-1], theirs[:-1]
+    ours, theirs = before_shared_end([tuple(leaf.name.split(".")) for leaf in (link.source, link.target)])
     return ".".join(ours), ".".join(theirs)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from inspector.keys.align import Alignment, align
 from inspector.keys.doubts import settle_doubts
-from inspector.keys.keytree import Leaf, Node
+from inspector.keys.keytree import Leaf, Node, before_shared_end
 from inspector.keys.order import (
     BY_ORDER,
     Pairs,
@@ -24,7 +24,7 @@ from inspector.keys.order import (
 )
 from inspector.keys.report import Ambiguity
 from inspector.keys.roles import is_counter
-from inspector.keys.rules import index_shift, same_order
+from inspector.keys.rules import index_shift, same_order, twins
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
 # Fewer equal names than one in so many are chance.
@@ -43,7 +43,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     # What waits for an answer is not left over yet: no doubt may rest on it.
     waits = {leaf.name for leaf in found.held}
     left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
-    links, held = settle_doubts(links, left, sides.places, asked)
+    links, held = settle_doubts(links, left, sides.places, rules, asked)
     held = [*found.held, *held]
     pairs = whole_order(sides) if same_order.RULE in rules and _lacks(sides, links) and not why_no_order(sides) else ()
     if pairs:
@@ -127,13 +127,9 @@ def _one_each(found: Alignment, questions: Questions) -> list[Link]:
                 elif (prefix or "no-prefix") == chosen:
                     links.append(link)
                 else:
-                    found.dropped.append((link.source, Move("twins", "leave out what was not chosen")))
+                    found.dropped.append((link.source, twins.NOT_CHOSEN))
     return links
 
 
 def _prefixes(contenders: Sequence[Link]) -> list[str]:
-    names = [link.source.name.split(".") for link in contenders]
-    shared = 0
-    while all(len(n) > shared for n in names) and len({n[len(n) - 1 - shared] for n in names}) == 1:
-        shared += 1
-    return [".".join(n[: len(n) - shared]) for n in names]
+    return [".".join(path) for path in before_shared_end([tuple(x.source.name.split(".")) for x in contenders])]

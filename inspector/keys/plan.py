@@ -6,13 +6,14 @@ what does not is left open and makes the plan incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from inspector.architectures.types import Target
 from inspector.keys.draft import Draft
 from inspector.keys.keytree import Leaf, grow
 from inspector.keys.layouts import shown_by, where_from
 from inspector.keys.operations import by_operation
+from inspector.keys.operations.entry import Operation
 from inspector.keys.order import Sides, lost_order
 from inspector.keys.placing import place
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
@@ -41,7 +42,7 @@ def draft(
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     names_only = any(place.shape is None for place in places)
     source, goal = grow(leaves, names_only=names_only), grow(places, names_only=names_only)
-    made = Draft(source=source, target=goal)
+    made = Draft(source=source, target=goal, rules={rule.id: rule for rule in rules})
     sides = Sides(leaves, places, ordered, target.ordered)
     links, dropped, made.held = place(sides, source, goal, rules, questions)
     made.lost_order = lost_order(sides) if not links else ""
@@ -68,7 +69,7 @@ def draft(
         # What a tensor rule left out after all (another head) is not counted as renamed.
         if at.get(link.source.name, link.target.name) is not None:
             for move in link.moves:
-                made.moves.setdefault((move.rule, move.says), []).append(link)
+                made.moves.setdefault(move.key, []).append((link, move))
     give_back(made, spelled)
     return made
 
@@ -136,70 +137,64 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
     return [leaf for leaf in extra if leaf.name not in sources]
 
 
-def group(made: Draft, rules: Sequence[Rule], accept: Collection[str]) -> tuple[RuleUse, ...]:
-    """The rules that the plan uses, with what each explains, in the order of `rules`."""
+def group(made: Draft, accept: Collection[str]) -> tuple[RuleUse, ...]:
+    """The rules that the plan uses, with what each explains, in the order in which they were asked."""
     uses: list[RuleUse] = []
-    costs = {rule.id: rule.cost for rule in rules}
-    for rule in rules:
-        for (rule_id, says), links in made.moves.items():
-            if rule_id == rule.id:
-                uses.append(
-                    RuleUse(
-                        id=rule_id,
-                        says=says,
-                        cost=Cost.LOSSLESS,
-                        count=len({link.source.name for link in links}),
-                        examples=tuple((x.source.name, x.target.name) for x in links[:_EXAMPLES]),
-                        accepted=not rule.consent or rule.id in accept,
-                        parameters=_parameters(links, rule_id, says),
-                    )
-                )
-        steps = [s for s in made.steps if s.rule == rule.id and s.kind not in (StepKind.KEEP, StepKind.RENAME)]
+    for rule in made.rules.values():
+        uses += [
+            RuleUse(
+                id=rule.id,
+                says=moved[0][1].says,
+                cost=Cost.LOSSLESS,
+                count=len({link.source.name for link, _ in moved}),
+                examples=tuple((x.source.name, x.target.name) for x, _ in moved[:_EXAMPLES]),
+                accepted=not rule.consent or rule.id in accept,
+                parameters=_parameters(move for _, move in moved),
+            )
+            for moved in made.moves.values()
+            if moved[0][1].rule == rule.id
+        ]
+        steps = changes_by(rule, made.steps)
         if steps:
             uses.append(
                 RuleUse(
                     id=rule.id,
-                    says=_say_steps(steps),
-                    cost=Cost.LOSSY if any(s.cost is Cost.LOSSY for s in steps) else costs[rule.id],
+                    says="; ".join(
+                        operation.says.format(listed(names)) for operation, names in by_operation_named(rule, steps)
+                    ),
+                    cost=Cost.LOSSY if any(s.cost is Cost.LOSSY for s in steps) else rule.cost,
                     count=len(steps),
                     examples=tuple(_example(step) for step in steps[:_EXAMPLES]),
-                    # A choice among twins is itself the acceptance.
-                    accepted=(rule.cost is Cost.LOSSLESS and not rule.consent)
+                    accepted=rule.is_accepted
                     or rule.id in accept
-                    or rule.id == "twins"
+                    or rule.is_choice
                     or all(step.declared for step in steps),
                 )
             )
     return tuple(uses)
 
 
-def _parameters(links: Sequence[Link], rule_id: str, says: str) -> tuple[tuple[str, str], ...]:
-    found = dict.fromkeys(
-        pair
-        for link in links
-        for move in link.moves
-        if (move.rule, move.says) == (rule_id, says)
-        for pair in move.parameters
-    )
-    places = [pair for pair in found if pair[0] == "place"]
-    return tuple(pair for pair in found if pair[0] != "place") + tuple(places[:_MOST_PLACES])
+def _parameters(moves: Iterable[Move]) -> tuple[tuple[str, str], ...]:
+    pairs = dict.fromkeys(pair for move in moves for pair in move.parameters)
+    places = [pair for pair in pairs if pair[0] == "place"]
+    return tuple(pair for pair in pairs if pair[0] != "place") + tuple(places[:_MOST_PLACES])
 
 
-def _say_steps(steps: Sequence[Step]) -> str:
-    parts = []
+def changes_by(rule: Rule, steps: Iterable[Step]) -> list[Step]:
+    """The rule's steps that do more than give a tensor its name."""
+    return [step for step in steps if step.rule == rule.id and step.kind not in (StepKind.KEEP, StepKind.RENAME)]
+
+
+def by_operation_named(rule: Rule, steps: Iterable[Step]) -> Iterator[tuple[Operation, list[str]]]:
+    """Each operation with the tensors that it is done to: by their full names, or last names where layers repeat."""
     for operation, ours in by_operation(steps):
-        names = list(dict.fromkeys(_subject(s) for s in ours))
-        parts.append(
-            operation.says.format(", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if names[4:] else ""))
-        )
-    return "; ".join(parts)
+        names = [step.source or step.target or "" for step in ours]
+        yield operation, list(dict.fromkeys(n.rpartition(".")[2] if rule.one_per_layer else n for n in names))
 
 
-def _subject(step: Step) -> str:
-    """A tensor by its full name; counters, which come one per layer, by what they are."""
-    name = step.source or step.target or ""
-    last = name.rpartition(".")[2]
-    return last if step.rule == "bookkeeping-buffers" else name
+def listed(names: Sequence[str]) -> str:
+    """The first four, and how many more."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if names[4:] else "")
 
 
 def _example(step: Step) -> tuple[str, str]:

@@ -6,77 +6,72 @@ model: other widths, another depth, or nothing in common.
 
 from __future__ import annotations
 
-from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import is_bookkeeping
-from inspector.keys.draft import Draft
-from inspector.keys.keytree import Node, numbered
+from inspector.keys.keytree import Node
+from inspector.keys.remarks.entry import Context, refusing
 from inspector.keys.report import StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
+from inspector.keys.stacks import is_block, stacks
 from inspector.units import counted, human_shape
 
-# A block of at least so many tensors repeated beyond the target's last is another depth, not a spare layer.
-_BLOCK = 4
+
+def _empty(context: Context) -> str:
+    return "" if context.state.tensors else "The file has no tensors to place."
 
 
-def refuse(made: Draft, target: Target, total: int) -> str:
-    """Why this draft is no repair, "" when it is one."""
-    if not total:
-        return "The file has no tensors to place."
-    moved = any(step.source is not None and step.target is not None for step in made.steps)
-    if not moved and not made.reshaped and not made.held:
-        return (
-            f"None of the file's {counted(total, 'tensor')} can be placed in {target.label} by name: "
-            f"{_first(made.source)} and {_first(made.target)} have nothing in common: strict=False would load 0 of "
-            f"{len(target.tensors):,} and say nothing. {made.lost_order}"
-        ).rstrip()
-    if made.reshaped:
-        for link in made.reshaped:
-            if says := say_tokens(link):
-                return says
-        first = made.reshaped[0]
-        return (
-            f"{len(made.reshaped):,} of {counted(len(target.tensors), 'tensor')} have another shape than "
-            f"{target.label} needs, {first.target.name} first: {human_shape(first.source.shape or ())} in the file, "
-            f"{human_shape(first.target.shape or ())} in the target. This is another size or another network."
-        )
-    return _deeper(made, target)
+def _nothing_in_common(context: Context) -> str:
+    draft, target = context.draft, context.target
+    moved = any(step.source is not None and step.target is not None for step in draft.steps)
+    if moved or draft.reshaped or draft.held:
+        return ""
+    return (
+        f"None of the file's {counted(len(context.state.tensors), 'tensor')} can be placed in {target.label} by name: "
+        f"{_first(draft.source)} and {_first(draft.target)} have nothing in common: strict=False would load 0 of "
+        f"{len(target.tensors):,} and say nothing. {draft.lost_order}"
+    ).rstrip()
 
 
 def _first(node: Node) -> str:
     return next((leaf.name for _, leaf in node.walk()), "nothing")
 
 
-def _deeper(made: Draft, target: Target) -> str:
-    left_out = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule == "extra-tensors"}
+def _other_shapes(context: Context) -> str:
+    reshaped, target = context.draft.reshaped, context.target
+    if not reshaped:
+        return ""
+    if tokens := next((says for link in reshaped if (says := say_tokens(link))), ""):
+        return tokens
+    first = reshaped[0]
+    return (
+        f"{len(reshaped):,} of {counted(len(target.tensors), 'tensor')} have another shape than {target.label} needs, "
+        f"{first.target.name} first: {human_shape(first.source.shape or ())} in the file, "
+        f"{human_shape(first.target.shape or ())} in the target. This is another size or another network."
+    )
+
+
+def _deeper(context: Context) -> str:
+    draft = context.draft
+    left_out = set(draft.unplaced)
     # A block's tables go by rules of their own; what the user chose to leave out is no deeper network.
-    dropped = {step.source for step in made.steps if step.kind is StepKind.DROP and step.rule != "twins"}
-    placed = {link.source.name for link in made.placed}
+    dropped = {step.source for step in draft.steps if step.kind is StepKind.DROP} - draft.not_chosen
+    placed = {link.source.name for link in draft.placed}
     if not left_out:
         return ""
-    pending = [made.source]
-    while pending:
-        node = pending.pop()
-        pending.extend(node.children.values())
-        groups: dict[str, list[Node]] = {}
-        for segment, child in node.children.items():
-            number = numbered(segment)
-            if number is not None:
-                groups.setdefault(number[0], []).append(child)
-        for stem, blocks in groups.items():
-            outside = [b for b in blocks if b.size >= _BLOCK and all(x.name not in placed for _, x in b.walk())]
-            outside = [b for b in outside if all(x.name in dropped for _, x in b.walk() if _weighs(x.name))]
-            outside = [b for b in outside if any(x.name in left_out for _, x in b.walk())]
-            inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
-            kinds = {b.forms for b in inside}
-            # The first block of a stage often has a shortcut more than those that repeat it.
-            if any(b.forms <= kind for b in outside for kind in kinds):
-                place = ".".join((*node.path, stem)).rstrip(".") or "The file"
-                return (
-                    f"{place} has {len(blocks)} blocks in the file and {len(inside)} in {target.label}: "
-                    "this is a deeper network, and leaving blocks out would change what it computes."
-                )
+    for stack in stacks(draft.source):
+        blocks = list(stack.blocks.values())
+        outside = [b for b in blocks if is_block(b) and all(x.name not in placed for _, x in b.walk())]
+        outside = [b for b in outside if all(x.name in dropped for _, x in b.walk() if not is_bookkeeping(x.name))]
+        outside = [b for b in outside if any(x.name in left_out for _, x in b.walk())]
+        inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
+        kinds = {b.forms for b in inside}
+        # The first block of a stage often has a shortcut more than those that repeat it.
+        if any(b.forms <= kind for b in outside for kind in kinds):
+            return (
+                f"{stack.place or 'The file'} has {len(blocks)} blocks in the file and {len(inside)} in "
+                f"{context.target.label}: this is a deeper network, and leaving blocks out would change what it "
+                "computes."
+            )
     return ""
 
 
-def _weighs(name: str) -> bool:
-    return not is_bookkeeping(name)
+MISFITS = (refusing(_empty), refusing(_nothing_in_common), refusing(_other_shapes), refusing(_deeper))

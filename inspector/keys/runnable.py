@@ -12,9 +12,10 @@ from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import KeysDoNotFit
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import RepairPlan
-from inspector.keys.rules import extra_tensors
+from inspector.keys.rules import RULES
 
-WITHOUT_CONSENT = (extra_tensors.RULE.id,)
+# Rules that need no yes where nothing is written.
+WITHOUT_CONSENT = tuple(rule.id for rule in RULES if rule.drops_unplaced)
 
 
 def plan_to_run(checkpoint: Checkpoint, target: Target, state: StateDict | None = None) -> RepairPlan:

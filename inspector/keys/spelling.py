@@ -44,13 +44,13 @@ def give_back(made: Draft, spelled: Spelled) -> None:
     made.placed = [_own_link(link, spelled) for link in made.placed]
     made.reshaped = [_own_link(link, spelled) for link in made.reshaped]
     made.held = [_own_leaf(leaf, spelled) for leaf in made.held]
-    made.moves = {key: [_own_link(link, spelled) for link in links] for key, links in made.moves.items()}
-    # By identity, in one look each: thousands of tensors have moves of one text.
+    made.moves = {key: [(_own_link(x, spelled), move) for x, move in moved] for key, moved in made.moves.items()}
+    # By identity, in one look each: thousands of tensors share a move.
     known = {id(move) for _, move in spelled.values()}
     for link in made.placed:
         for move in link.moves:
             if id(move) in known:
-                made.moves.setdefault((move.rule, move.says), []).append(link)
+                made.moves.setdefault(move.key, []).append((link, move))
     pending: list[Node] = [made.source]
     while pending:
         node = pending.pop()

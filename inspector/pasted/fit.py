@@ -7,6 +7,7 @@ decide: a strict load with a tensor in the wrong place would be worse than the e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.pasted.blocks import find_depths, find_renumbered
@@ -24,14 +25,15 @@ from inspector.pasted.halves import (
 from inspector.pasted.heads import other_head
 from inspector.pasted.not_weights import is_constant, other_content
 from inspector.pasted.patches import constants_out, heads_out, into_part, leave_out, only_known, renamed
-from inspector.pasted.renamings import Renamed, find_renamings, one_prefix
-from inspector.pasted.report import Cause, KeyEvidence, KeyLists, PastedError, Renaming
+from inspector.pasted.renamings import Level, Renamed, find_renamings, one_prefix
+from inspector.pasted.report import Cause, KeyEvidence, KeyLists, PastedError
 from inspector.pasted.shapes import explain_shapes
 from inspector.pasted.suspects import suspect
 from inspector.units import counted, shorten_middle
 
 _SAVED_BY = WRAPPED_BY | HOLDERS
 _NAMED = 4
+_PASTE_WHOLE = "paste the whole message."
 _OTHER_WOULD_TELL = "The same names may stand in the other list with a prefix, or otherwise called."
 _COMES_NEXT = "torch compares shapes only where names agree, so an error about shapes may follow."
 
@@ -56,56 +58,59 @@ def explain_lists(lists: KeyLists, quote: str) -> PastedError:
         model_is=model_is,
         file_is=file_is,
     )
-    if model_is and file_is and not set(model_is) & set(file_is):
-        return _other_architecture(keys, quote, found)
-    if found.renamings:
-        return _renamed(keys, quote, found)
-    if found.question:
-        return _two_sets(keys, quote, found)
-    if renumbered := find_renumbered(lists.missing, lists.unexpected):
-        return _renumbered(keys, quote, renumbered)
-    if lists.reshaped:
-        return _reshaped(keys, quote)
-    if lists.unsized and not lists.missing and not lists.unexpected:
-        return _shapes_cut(keys, quote)
-    depths = find_depths(lists.missing, lists.unexpected) if not lists.cut else ()
-    if depths and not (keys.left_missing and keys.left_unexpected):
-        return _deeper(keys, quote)
-    return _left_over(keys, quote)
-
-
-def _error(
-    keys: KeyEvidence,
-    quote: str,
-    kind: str,
-    says: str,
-    why: str,
-    steps: Sequence[str],
-    patch: str = "",
-    *,
-    causes: tuple[Cause, ...] = (),
-    asks: bool = False,
-) -> PastedError:
-    more = []
-    if keys.lists.cut:
-        more.append(
-            f"The list of {' and of '.join(keys.lists.cut)} breaks off, so this rests on what is "
-            f"there: paste the whole message."
-        )
+    explanation = _explained(keys, found)
+    cut = explanation.rests_on_lists and lists.cut
+    more = f"The list of {' and of '.join(lists.cut)} breaks off, so this rests on what is there: {_PASTE_WHOLE}"
     return PastedError(
-        kind=kind,
+        kind=explanation.kind,
         quote=quote,
-        says=says,
-        why=why,
-        steps=(*steps, *more),
-        patch=patch,
+        says=explanation.says,
+        why=explanation.why,
+        steps=(*explanation.steps, more) if cut else tuple(explanation.steps),
+        patch=explanation.patch,
         keys=keys,
-        causes=causes,
-        asks=asks,
+        causes=explanation.causes,
+        asks=explanation.asks,
     )
 
 
-def _other_architecture(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Explanation:
+    """What becomes a `PastedError` with what was pasted; fields as there."""
+
+    kind: str
+    says: str
+    why: str
+    steps: Sequence[str]
+    patch: str = ""
+    causes: tuple[Cause, ...] = ()
+    asks: bool = False
+    # Where a list breaks off, this may be wrong.
+    rests_on_lists: bool = True
+
+
+def _explained(keys: KeyEvidence, found: Renamed) -> _Explanation:
+    """By the first cause that fits."""
+    lists = keys.lists
+    if keys.model_is and keys.file_is and not set(keys.model_is) & set(keys.file_is):
+        return _other_architecture(keys, found)
+    if found.renamings:
+        return _renamed(keys, found)
+    if found.question:
+        return _two_sets(found)
+    if renumbered := find_renumbered(lists.missing, lists.unexpected):
+        return _renumbered(renumbered)
+    if lists.reshaped:
+        return _reshaped(keys)
+    if lists.unsized and not lists.missing and not lists.unexpected:
+        return _shapes_cut(lists)
+    depths = find_depths(lists.missing, lists.unexpected) if not lists.cut else ()
+    if depths and not (keys.left_missing and keys.left_unexpected):
+        return _deeper(keys)
+    return _left_over(keys)
+
+
+def _other_architecture(keys: KeyEvidence, found: Renamed) -> _Explanation:
     says = f"By its names the model is {_or(keys.model_is)}, and the file is {_or(keys.file_is)}."
     both = f"{counted(len(keys.lists.missing), 'missing key')}, {len(keys.lists.unexpected):,} unexpected"
     steps = ["Build the architecture of the file, or load a file of the model's architecture."]
@@ -116,10 +121,10 @@ def _other_architecture(keys: KeyEvidence, quote: str, found: Renamed) -> Pasted
         f"{both} and {counted(len(keys.lists.reshaped), 'size mismatch', 'size mismatches')} agree "
         f"with these two by name and shape."
     )
-    return _error(keys, quote, "other-architecture", says, why, steps)
+    return _Explanation(kind="other-architecture", says=says, why=why, steps=steps)
 
 
-def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
+def _renamed(keys: KeyEvidence, found: Renamed) -> _Explanation:
     lists = keys.lists
     how = _and([r.says for r in found.renamings])
     missing = [n for n in lists.missing if not is_bookkeeping(n)]
@@ -131,11 +136,11 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
     if len(missing) == keys.explained == 1:
         says = f"The missing key is in the file under another name: {how}."
     if not found.pairs:
-        side, other = ("missing", "unexpected") if how.startswith("add") else ("unexpected", "missing")
+        side, other = ("missing", "unexpected") if found.levels[0].added else ("unexpected", "missing")
         says = f"Of what is pasted, every {side} key has a prefix that no {other} one has: {how}."
     elif left:
         says += f" That leaves {left} ({_some([*keys.left_missing, *keys.left_unexpected])})."
-    why = _why_renamed(found.renamings, lists)
+    why = _why_renamed(found.levels, lists)
     steps: list[str] = []
     patch = ""
     prefix = one_prefix(dict(found.pairs)) if found.pairs else None
@@ -163,7 +168,7 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
             Cause("keys-renamed", "A module is called otherwise.", "the whole lists, and the shapes, agree with that"),
             Cause("other-architecture", "It is another network, with like names.", "other names or shapes do not fit"),
         )
-        if "unexpected" in lists.cut and "drop" in how:
+        if "unexpected" in lists.cut and not all(level.added for level in found.levels):
             causes += (
                 Cause(
                     "several-networks",
@@ -171,47 +176,43 @@ def _renamed(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
                     "the list that breaks off has the same names under another prefix",
                 ),
             )
-    return _error(keys, quote, "keys-renamed", says, why, steps, patch, causes=causes)
+    return _Explanation(kind="keys-renamed", says=says, why=why, steps=steps, patch=patch, causes=causes)
 
 
-def _why_renamed(renamings: Sequence[Renaming], lists: KeyLists) -> str:
-    for renaming in renamings:
-        parts = renaming.says.split('"')
-        segment = parts[1] if renaming.rule == "wrapper-segment" and len(parts) > 1 else ""
-        if segment in _SAVED_BY:
-            if renaming.says.startswith("add"):
-                return f"The model is inside {saved_by(segment, lists)}, and the file was saved without it."
-            return f"The file was saved from {saved_by(segment, lists)}, and the model is without it."
-    return "The file and the model name the same modules differently."
+def _why_renamed(levels: Sequence[Level], lists: KeyLists) -> str:
+    known = next((level for level in levels if level.segment in _SAVED_BY), None)
+    if known is None:
+        return "The file and the model name the same modules differently."
+    by = saved_by(known.segment, lists)
+    if known.added:
+        return f"The model is inside {by}, and the file was saved without it."
+    return f"The file was saved from {by}, and the model is without it."
 
 
-def _two_sets(keys: KeyEvidence, quote: str, found: Renamed) -> PastedError:
-    return _error(
-        keys,
-        quote,
-        "several-networks",
-        f"The file holds more than one set of weights that fits: {found.question}",
-        "GANs, averaged weights and teachers are saved beside the network itself.",
-        ("Say which one you want and take the keys with its prefix alone.",),
+def _two_sets(found: Renamed) -> _Explanation:
+    return _Explanation(
+        kind="several-networks",
+        says=f"The file holds more than one set of weights that fits: {found.question}",
+        why="GANs, averaged weights and teachers are saved beside the network itself.",
+        steps=("Say which one you want and take the keys with its prefix alone.",),
     )
 
 
-def _renumbered(keys: KeyEvidence, quote: str, stems: Sequence[str]) -> PastedError:
+def _renumbered(stems: Sequence[str]) -> _Explanation:
     where = ", ".join(f"{stem}.N" if stem else "N" for stem in stems[:4])
-    return _error(
-        keys,
-        quote,
-        "renumbered",
-        f"The numbering differs ({where}): the same names are missing under some numbers and unexpected under others.",
-        "A module was inserted, removed or moved. Names in between agree, but they may be other layers by now.",
-        (
+    return _Explanation(
+        kind="renumbered",
+        says=f"The numbering differs ({where}): the same names are missing under some numbers and unexpected under "
+        "others.",
+        why="A module was inserted, removed or moved. Names in between agree, but they may be other layers by now.",
+        steps=(
             "Do not pass strict=False: it could put every layer one place off and report nothing.",
             "Bring the file: with its shapes and order it can be told whether the numbering is shifted.",
         ),
     )
 
 
-def _reshaped(keys: KeyEvidence, quote: str) -> PastedError:
+def _reshaped(keys: KeyEvidence) -> _Explanation:
     lists = keys.lists
     causes = explain_shapes(lists.reshaped)
     kinds = [cause.kind for cause in causes]
@@ -240,29 +241,31 @@ def _reshaped(keys: KeyEvidence, quote: str) -> PastedError:
         ]
         steps.append(f"By name and shape {' and '.join(named)}.")
     either = causes[0].causes if len(causes) == 1 else ()
-    return _error(keys, quote, kinds[0], " ".join(c.says for c in causes), why, steps, patch, causes=either)
+    says = " ".join(cause.says for cause in causes)
+    return _Explanation(kind=kinds[0], says=says, why=why, steps=steps, patch=patch, causes=either)
 
 
-def _shapes_cut(keys: KeyEvidence, quote: str) -> PastedError:
-    names = keys.lists.unsized
-    return PastedError(
+def _shapes_cut(lists: KeyLists) -> _Explanation:
+    return _Explanation(
         kind="shapes-cut",
-        quote=quote,
-        says=f"The file and the model differ in the shape of {_some(names)}; the shapes themselves are cut off.",
+        says=f"The file and the model differ in the shape of {_some(lists.unsized)}; the shapes themselves are cut "
+        "off.",
         why="The shapes tell another number of classes from another vocabulary, picture size, width or variant.",
         steps=("Paste the whole line, up to the second torch.Size([...]).",),
-        keys=keys,
         asks=True,
+        rests_on_lists=False,
     )
 
 
-def _deeper(keys: KeyEvidence, quote: str) -> PastedError:
+def _deeper(keys: KeyEvidence) -> _Explanation:
     depths = find_depths(keys.lists.missing, keys.lists.unexpected)
     first = depths[0]
     stem = f"{first.stem}." if first.stem else ""
     blocks = counted(first.last - first.first + 1, "block")
     who, other = ("model", "file") if first.in_model else ("file", "model")
-    says = f"The {who} has {blocks} more than the {other}: {stem}{first.first} to {stem}{first.last}."
+    lone = lone_list(keys.lists)
+    shown = ", as far as this one list shows" if lone else ""
+    says = f"The {who} has {blocks} more than the {other}: {stem}{first.first} to {stem}{first.last}{shown}."
     more = f" So it is at {len(depths) - 1:,} more places." if len(depths) > 1 else ""
     names = keys.model_is if first.in_model else keys.file_is
     steps = (
@@ -273,105 +276,110 @@ def _deeper(keys: KeyEvidence, quote: str) -> PastedError:
     if names:
         steps.append(f"By its names the {who} may be {_or(names)}.")
     causes: tuple[Cause, ...] = ()
-    if lone_list(keys.lists):
-        says = says.removesuffix(".") + ", as far as this one list shows."
+    if lone:
         here, there = ("missing", "unexpected") if first.in_model else ("unexpected", "missing")
         causes = (
             Cause("other-depth", "It is a variant of another depth.", f"no keys are {there}"),
             Cause("other-names", "The same blocks are counted otherwise.", f"as many keys are {there} as are {here}"),
         )
-    return _error(keys, quote, "other-depth", says + more, "It is a variant of another depth.", steps, causes=causes)
+    why = "It is a variant of another depth."
+    return _Explanation(kind="other-depth", says=says + more, why=why, steps=steps, causes=causes)
 
 
-def _left_over(keys: KeyEvidence, quote: str) -> PastedError:
+def _left_over(keys: KeyEvidence) -> _Explanation:
     lists = keys.lists
     missing, unexpected = keys.left_missing, keys.left_unexpected
     lone = lone_list(lists)
     if not missing and not unexpected:
-        names = [*lists.missing, *lists.unexpected]
-        says = f"Only counters differ: {_some(names)}. No weight is missing and none is left over."
-        if lone:
-            says = f"Only counters are {lone}: {_some(names)}. None of them is a weight."
-        return _error(
-            keys,
-            quote,
-            "bookkeeping-only",
-            says,
-            "Profilers leave total_ops and total_params behind; old files lack num_batches_tracked, and torch before "
-            "0.4.1 does not know it.",
-            ("Leave the counters out, and let those that are missing stay at zero.",),
-            leave_out(),
-        )
+        return _counters(lists, lone)
     if all(is_constant(name) for name in (*missing, *unexpected)):
-        return _constants(keys, quote)
-    steps: list[str] = []
-    for side, known in (("model", keys.model_is), ("file", keys.file_is)):
-        if known:
-            steps.append(f"By its names the {side} may be {_or(known)}.")
+        return _constants(keys)
+    known = (("model", keys.model_is), ("file", keys.file_is))
+    named = [f"By its names the {side} may be {_or(names)}." for side, names in known if names]
     if lone:
-        says, why, causes, lines = (unexpected_alone if lone == "unexpected" else missing_alone)(lists)
-        return _error(keys, quote, KINDS[causes[0].kind], says, why, steps, lines, causes=causes)
+        says, why, causes, patch = (unexpected_alone if lone == "unexpected" else missing_alone)(lists)
+        return _Explanation(kind=KINDS[causes[0].kind], says=says, why=why, steps=named, patch=patch, causes=causes)
     heads = other_head(lists) if not lists.cut else None
     if heads is not None:
-        says, why, causes, lines = heads
-        steps.append("If it is the same layer, rename it; if not, leave the file's out and train the new one.")
-        return _error(keys, quote, causes[0].kind, says, why, steps, lines, causes=causes)
+        says, why, causes, patch = heads
+        step = "If it is the same layer, rename it; if not, leave the file's out and train the new one."
+        return _Explanation(kind=causes[0].kind, says=says, why=why, steps=[*named, step], patch=patch, causes=causes)
     if missing and unexpected:
-        says = (
-            f"The file and the model name {len(missing):,} and {len(unexpected):,} keys "
-            f"differently, and no rule turns one list into the other."
+        return _Explanation(
+            kind="keys-unexplained",
+            says=f"The file and the model name {len(missing):,} and {len(unexpected):,} keys differently, and no rule "
+            "turns one list into the other.",
+            why=f"Missing begins with {_short(missing[0])}, unexpected with {_short(unexpected[0])}.",
+            steps=[*named, "Bring the file: order, shapes and structure may place what names do not."],
+            # Where a list breaks off, its other names may show what these do not.
+            asks=bool(lists.cut),
         )
-        why = f"Missing begins with {_short(missing[0])}, unexpected with {_short(unexpected[0])}."
-        steps.append("Bring the file: order, shapes and structure may place what names do not.")
-        # Where a list breaks off, its other names may show what these do not.
-        return _error(keys, quote, "keys-unexplained", says, why, steps, asks=bool(lists.cut))
-    if (missing and "unexpected" in lists.cut) or (unexpected and "missing" in lists.cut):
+    return _one_side_left(keys, named)
+
+
+def _one_side_left(keys: KeyEvidence, named: Sequence[str]) -> _Explanation:
+    """Of names that one side has and the other has not. named: what is known of either by its names."""
+    missing, unexpected, cut = keys.left_missing, keys.left_unexpected, keys.lists.cut
+    if (missing and "unexpected" in cut) or (unexpected and "missing" in cut):
+        left = missing or unexpected
         here, there = ("missing", "unexpected") if missing else ("unexpected", "missing")
-        says = f"{counted(len(missing or unexpected), 'key')} {'is' if len(missing or unexpected) == 1 else 'are'} "
-        says += f"{here} ({_some(missing or unexpected)}), and the list of {there} ones breaks off before it tells why."
-        steps.append("Bring the file, or the whole message.")
-        return _error(keys, quote, "keys-unexplained", says, _OTHER_WOULD_TELL, steps, asks=True)
+        return _Explanation(
+            kind="keys-unexplained",
+            says=f"{counted(len(left), 'key')} {'is' if len(left) == 1 else 'are'} {here} ({_some(left)}), and the "
+            f"list of {there} ones breaks off before it tells why.",
+            why=_OTHER_WOULD_TELL,
+            steps=[*named, "Bring the file, or the whole message."],
+            asks=True,
+        )
     if missing:
-        says = (
-            f"{counted(len(missing), 'tensor')} of the model are not in the file "
-            f"({_some(missing)}); everything in the file has a place."
+        return _Explanation(
+            kind="partial-file",
+            says=f"{counted(len(missing), 'tensor')} of the model are not in the file ({_some(missing)}); everything "
+            "in the file has a place.",
+            why="The file holds a part of the model.",
+            steps=[
+                *named,
+                "Find out why they are absent: a new layer, a tied head, or a file that holds the backbone alone.",
+                "If they may start untrained, load the rest and check that exactly these are left.",
+            ],
+            patch=only_known(missing) if not cut else "",
         )
-        steps.append("Find out why they are absent: a new layer, a tied head, or a file that holds the backbone alone.")
-        steps.append("If they may start untrained, load the rest and check that exactly these are left.")
-        return _error(
-            keys,
-            quote,
-            "partial-file",
-            says,
-            "The file holds a part of the model.",
-            steps,
-            only_known(missing) if not lists.cut else "",
-        )
-    says = (
-        f"The file holds {counted(len(unexpected), 'tensor')} that the model has not "
-        f"({_some(unexpected)}); nothing of the model is missing."
+    step = "Make sure the model is the one that was trained: an extra head or loss may be left out, a layer may not."
+    return _Explanation(
+        kind="extra-tensors",
+        says=f"The file holds {counted(len(unexpected), 'tensor')} that the model has not ({_some(unexpected)}); "
+        "nothing of the model is missing.",
+        why="The file was saved from a larger model.",
+        steps=[*named, step],
     )
-    steps.append(
-        "Make sure the model is the one that was trained: an extra head or loss may be left out, a layer may not."
-    )
-    return _error(keys, quote, "extra-tensors", says, "The file was saved from a larger model.", steps)
 
 
-def _constants(keys: KeyEvidence, quote: str) -> PastedError:
+def _counters(lists: KeyLists, lone: str) -> _Explanation:
+    names = _some([*lists.missing, *lists.unexpected])
+    says = f"Only counters differ: {names}. No weight is missing and none is left over."
+    return _Explanation(
+        kind="bookkeeping-only",
+        says=f"Only counters are {lone}: {names}. None of them is a weight." if lone else says,
+        why="Profilers leave total_ops and total_params behind; old files lack num_batches_tracked, and torch before "
+        "0.4.1 does not know it.",
+        steps=("Leave the counters out, and let those that are missing stay at zero.",),
+        patch=leave_out(),
+    )
+
+
+def _constants(keys: KeyEvidence) -> _Explanation:
     names = [*keys.left_missing, *keys.left_unexpected]
     lasts = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
-    return _error(
-        keys,
-        quote,
-        "constant-buffers",
-        f"Only constants differ ({_some(names)}): the model computes them when it is built, so none is lost.",
-        "Whether they are stored depends on the library's version: transformers before 4.31 stored position_ids, older "
-        "ones inv_freq and masks, timm before 0.9 relative_position_index.",
-        (
+    return _Explanation(
+        kind="constant-buffers",
+        says=f"Only constants differ ({_some(names)}): the model computes them when it is built, so none is lost.",
+        why="Whether they are stored depends on the library's version: transformers before 4.31 stored position_ids, "
+        "older ones inv_freq and masks, timm before 0.9 relative_position_index.",
+        steps=(
             "Load without them, and check that nothing else is left.",
             "Or install the version that the file was saved with.",
         ),
-        constants_out(lasts),
+        patch=constants_out(lasts),
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
 
 from inspector.architectures.types import Target, TargetKind, TargetTensor
 from inspector.checkpoint.bookkeeping import is_bookkeeping
@@ -18,28 +17,40 @@ from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, StateDict
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.diagnose import diagnose
-from inspector.keys.report import RepairPlan
-from inspector.keys.rules import RULES
+from inspector.keys.phrases import plainest_phrases
+from inspector.keys.report import RepairPlan, RuleUse
+from inspector.keys.rules import RULES, norm_aliases, wrapper_segment
 from inspector.pasted.halves import HOLDERS
 from inspector.pasted.report import KeyLists, Renaming
 
-_BY_NAME = ("joined-segments", "mlp-names", "wrapper-segment", "norm-aliases")
+_BY_NAME = tuple(rule for rule in RULES if rule.names_suffice)
 _MOST_COMBINATIONS = 500
 _NORMS = {".gamma": ".weight", ".beta": ".bias"}
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the names that one side has and the other has not. added: the model has it."""
+
+    segment: str
+    added: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """renamings: the rules. pairs: unexpected name -> missing name. lines: the body of `rename(key)` that does it.
+    """What turns the unexpected names into the missing ones, as far as names tell."""
 
-    lines: () when no short way was found. certain: only wrapper segments of torch were dropped or added, or one prefix
-    on all names. question: two names of the file fit one place, "" otherwise.
-    """
-
+    # The rules.
     renamings: tuple[Renaming, ...] = ()
+    # What they drop and add of whole levels.
+    levels: tuple[Level, ...] = ()
+    # Unexpected name -> missing name.
     pairs: tuple[tuple[str, str], ...] = ()
+    # The body of `rename(key)` that does it; () when no short way was found.
     lines: tuple[str, ...] = ()
+    # Only wrapper segments of torch were dropped or added, or one prefix on all names.
     certain: bool = False
+    # Where two names of the file fit one place, "" otherwise.
     question: str = ""
 
 
@@ -51,8 +62,7 @@ def find_renamings(lists: KeyLists) -> Renamed:
     missing = tuple(n for n in lists.missing if not is_bookkeeping(n))
     if not unexpected or not missing:
         return Renamed()
-    rules = tuple(rule for rule in RULES if rule.id in _BY_NAME)
-    report = diagnose(_file_of(unexpected), _model_of(missing), rules=rules)
+    report = diagnose(_file_of(unexpected), _model_of(missing), rules=_BY_NAME)
     plan = report.plan
     if (norms := _by_norms(unexpected, missing)) is not None:
         return norms
@@ -63,11 +73,12 @@ def find_renamings(lists: KeyLists) -> Renamed:
     pairs = tuple(
         (step.source, step.target) for step in plan.steps if step.source is not None and step.target is not None
     )
-    uses = [use for use in plan.rules if use.id in _BY_NAME and use.count]
+    uses = [use for use in plan.rules if use.count]
     if not pairs or not uses:
         return _by_prefix(unexpected, missing) if lists.cut else Renamed()
     return Renamed(
         renamings=tuple(Renaming(rule=u.id, says=u.says, count=u.count, examples=u.examples) for u in uses),
+        levels=_levels(uses),
         pairs=pairs,
         lines=_lines(plan, dict(pairs)),
         certain=_is_certain(plan, pairs, unexpected, missing, cut="unexpected" in lists.cut),
@@ -84,7 +95,9 @@ def _by_norms(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed | No
             used = [(a, b) for a, b in endings if any(name.endswith(a) for name in unexpected)]
             couples = tuple(pairs.items()) if source == "file" else tuple((b, a) for a, b in pairs.items())
             says = " and ".join(f'"{a[1:]}" to "{b[1:]}"' for a, b in used)
-            renaming = Renaming(rule="norm-aliases", says=f"rename {says}", count=len(couples), examples=couples[:3])
+            renaming = Renaming(
+                rule=norm_aliases.RULE.id, says=f"rename {says}", count=len(couples), examples=couples[:3]
+            )
             if source == "file":
                 lines = tuple(f'key = re.sub(r"{re.escape(a)}$", {b!r}, key)' for a, b in used)
                 return Renamed(renamings=(renaming,), pairs=couples, lines=lines, certain=True)
@@ -103,8 +116,11 @@ def _by_prefix(unexpected: Sequence[str], missing: Sequence[str]) -> Renamed:
                 line = f"key = {text!r} + key" if what == "add" else f"key = key.removeprefix({text!r})"
                 says = f'{what} the segment "{wrapper}"'
                 return Renamed(
-                    renamings=(Renaming(rule="wrapper-segment", says=says, count=len(ours), examples=(example,)),),
+                    renamings=(
+                        Renaming(rule=wrapper_segment.RULE.id, says=says, count=len(ours), examples=(example,)),
+                    ),
                     lines=(line,),
+                    levels=(Level(wrapper, what == "add"),),
                     certain=True,
                 )
     return Renamed()
@@ -117,6 +133,11 @@ def _are_several(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
     return sum(all(prefix + name in names for name in missing) for prefix in prefixes) > 1
 
 
+def _levels(uses: Sequence[RuleUse]) -> tuple[Level, ...]:
+    changes = ((name, value) for use in uses for name, value in use.parameters)
+    return tuple(Level(value, name == "add") for name, value in changes if name in ("drop", "add"))
+
+
 def _is_certain(
     plan: RepairPlan,
     pairs: Sequence[tuple[str, str]],
@@ -126,16 +147,16 @@ def _is_certain(
     cut: bool,
 ) -> bool:
     """Whether names alone carry this: wrappers of torch's own, or one prefix that all names of both sides agree on."""
-    kinds = {name for use in plan.rules for name, _ in use.parameters if name in ("drop", "add")}
-    segments = {value for use in plan.rules for name, value in use.parameters if name in ("drop", "add")}
-    if any(use.id != "wrapper-segment" for use in plan.rules):
+    levels = _levels(plan.rules)
+    segments = {level.segment for level in levels}
+    if any(use.id != wrapper_segment.RULE.id for use in plan.rules):
         return False
     if segments <= WRAPPER_SEGMENTS:
         return True
     if cut and not segments <= {*WRAPPER_SEGMENTS, *HOLDERS}:
         return False  # The rest of the list may hold a second network: encoder_q and encoder_k, student and teacher.
     # Taking one name off and putting another on is exchanging an encoder for a decoder.
-    return len(kinds) == 1 and len(pairs) == len(unexpected) == len(missing)
+    return len({level.added for level in levels}) == 1 and len(pairs) == len(unexpected) == len(missing)
 
 
 def _lines(plan: RepairPlan, pairs: dict[str, str]) -> tuple[str, ...]:
@@ -144,26 +165,8 @@ def _lines(plan: RepairPlan, pairs: dict[str, str]) -> tuple[str, ...]:
     if prefix is not None:
         dropped, text = prefix
         return (f"key = key.removeprefix({text!r})" if dropped else f"key = {text!r} + key",)
-    by_id = {rule.id: rule for rule in RULES}
-    uses = sorted(
-        (use for use in plan.rules if use.id in _BY_NAME and by_id[use.id].phrases is not None),
-        key=lambda use: (use.id != "wrapper-segment", "add" in dict(use.parameters)),
-    )
-    options = []
-    for use in uses:
-        writer = by_id[use.id].phrases
-        if writer is not None and use.parameters:
-            options.append(writer(use))
-    for combination in islice(product(*options), _MOST_COMBINATIONS):
-        for old, new in pairs.items():
-            key = old
-            for phrase in combination:
-                key = phrase.apply(key)
-            if key != new:
-                break
-        else:
-            return tuple(phrase.line for phrase in combination)
-    return ()
+    phrases, wrong = plainest_phrases(plan.rules, pairs, rules=_BY_NAME, most=_MOST_COMBINATIONS)
+    return () if wrong else tuple(phrase.line for phrase in phrases)
 
 
 def one_prefix(pairs: Mapping[str, str]) -> tuple[bool, str] | None:

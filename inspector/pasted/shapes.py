@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -82,109 +82,153 @@ class ShapeCause:
 def explain_shapes(mismatches: Sequence[Mismatch]) -> tuple[ShapeCause, ...]:
     """The causes, each mismatch under one of them; what fits nothing is another size."""
     left = list(mismatches)
-    found: list[ShapeCause] = []
+    causes: list[ShapeCause] = []
+    for find in _FINDERS:
+        for cause in find(left, mismatches):
+            causes.append(cause)
+            left = [mismatch for mismatch in left if mismatch[0] not in cause.names]
+    return tuple(causes)
 
-    def take(names: Sequence[str], kind: str, says: str, step: str, causes: tuple[Cause, ...] = ()) -> None:
-        found.append(ShapeCause(kind=kind, names=tuple(names), says=says, step=step, causes=causes))
-        left[:] = [m for m in left if m[0] not in names]
 
-    old = [m for m in left if {m[1], m[2]} == {(), (1,)}]
-    if old:
-        take(
-            [m[0] for m in old],
-            "scalar-shape",
-            f"{counted(len(old), 'tensor')} hold one number, with shape [] on one side and [1] on the other.",
-            "Give it the other shape with .reshape(()) or .reshape(1).",
+def _names(mismatches: Sequence[Mismatch]) -> tuple[str, ...]:
+    return tuple(name for name, _, _ in mismatches)
+
+
+def _scalars(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
+    if old := [m for m in left if {m[1], m[2]} == {(), (1,)}]:
+        yield ShapeCause(
+            kind="scalar-shape",
+            names=_names(old),
+            says=f"{counted(len(old), 'tensor')} hold one number, with shape [] on one side and [1] on the other.",
+            step="Give it the other shape with .reshape(()) or .reshape(1).",
         )
+
+
+def _placeholders(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
     for side, kind, says, step in _PLACEHOLDERS:
-        empty = [m for m in left if _side(m, side) == (0,) and 0 not in _side(m, 3 - side)]
-        if empty:
+        if empty := [m for m in left if _side(m, side) == (0,) and 0 not in _side(m, 3 - side)]:
             name, other = empty[0][0], human_shape(_side(empty[0], 3 - side))
-            names = counted(len(empty), "tensor")
-            take([m[0] for m in empty], kind, says.format(name=name, other=other, names=names), step)
+            says = says.format(name=name, other=other, names=counted(len(empty), "tensor"))
+            yield ShapeCause(kind=kind, names=_names(empty), says=says, step=step)
+
+
+def _packed(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
     for side, kind, says, step in _PACKINGS:
-        packed = [m for m in left if _is_packed(_side(m, side), _side(m, 3 - side))]
-        if packed:
-            take([m[0] for m in packed], kind, f"{_first(packed)}: {says}", step)
-    turned = [m for m in left if len(m[1]) == 2 and m[1] == m[2][::-1] and m[1] != m[2]]
-    if turned:
-        take(
-            [m[0] for m in turned],
-            "transposed",
-            f"{_first(turned)}: the file has it transposed, as another framework or Conv1D writes it.",
-            "Transpose these tensors, and the square ones beside them, whose shape does not show it.",
+        if packed := [m for m in left if _is_packed(_side(m, side), _side(m, 3 - side))]:
+            yield ShapeCause(kind=kind, names=_names(packed), says=f"{_first(packed)}: {says}", step=step)
+
+
+def _transposed(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
+    if turned := [m for m in left if len(m[1]) == 2 and m[1] == m[2][::-1] and m[1] != m[2]]:
+        yield ShapeCause(
+            kind="transposed",
+            names=_names(turned),
+            says=f"{_first(turned)}: the file has it transposed, as another framework or Conv1D writes it.",
+            step="Transpose these tensors, and the square ones beside them, whose shape does not show it.",
         )
+
+
+def _positions(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
     # Another width is no other picture.
     places = [
         m for m in left if any(part in m[0] for part in _POSITIONS) and _differ_at(m) not in ([-1], [len(m[1]) - 1])
     ]
-    if any(m not in places and _is_wider(m) for m in left):
-        places = []
-    if places:
-        take(
-            [m[0] for m in places],
-            "position-embedding",
-            f"{_first(places)}: the position embeddings are for another picture size or sequence length.",
-            "Build the model for the file's size, or interpolate the embeddings, which changes the weights.",
+    if places and not any(m not in places and _is_wider(m) for m in left):
+        yield ShapeCause(
+            kind="position-embedding",
+            names=_names(places),
+            says=f"{_first(places)}: the position embeddings are for another picture size or sequence length.",
+            step="Build the model for the file's size, or interpolate the embeddings, which changes the weights.",
         )
+
+
+def _vocabulary(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
     tables = {(m[1][0], m[2][0]) for m in left if _is_table(m)}
-    tokens = [m for m in left if _differ_at(m) == [0] and (m[1][0], m[2][0]) in tables]
-    if tokens:
-        take(
-            [m[0] for m in tokens],
-            "vocabulary",
-            f"{_first(tokens)}: the vocabulary has {tokens[0][1][0]:,} entries in the file and {tokens[0][2][0]:,} in "
-            "the model.",
-            "Build the model with the file's vocabulary size; with added tokens, resize the embedding before loading.",
+    if tokens := [m for m in left if _differ_at(m) == [0] and (m[1][0], m[2][0]) in tables]:
+        yield ShapeCause(
+            kind="vocabulary",
+            names=_names(tokens),
+            says=f"{_first(tokens)}: the vocabulary has {tokens[0][1][0]:,} entries in the file and "
+            f"{tokens[0][2][0]:,} in the model.",
+            step="Build the model with the file's vocabulary size; with added tokens, resize the embedding before "
+            "loading.",
         )
-    heads = _heads(left)
-    if heads:
+
+
+def _classes(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
+    if heads := _heads(left):
         ours, theirs = heads[0][1][0], heads[0][2][0]
-        take(
-            [m[0] for m in heads],
-            "head-size",
-            f"{_first(heads)}: the last layer has {ours:,} outputs in the file and {theirs:,} in the model.",
-            f"Build the model with {ours:,} outputs to use the file's head, or leave the head out and train a new one.",
-            _LARGE if max(ours, theirs) >= _MANY else (),
+        yield ShapeCause(
+            kind="head-size",
+            names=_names(heads),
+            says=f"{_first(heads)}: the last layer has {ours:,} outputs in the file and {theirs:,} in the model.",
+            step=f"Build the model with {ours:,} outputs to use the file's head, or leave the head out and train a new "
+            "one.",
+            causes=_LARGE if max(ours, theirs) >= _MANY else (),
         )
-    doubtful = left if len(left) <= 2 and _rows(left) and not any(_is_normalised(m, left) for m in left) else []
-    if doubtful and not found:
-        ours, theirs = doubtful[0][1][0], doubtful[0][2][0]
-        take(
-            [m[0] for m in doubtful],
-            "other-size",
-            f"{_first(doubtful)}: this layer has {ours:,} outputs in the file and {theirs:,} in the model.",
-            "Build the model with the arguments that the file was trained with.",
-            _LARGE if max(ours, theirs) >= _MANY else _MIDDLE,
+
+
+def _one_layer(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
+    """One layer and nothing else, by whose name it may be the last or one in the middle."""
+    if len(left) == len(every) <= 2 and _rows(left) and not any(_is_normalised(m, left) for m in left):
+        ours, theirs = left[0][1][0], left[0][2][0]
+        yield ShapeCause(
+            kind="other-size",
+            names=_names(left),
+            says=f"{_first(left)}: this layer has {ours:,} outputs in the file and {theirs:,} in the model.",
+            step="Build the model with the arguments that the file was trained with.",
+            causes=_LARGE if max(ours, theirs) >= _MANY else _MIDDLE,
         )
-    first = [m for m in left if len(m[1]) in (4, 5) and _differ_at(m) == [1]]
-    if len(first) == 1 and len(left) == 1:
-        ours, theirs = first[0][1][1], first[0][2][1]
-        take(
-            [first[0][0]],
-            "input-channels",
-            f"{_first(first)}: this convolution takes {counted(ours, 'channel')} in the file and {theirs:,} in the "
-            "model.",
-            f"Build the model for {counted(ours, 'input channel')}, or adapt this one tensor, which changes it.",
+
+
+def _channels(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
+    if len(left) == 1 and len(left[0][1]) in (4, 5) and _differ_at(left[0]) == [1]:
+        ours, theirs = left[0][1][1], left[0][2][1]
+        yield ShapeCause(
+            kind="input-channels",
+            names=_names(left),
+            says=f"{_first(left)}: this convolution takes {counted(ours, 'channel')} in the file and {theirs:,} in "
+            "the model.",
+            step=f"Build the model for {counted(ours, 'input channel')}, or adapt this one tensor, which changes it.",
         )
-    same = [m for m in left if prod(m[1]) == prod(m[2])]
-    if same and len(same) == len(left):
-        take(
-            [m[0] for m in same],
-            "layout",
-            f"{_first(same)}: as many numbers in another shape, so one side writes this layer differently.",
-            "A reshape is right for a 1x1 convolution against a linear layer, and wrong for a "
-            "permuted tensor: compare outputs.",
+
+
+def _layout(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
+    if left and all(prod(ours) == prod(theirs) for _, ours, theirs in left):
+        yield ShapeCause(
+            kind="layout",
+            names=_names(left),
+            says=f"{_first(left)}: as many numbers in another shape, so one side writes this layer differently.",
+            step="A reshape is right for a 1x1 convolution against a linear layer, and wrong for a permuted tensor: "
+            "compare outputs.",
         )
+
+
+def _other_size(left: Sequence[Mismatch], every: Sequence[Mismatch]) -> Iterator[ShapeCause]:
     if left:
-        take(
-            [m[0] for m in left],
-            "other-size",
-            f"{_first(left)}: {counted(len(left), 'tensor')} of another size, so this is another size or another "
+        yield ShapeCause(
+            kind="other-size",
+            names=_names(left),
+            says=f"{_first(left)}: {counted(len(left), 'tensor')} of another size, so this is another size or another "
             "network.",
-            "Build the model with the arguments that the file was trained with.",
+            step="Build the model with the arguments that the file was trained with.",
         )
-    return tuple(found)
+
+
+# In order: each is asked about what those before it left of every mismatch.
+_FINDERS: tuple[Callable[[Sequence[Mismatch], Sequence[Mismatch]], Iterator[ShapeCause]], ...] = (
+    _scalars,
+    _placeholders,
+    _packed,
+    _transposed,
+    _positions,
+    _vocabulary,
+    _classes,
+    _one_layer,
+    _channels,
+    _layout,
+    _other_size,
+)
 
 
 def _side(mismatch: Mismatch, side: int) -> Shape:

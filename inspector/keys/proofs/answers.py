@@ -20,7 +20,7 @@ from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
 from inspector.keys.proofs.forward import inputs_for, run
 from inspector.keys.report import Evidence, Proof
-from inspector.keys.rules import extra_tensors
+from inspector.keys.runnable import WITHOUT_CONSENT
 from inspector.units import counted, human_shape
 
 TOLERANCE = 1e-5
@@ -62,7 +62,7 @@ def reference_of(checkpoint: Checkpoint, target: Target) -> Reference:
 
     What has to be guessed itself proves nothing, so nothing is accepted or chosen here.
     """
-    report = diagnose(checkpoint, target, accept=(extra_tensors.RULE.id,))
+    report = diagnose(checkpoint, target, accept=WITHOUT_CONSENT)
     plan = report.plan
     placed = [s for s in plan.steps if s.source is not None and s.target is not None] if plan else []
     if plan is None or not plan.complete or any(s.evidence not in _CLEAN for s in placed):

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from inspector.checkpoint.types import TensorInfo
-from inspector.findings import Finding, Severity
-from inspector.keys.remarks.entry import Remark, Seen, told
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.keys.remarks.entry import MOST_SUBJECTS, Context, refusing
 from inspector.units import counted
+
+ADAPTER_INSIDE = FindingKind("adapter-inside", Severity.WARNING, "An adapter beside its base model")
 
 # PEFT, diffusers, kohya. An adapter's own name may stand behind lora_A.
 _DOWN = re.compile(
@@ -20,15 +22,16 @@ _ANY = re.compile(
 )
 
 
-def parts(seen: Seen) -> list[TensorInfo]:
+def parts(context: Context) -> list[TensorInfo]:
     """Tensors of adapters that the target has no place for."""
-    return [t for t in seen.state.tensors if _ANY.search(t.name) and t.name not in seen.used]
+    return [t for t in context.state.tensors if _ANY.search(t.name) and t.name not in context.used]
 
 
-def _alone(seen: Seen) -> str:
-    adapter = parts(seen)
-    rest = [t for t in seen.state.tensors if not _ANY.search(t.name) and t.name.rpartition(".")[2] != "alpha"]
-    if not adapter or rest or any(_ANY.search(name) for name in seen.places):
+def _alone(context: Context) -> str:
+    """An adapter without its base, with its rank and the layers it is for."""
+    adapter = parts(context)
+    rest = [t for t in context.state.tensors if not _ANY.search(t.name) and t.name.rpartition(".")[2] != "alpha"]
+    if not adapter or rest or any(_ANY.search(name) for name in context.places):
         return ""
     modules = [found for t in adapter if (found := _module(t.name))]
     ranks = sorted({min(t.shape[:2]) for t in adapter if len(t.shape) >= 2})
@@ -37,9 +40,8 @@ def _alone(seen: Seen) -> str:
     kinds = ", ".join(name for name, _ in ends.most_common(4))
     return (
         f"This is an adapter {what} for {counted(len(modules), 'layer')} ({kinds}), not a model: none of its "
-        f"{counted(len(seen.state.tensors), 'tensor')} is a weight of {seen.target.label}. Load the base model "
-        "first, then "
-        "the adapter with the library that wrote it, or merge it into its base."
+        f"{counted(len(context.state.tensors), 'tensor')} is a weight of {context.target.label}. Load the base model "
+        "first, then the adapter with the library that wrote it, or merge it into its base."
     )
 
 
@@ -48,19 +50,16 @@ def _module(name: str) -> str:
     return (found[1] or found[4] or "") if found else ""
 
 
-def _beside(seen: Seen) -> Iterator[Finding]:
-    adapter = parts(seen)
-    if not adapter or len(adapter) == len(seen.state.tensors):
+def _beside(context: Context) -> Iterator[Finding]:
+    adapter = parts(context)
+    if not adapter or len(adapter) == len(context.state.tensors):
         return
     names = sorted({found for t in adapter if (found := _adapter_name(t.name))})
     called = f" called {', '.join(names[:3])}" if names else ""
-    yield told(
-        "adapter-inside",
-        Severity.WARNING,
-        f"{counted(len(adapter), 'tensor')} are an adapter{called} beside its base model: without them the "
-        "repaired model "
-        "is the base as it was before the fine-tuning.",
-        subjects=[t.name for t in adapter],
+    yield ADAPTER_INSIDE.found(
+        f"{counted(len(adapter), 'tensor')} are an adapter{called} beside its base model: without them the repaired "
+        "model is the base as it was before the fine-tuning.",
+        subjects=[t.name for t in adapter[:MOST_SUBJECTS]],
         remedy="Merge the adapter into its base first (merge_and_unload in PEFT), or leave it out knowingly.",
     )
 
@@ -70,7 +69,5 @@ def _adapter_name(name: str) -> str:
     return found[1] if found and found[1] != "weight" else ""
 
 
-ALONE = Remark(
-    id="no-fit", says="An adapter without its base: refused, with its rank and the layers it is for.", reason=_alone
-)
-BESIDE = Remark(id="adapter-inside", says="An adapter beside its base model.", find=_beside)
+REFUSALS = (refusing(_alone),)
+CHECKS = (Check(kinds=(ADAPTER_INSIDE,), find=_beside),)

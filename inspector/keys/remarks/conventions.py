@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from inspector.architectures.claims import stated_architectures, twins_of
 from inspector.architectures.index import load_index
-from inspector.findings import Finding
-from inspector.keys.remarks.entry import Remark, Seen, cannot_tell
+from inspector.findings import Check, Finding
+from inspector.keys.remarks.entry import CANNOT_TELL, Context, cannot_tell
 from inspector.keys.report import StepKind
+from inspector.keys.rules.entry import QKV_ORDER
 from inspector.units import counted
 
 _ROTARY = re.compile(r"(^|\.)(rotary_emb|rotary_pos_emb|rope|inv_freq|freqs_cis)(\.|$)")
@@ -28,11 +29,12 @@ _GATE_UP = re.compile(r"(^|\.)(gate_up_proj|w12|wi_fused|fc1_g|c_fc_gated|Wi)(\.
 _EXPERTS = re.compile(r"(^|\.)experts?\.([a-z_0-9]+\.)*[a-z_0-9]+$")
 
 
-def _rotary(seen: Seen) -> Iterator[Finding]:
-    names = [*seen.tensors, *seen.places]
+def _rotary(context: Context) -> Iterator[Finding]:
+    """Rotary halves split or interleaved."""
+    names = [*context.tensors, *context.places]
     if not any(_ROTARY.search(n) for n in names) and not any(_GATED.search(n) for n in names):
         return
-    turned = [(a, b) for a, b in seen.goes.items() if _QUERY.search(b)]
+    turned = [(a, b) for a, b in context.goes.items() if _QUERY.search(b)]
     if not turned:
         return
     other = [(a, b) for a, b in turned if _own(a) != _own(b)]
@@ -57,82 +59,80 @@ def _own(name: str) -> str:
     return found[2] if found else ""
 
 
-def _fused(seen: Seen) -> Iterator[Finding]:
-    steps = [s for s in seen.made.steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None]
-    joined = [s.source or "" for s in steps if s.rule == "fused-attention"]
+def _fused(context: Context) -> Iterator[Finding]:
+    """The order of query, key and value in one matrix."""
+    steps = context.draft.steps_by(lambda rule: rule.rests_on == QKV_ORDER)
+    steps = [s for s in steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None]
+    joined = [step.source or "" for step in steps]
     other = [
         a
-        for a, b in seen.goes.items()
+        for a, b in context.goes.items()
         if _FUSED.search(b) and a.rpartition(".")[0].split(".")[-1:] != b.rpartition(".")[0].split(".")[-1:]
     ]
     found = [*joined, *(a for a in other if a not in joined)]
     if found:
         yield cannot_tell(
-            "qkv-order",
-            f"{counted(len(found), 'matrix', 'matrices')} of query, key and value ({found[0]} first) change "
-            "hands. Their "
-            "order, and whether they are interleaved by heads as in Megatron and GPT-NeoX, is in no shape.",
+            QKV_ORDER,
+            f"{counted(len(found), 'matrix', 'matrices')} of query, key and value ({found[0]} first) change hands. "
+            "Their order, and whether they are interleaved by heads as in Megatron and GPT-NeoX, is in no shape.",
             sure=True,
             subjects=found,
             remedy="Compare one answer of the model with a known one before you rely on it.",
         )
 
 
-def _gated(seen: Seen) -> Iterator[Finding]:
-    found = [a for a, b in seen.goes.items() if _GATE_UP.search(b) and not a.endswith(b) and not b.endswith(a)]
+def _gated(context: Context) -> Iterator[Finding]:
+    """The order of gate and up in one matrix."""
+    found = [a for a, b in context.goes.items() if _GATE_UP.search(b) and not a.endswith(b) and not b.endswith(a)]
     if found:
         yield cannot_tell(
             "gate-up-order",
-            f"{found[0]} holds gate and up below each other; which comes first is in no shape, and the name is another "
-            "code's.",
+            f"{found[0]} holds gate and up below each other; which comes first is in no shape, and the name is "
+            "another code's.",
             sure=True,
             subjects=found,
             remedy="Compare one answer of the model with a known one, or exchange the halves.",
         )
 
 
-def _experts(seen: Seen) -> Iterator[Finding]:
-    ours = {t.name for t in seen.unused if _EXPERTS.search(t.name) or re.search(r"\.experts\.[0-9]+\.", t.name)}
-    numbered = [n for n in (*ours, *seen.lacking) if re.search(r"\.experts\.[0-9]+\.", n)]
-    stacked = [n for n in (*ours, *seen.lacking) if _EXPERTS.search(n) and not re.search(r"\.experts\.[0-9]+\.", n)]
+def _experts(context: Context) -> Iterator[Finding]:
+    """Experts stacked on one side and numbered on the other."""
+    ours = [t.name for t in context.unused if _EXPERTS.search(t.name) or re.search(r"\.experts\.[0-9]+\.", t.name)]
+    numbered = [n for n in (*ours, *context.lacking) if re.search(r"\.experts\.[0-9]+\.", n)]
+    stacked = [n for n in (*ours, *context.lacking) if _EXPERTS.search(n) and not re.search(r"\.experts\.[0-9]+\.", n)]
     if numbered and stacked:
         yield cannot_tell(
             "stacked-experts",
             f"Experts are stacked into one tensor on one side ({stacked[0]}) and numbered on the other "
-            f"({numbered[0]}). "
-            "Whether each lies transposed in the stack, and whether gate or up comes first, is in no name.",
+            f"({numbered[0]}). Whether each lies transposed in the stack, and whether gate or up comes first, is in "
+            "no name.",
             sure=True,
             subjects=stacked,
             remedy="Use the conversion of the library that stacked them.",
         )
 
 
-def _twins(seen: Seen) -> Iterator[Finding]:
+def _equivalents(context: Context) -> Iterator[Finding]:
     """Other builders with the target's names and shapes: the strict load fits them, too, and answers differ."""
-    spec = seen.target.spec
-    if spec is None or seen.plan is None or seen.plan.missing:
+    spec = context.target.spec
+    if spec is None or context.plan is None or context.plan.missing:
         return
     names, own = twins_of(spec), f"{spec.library}/{spec.name}"
     if names:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield cannot_tell(
             "architecture-twins",
-            f"A strict load fits {', '.join(names[:3])}{more} as well as {own}, and gives other numbers "
-            "there: they "
+            f"A strict load fits {', '.join(names[:3])}{more} as well as {own}, and gives other numbers there: they "
             "differ in strides, padding, pooling or activations, which no weights file holds.",
-            sure=bool(seen.goes) and _stated_otherwise(seen, own, names),
+            sure=bool(context.goes) and _stated_otherwise(context, own, names),
             remedy=f"Make sure that the weights were trained as {own}.",
         )
 
 
-def _stated_otherwise(seen: Seen, label: str, twins: tuple[str, ...]) -> bool:
+def _stated_otherwise(context: Context, label: str, twins: tuple[str, ...]) -> bool:
     """Whether the file, or its config, names one of the twins and not the target."""
-    stated = stated_architectures(seen.checkpoint, load_index())
+    stated = stated_architectures(context.checkpoint, load_index())
     return label not in stated and any(twin in stated for twin in twins)
 
 
-ROTARY = Remark(id="cannot-tell", says="Rotary halves split or interleaved.", find=_rotary)
-FUSED = Remark(id="cannot-tell", says="The order of query, key and value in one matrix.", find=_fused)
-GATED = Remark(id="cannot-tell", says="The order of gate and up in one matrix.", find=_gated)
-EXPERTS = Remark(id="cannot-tell", says="Experts stacked on one side and numbered on the other.", find=_experts)
-TWINS = Remark(id="cannot-tell", says="Networks with the same names and shapes.", find=_twins)
+CHECKS = tuple(Check(kinds=(CANNOT_TELL,), find=find) for find in (_equivalents, _rotary, _fused, _gated, _experts))

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.checkpoint.dtypes import find_dtype
-from inspector.findings import Finding, Severity
-from inspector.keys.remarks.entry import Remark, Seen, told
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.keys.remarks.entry import MOST_SUBJECTS, Context, refusing
 from inspector.units import counted
+
+COMPLEX_TENSORS = FindingKind(
+    "complex-tensors", Severity.NOTICE, "Complex numbers without a complex place", also=(Severity.WARNING,)
+)
 
 # (who writes it, leaf names of which all are needed, what to do)
 _KINDS: tuple[tuple[str, frozenset[str], str], ...] = (
@@ -39,40 +43,41 @@ _KINDS: tuple[tuple[str, frozenset[str], str], ...] = (
 )
 
 
-def _quantised(seen: Seen) -> str:
+def _quantised(context: Context) -> str:
+    """Quantised weights with scales beside them, and who packed them."""
     by_module: dict[str, set[str]] = {}
-    for name in (*seen.tensors, *(() if seen.state.is_module else seen.state.others)):
+    for name in (*context.tensors, *(() if context.state.is_module else context.state.others)):
         segments = name.split(".")
         for i in range(max(0, len(segments) - 3), len(segments)):
             by_module.setdefault(".".join(segments[:i]), set()).add(segments[i])
     for who, needed, remedy in _KINDS:
-        if needed & seen.leaf_names or any(part in needed for n in seen.places for part in n.split(".")[-3:]):
+        if needed & context.leaf_names or any(part in needed for n in context.places for part in n.split(".")[-3:]):
             continue  # the target is quantised as well
         modules = [module for module, names in by_module.items() if needed <= names]
-        if modules and _is_weight_of(who, modules, seen):
+        if modules and _is_weight_of(who, modules, context):
             partners = ", ".join(sorted(needed))
             return (
                 f"The weights are quantised by {who}: {counted(len(modules), 'layer')} "
-                f"({modules[0] or 'the file'} first) "
-                f"keep {partners} beside their numbers, and {seen.target.label} has no place for these. This is not a "
-                f"renaming; {remedy}."
+                f"({modules[0] or 'the file'} first) keep {partners} beside their numbers, and {context.target.label} "
+                f"has no place for these. This is not a renaming; {remedy}."
             )
-    kinds = [t.name for t in seen.state.tensors if t.encoding is not None and t.encoding.scheme.startswith("per_")]
-    if kinds and not any(t.dtype in ("qint8", "quint8", "qint32") for t in seen.target.tensors):
+    kinds = [t.name for t in context.state.tensors if t.encoding is not None and t.encoding.scheme.startswith("per_")]
+    if kinds and not any(t.dtype in ("qint8", "quint8", "qint32") for t in context.target.tensors):
         return (
             f"{counted(len(kinds), 'tensor')} ({kinds[0]} first) are quantised tensors of torch, and "
-            f"{seen.target.label} "
-            "computes with real numbers: save the dequantised model first."
+            f"{context.target.label} computes with real numbers: save the dequantised model first."
         )
     return ""
 
 
-def _is_weight_of(who: str, modules: list[str], seen: Seen) -> bool:
+def _is_weight_of(who: str, modules: list[str], context: Context) -> bool:
     """Whether these are partners of weights: packed ones lack their weight, scaled ones have few bits."""
     if who != "torch's quantised layers":
         return True
     return any(
-        f"{module}.weight" not in seen.tensors or _few_bits(seen.tensors[f"{module}.weight"].dtype) or "quant" in module
+        f"{module}.weight" not in context.tensors
+        or _few_bits(context.tensors[f"{module}.weight"].dtype)
+        or "quant" in module
         for module in modules
     )
 
@@ -82,12 +87,12 @@ def _few_bits(dtype: str) -> bool:
     return known is None or not known.floating or known.itemsize == 1
 
 
-def _integers(seen: Seen) -> str:
+def _integers(context: Context) -> str:
     """Integers on the place of real numbers: whatever they mean, a scale for them is somewhere else."""
-    wanted = {t.name: t.dtype for t in seen.target.tensors if t.dtype}
+    wanted = {t.name: t.dtype for t in context.target.tensors if t.dtype}
     wrong = []
-    for ours, theirs in seen.goes.items():
-        tensor = seen.tensors.get(ours)
+    for ours, theirs in context.goes.items():
+        tensor = context.tensors.get(ours)
         goal = find_dtype(wanted.get(theirs) or "")
         if tensor is not None and goal is not None and goal.floating and len(tensor.shape) >= 2:
             known = find_dtype(tensor.dtype)
@@ -97,31 +102,27 @@ def _integers(seen: Seen) -> str:
         return ""
     return (
         f"{counted(len(wrong), 'tensor')} ({wrong[0]} first) are whole numbers of eight bits where "
-        f"{seen.target.label} has "
-        "real ones: quantised or packed weights, whose scale the names do not tell. Save dequantised weights first."
+        f"{context.target.label} has real ones: quantised or packed weights, whose scale the names do not tell. Save "
+        "dequantised weights first."
     )
 
 
-def _complex(seen: Seen) -> Iterator[Finding]:
-    wanted = {t.name: t.dtype or "" for t in seen.target.tensors}
+def _complex(context: Context) -> Iterator[Finding]:
+    wanted = {t.name: t.dtype or "" for t in context.target.tensors}
     found = [
         t.name
-        for t in seen.state.tensors
-        if t.dtype.startswith("complex") and not wanted.get(seen.goes.get(t.name, ""), "").startswith("complex")
+        for t in context.state.tensors
+        if t.dtype.startswith("complex") and not wanted.get(context.goes.get(t.name, ""), "").startswith("complex")
     ]
     if found:
-        yield told(
-            "complex-tensors",
-            Severity.WARNING if any(name in seen.used for name in found) else Severity.NOTICE,
-            f"{counted(len(found), 'tensor')} ({found[0]} first) hold complex numbers, and {seen.target.label} has no "
-            "complex place for them: usually rotation tables (freqs_cis), which the model computes itself.",
-            subjects=found,
+        yield COMPLEX_TENSORS.found(
+            f"{counted(len(found), 'tensor')} ({found[0]} first) hold complex numbers, and {context.target.label} has "
+            "no complex place for them: usually rotation tables (freqs_cis), which the model computes itself.",
+            severity=Severity.WARNING if any(name in context.used for name in found) else Severity.NOTICE,
+            subjects=found[:MOST_SUBJECTS],
             remedy="Leave them out; a real place would lose their imaginary half.",
         )
 
 
-QUANTISED = Remark(
-    id="no-fit", says="Quantised weights with scales beside them: refused, with who packed them.", reason=_quantised
-)
-INTEGERS = Remark(id="no-fit", says="Whole numbers of eight bits on a real place: refused.", reason=_integers)
-COMPLEX = Remark(id="complex-tensors", says="Complex tensors without a complex place.", find=_complex)
+REFUSALS = (refusing(_quantised), refusing(_integers))
+CHECKS = (Check(kinds=(COMPLEX_TENSORS,), find=_complex),)

@@ -6,112 +6,104 @@ from collections.abc import Iterator
 
 from inspector.architectures.recognise import recognise
 from inspector.architectures.types import Candidate
-from inspector.findings import Finding, Severity
-from inspector.keys.keytree import Node, numbered
-from inspector.keys.remarks.entry import Remark, Seen, told
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.keys.remarks.entry import MOST_SUBJECTS, Context, refusing
 from inspector.keys.report import StepKind
+from inspector.keys.stacks import is_block, stacks
 from inspector.units import counted
+
+OTHER_ARCHITECTURE = FindingKind("other-architecture", Severity.WARNING, "Another known network, whole")
+OTHER_DEPTH = FindingKind("other-depth", Severity.WARNING, "The target has more blocks than the file")
+BACKGROUND_CLASS = FindingKind("background-class", Severity.NOTICE, "One class more or fewer than the target")
 
 # What is named must be nearly whole: a guess would send the user after another network.
 _NEAR = 0.9
-_BLOCK = 4
 
 
-def named(seen: Seen) -> Candidate | None:
+def named(context: Context) -> Candidate | None:
     """The known network that the file is, where it is another than the target; None when that is not certain."""
-    if not seen.checkpoint.format:
+    if not context.checkpoint.format:
         return None  # names out of an error message
-    best = recognise(seen.checkpoint, seen.state).best
+    best = recognise(context.checkpoint, context.state).best
     if best is None or best.score < _NEAR:
         return None
     own = (f"{best.spec.library}/{best.spec.name}", *best.twins)
-    spec = seen.target.spec
-    theirs = f"{spec.library}/{spec.name}" if spec is not None else seen.target.label
+    spec = context.target.spec
+    theirs = f"{spec.library}/{spec.name}" if spec is not None else context.target.label
     return None if theirs in own else best
 
 
-def _variant(seen: Seen) -> str:
-    if not seen.refusal:
+def _variant(context: Context) -> str:
+    """Another size or depth of a known network, which is named."""
+    if not context.misfit:
         return ""
-    best = named(seen)
+    best = named(context)
     if best is None:
         return ""
-    text = f"{seen.refusal} By its names and shapes this is {best.spec.library}/{best.spec.name}"
-    return f"{text}, not {seen.target.label}: build that one, or take another file."
+    text = f"{context.misfit} By its names and shapes this is {best.spec.library}/{best.spec.name}"
+    return f"{text}, not {context.target.label}: build that one, or take another file."
 
 
-def _other(seen: Seen) -> Iterator[Finding]:
-    dropped = [s.source for s in seen.made.steps if s.rule == "extra-tensors" and s.kind is StepKind.DROP and s.source]
-    if seen.plan is None or seen.plan.ambiguities or not (seen.plan.missing or dropped):
+def _other(context: Context) -> Iterator[Finding]:
+    dropped = context.draft.unplaced
+    if context.plan is None or context.plan.ambiguities or not (context.plan.missing or dropped):
         return
-    best = named(seen)
+    best = named(context)
     if best is None or not best.exact:
         return
-    name, lacking, without = f"{best.spec.library}/{best.spec.name}", len(seen.plan.missing), len(dropped)
+    name, lacking, without = f"{best.spec.library}/{best.spec.name}", len(context.plan.missing), len(dropped)
     faults = []
     if lacking:
-        faults.append(f"{seen.target.label} has {counted(lacking, 'tensor')} that it lacks")
+        faults.append(f"{context.target.label} has {counted(lacking, 'tensor')} that it lacks")
     if without:
         # Under the target's names all would load, and compute something else.
-        place = "no place for" if lacking else f"{seen.target.label} has no place for"
+        place = "no place for" if lacking else f"{context.target.label} has no place for"
         faults.append(f"{place} {without:,} of its tensors, and what is left computes something else")
-    yield told(
-        "other-architecture",
-        Severity.WARNING,
+    yield OTHER_ARCHITECTURE.found(
         f"By its names and shapes the file is {name}, whole; {', and '.join(faults)}.",
-        subjects=dropped,
+        subjects=dropped[:MOST_SUBJECTS],
         remedy=f"Take {name} as the target.",
     )
 
 
-def _depth(seen: Seen) -> Iterator[Finding]:
+def _depth(context: Context) -> Iterator[Finding]:
     """Blocks of the target that the file lacks whole, while it has others of the same form."""
-    if not seen.lacking:
+    if not context.lacking:
         return
-    missing = set(seen.lacking)
-    pending: list[Node] = [seen.made.target]
-    while pending:
-        node = pending.pop()
-        pending.extend(node.children.values())
-        groups: dict[str, list[Node]] = {}
-        for segment, child in node.children.items():
-            if (number := numbered(segment)) is not None:
-                groups.setdefault(number[0], []).append(child)
-        for stem, blocks in groups.items():
-            lacking = [b for b in blocks if b.size >= _BLOCK and all(x.name in missing for _, x in b.walk())]
-            there = [b for b in blocks if b not in lacking]
-            forms = {b.forms for b in there}
-            if lacking and any(b.forms in forms for b in lacking):
-                place = ".".join((*node.path, stem)).rstrip(".") or "the network"
-                yield told(
-                    "other-depth",
-                    Severity.WARNING,
-                    f"{place} has {len(there)} blocks in the file and {len(blocks)} in {seen.target.label}: the "
-                    "file is of "
-                    "a shallower network, and no renaming makes up for the rest.",
-                    remedy="Build the model with as many blocks as the file has.",
-                )
+    missing = set(context.lacking)
+    for stack in stacks(context.draft.target):
+        blocks = list(stack.blocks.values())
+        lacking = [b for b in blocks if is_block(b) and all(x.name in missing for _, x in b.walk())]
+        there = [b for b in blocks if b not in lacking]
+        forms = {b.forms for b in there}
+        if lacking and any(b.forms in forms for b in lacking):
+            yield OTHER_DEPTH.found(
+                f"{stack.place or 'the network'} has {len(there)} blocks in the file and {len(blocks)} in "
+                f"{context.target.label}: the file is of a shallower network, and no renaming makes up for the rest.",
+                remedy="Build the model with as many blocks as the file has.",
+            )
 
 
-def _background(seen: Seen) -> Iterator[Finding]:
-    dropped = [s for s in seen.made.steps if s.rule == "head-mismatch" and s.kind is StepKind.DROP]
-    filled = [s for s in seen.made.steps if s.rule == "head-mismatch" and s.kind is StepKind.FILL]
-    ours = {(seen.tensors[s.source].shape or (0,))[0] for s in dropped if s.source in seen.tensors}
+def _background(context: Context) -> Iterator[Finding]:
+    steps = context.draft.steps_by(lambda rule: rule.replaces_head)
+    dropped = [step for step in steps if step.kind is StepKind.DROP]
+    filled = [step for step in steps if step.kind is StepKind.FILL]
+    ours = {(context.tensors[s.source].shape or (0,))[0] for s in dropped if s.source in context.tensors}
     theirs = {(s.shape or (0,))[0] for s in filled}
     if len(ours) == len(theirs) == 1 and abs(min(ours) - min(theirs)) == 1:
         here, there = ours.pop(), theirs.pop()
         more = "more" if here > there else "fewer"
-        yield told(
-            "background-class",
-            Severity.NOTICE,
-            f"The head has {here:,} classes in the file and {there:,} in {seen.target.label}, one {more}: perhaps a "
+        yield BACKGROUND_CLASS.found(
+            f"The head has {here:,} classes in the file and {there:,} in {context.target.label}, one {more}: perhaps a "
             "background class, first in TensorFlow's files and last in others. The file does not say which row it is.",
-            subjects=[s.source for s in dropped if s.source],
+            subjects=[s.source for s in dropped if s.source][:MOST_SUBJECTS],
             remedy="Where you know the row, take it out yourself; it is never cut here.",
         )
 
 
-VARIANT = Remark(id="no-fit", says="Another size or depth of a known network: refused, and named.", reason=_variant)
-OTHER = Remark(id="other-architecture", says="The file is another known network, whole.", find=_other)
-DEPTH = Remark(id="other-depth", says="The target has more blocks than the file.", find=_depth)
-BACKGROUND = Remark(id="background-class", says="One class more or fewer.", find=_background)
+REFUSALS = (refusing(_variant),)
+CHECKS = (
+    Check(kinds=(OTHER_ARCHITECTURE,), find=_other),
+    Check(kinds=(OTHER_DEPTH,), find=_depth),
+    Check(kinds=(BACKGROUND_CLASS,), find=_background),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.checkpoint.bookkeeping import COUNTERS, EXTRA_STATE
+from inspector.findings import Severity
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 
@@ -54,5 +55,7 @@ RULE = Rule(
     says="Drops counters that the target lacks, starts missing ones at 0: num_batches_tracked, total_ops, n_averaged.",
     cost=Cost.LOSSLESS,
     done="{counters}",
+    severity=Severity.INFO,
+    one_per_layer=True,
     steps=_steps,
 )

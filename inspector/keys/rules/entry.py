@@ -10,24 +10,34 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 from inspector.architectures.types import Target
-from inspector.keys.keytree import Leaf, Node
+from inspector.findings import FindingKind, Severity
+from inspector.keys.keytree import Leaf, Node, Path
 from inspector.keys.layouts import Elsewhere
 from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step, StepKind
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a rule does to every key below a node. says: 'drop the segment "module"'; parameters: for the code.
+    """What a rule does to every key below a node."""
 
-    sure: False when what lies below merely fits into gaps; the user is then asked (see `doubts.py`).
-    """
-
+    # Id of the rule.
     rule: str
+    # 'drop the segment "module"'
     says: str
+    # For the exported code: what is done, and under "place" where.
     parameters: tuple[tuple[str, str], ...] = ()
+    # False when what lies below merely fits into gaps; the user is then asked (see `doubts.py`).
     sure: bool = True
+    # What tells it from the rule's other moves, where the parameters do not.
+    change: tuple[str | int, ...] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for moves that do the same, wherever they do it: they are one use of the rule."""
+        return (self.rule, self.change or tuple(pair for pair in self.parameters if pair[0] != "place"))
 
 
 # Among the segments that a route takes or fills: the place's own leaves. No segment has a dot in it.
@@ -76,13 +86,21 @@ class Questions:
     """Where a rule asks what the file does not tell.
 
     One question may come up at several places. ID:PLACE answers it for one of them, ID for all that have the option.
-    answers: option by question id, from the user. open: asked and not answered. asked: every id that came up.
     """
 
+    # Option by question id, from the user.
     answers: Mapping[str, str]
-    open: list[Ambiguity] = field(default_factory=list)
+    # Asked and not answered, as it was put at the first place, with all the places so far.
+    unanswered: list[Ambiguity] = field(default_factory=list)
+    # Every id that came up.
     asked: set[str] = field(default_factory=set)
+    # Ids of the answers that were taken.
     used: set[str] = field(default_factory=set)
+
+    @property
+    def open(self) -> tuple[Ambiguity, ...]:
+        """What is asked and not answered, in full: with the other places that it is asked of."""
+        return tuple(_in_full(ambiguity) for ambiguity in self.unanswered)
 
     def ask(self, ambiguity: Ambiguity, *, place: str = "") -> str | None:
         """The user's option, None while there is no valid answer. The question is then kept open.
@@ -98,17 +116,16 @@ class Questions:
             if answer in options:
                 self.used.add(key)
                 return answer
-        known = next((q for q in self.open if q.id == ambiguity.id), None)
+        known = next((q for q in self.unanswered if q.id == ambiguity.id), None)
         if ambiguity.id in self.answers:
             # That answer is another place's; this one needs its own.
-            self.open.append(replace(ambiguity, id=here))
+            self.unanswered.append(replace(ambiguity, id=here))
         elif known is None:
-            self.open.append(replace(ambiguity, places=(place,) if place else ()))
+            self.unanswered.append(replace(ambiguity, places=(place,) if place else ()))
         elif known.options == ambiguity.options and place:
-            places = (*known.places, place)
-            self.open[self.open.index(known)] = replace(known, question=_also(known, places[1:]), places=places)
+            self.unanswered[self.unanswered.index(known)] = replace(known, places=(*known.places, place))
         elif known.options != ambiguity.options:
-            self.open.append(replace(ambiguity, id=here))
+            self.unanswered.append(replace(ambiguity, id=here))
         return None
 
     def told(self, ident: str, options: Sequence[str]) -> str | None:
@@ -129,13 +146,16 @@ class Questions:
         self.asked |= other.asked
         self.used |= other.used
         if open_too:
-            self.open += other.open
+            self.unanswered += other.unanswered
 
 
-def _also(asked: Ambiguity, places: Sequence[str]) -> str:
-    first = asked.question.partition(" The same is asked of ")[0]
-    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-    return f"{first} The same is asked of {', '.join(places[:3])}{more}; {asked.id}:{places[0]} answers for one alone."
+def _in_full(asked: Ambiguity) -> Ambiguity:
+    others = asked.places[1:]
+    if not others:
+        return asked
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    same = f"The same is asked of {', '.join(others[:3])}{more}; {asked.id}:{others[0]} answers for one alone."
+    return replace(asked, question=f"{asked.question} {same}")
 
 
 @dataclass(slots=True)
@@ -215,26 +235,83 @@ def substitution(pattern: str, put: str) -> Phrase:
     return Phrase(f"key = re.sub({pattern!r}, {put!r}, key)", lambda key: re.sub(pattern, put, key))
 
 
+# What no shape of a matrix shows that holds query, key and value.
+QKV_ORDER = "qkv-order"
+
+
+class Renames(IntEnum):
+    """What of a name a rule changes, in the order in which several are done one after the other."""
+
+    # Whole levels, which are taken off or put in. First: places below a leading wrapper are named without it.
+    LEVELS = 1
+    # What a level or a tensor is called.
+    PARTS = 2
+    # The numbers of layers. Last: they are named by the target's paths.
+    NUMBERS = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One entry of `RULES`.
+    """One entry of `RULES`: what it is called, what the engine must know about it, and what it proposes.
 
-    id: stable, what `--accept` names. title: a few words. says: what it does and when, one sentence (docs).
-    cost: lossy rules need the user's yes; consent: so does this one, although it loses nothing.
-    done: what it did, as part of a sentence (see `sentences.py`).
-    spells: for rules on how names are written, before anything is compared (see `spelling.py`).
-    routes: for name rules; leaf_links: for rules on the tensors of one module; steps: for tensor rules.
-    phrases: ways to write a use as Python, the plainest first.
+    The engine knows no rule by its id. Each proposes in one way: by `spells`, `routes`, `leaf_links` or `steps`.
     """
 
+    # Stable: what `--accept` names, and the id of its finding.
     id: str
+    # A few words that hold for every file: the title of its finding.
     title: str
+    # What it does and when, one sentence (docs).
     says: str
+    # A lossy rule needs the user's yes.
     cost: Cost
+    # What it did, as part of a sentence (see `sentences.py`).
     done: str
+    # It needs the user's yes although it loses nothing.
     consent: bool = False
-    spells: Callable[[Sequence[Leaf], Sequence[Leaf], Questions], Iterable[Spelling]] | None = None
-    routes: Callable[[Pair], Iterable[Route]] | None = None
-    leaf_links: Callable[[Pair], Iterable[Link]] | None = None
-    steps: Callable[[Leftovers], Iterable[Step]] | None = None
+    # How much it matters that a file needs it.
+    severity: Severity = Severity.WARNING
+
+    # The tensors that it leaves out were not chosen: the answer is the acceptance itself.
+    is_choice: bool = False
+    # It leaves out what no other rule has a place for. Running the model needs no yes to that; writing a file does.
+    drops_unplaced: bool = False
+    # It takes a head for other classes off, and leaves the target's untrained.
+    replaces_head: bool = False
+    # Its tensors come one per layer, and are spoken of by their last name.
+    one_per_layer: bool = False
+    # Names without shapes are enough for it, as an error message has them (`pasted/`).
+    names_suffice: bool = False
+    # What no shape shows and its steps rest on, "" when nothing: what a finding "cannot-tell" is about.
+    rests_on: str = ""
+
+    # What it changes of a name.
+    renames: Renames = Renames.PARTS
+    # A name of either side without what this rule accounts for, so that two can be compared apart from it.
+    plain: Callable[[Path], Path] | None = None
+    # Ways to write a use as Python, the plainest first.
     phrases: Callable[[RuleUse], tuple[Phrase, ...]] | None = None
+
+    # How names are written, before anything is compared (see `spelling.py`).
+    spells: Callable[[Sequence[Leaf], Sequence[Leaf], Questions], Iterable[Spelling]] | None = None
+    # Where subtrees go (name rules).
+    routes: Callable[[Pair], Iterable[Route]] | None = None
+    # Where the tensors of one module go.
+    leaf_links: Callable[[Pair], Iterable[Link]] | None = None
+    # What becomes of tensors that the names left over (tensor rules).
+    steps: Callable[[Leftovers], Iterable[Step]] | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether nobody has to be asked for it."""
+        return self.cost is Cost.LOSSLESS and not self.consent
+
+    @property
+    def can_be_accepted(self) -> bool:
+        """Whether `--accept` may name it: what a name rule leaves out is asked about instead."""
+        return self.consent or (self.cost is Cost.LOSSY and self.steps is not None)
+
+    @property
+    def kind(self) -> FindingKind:
+        """Of the finding that says what it did."""
+        return FindingKind(self.id, self.severity, self.title)

@@ -78,5 +78,6 @@ RULE = Rule(
     says="Leaves out tensors that the target has no place for; of weights inside placed blocks it asks first.",
     cost=Cost.LOSSY,
     done="{tensors} without a place {are} left out",
+    drops_unplaced=True,
     steps=_steps,
 )

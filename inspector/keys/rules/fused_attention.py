@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.keys.report import Cost, Step
-from inspector.keys.rules.entry import Leftovers, Rule
+from inspector.keys.rules.entry import QKV_ORDER, Leftovers, Rule
 from inspector.keys.rules.stacked import Form, stack
 
 # What stands between the attention's own name and weight or bias when they are one.
@@ -39,5 +39,6 @@ RULE = Rule(
     cost=Cost.LOSSLESS,
     done="query, key and value of {tensors} are joined or taken apart",
     consent=True,
+    rests_on=QKV_ORDER,
     steps=_steps,
 )

@@ -74,5 +74,6 @@ RULE = Rule(
     says="Leaves out a head for another number of classes; the target's head stays at its initial value.",
     cost=Cost.LOSSY,
     done="the head, made for another number of classes, stays untrained",
+    replaces_head=True,
     steps=_steps,
 )

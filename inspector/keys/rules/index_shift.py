@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from inspector.keys.keytree import Node, numbered, overlap
+from inspector.keys.keytree import Node, Path, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost, RuleUse
-from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
+from inspector.keys.rules.entry import Move, Pair, Phrase, Renames, Route, Rule
+from inspector.keys.stacks import is_block
 
 _FARTHEST = 64
-# A layer of so many tensors is a block, which networks repeat.
-_BLOCK = 4
 SHIFTED, AS_NAMED = "shifted", "as-named"
 
 
@@ -76,7 +75,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
             continue
         prefix = ".".join((*pair.target.path, stem))
         numbers = ",".join(f"{n}>{best[n]}" for n in sorted(ours))
-        move = Move(RULE.id, _say(prefix, best), (("prefix", prefix), ("numbers", numbers)))
+        parameters = (("prefix", prefix), ("numbers", numbers))
+        move = Move(RULE.id, _say(prefix, best), parameters, change=(prefix, *_shifts(best)))
         for n, child in ours.items():
             goal = theirs.get(best[n])
             if answer is None:
@@ -92,15 +92,20 @@ def _is_part(ours: dict[int, Node], best: dict[int, int]) -> bool:
     """
     shifts = {m - n for n, m in best.items()}
     far = len(shifts) == 1 and abs(shifts.pop()) > 1
-    blocks = max(node.size for node in ours.values()) >= _BLOCK
+    blocks = any(is_block(node) for node in ours.values())
     repeated = len({node.signature for node in ours.values()}) < len(ours)
     return (blocks or far) if repeated else (blocks and far)
 
 
-def _say(prefix: str, best: dict[int, int]) -> str:
+def _shifts(best: dict[int, int]) -> tuple[int, ...]:
+    """By how much all the numbers move, () when not all by the same."""
     shifts = {m - n for n, m in best.items()}
-    if len(shifts) == 1:
-        return f"shift the numbers of {prefix}N by {shifts.pop():+d}"
+    return tuple(shifts) if len(shifts) == 1 else ()
+
+
+def _say(prefix: str, best: dict[int, int]) -> str:
+    if shifts := _shifts(best):
+        return f"shift the numbers of {prefix}N by {shifts[0]:+d}"
     return f"renumber {prefix}N in order"
 
 
@@ -128,14 +133,17 @@ def _ask(pair: Pair, stem: str, best: dict[int, int], *, contradicted: bool) -> 
     )
 
 
+def _without_their_numbers(path: Path) -> Path:
+    return tuple(re.sub(r"[0-9]+$", "#", segment) for segment in path)
+
+
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
     prefix = parameters["prefix"]
     table = {int(a): int(b) for a, b in (pair.split(">") for pair in parameters["numbers"].split(","))}
     pattern = "^" + re.escape(prefix) + r"([0-9]+)\."
-    shifts = {m - n for n, m in table.items()}
-    if len(shifts) == 1:
-        shift = shifts.pop()
+    if shifts := _shifts(table):
+        shift = shifts[0]
         code = f"int(found[1]) {'+' if shift > 0 else '-'} {abs(shift)}"
         return (Phrase(_line(pattern, prefix, code), _renumber(pattern, prefix, lambda n: n + shift)),)
     code = f"{table!r}[int(found[1])]"
@@ -156,6 +164,8 @@ RULE = Rule(
     says="Renumbers layers whose order holds but whose numbers moved; asks where equal names say otherwise.",
     cost=Cost.LOSSLESS,
     done="shifted layer numbers are put back",
+    renames=Renames.NUMBERS,
+    plain=_without_their_numbers,
     routes=_routes,
     phrases=_phrases,
 )

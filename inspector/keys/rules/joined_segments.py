@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from inspector.keys.keytree import Path
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule, substitution
 
@@ -34,6 +35,10 @@ def _routes(pair: Pair) -> Iterator[Route]:
                 yield Route(ours[name], below, (move,), takes=(name,), fills=(stem,))
 
 
+def _joined(path: Path) -> Path:
+    return tuple(re.sub(r"\.([0-9]+)(?=\.|$)", r"\1", ".".join(path)).split("."))
+
+
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
     stem = re.escape(parameters["stem"])
@@ -51,5 +56,7 @@ RULE = Rule(
     cost=Cost.LOSSLESS,
     done='names like "{stem}" and a number are {verb}',
     routes=_routes,
+    names_suffice=True,
+    plain=_joined,
     phrases=_phrases,
 )

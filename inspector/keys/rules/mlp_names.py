@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from inspector.keys.keytree import Path
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
 
@@ -29,6 +30,11 @@ def _routes(pair: Pair) -> Iterator[Route]:
             yield Route(ours[a], theirs[b], (move,), takes=(a,), fills=(b,))
 
 
+def _renamed(path: Path) -> Path:
+    new = dict(zip(_OLD, _NEW, strict=True))
+    return tuple(new.get(segment, segment) for segment in path)
+
+
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
     pattern, put = rf"\.mlp\.{parameters['old']}\.", f".mlp.{parameters['new']}."
@@ -42,5 +48,7 @@ RULE = Rule(
     cost=Cost.LOSSLESS,
     done="layers of MLP blocks get their other names",
     routes=_routes,
+    names_suffice=True,
+    plain=_renamed,
     phrases=_phrases,
 )

@@ -48,7 +48,7 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
             if answer != MOVED:
                 continue
         stem = ".".join(before)
-        move = Move(RULE.id, f"move {stem}.N.{part} by {shift:+d}")
+        move = Move(RULE.id, f"move {stem}.N.{part} by {shift:+d}", change=(stem, part, shift))
         for n, below in stages.items():
             for rest, leaf in below.items():
                 yield Spelling(leaf, ".".join((*before, str(n + shift), part, rest)), move)

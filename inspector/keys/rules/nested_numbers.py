@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inspector.keys.keytree import Node, numbered
+from inspector.keys.keytree import Node, Path, numbered
 from inspector.keys.report import Ambiguity, Cost
-from inspector.keys.rules.entry import Move, Pair, Route, Rule
+from inspector.keys.rules.entry import Move, Pair, Renames, Route, Rule
 
 BY_GROUP, ACROSS = "by-group", "across"
 # (group, number in it, the layer)
@@ -71,7 +71,7 @@ def _routes(pair: Pair) -> Iterator[Route]:
         by_group = across if answer == ACROSS else by_group
     place = ".".join((target if turned else source).path)
     says = f"put the layers of {place} {'into' if turned else 'out of'} their groups"
-    move = Move(RULE.id, says)
+    move = Move(RULE.id, says, change=(place, turned))
     for one, other in zip(by_group, singles, strict=True):
         ours, theirs = (other, one) if turned else (one, other)
         yield Route(ours, theirs, (move,), takes=_first(ours, source), fills=_first(theirs, target))
@@ -107,11 +107,17 @@ def _ask(pair: Pair) -> str | None:
     )
 
 
+def _without_numbers(path: Path) -> Path:
+    return tuple(segment for segment in path if not segment.isdigit())
+
+
 RULE = Rule(
     id="nested-numbers",
     title="Layers in groups",
     says="Takes numbered layers out of numbered groups or puts them in, where every layer fits its counterpart.",
     cost=Cost.LOSSLESS,
     done="{tensors} of numbered layers are counted across their groups",
+    renames=Renames.NUMBERS,
+    plain=_without_numbers,
     routes=_routes,
 )

@@ -69,5 +69,6 @@ RULE = Rule(
     cost=Cost.LOSSLESS,
     done="other names of norm layers' tensors become the target's",
     leaf_links=_links,
+    names_suffice=True,
     phrases=_phrases,
 )

@@ -41,7 +41,7 @@ def _links(pair: Pair) -> Iterator[Link]:
             to_new = ways[0] == old
             says = f"give {what} its {'new' if to_new else 'old'} names"
             for leaf, place in pairs:
-                yield Link(leaf, place, (Move(RULE.id, says),))
+                yield Link(leaf, place, (Move(RULE.id, says, change=(what, to_new)),))
 
 
 RULE = Rule(

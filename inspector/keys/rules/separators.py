@@ -38,7 +38,7 @@ class _Reading:
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     there = {place.name: place for place in places}
     weights = [place for place in places if _weighs(place)]
-    for says, squash in _WAYS:
+    for number, (says, squash) in enumerate(_WAYS):
         tables = [_table(under, squash) for under in _trunks(places)]
         found = False
         for prefix, group in _groups(leaves):
@@ -46,7 +46,8 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
             if not _holds(prefix, group, reading, weights):
                 continue
             found = True
-            yield from _spell(prefix, group, reading, there, Move(RULE.id, says), questions)
+            move = Move(RULE.id, says, change=(number,))
+            yield from _spell(prefix, group, reading, there, move, questions)
         if found:
             return
 

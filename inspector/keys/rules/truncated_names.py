@@ -29,7 +29,7 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     if len(found) != 1:
         return
     cut, ends = found[0]
-    move = Move(RULE.id, f"put back the {cut} characters that were cut off every name")
+    move = Move(RULE.id, f"put back the {cut} characters that were cut off every name", change=(cut,))
     for leaf in leaves:
         options = [p.name for p in ends.get(leaf.name, ()) if p.shape in (None, leaf.shape) or leaf.shape is None]
         name = options[0] if len(options) == 1 else _ask(leaf, options, questions) if options else None

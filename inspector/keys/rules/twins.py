@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from inspector.keys.keytree import Node, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost
+from inspector.keys.rules import wrapper_segment
 from inspector.keys.rules.entry import Move, Pair, Route, Rule
 from inspector.units import counted
 
@@ -65,12 +66,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
             return  # ema_model.lm_head beside ema_model.model: the whole network, whose level a wrapper rule takes off
         parent = ".".join(picked[1].path[:-1])
         moves = (
-            Move("wrapper-segment", f'drop the segment "{picked[0]}"', (("drop", picked[0]), ("place", parent))),
-            Move(
-                "wrapper-segment",
-                f'add the segment "{named[0]}"',
-                (("add", named[0]), ("place", ".".join(place.path[:-1]))),
-            ),
+            wrapper_segment.drop_move(picked[0], place=parent),
+            wrapper_segment.add_move(named[0], place=".".join(place.path[:-1])),
         )
         yield Route(picked[1], place, moves, takes=(picked[0],), fills=(named[0],))
 
@@ -81,5 +78,8 @@ RULE = Rule(
     says="Asks which of several complete sets of weights in one dict is meant, and leaves out the others.",
     cost=Cost.LOSSY,
     done="the other set of weights is left out",
+    is_choice=True,
     routes=_routes,
 )
+# Where two prefixes of the file fit one place, and the user took another.
+NOT_CHOSEN = Move(RULE.id, "leave out what was not chosen")

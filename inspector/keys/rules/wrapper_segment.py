@@ -15,7 +15,7 @@ from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.keytree import Node, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
-from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Route, Rule, substitution
+from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Renames, Route, Rule, substitution
 
 
 def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | None = None) -> bool:
@@ -98,26 +98,34 @@ def _routes(pair: Pair) -> Iterator[Route]:
         for segment, child in dropping:
             place = ".".join(child.path[:-1])
             sure = wraps(segment, child, pair.whole_target, by_name)
-            move = Move(RULE.id, f'drop the segment "{segment}"', (("drop", segment), ("place", place)), sure)
-            yield Route(child, rest, (move,), takes=(segment,))
+            yield Route(child, rest, (drop_move(segment, place=place, sure=sure),), takes=(segment,))
     elif len(adding) == 1 and (left.children or left.leaves):
         segment = adding[0]
-        place = ".".join(target.path)
-        move = Move(RULE.id, f'add the segment "{segment}"', (("add", segment), ("place", place)))
+        move = add_move(segment, place=".".join(target.path))
         takes = (*left.children, *([OWN_LEAVES] if left.leaves and not named else []))
         yield Route(left, rest.children[segment], (move,), takes=takes, fills=(segment,))
+
+
+def drop_move(segment: str, *, place: str, sure: bool = True) -> Move:
+    """A level of the file that is taken off below this place."""
+    return Move(RULE.id, f'drop the segment "{segment}"', (("drop", segment), ("place", place)), sure)
+
+
+def add_move(segment: str, *, place: str) -> Move:
+    """A level of the target that is put in below this place."""
+    return Move(RULE.id, f'add the segment "{segment}"', (("add", segment), ("place", place)))
 
 
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     places = [value for name, value in use.parameters if name == "place"]
     dropped = next((value for name, value in use.parameters if name == "drop"), None)
     if dropped is not None:
-        return (*_dropping(dropped, places),)
+        return (*_phrases_dropping(dropped, places),)
     added = next(value for name, value in use.parameters if name == "add")
-    return (*_adding(added, places),)
+    return (*_phrases_adding(added, places),)
 
 
-def _dropping(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
+def _phrases_dropping(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
     yield Phrase(
         f'key = ".".join(part for part in key.split(".") if part != {segment!r})',
         lambda key: ".".join(part for part in key.split(".") if part != segment),
@@ -128,7 +136,7 @@ def _dropping(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
             yield _substitution("^" + re.escape(place) + r"\." + re.escape(segment) + r"\.", place + ".")
 
 
-def _adding(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
+def _phrases_adding(segment: str, places: Iterable[str]) -> Iterator[Phrase]:
     for place in places:
         if not place:
             yield Phrase(f"key = {segment + '.'!r} + key", lambda key: f"{segment}.{key}")
@@ -148,6 +156,8 @@ RULE = Rule(
     says="Drops or adds a level of the names that only one side has, such as the module. of DataParallel.",
     cost=Cost.LOSSLESS,
     done='"{segment}." is {verb}',
+    names_suffice=True,
+    renames=Renames.LEVELS,
     routes=_routes,
     phrases=_phrases,
 )

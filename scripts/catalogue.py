@@ -1,7 +1,7 @@
 """Every known way in which a file and a model miss each other, and what becomes of it here.
 
 For docs/catalogue.md and for the tests: each class has a test of its own number. Collected from the issues of some
-eighty projects; nothing in this table is looked at while a file is diagnosed.
+eighty projects.
 """
 
 from __future__ import annotations
