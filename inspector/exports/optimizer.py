@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.architectures.types import Target
-from inspector.checkpoint.torch_bridge import to_torch
+from inspector.checkpoint.torch_bridge import raw_of, tensor_of, to_torch
 from inspector.checkpoint.types import Checkpoint
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ExportError, InspectorError
@@ -118,7 +118,8 @@ def _moments(checkpoint: Checkpoint, going: OptimizerPlan, step: Step) -> dict[s
         if operation.id == "keep":
             made[name] = tensors[step.sources[0]]
         elif ELEMENTWISE.fullmatch(name) and operation.make is not None:
-            made[name] = operation.make(step, tensors)
+            raw = operation.make(step, {source: raw_of(tensor) for source, tensor in tensors.items()})
+            made[name] = tensor_of(raw)
         else:
             made[name] = _one_of(step, name, list(tensors.values()))
     for name in found.plain[step.sources[0]]:
