@@ -106,7 +106,7 @@ COMPUTED: Mapping[str, Computed] = {
         fits=lambda shape: len(shape) == 1 and shape[0] > 1,
         make=_frequencies,
         lines=lambda shape: [
-            f"buffer = 1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).float() / {2 * shape[0]}))"
+            f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
         ],
         fills=False,
     ),
