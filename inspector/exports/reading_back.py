@@ -80,7 +80,7 @@ def _compare(
             f"and types were compared with it: {count}."
         )
     if missing:
-        says = f"Not tried: {missing} is not installed."
+        says = f"Reading it by {entry.library} was not tried: {missing} is not installed."
     passed = None if missing else True
     return Proof(id="reread", says=reread, passed=True), Proof(id="library", says=says, passed=passed)
 

@@ -27,7 +27,7 @@ from inspector.units import counted
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-_NOT_TRIED = "Not tried: torch is not installed."
+_NOT_TRIED = "not tried: torch is not installed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +131,13 @@ def without_torch(names: Proof, target: Target) -> tuple[Proof, ...]:
     """What `prove_names` found, under its own name where there is a model and torch would have loaded into it."""
     if target.kind not in (TargetKind.ARCHITECTURE, TargetKind.CODE):
         return (names,)
-    return (replace(names, id="names"), Proof(id="strict-load", says=_NOT_TRIED, passed=None))
+    return (replace(names, id="names"), Proof(id="strict-load", says=f"The strict load was {_NOT_TRIED}", passed=None))
 
 
 def not_run(target: Target) -> Proof:
     """The forward pass that there was none, for want of torch or of a model."""
     if target.kind in (TargetKind.ARCHITECTURE, TargetKind.CODE):
-        return Proof(id="forward", says=_NOT_TRIED, passed=None)
+        return Proof(id="forward", says=f"A forward pass was {_NOT_TRIED}", passed=None)
     return Proof(id="forward", says="No model could be built of the target, so nothing was run.", passed=None)
 
 
