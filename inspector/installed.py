@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from inspector.errors import MissingLibrary
+
 # Which extra of pyproject.toml brings a package that is imported where it is needed.
 EXTRAS = {
     "torch": "torch",
@@ -61,9 +63,17 @@ def missing_package(error: ImportError) -> str:
 def is_installed(name: str) -> bool:
     """Whether a package can be imported, without importing it."""
     try:
-        return find_spec(name) is not None
+        spec = find_spec(name)
     except ValueError:  # A module that somebody put there by hand, and that is there.
         return True
+    # A folder of that name in the working directory is found, too, and is no package.
+    return spec is not None and spec.origin is not None
+
+
+def require(name: str, what: str) -> None:
+    """Raise MissingLibrary, with the command that helps, where a package of EXTRAS is missing. what: takes it."""
+    if not is_installed(name):
+        raise MissingLibrary(f"{what} takes {name}, which is not installed.", hint=install_line(name))
 
 
 def install_line(name: str) -> str:

@@ -161,6 +161,7 @@ def test_a_plain_installation_repairs_and_converts(installed: Path, tmp_path: Pa
         ["merge", "net.pth", "net.pth", "-o", "out.pth"],
         ["repair", "net.pth", "-o", "out.pth", "--reference", "net.pth"],
         ["repair", "net.pth", "-o", "out.pth", "--with-optimizer"],
+        ["diagnose", "net.pth", "--target", "code:collections:OrderedDict"],
         ["explain", "net.pth", "p.png"],
         ["flops", "net.pth"],
         ["app"],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import ExportError, KeysDoNotFit, MissingLibrary, UsageError
+from inspector.errors import ExportError, KeysDoNotFit, UsageError
 from inspector.exports.cast import Cast
 from inspector.exports.losses import left_behind, provenance, unshown
 from inspector.exports.plan_checks import MODEL_NBYTES, PlanChecks, model_is_built
@@ -21,7 +21,7 @@ from inspector.exports.sources import stream_of_plan
 from inspector.exports.write import check, check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
-from inspector.installed import install_line, is_installed
+from inspector.installed import require
 from inspector.keys.apply import check_complete, check_installed, state_of
 from inspector.keys.report import RepairPlan, StepKind, Verification
 from inspector.keys.verify import Compared, check_comparable, verify_plan
@@ -64,10 +64,7 @@ def export_repaired(
                 "With its optimizer, a checkpoint is written as one .pth in the types that it has.",
                 hint="Leave out the other format, type or shard size.",
             )
-        if not is_installed("torch"):
-            raise MissingLibrary(
-                "An optimizer's state is written by torch, which is not installed.", hint=install_line("torch")
-            )
+        require("torch", "Nothing was written: an optimizer's state")
         from inspector.exports.training import export_training
 
         return export_training(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from inspector.checkpoint.raw_tensor import RawTensor, read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
-from inspector.errors import ExportError, MissingLibrary
+from inspector.errors import ExportError
 from inspector.exports.adapter import Adapter, Pair, understand
 from inspector.exports.cast import Cast
 from inspector.exports.losses import left_behind, provenance
@@ -24,7 +24,7 @@ from inspector.exports.stream import Block, Stream, own_block
 from inspector.exports.write import check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
-from inspector.installed import install_line, is_installed
+from inspector.installed import require
 from inspector.keys.report import Proof
 from inspector.progress import Progress, silent
 from inspector.units import counted
@@ -53,11 +53,7 @@ def merge_adapter(
     is more than plain LoRA, a tensor of it has no certain place, or as `export_repaired` does; MissingLibrary without
     torch, since the last digits of a product of matrices are those of the library that works it out.
     """
-    if not is_installed("torch"):
-        raise MissingLibrary(
-            f"Nothing was written: multiplying {adapter.origin.name} takes torch, which is not installed.",
-            hint=install_line("torch"),
-        )
+    require("torch", f"Nothing was written: multiplying {adapter.origin.name}")
     entry = find_writer(writer, writers)
     destination = Path(destination)
     check_destination(base, destination, folder=shard_nbytes is not None, overwrite=overwrite)

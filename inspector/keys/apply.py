@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from inspector.architectures.types import ArchitectureSpec
 from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.errors import KeysDoNotFit, MissingLibrary
-from inspector.installed import install_line, is_installed
+from inspector.errors import KeysDoNotFit
+from inspector.installed import require
 from inspector.keys.operations import operation_of
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.versions import renamed_versions
@@ -83,11 +83,8 @@ def initial_of(plan: RepairPlan, spec: ArchitectureSpec | None) -> dict[str, Raw
 def check_installed(plan: RepairPlan) -> None:
     """Raise MissingLibrary, with the command that helps, where a step takes torch and there is none."""
     steps = [step for step in plan.steps if operation_of(step).by_torch]
-    if steps and not is_installed("torch"):
-        what = operation_of(steps[0]).says.format(steps[0].target)
-        raise MissingLibrary(
-            f"Nothing was written: to {what} takes torch, which is not installed.", hint=install_line("torch")
-        )
+    if steps:
+        require("torch", f"Nothing was written: to {operation_of(steps[0]).says.format(steps[0].target)}")
 
 
 def make_one(step: Step, load: Callable[[str], RawTensor], initial: Mapping[str, RawTensor] | None = None) -> RawTensor:

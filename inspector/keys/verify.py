@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from inspector.architectures.types import Target, TargetKind
 from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, Shape
-from inspector.errors import InspectorError, MissingLibrary
-from inspector.installed import install_line, is_installed
+from inspector.errors import InspectorError
+from inspector.installed import is_installed, require
 from inspector.keys.apply import apply_plan, check_complete, check_installed, check_one, make_one, state_of
 from inspector.keys.proofs.stored import BytesTally, prove_bijection, prove_bytes, prove_names
 from inspector.keys.proofs.twins import prove_which
@@ -96,11 +96,8 @@ def verify_plan(
 def check_comparable(compared: Compared) -> None:
     """Raise MissingLibrary where answers are to be compared and no model can run, for want of torch."""
     given = compared.reference or compared.pair
-    if given is not None and not is_installed("torch"):
-        raise MissingLibrary(
-            f"To hold a repair against {given.origin.name} takes torch, which is not installed.",
-            hint=install_line("torch"),
-        )
+    if given is not None:
+        require("torch", f"To hold a repair against {given.origin.name}")
 
 
 def _verify_plainly(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Verification:
