@@ -12,7 +12,7 @@ from pathlib import Path
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import ExportError, KeysDoNotFit, UsageError
+from inspector.errors import ExportError, KeysDoNotFit, ReadError, UsageError
 from inspector.exports.cast import Cast
 from inspector.exports.losses import left_behind, provenance, unshown
 from inspector.exports.plan_checks import MODEL_NBYTES, PlanChecks, model_is_built
@@ -94,22 +94,25 @@ def export_repaired(
             check(built)
     except KeysDoNotFit as error:
         raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error
-    report = write_proved(
-        cast.stream if cast is not None else stream,
-        destination,
-        entry,
-        provenance(
-            checkpoint,
+    try:
+        report = write_proved(
+            cast.stream if cast is not None else stream,
+            destination,
             entry,
-            repaired_from=checkpoint.origin.name,
-            repaired_for=plan.target,
-            repaired_by="; ".join(use.says for use in plan.rules) or "no change of names",
-        ),
-        checks=checks if built is None else None,
-        shard_nbytes=shard_nbytes,
-        overwrite=overwrite,
-        progress=progress,
-    )
+            provenance(
+                checkpoint,
+                entry,
+                repaired_from=checkpoint.origin.name,
+                repaired_for=plan.target,
+                repaired_by="; ".join(use.says for use in plan.rules) or "no change of names",
+            ),
+            checks=checks if built is None else None,
+            shard_nbytes=shard_nbytes,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    except ReadError as error:
+        raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error
     if built is not None:
         report = replace(report, verification=Verification(proofs=built.proofs + report.verification.proofs))
     state = state_of(checkpoint, plan)
