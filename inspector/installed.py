@@ -6,7 +6,10 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+
+from inspector.errors import MissingLibrary
 
 # Which extra of pyproject.toml brings a package that is imported where it is needed.
 EXTRAS = {
@@ -52,10 +55,30 @@ def samples_folder() -> Path:
 def missing_package(error: ImportError) -> str:
     """One sentence about a package that an extra would have brought, "" for any other failure to import."""
     name = (error.name or "").partition(".")[0]
-    extra = EXTRAS.get(name)
-    if extra is None:
+    if name not in EXTRAS:
         return ""
-    return f'This needs {name}, which is not installed. Run: pip install "model-inspector[{extra}]"'
+    return f"This needs {name}, which is not installed. {install_line(name)}"
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    try:
+        spec = find_spec(name)
+    except ValueError:  # A module that somebody put there by hand, and that is there.
+        return True
+    # A folder of that name in the working directory is found, too, and is no package.
+    return spec is not None and spec.origin is not None
+
+
+def require(name: str, what: str) -> None:
+    """Raise MissingLibrary, with the command that helps, where a package of EXTRAS is missing. what: takes it."""
+    if not is_installed(name):
+        raise MissingLibrary(f"{what} takes {name}, which is not installed.", hint=install_line(name))
+
+
+def install_line(name: str) -> str:
+    """How to get a package of EXTRAS, as a sentence."""
+    return f'Run: pip install "model-inspector[{EXTRAS[name]}]"'
 
 
 def own_version() -> str:

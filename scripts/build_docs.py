@@ -20,6 +20,7 @@ from sessions import with_sessions
 from inspector.cam.methods import METHODS
 from inspector.cam.trust.measures import MEASURES
 from inspector.exports.writers import WRITERS
+from inspector.keys.operations import OPERATIONS
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
 
@@ -94,7 +95,12 @@ def pages() -> dict[str, str]:
             "Every file is written beside its destination, one tensor in memory at a time, read back by our own reader "
             "and by the format's own library, compared bit for bit with the source, and only then given its name. With "
             "`--shard-size` it is a folder of shards with an index, as Hugging Face writes it, and named as a whole. "
-            "`repair` writes a target's names, `convert` the file's own, `merge` a base with a LoRA adapter in it.",
+            "`repair` writes a target's names, `convert` the file's own, `merge` a base with a LoRA adapter in it.\n\n"
+            "Without torch the same bytes are written, by NumPy alone, and proved by everything that takes no model: a "
+            "strict load, a forward pass and the format's own library are then said to be not tried. What only torch "
+            "works out is refused before anything is written: "
+            + ", ".join(f"`{operation.id}`" for operation in OPERATIONS if operation.by_torch)
+            + ", `merge`, `--with-optimizer`, `--reference`, `--pair` and targets of `code:`.",
             ("Id", "Ending", "What it is"),
             ((w.id, w.suffix, w.says) for w in WRITERS),
         ),

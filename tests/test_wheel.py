@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -134,8 +135,37 @@ def test_a_plain_installation_reads(installed: Path, tmp_path: Path, command: li
     assert done.stdout
 
 
+def test_a_plain_installation_repairs_and_converts(installed: Path, tmp_path: Path) -> None:
+    """The file is the one that is written with torch, and nothing is said to be proven that was not tried."""
+    shutil.copy(ROOT / "sample_models" / "files" / "shapes_dp.pth.tar", tmp_path / "net.pth")
+    done = _plain(installed, tmp_path, "repair", "net.pth", "-o", "out.pth", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)["export"]
+    proofs = {proof["id"]: (proof["passed"], proof["says"]) for proof in report["verification"]["proofs"]}
+    assert proofs["strict-load"] == (None, "The strict load was not tried: torch is not installed.")
+    assert proofs["forward"][0] is None and proofs["library"][0] is None
+    assert all(proofs[name][0] for name in ("bijection", "names", "bytes", "values", "reread"))
+    whole = subprocess.run(
+        [sys.executable, "-m", "inspector", "repair", "net.pth", "-o", "with_torch.pth"],
+        cwd=tmp_path, env=_environment(installed, tmp_path), capture_output=True, text=True,
+    )  # fmt: skip
+    assert whole.returncode == 0 and "load_state_dict(strict=True) accepts" in whole.stdout
+    assert (tmp_path / "out.pth").read_bytes() == (tmp_path / "with_torch.pth").read_bytes()
+    text = _plain(installed, tmp_path, "convert", "out.pth", "-o", "out.safetensors", "--dtype", "bfloat16")
+    assert text.returncode == 0 and "was not tried: safetensors is not installed." in text.stdout
+
+
 @pytest.mark.parametrize(
-    "command", [["repair", "net.pth", "-o", "out.pth"], ["explain", "net.pth", "p.png"], ["flops", "net.pth"], ["app"]]
+    "command",
+    [
+        ["merge", "net.pth", "net.pth", "-o", "out.pth"],
+        ["repair", "net.pth", "-o", "out.pth", "--reference", "net.pth"],
+        ["repair", "net.pth", "-o", "out.pth", "--with-optimizer"],
+        ["diagnose", "net.pth", "--target", "code:collections:OrderedDict"],
+        ["explain", "net.pth", "p.png"],
+        ["flops", "net.pth"],
+        ["app"],
+    ],
 )
 def test_what_needs_more_says_which_command_installs_it(installed: Path, tmp_path: Path, command: list[str]) -> None:
     shutil.copy(ROOT / "sample_models" / "files" / "shapes_dp.pth.tar", tmp_path / "net.pth")

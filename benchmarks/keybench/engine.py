@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -44,16 +45,23 @@ def run_engine(corruption: Corruption, case: Damaged, target: Target) -> tuple[O
     report = diagnose(checkpoint, target)
     seconds = time.process_time() - started
     alone = _outcome(checkpoint, report, target, seconds=seconds)
-    answered, asked = _answered(corruption, checkpoint, target, report)
-    if answered is report:
+    last = answered(corruption, checkpoint, target, report)
+    if last.report is report:
         return alone, alone
-    return alone, replace(_outcome(checkpoint, answered, target, seconds=seconds), asked=asked)
+    return alone, replace(_outcome(checkpoint, last.report, target, seconds=seconds), asked=last.asked)
 
 
-def _answered(
-    corruption: Corruption, checkpoint: Checkpoint, target: Target, report: KeyReport
-) -> tuple[KeyReport, tuple[str, ...]]:
-    """(the last answer, what was asked): questions are answered until none is open."""
+class Answered(NamedTuple):
+    """The last report, what was asked until then, and what was said to it."""
+
+    report: KeyReport
+    asked: tuple[str, ...]
+    accepted: tuple[str, ...]
+    answers: dict[str, str]
+
+
+def answered(corruption: Corruption, checkpoint: Checkpoint, target: Target, report: KeyReport) -> Answered:
+    """Questions are answered until none is open."""
     asked: dict[str, None] = {}
     answers: dict[str, str] = {}
     accepted: tuple[str, ...] = ()
@@ -80,7 +88,7 @@ def _answered(
         if (answers, accepted) == before:
             break
         report = diagnose(checkpoint, target, accept=accepted, choose=answers)
-    return report, tuple(asked)
+    return Answered(report, tuple(asked), accepted, answers)
 
 
 def _told(corruption: Corruption, checkpoint: Checkpoint, question: Ambiguity) -> dict[str, str]:

@@ -23,6 +23,7 @@ from urllib.parse import unquote
 
 from inspector.architectures.types import Target, TargetKind, TargetTensor
 from inspector.errors import LimitExceeded, ModelError, ReadError, UsageError
+from inspector.installed import require
 from inspector.side_files import PathKind, kind_of_path, read_bytes, shown_name
 
 PREFIX = "code:"
@@ -95,11 +96,12 @@ def target_of_code(
 
     folder: where it runs, the current one if None. memory_nbytes: address space it may have, unlimited if None.
     Raises UsageError for text that names no factory or a file that is not there, ModelError with what the code
-    printed when it raises, hangs or returns no model.
+    printed when it raises, hangs or returns no model, MissingLibrary where there is no torch.
     """
     factory = parse_factory(text)
     here = folder or Path.cwd()
     check_source(factory, here)
+    require("torch", f"Building {factory.text}")
     with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
         answer = run_factory(factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes)
     return Target(label=factory.text, kind=TargetKind.CODE, tensors=_tensors(answer, factory))

@@ -1,4 +1,4 @@
-"""Tensors of a checkpoint as torch tensors. The only file in this package that imports torch.
+"""Tensors of a checkpoint as torch tensors, and raw tensors as torch's and back, sharing their memory.
 
 Bytes go from the file into a fresh storage; torch.load is not involved. Tensors that share a storage in the file
 share one here, so tied weights stay tied.
@@ -6,14 +6,15 @@ share one here, so tied weights stay tied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
 
 from inspector.checkpoint.data import read_storage
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import row_major, span_of, why_unreadable
+from inspector.checkpoint.layout import row_major, span_of
+from inspector.checkpoint.raw_tensor import RawTensor, bare_tensor, check_dense
 from inspector.checkpoint.types import Checkpoint, Encoding, StateDict, Storage, TensorInfo
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 
@@ -93,19 +94,43 @@ def to_state_dict(checkpoint: Checkpoint, state: StateDict) -> dict[str, torch.T
     return {info.name: tensor for info, tensor in zip(state.tensors, tensors, strict=True)}
 
 
+def tensor_of(raw: RawTensor) -> torch.Tensor:
+    """The same memory as a torch tensor; a bare one on the device "meta"."""
+    dtype: torch.dtype = getattr(torch, raw.dtype)
+    if raw.bare:
+        return torch.empty_strided(raw.shape, raw.stride, dtype=dtype, device="meta")
+    # torch takes whole numbers of every size, and no memory that may not be written.
+    held = raw.array.view(f"i{raw.array.itemsize}") if raw.array.itemsize <= 8 else raw.array
+    return torch.from_numpy(held if held.flags.writeable else held.copy()).view(dtype)
+
+
+def raw_of(tensor: torch.Tensor, *, shows: str = "") -> RawTensor:
+    """The same memory, or none where torch's tensor has none, as a raw tensor."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.device.type == "meta":
+        return bare_tensor(dtype, tuple(tensor.shape), tensor.stride(), shows=shows)
+    held = tensor.detach()
+    if held.itemsize > 8:
+        return RawTensor(dtype, held.numpy(), shows=shows)
+    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[held.itemsize]
+    return RawTensor(dtype, held.view(whole).numpy().view(DTYPES[dtype].raw), shows=shows)
+
+
+def by_torch(compute: Callable[..., torch.Tensor], *given: RawTensor) -> RawTensor:
+    """What one of torch's own functions makes of these."""
+    return raw_of(compute(*map(tensor_of, given)))
+
+
 def _load(checkpoint: Checkpoint, infos: Iterable[TensorInfo]) -> list[torch.Tensor]:
     wanted = list(infos)
     spans: dict[str, tuple[int, int]] = {}
     for info in wanted:
-        reason = why_unreadable(info)
-        if not reason and info.dtype.startswith(("qint", "quint")):
-            reason = "it is quantised"
-        if reason or info.storage_id is None:
-            raise ReadError(f"{info.name} cannot be loaded as a dense tensor: {reason}.")
+        check_dense(info)
         itemsize = DTYPES[info.dtype].itemsize
         first, end = span_of(info)
-        low, high = spans.get(info.storage_id, (first * itemsize, end * itemsize))
-        spans[info.storage_id] = (min(low, first * itemsize), max(high, end * itemsize))
+        key = info.storage_id or ""
+        low, high = spans.get(key, (first * itemsize, end * itemsize))
+        spans[key] = (min(low, first * itemsize), max(high, end * itemsize))
     # A saved slice of a large storage is read alone; the start is kept on 16 bytes, a multiple of every itemsize.
     blocks = {key: _read(checkpoint, key, low - low % 16, high) for key, (low, high) in spans.items()}
     made: list[torch.Tensor] = []

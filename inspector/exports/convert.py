@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from inspector.checkpoint.torch_bridge import to_torch
+from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError, ReadError
 from inspector.exports.cast import Cast
@@ -89,7 +89,7 @@ def _sort(checkpoint: Checkpoint, state: StateDict, *, read: bool) -> tuple[list
             continue
         try:
             if read:
-                to_torch(checkpoint, info)
+                read_raw(checkpoint, info)
         except ReadError as error:
             lost.append(f"{info.name}: {error.says}")
             continue

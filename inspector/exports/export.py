@@ -12,19 +12,19 @@ from pathlib import Path
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import ExportError, KeysDoNotFit, UsageError
+from inspector.errors import ExportError, KeysDoNotFit, ReadError, UsageError
 from inspector.exports.cast import Cast
 from inspector.exports.losses import left_behind, provenance, unshown
 from inspector.exports.plan_checks import MODEL_NBYTES, PlanChecks, model_is_built
 from inspector.exports.report import ExportReport
 from inspector.exports.sources import stream_of_plan
-from inspector.exports.training import export_training
 from inspector.exports.write import check, check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
-from inspector.keys.apply import check_complete, state_of
+from inspector.installed import require
+from inspector.keys.apply import check_complete, check_installed, state_of
 from inspector.keys.report import RepairPlan, StepKind, Verification
-from inspector.keys.verify import Compared, verify_plan
+from inspector.keys.verify import Compared, check_comparable, verify_plan
 from inspector.progress import Progress, silent
 
 
@@ -64,6 +64,9 @@ def export_repaired(
                 "With its optimizer, a checkpoint is written as one .pth in the types that it has.",
                 hint="Leave out the other format, type or shard size.",
             )
+        require("torch", "Nothing was written: an optimizer's state")
+        from inspector.exports.training import export_training
+
         return export_training(
             checkpoint,
             plan,
@@ -77,6 +80,8 @@ def export_repaired(
     check_destination(checkpoint, destination, folder=shard_nbytes is not None, overwrite=overwrite)
     try:
         check_complete(plan)
+        check_installed(plan)
+        check_comparable(compared or Compared())
         stream = stream_of_plan(checkpoint, plan, spec=target.spec)
         cast = Cast(stream, dtype) if dtype is not None else None
         checks = PlanChecks(checkpoint, plan, target, stream, most_nbytes=model_nbytes)
@@ -89,22 +94,25 @@ def export_repaired(
             check(built)
     except KeysDoNotFit as error:
         raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error
-    report = write_proved(
-        cast.stream if cast is not None else stream,
-        destination,
-        entry,
-        provenance(
-            checkpoint,
+    try:
+        report = write_proved(
+            cast.stream if cast is not None else stream,
+            destination,
             entry,
-            repaired_from=checkpoint.origin.name,
-            repaired_for=plan.target,
-            repaired_by="; ".join(use.says for use in plan.rules) or "no change of names",
-        ),
-        checks=checks if built is None else None,
-        shard_nbytes=shard_nbytes,
-        overwrite=overwrite,
-        progress=progress,
-    )
+            provenance(
+                checkpoint,
+                entry,
+                repaired_from=checkpoint.origin.name,
+                repaired_for=plan.target,
+                repaired_by="; ".join(use.says for use in plan.rules) or "no change of names",
+            ),
+            checks=checks if built is None else None,
+            shard_nbytes=shard_nbytes,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    except ReadError as error:
+        raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error
     if built is not None:
         report = replace(report, verification=Verification(proofs=built.proofs + report.verification.proofs))
     state = state_of(checkpoint, plan)

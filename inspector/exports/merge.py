@@ -11,10 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
-from inspector.checkpoint.torch_bridge import to_torch
+from inspector.checkpoint.raw_tensor import RawTensor, read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError
 from inspector.exports.adapter import Adapter, Pair, understand
@@ -27,11 +24,12 @@ from inspector.exports.stream import Block, Stream, own_block
 from inspector.exports.write import check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
+from inspector.installed import require
 from inspector.keys.report import Proof
 from inspector.progress import Progress, silent
 from inspector.units import counted
 
-_COMPUTED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_COMPUTED = ("float64", "float32", "float16", "bfloat16")
 
 
 def merge_adapter(
@@ -52,8 +50,10 @@ def merge_adapter(
 
     config: the adapter's, as `read_adapter_config` gives it. state: which of the base, the likeliest weights if None.
     dtype, shard_nbytes, progress: as `export_repaired`. Raises ExportError, and leaves no file behind, when the adapter
-    is more than plain LoRA, a tensor of it has no certain place, or as `export_repaired` does.
+    is more than plain LoRA, a tensor of it has no certain place, or as `export_repaired` does; MissingLibrary without
+    torch, since the last digits of a product of matrices are those of the library that works it out.
     """
+    require("torch", f"Nothing was written: multiplying {adapter.origin.name}")
     entry = find_writer(writer, writers)
     destination = Path(destination)
     check_destination(base, destination, folder=shard_nbytes is not None, overwrite=overwrite)
@@ -63,7 +63,11 @@ def merge_adapter(
         empty = base if state is None else adapter
         raise ExportError(f"{empty.origin.name} holds no named tensors.")
     given = adapter.weights.tensors
-    alphas = {t.name: float(to_torch(adapter, t)) for t in given if t.name.endswith(".alpha") and t.numel == 1}
+    alphas = {
+        t.name: float(read_raw(adapter, t).numbers.reshape(()))
+        for t in given
+        if t.name.endswith(".alpha") and t.numel == 1
+    }
     plan = understand(given, config, alphas)
     merged = _Merged(base, state, adapter, plan)
     cast = Cast(merged.stream, dtype) if dtype is not None else None
@@ -92,7 +96,7 @@ class _Merged:
         self._dtypes: set[str] = set()
         self._notes: list[str] = []
         layers = layers_of(plan, infos)
-        makers: dict[str, Callable[[], Tensor]] = {}
+        makers: dict[str, Callable[[], RawTensor]] = {}
         for pair in plan.pairs:
             info, turned = layers[pair.layer]
             self._dtypes.add(info.dtype)
@@ -116,7 +120,7 @@ class _Merged:
         self.stream = Stream(names=(*stream.names, *added), blocks=tuple(blocks), versions=stream.versions)
 
     def _block(
-        self, block: Block, makers: Mapping[str, Callable[[], Tensor]], taken: Mapping[str, TensorInfo]
+        self, block: Block, makers: Mapping[str, Callable[[], RawTensor]], taken: Mapping[str, TensorInfo]
     ) -> Block:
         touched = [e for e in block.entries if e.name in makers or e.name in taken]
         if not touched:
@@ -132,16 +136,20 @@ class _Merged:
             return self._whole(entry.name, taken[entry.name])
         if block.dtype not in _COMPUTED:
             raise ExportError(
-                f"{entry.name} is {str(block.dtype).removeprefix('torch.')}, to which nothing can be added.",
+                f"{entry.name} is {block.dtype}, to which nothing can be added.",
                 hint="Merge into the base as it was before it was quantised.",
             )
         return own_block(entry.name, entry.shape, block.dtype, makers[entry.name])
 
     def _whole(self, name: str, info: TensorInfo) -> Block:
         # In the type in which the adapter holds it: it was trained so.
-        return own_block(name, info.shape, getattr(torch, info.dtype), lambda: to_torch(self._adapter, info))
+        return own_block(name, info.shape, info.dtype, partial(read_raw, self._adapter, info))
 
-    def _merge(self, info: TensorInfo, pair: Pair, turned: bool) -> Tensor:
+    def _merge(self, info: TensorInfo, pair: Pair, turned: bool) -> RawTensor:
+        import torch
+
+        from inspector.checkpoint.torch_bridge import raw_of, to_torch
+
         weight = to_torch(self._base, info)
         wide = torch.float64 if weight.dtype is torch.float64 else torch.float32
         down, up = (to_torch(self._adapter, t).to(wide) for t in (pair.down, pair.up))
@@ -154,9 +162,9 @@ class _Merged:
         self._changes[info.name] = float(delta.norm()) / size if size else float("inf")
         made = (held + delta.reshape(held.shape)).to(weight.dtype)
         self._infinite[info.name] = int((~torch.isfinite(made)).sum()) - int((~torch.isfinite(weight)).sum())
-        return made
+        return raw_of(made)
 
-    def look(self, name: str, tensor: Tensor) -> None:
+    def look(self, name: str, tensor: RawTensor) -> None:
         return None
 
     def done(self) -> tuple[Proof, ...]:

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
-from torch import Tensor
-
 from inspector.architectures.types import Target
-from inspector.checkpoint.torch_bridge import to_torch
 from inspector.checkpoint.types import Checkpoint
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ExportError, InspectorError
@@ -99,6 +95,8 @@ def _setting(checkpoint: Checkpoint, path: tuple[str, ...], value: Value) -> obj
         # A learning rate on the device, as capturable optimizers keep it.
         info = next((t for t in checkpoint.tensors if t.path == path), None)
         if info is not None and info.numel == 1:
+            from inspector.checkpoint.torch_bridge import to_torch
+
             return to_torch(checkpoint, info)
     try:
         return plain_of(value)
@@ -111,6 +109,8 @@ def _setting(checkpoint: Checkpoint, path: tuple[str, ...], value: Value) -> obj
 
 def _moments(checkpoint: Checkpoint, going: OptimizerPlan, step: Step) -> dict[str, object]:
     """One parameter's state: elements as the step arranges them, and what counts steps once."""
+    from inspector.checkpoint.torch_bridge import raw_of, tensor_of, to_torch
+
     found, operation = going.map, operation_of(step)
     made: dict[str, object] = {}
     for name in found.state[step.sources[0]]:
@@ -118,7 +118,8 @@ def _moments(checkpoint: Checkpoint, going: OptimizerPlan, step: Step) -> dict[s
         if operation.id == "keep":
             made[name] = tensors[step.sources[0]]
         elif ELEMENTWISE.fullmatch(name) and operation.make is not None:
-            made[name] = operation.make(step, tensors)
+            raw = operation.make(step, {source: raw_of(tensor) for source, tensor in tensors.items()})
+            made[name] = tensor_of(raw)
         else:
             made[name] = _one_of(step, name, list(tensors.values()))
     for name in found.plain[step.sources[0]]:
@@ -132,9 +133,11 @@ def _moments(checkpoint: Checkpoint, going: OptimizerPlan, step: Step) -> dict[s
 
 def _one_of(step: Step, name: str, values: list[object]) -> object:
     """What has to be the same for all sources of a step: how many updates they have seen."""
+    from torch import Tensor, equal
+
     first = values[0]
     for value in values[1:]:
-        same = torch.equal(first, value) if isinstance(first, Tensor) and isinstance(value, Tensor) else first == value
+        same = equal(first, value) if isinstance(first, Tensor) and isinstance(value, Tensor) else first == value
         if not same:
             raise ExportError(
                 f"{step.target} is made of {', '.join(step.sources)}, whose optimizer states differ in {name}.",

@@ -5,13 +5,16 @@ Only what needs a model is left out, and said to be.
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from inspector.architectures.types import Target, TargetKind
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.checkpoint.types import Checkpoint
 from inspector.exports.stream import Stream
+from inspector.installed import is_installed
+from inspector.keys.proofs.stored import BytesTally, prove_bijection, prove_names
+from inspector.keys.proofs.twins import prove_which
+from inspector.keys.proofs.values import ValueTally
 from inspector.keys.report import Proof, RepairPlan
-from inspector.keys.verify import BytesTally, ValueTally, prove_bijection, prove_names
+from inspector.keys.verify import not_run, without_torch
 from inspector.units import human_bytes
 
 # A model and the tensors to fill it with take twice their size, and a forward pass more.
@@ -19,8 +22,12 @@ MODEL_NBYTES = 2_000_000_000
 
 
 def model_is_built(target: Target, stream: Stream, most_nbytes: int) -> bool:
-    """Whether the target is one that a model is made of, and it is small enough to be held."""
-    return target.kind in (TargetKind.ARCHITECTURE, TargetKind.CODE) and stream.nbytes <= most_nbytes
+    """Whether the target is one that a model is made of, torch is here, and it is small enough to be held."""
+    return (
+        is_installed("torch")
+        and target.kind in (TargetKind.ARCHITECTURE, TargetKind.CODE)
+        and stream.nbytes <= most_nbytes
+    )
 
 
 class PlanChecks:
@@ -36,21 +43,25 @@ class PlanChecks:
         self._bytes = BytesTally(checkpoint, plan)
         self._values = ValueTally(plan.steps)
         self._right = True
-        self._forward = _not_run(target, stream, most_nbytes)
-        missing = plan.missing if plan.partial else ()
-        self.before = (prove_bijection(checkpoint, plan, target), prove_names(stream.shapes, target, missing))
+        names = prove_names(stream.shapes, target, plan.missing if plan.partial else ())
+        loads: tuple[Proof, ...] = (names,)
+        self._after: tuple[Proof, ...] = (_too_large(target, stream, most_nbytes),)
+        if not is_installed("torch"):
+            loads, which = without_torch(names, target), prove_which(checkpoint, target)
+            self._after = (not_run(target), which) if which is not None else (not_run(target),)
+        self.before = (prove_bijection(checkpoint, plan, target), *loads)
 
-    def look(self, name: str, tensor: Tensor) -> None:
+    def look(self, name: str, tensor: RawTensor) -> None:
         self._right = self._right and self._bytes.look(self._steps[name], tensor)
         self._values.look(name, tensor)
 
     def done(self) -> tuple[Proof, ...]:
-        return (*self.before, self._bytes.proof(), self._values.proof(), self._forward)
+        return (*self.before, self._bytes.proof(), self._values.proof(), *self._after)
 
 
-def _not_run(target: Target, stream: Stream, most_nbytes: int) -> Proof:
-    says = "No model could be built of the target, so nothing was run."
-    if target.kind in (TargetKind.ARCHITECTURE, TargetKind.CODE):
-        size, most = human_bytes(stream.nbytes), human_bytes(most_nbytes)
-        says = f"The model would take {size}; above {most} none is built, so nothing was loaded or run."
+def _too_large(target: Target, stream: Stream, most_nbytes: int) -> Proof:
+    if target.kind not in (TargetKind.ARCHITECTURE, TargetKind.CODE):
+        return not_run(target)
+    size, most = human_bytes(stream.nbytes), human_bytes(most_nbytes)
+    says = f"The model would take {size}; above {most} none is built, so nothing was loaded or run."
     return Proof(id="forward", says=says, passed=None)

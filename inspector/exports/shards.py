@@ -65,4 +65,4 @@ def parse_size(text: str) -> int:
 
 def _written(block: Block) -> int:
     """What the tensors of a block take where each is written by itself, as safetensors does."""
-    return max(block.nbytes, sum(entry.numel for entry in block.entries) * block.dtype.itemsize)
+    return max(block.nbytes, sum(entry.numel for entry in block.entries) * block.itemsize)

@@ -11,16 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
-from torch import Tensor
-
 from inspector.architectures.types import ArchitectureSpec
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import row_major, span_of, why_unreadable
-from inspector.checkpoint.torch_bridge import to_torch
+from inspector.checkpoint.layout import row_major, span_of
+from inspector.checkpoint.raw_tensor import NoNumbers, RawTensor, bare_tensor, check_dense, read_raw
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.errors import ReadError
-from inspector.exports.stream import Block, Entry, Stream, check_expanded, own_block
+from inspector.exports.stream import Block, Entry, Memory, Stream, check_expanded, in_order, own_block
 from inspector.keys.apply import check_one, initial_of, make_one, state_of
 from inspector.keys.report import RepairPlan
 from inspector.keys.versions import renamed_versions
@@ -47,10 +43,9 @@ def stream_of_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: Architectu
     is no dense one."""
     infos = {t.name: t for t in state_of(checkpoint, plan).tensors}
     initial = initial_of(plan, spec)
-    shadows = _Shadows(checkpoint)
 
-    def load(name: str) -> Tensor:
-        return to_torch(checkpoint, infos[name])
+    def load(name: str) -> RawTensor:
+        return read_raw(checkpoint, infos[name])
 
     views: list[_View] = []
     blocks: list[Block] = []
@@ -62,18 +57,18 @@ def stream_of_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: Architectu
         names.append(step.target)
         make = partial(make_one, step, load, initial)
 
-        sources = {name: shadows.of(infos[name]) for name in step.sources}
+        sources = {name: _bare(infos[name]) for name in step.sources}
         try:
             shadow = make_one(step, sources.__getitem__, initial)
-        except (RuntimeError, NotImplementedError):
+        except (NoNumbers, RuntimeError):
             # An operation that looks at numbers: it is made once to know its shape.
             shadow = make()
         info = infos[step.sources[0]] if len(step.sources) == 1 else None
-        view = shadows.view(step.target, shadow, info) if info is not None else None
+        view = _view_of(step.target, shadow, sources[info.name], info) if info is not None else None
         if view is not None:
             views.append(view)
         else:
-            blocks.append(own_block(step.target, tuple(shadow.shape), shadow.dtype, make))
+            blocks.append(own_block(step.target, shadow.shape, shadow.dtype, make))
     return _stream(checkpoint, names, views, blocks, renamed_versions(plan))
 
 
@@ -81,55 +76,34 @@ def stream_of_tensors(
     checkpoint: Checkpoint, tensors: Iterable[TensorInfo], versions: tuple[tuple[str, int], ...] = ()
 ) -> Stream:
     """Tensors of the file as they are, under their own names. Raises ReadError for one that is no dense one."""
-    shadows = _Shadows(checkpoint)
     views: list[_View] = []
     blocks: list[Block] = []
     names: list[str] = []
     for info in tensors:
         names.append(info.name)
-        shadow = shadows.of(info)
-        view = shadows.view(info.name, shadow, info)
+        shadow = _bare(info)
+        view = _view_of(info.name, shadow, shadow, info)
         if view is not None:
             views.append(view)
         else:
-            blocks.append(own_block(info.name, info.shape, shadow.dtype, _reading(checkpoint, info)))
+            blocks.append(own_block(info.name, info.shape, info.dtype, partial(read_raw, checkpoint, info)))
     return _stream(checkpoint, names, views, blocks, versions)
 
 
-class _Shadows:
-    """Tensors without numbers that share memory as the file's do: what a step makes of them tells type, shape, and
-    whether the result is still the file's own memory."""
+def _bare(info: TensorInfo) -> RawTensor:
+    """A tensor without numbers in the file's own memory: what a step makes of it tells type and shape, and whether the
+    result is still that memory."""
+    check_dense(info)
+    # Values that are worked out (conjugated, negated views) are memory of their own.
+    return bare_tensor(info.dtype, info.shape, info.stride, shows=info.name if info.encoding is None else "")
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._memory: dict[int, str] = {}
-        self._kept: list[Tensor] = []
 
-    def of(self, info: TensorInfo) -> Tensor:
-        reason = why_unreadable(info)
-        if not reason and info.dtype.startswith(("qint", "quint")):
-            reason = "it is quantised"
-        if reason or info.storage_id is None:
-            raise ReadError(f"{info.name} cannot be loaded as a dense tensor: {reason}.")
-        stride = info.stride if info.stride is not None else row_major(info.shape)
-        made = torch.empty_strided(info.shape, stride, dtype=getattr(torch, info.dtype), device="meta")
-        if info.encoding is None:
-            # Values that are worked out (conjugated, negated views) are memory of their own.
-            self._memory[made.untyped_storage()._cdata] = info.name
-            self._kept.append(made)
-        return made
-
-    def view(self, name: str, shadow: Tensor, info: TensorInfo) -> _View | None:
-        """The shadow as a view of the tensor it was made of; None when it is memory of its own."""
-        if shadow.device.type != "meta" or self._memory.get(shadow.untyped_storage()._cdata) != info.name:
-            return None
-        return _View(
-            name=name,
-            info=info,
-            shape=tuple(shadow.shape),
-            stride=shadow.stride(),
-            offset=info.offset + int(shadow.storage_offset()),
-        )
+def _view_of(name: str, made: RawTensor, of: RawTensor, info: TensorInfo) -> _View | None:
+    """What was made as a view of the tensor it was made of; None when it is memory of its own."""
+    if not made.bare or not made.shows:
+        return None
+    offset = (made.address - of.address) // made.array.itemsize if made.numel else 0
+    return _View(name=name, info=info, shape=made.shape, stride=made.stride, offset=info.offset + offset)
 
 
 def _stream(
@@ -169,15 +143,14 @@ def _groups(views: list[_View]) -> list[list[_View]]:
 def _block(checkpoint: Checkpoint, group: list[_View], places: Mapping[str, int]) -> Block:
     group = sorted(group, key=lambda view: places[view.name])
     first, end = min(view.span[0] for view in group), max(view.span[1] for view in group)
-    dtype = getattr(torch, group[0].info.dtype)
+    dtype = group[0].info.dtype
     same = {(view.shape, view.stride, view.offset) for view in group}
     numel = math.prod(group[0].shape)
     if len(same) == 1 and numel < end - first:
         # A slice with gaps: written without what lies between.
         info = replace(group[0].info, shape=group[0].shape, stride=group[0].stride, offset=group[0].offset)
         entries = tuple(Entry(name=v.name, shape=v.shape, stride=row_major(v.shape)) for v in group)
-        read = _reading(checkpoint, info)
-        return Block(dtype=dtype, numel=numel, entries=entries, make=lambda: read().contiguous().reshape(-1))
+        return Block(dtype=dtype, numel=numel, entries=entries, make=_reading(checkpoint, info))
     nbytes = (end - first) * DTYPES[group[0].info.dtype].itemsize
     run = replace(group[0].info, shape=(end - first,), stride=(1,), offset=first, nbytes=nbytes)
     return Block(
@@ -190,5 +163,5 @@ def _block(checkpoint: Checkpoint, group: list[_View], places: Mapping[str, int]
     )
 
 
-def _reading(checkpoint: Checkpoint, info: TensorInfo) -> Callable[[], Tensor]:
-    return lambda: to_torch(checkpoint, info)
+def _reading(checkpoint: Checkpoint, info: TensorInfo) -> Callable[[], Memory]:
+    return lambda: in_order(read_raw(checkpoint, info))

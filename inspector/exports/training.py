@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 
 from inspector.architectures.types import Target
-from inspector.checkpoint.data import read_bytes
+from inspector.checkpoint.data import is_stored_as
 from inspector.checkpoint.digest import sha256_of
+from inspector.checkpoint.raw_tensor import same_bits
 from inspector.checkpoint.source import PathSource
+from inspector.checkpoint.torch_bridge import raw_of
 from inspector.checkpoint.types import Checkpoint
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ExportError, InspectorError, KeysDoNotFit
@@ -28,7 +30,7 @@ from inspector.keys.apply import apply_plan, check_complete, state_of
 from inspector.keys.optimizer import map_optimizers
 from inspector.keys.optimizer_travel import OptimizerPlan
 from inspector.keys.report import Proof, RepairPlan, StepKind, Verification
-from inspector.keys.verify import Compared, tensor_bytes, verify_plan
+from inspector.keys.verify import Compared, verify_plan
 from inspector.progress import Progress, silent
 from inspector.readers import open_checkpoint
 from inspector.units import counted
@@ -215,7 +217,7 @@ def _prove_reread(written: Checkpoint, made: _Made, weights: Mapping[str, Tensor
         return Proof(id="reread", says="The written file has other tensors than were to be written.", passed=False)
     for path, tensor in expected.items():
         info = infos[path]
-        if info.shape != tuple(tensor.shape) or read_bytes(written, info) != tensor_bytes(tensor):
+        if info.shape != tuple(tensor.shape) or not is_stored_as(written, info, raw_of(tensor).raw_bytes):
             return Proof(id="reread", says=f"{'.'.join(path)} reads back otherwise than it was written.", passed=False)
     says = f"Read back without executing anything: {counted(len(expected), 'tensor')} bit for bit equal."
     return Proof(id="reread", says=says, passed=True)
@@ -256,13 +258,7 @@ def _prove_mapped(written: Checkpoint, made: _Made, goings: tuple[OptimizerPlan,
 
 def _equal(one: object, other: object) -> bool:
     if isinstance(one, Tensor) or isinstance(other, Tensor):
-        return (
-            isinstance(one, Tensor)
-            and isinstance(other, Tensor)
-            and one.dtype is other.dtype
-            and one.shape == other.shape
-            and tensor_bytes(one) == tensor_bytes(other)
-        )
+        return isinstance(one, Tensor) and isinstance(other, Tensor) and same_bits(raw_of(one), raw_of(other))
     if isinstance(one, dict) and isinstance(other, dict):
         return list(one) == list(other) and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):

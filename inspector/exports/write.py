@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from torch import Tensor
-
 from inspector.checkpoint.digest import sha256_of
 from inspector.checkpoint.joined_source import paths_of
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ExportError, UsageError
@@ -37,7 +36,7 @@ _ANOTHER_NAME = "Choose another name, or pass --overwrite."
 class Checks(Protocol):
     """What else is proven about the written file. look: takes each tensor of it. done: the proofs."""
 
-    def look(self, name: str, tensor: Tensor) -> None: ...
+    def look(self, name: str, tensor: RawTensor) -> None: ...
 
     def done(self) -> tuple[Proof, ...]: ...
 
@@ -45,7 +44,7 @@ class Checks(Protocol):
 class NoChecks:
     """Nothing beyond what was written being what was to be written."""
 
-    def look(self, name: str, tensor: Tensor) -> None:
+    def look(self, name: str, tensor: RawTensor) -> None:
         return None
 
     def done(self) -> tuple[Proof, ...]:

@@ -1,6 +1,7 @@
 """Do what the plan says: the tensors of the file under the target's names, or a model with them in it.
 
-Nothing is decided here. Every tensor of the result is a step of the plan.
+Nothing is decided here. Every tensor of the result is a step of the plan. Steps are done on raw tensors, without torch;
+`apply_plan` hands them over as torch's, and only a model needs it.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ import textwrap
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from inspector.architectures.types import ArchitectureSpec
-from inspector.checkpoint.torch_bridge import to_state_dict
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import KeysDoNotFit
-from inspector.keys.initial import initial_values
+from inspector.installed import require
 from inspector.keys.operations import operation_of
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.versions import renamed_versions
 from inspector.units import counted
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 _SHOWN = 400  # characters of torch's own message
 
@@ -31,17 +34,29 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     Tensors that share memory in the file share it here. spec: needed when the plan leaves tensors at their initial
     value. Raises KeysDoNotFit for a plan that is not complete: half a repair is none.
     """
+    from inspector.checkpoint.torch_bridge import raw_of, tensor_of, to_state_dict
+
     check_complete(plan)
     state = state_of(checkpoint, plan)
     used = {name for step in plan.steps for name in needed_by(step)}
     # What is left out need not be readable.
-    source = to_state_dict(checkpoint, replace(state, tensors=tuple(t for t in state.tensors if t.name in used)))
+    held = to_state_dict(checkpoint, replace(state, tensors=tuple(t for t in state.tensors if t.name in used)))
+    source = {name: raw_of(tensor, shows=name) for name, tensor in held.items()}
     initial = initial_of(plan, spec)
+
+    def tensor_like(raw: RawTensor) -> Tensor:
+        own = source.get(raw.shows)
+        if own is None or raw is own:
+            return tensor_of(raw) if own is None else held[raw.shows]
+        # One storage, so that what was tied stays so.
+        offset = (raw.address - own.address) // raw.array.itemsize if raw.numel else 0
+        return held[raw.shows].as_strided(raw.shape, raw.stride, held[raw.shows].storage_offset() + offset)
+
     made: OrderedDict[str, Tensor] = OrderedDict()
     for step in plan.steps:
         check_one(step, source.__getitem__)
         if step.target is not None:
-            made[step.target] = make_one(step, source.__getitem__, initial)
+            made[step.target] = tensor_like(make_one(step, source.__getitem__, initial))
     versions = renamed_versions(plan)
     if versions:
         metadata = OrderedDict((path, {"version": version}) for path, version in versions)
@@ -49,7 +64,7 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     return made
 
 
-def initial_of(plan: RepairPlan, spec: ArchitectureSpec | None) -> dict[str, Tensor]:
+def initial_of(plan: RepairPlan, spec: ArchitectureSpec | None) -> dict[str, RawTensor]:
     """The model's initial values for the tensors that the plan leaves there. Raises KeysDoNotFit without a model."""
     fresh = [s.target for s in plan.steps if s.kind is StepKind.FILL and s.value == "initial" and s.target is not None]
     if fresh and spec is None:
@@ -57,10 +72,22 @@ def initial_of(plan: RepairPlan, spec: ArchitectureSpec | None) -> dict[str, Ten
             f"{len(fresh)} tensors keep the model's initial value ({fresh[0]} first), and no model is given.",
             hint="Name an architecture as the target, such as torchvision/resnet18.",
         )
-    return initial_values(spec, fresh) if fresh and spec is not None else {}
+    if not fresh or spec is None:
+        return {}
+    from inspector.checkpoint.torch_bridge import raw_of
+    from inspector.keys.initial import initial_values
+
+    return {name: raw_of(tensor) for name, tensor in initial_values(spec, fresh).items()}
 
 
-def make_one(step: Step, load: Callable[[str], Tensor], initial: Mapping[str, Tensor] | None = None) -> Tensor:
+def check_installed(plan: RepairPlan) -> None:
+    """Raise MissingLibrary, with the command that helps, where a step takes torch and there is none."""
+    steps = [step for step in plan.steps if operation_of(step).by_torch]
+    if steps:
+        require("torch", f"Nothing was written: to {operation_of(steps[0]).says.format(steps[0].target)}")
+
+
+def make_one(step: Step, load: Callable[[str], RawTensor], initial: Mapping[str, RawTensor] | None = None) -> RawTensor:
     """The tensor that one step makes, of nothing but its own sources: a plan can be applied tensor by tensor.
 
     load: a tensor of the file by its name. initial: the model's initial values by target name, for steps that keep one.
@@ -81,7 +108,7 @@ def needed_by(step: Step) -> tuple[str, ...]:
     return (*step.sources, *step.beside)
 
 
-def check_one(step: Step, load: Callable[[str], Tensor]) -> None:
+def check_one(step: Step, load: Callable[[str], RawTensor]) -> None:
     """Raise KeysDoNotFit when the file's numbers are not what the step rests on: a copy that is none, a bias not zero.
 
     Names and shapes made the plan; this is asked before anything of it is used. load: a tensor by its name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import weakref
 import zipfile
 from collections import OrderedDict
@@ -10,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from inspector.checkpoint.torch_bridge import to_torch
+from inspector.checkpoint.raw_tensor import read_raw
 from inspector.errors import ExportError
 from inspector.exports import sources
 from inspector.exports.convert import export_as_is
@@ -86,6 +87,22 @@ def test_the_zip_is_the_one_that_torch_save_writes(tmp_path):
     assert report.tensors == len(state) and report.lost == ()
 
 
+def test_the_zip_is_laid_out_as_torch_lays_it_out(tmp_path):
+    """Byte for byte what torch.save writes to a buffer, but for the hash of names that its own library computes."""
+    torch.save(odd_state(), tmp_path / "in.pth")
+    convert(tmp_path / "in.pth", tmp_path / "out.pth")
+    buffer = io.BytesIO()
+    torch.save(odd_state(), buffer)
+    ours, theirs = (tmp_path / "out.pth").read_bytes(), buffer.getvalue()
+    assert len(ours) == len(theirs)
+    last = theirs.index(b"archive/.data/serialization_id")
+    directory = theirs.index(b"PK\x01\x02")
+    entry = theirs.index(b"archive/.data/serialization_id", directory)
+    assert ours[:last] == theirs[:last] and ours[directory : entry - 30] == theirs[directory : entry - 30]
+    # Behind them the checksum of the hash, which the directory repeats in its last entry.
+    assert ours[entry - 26 :] == theirs[entry - 26 :]
+
+
 def test_strides_and_ties_come_back_as_they_were(tmp_path):
     torch.save(odd_state(), tmp_path / "in.pth")
     convert(tmp_path / "in.pth", tmp_path / "out.pth")
@@ -155,13 +172,13 @@ def test_no_two_tensors_are_in_memory_at_once(writer, tmp_path, monkeypatch):
     most: list[int] = []
 
     def counted(checkpoint, info):
-        made = to_torch(checkpoint, info)
+        made = read_raw(checkpoint, info)
         alive[0] += 1
         most.append(alive[0])
-        weakref.finalize(made, lambda: alive.__setitem__(0, alive[0] - 1))
+        weakref.finalize(made.array, lambda: alive.__setitem__(0, alive[0] - 1))
         return made
 
-    monkeypatch.setattr(sources, "to_torch", counted)
+    monkeypatch.setattr(sources, "read_raw", counted)
     convert(tmp_path / "in.pth", tmp_path / "out.pth", writer=writer)
     # Python lets go of a loop's tensor when it has the next: two, however many there are.
     assert len(most) == 24 and max(most) <= 2
@@ -252,8 +269,8 @@ def test_a_step_that_goes_wrong_while_streaming_is_caught_by_the_source_bytes(tm
     """Wrong in writing and in reading back alike: only the file's own bytes tell."""
     from inspector.exports.export import export_repaired
 
-    real = sources.to_torch
-    monkeypatch.setattr(sources, "to_torch", lambda checkpoint, info: real(checkpoint, info).flip(0))
+    real = sources.read_raw
+    monkeypatch.setattr(sources, "read_raw", lambda checkpoint, info: real(checkpoint, info).flip((0,)))
     state = {"a.weight": torch.arange(6.0)}
     torch.save({f"module.{n}": t for n, t in state.items()}, tmp_path / "in.pth")
     with pytest.raises(ExportError, match=r"a.weight does not hold the bytes of module.a.weight"):

@@ -12,7 +12,7 @@ from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import KeysDoNotFit
 from inspector.keys.apply import apply_plan, load_repaired
 from inspector.keys.diagnose import diagnose
-from inspector.keys.operations.spread_channels import spread_channels
+from tests.raw import spread_channels
 
 
 def test_fingerprinted_tensors_land_on_their_own_places_and_logits_are_equal(saved, fingerprinted, architecture):

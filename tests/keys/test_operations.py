@@ -11,10 +11,10 @@ import torch
 
 import inspector.keys.operations as operations
 from inspector.errors import KeysDoNotFit
-from inspector.keys.apply import make_one
 from inspector.keys.operations import OPERATIONS, by_operation, operation_of
 from inspector.keys.operations.entry import Moment
 from inspector.keys.report import Cost, Evidence, Step, StepKind
+from tests.raw import make_one
 
 
 def step(kind, source="a", target="b", **more):

@@ -9,7 +9,9 @@ import torch
 import torchvision
 
 from inspector.keys.diagnose import diagnose
-from inspector.keys.verify import prove_forward, prove_values, verify_plan
+from inspector.keys.proofs.forward import prove_forward
+from inspector.keys.verify import verify_plan
+from tests.raw import prove_values
 
 
 @pytest.fixture

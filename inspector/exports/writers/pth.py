@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, serialization
+import numpy as np
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.errors import ExportError
 from inspector.exports.stream import Stream, Tick
 from inspector.exports.writers.entry import Writer
 from inspector.exports.writers.torch_pickle import pickle_of
+from inspector.exports.writers.torch_zip import ALIGNMENT, new_torch_zip
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def _write(stream: Stream, path: Path, text: Mapping[str, str], tick: Tick) -> tuple[str, ...]:
     keys = [str(number) for number in range(len(stream.blocks))]
     data = pickle_of(stream, keys)
-    alignment = str(serialization._get_storage_alignment())
-    with serialization._open_zipfile_writer(str(path)) as archive:
-        # The records of torch.save, in its order.
-        archive.write_record("data.pkl", data, len(data))
-        archive.write_record(".format_version", "1", 1)
-        archive.write_record(".storage_alignment", alignment, len(alignment))
-        archive.write_record("byteorder", sys.byteorder, len(sys.byteorder))
-        for key, (block, memory) in zip(keys, stream.made(tick), strict=True):
-            archive.write_record(f"data/{key}", _storage_of(memory), block.nbytes)
+    with new_torch_zip(path) as archive:
+        # The records of torch.save, in its order. What a file is read as here is little-endian, whatever it was.
+        archive.add("data.pkl", data)
+        archive.add(".format_version", b"1")
+        archive.add(".storage_alignment", str(ALIGNMENT).encode())
+        archive.add("byteorder", b"little")
+        for key, (_, memory) in zip(keys, stream.made(tick), strict=True):
+            archive.add(f"data/{key}", memory.view(np.uint8).data)
     return ()
 
 
-def _storage_of(memory: Tensor) -> torch.UntypedStorage:
-    """Just the bytes of a contiguous tensor, which may be cut out of a longer storage."""
-    start = memory.storage_offset() * memory.itemsize
-    storage: torch.UntypedStorage = memory.untyped_storage()
-    nbytes = memory.numel() * memory.itemsize
-    return storage if start == 0 and storage.nbytes() == nbytes else storage[start : start + nbytes]
+def _read(path: Path) -> Mapping[str, RawTensor]:
+    from inspector.checkpoint.torch_bridge import raw_of
 
-
-def _read(path: Path) -> Mapping[str, Tensor]:
-    return load(path, mmap=True)
+    return {name: raw_of(tensor) for name, tensor in load(path, mmap=True).items()}
 
 
 def load(path: Path, *, mmap: bool, device: str = "cpu") -> Mapping[str, Tensor]:
     """By torch's restricted loader. Raises ExportError when it refuses."""
+    import torch
+
     try:
         state: Mapping[str, Tensor] = torch.load(path, map_location=device, weights_only=True, mmap=mmap)
     except (pickle.UnpicklingError, RuntimeError) as error:
@@ -58,6 +57,7 @@ WRITER = Writer(
     suffix=".pth",
     says="What torch.save writes and every version since 1.6 loads.",
     library="torch.load(weights_only=True)",
+    packages=("torch",),
     write=_write,
     read=_read,
     keeps_text=False,

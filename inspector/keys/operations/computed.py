@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from inspector.checkpoint.types import Shape
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +26,13 @@ class Computed:
     leaves: tuple[str, ...]
     what: str
     fits: Callable[[Shape], bool]
-    make: Callable[[Shape], Tensor]
+    make: Callable[[Shape], NDArray[np.generic]]
     lines: Callable[[Shape], list[str]]
     fills: bool = True
 
 
-def _positions(shape: Shape) -> Tensor:
-    import torch
-
-    return torch.arange(shape[-1]).reshape(shape)
+def _counting(shape: Shape) -> NDArray[np.int64]:
+    return np.arange(shape[-1], dtype=np.int64).reshape(shape)
 
 
 def _window(shape: Shape) -> int:
@@ -46,14 +43,13 @@ def _window(shape: Shape) -> int:
     return side if side > 1 and side**4 == pairs and square else 0
 
 
-def _pairs(shape: Shape) -> Tensor:
+def _pairs(shape: Shape) -> NDArray[np.int64]:
     """Swin's relative_position_index (Liu 2021): row (2 w - 1) * difference of rows + difference of columns."""
-    import torch
-
     side = _window(shape)
-    places = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")).flatten(1)
+    places = np.indices((side, side), dtype=np.int64).reshape(2, -1)
     away = places[:, :, None] - places[:, None, :] + side - 1
-    return (away[0] * (2 * side - 1) + away[1]).reshape(shape)
+    pairs: NDArray[np.int64] = away[0] * (2 * side - 1) + away[1]
+    return pairs.reshape(shape)
 
 
 def _pair_lines(shape: Shape) -> list[str]:
@@ -66,17 +62,14 @@ def _pair_lines(shape: Shape) -> list[str]:
     ]
 
 
-def _lower(shape: Shape) -> Tensor:
-    import torch
-
-    return torch.ones(shape[-2:]).tril().reshape(shape)
+def _lower(shape: Shape) -> NDArray[np.float32]:
+    return np.tri(shape[-2], shape[-1], dtype=np.float32).reshape(shape)
 
 
-def _frequencies(shape: Shape) -> Tensor:
+def _frequencies(shape: Shape) -> NDArray[np.float32]:
     """Rotary embedding's inverse frequencies for the usual base of 10,000 (Su 2021, section 3.4.3)."""
-    import torch
-
-    return 1.0 / (10000.0 ** (torch.arange(0, 2 * shape[0], 2).float() / (2 * shape[0])))
+    made: NDArray[np.float64] = 1.0 / (10000.0 ** (np.arange(0, 2 * shape[0], 2) / (2 * shape[0])))
+    return made.astype(np.float32)
 
 
 def _is_mask(shape: Shape) -> bool:
@@ -88,7 +81,7 @@ COMPUTED: Mapping[str, Computed] = {
         leaves=("position_ids",),
         what="the positions 0, 1, 2, ...",
         fits=lambda shape: len(shape) in (1, 2) and shape[-1] > 1 and shape[:-1] in ((), (1,)),
-        make=_positions,
+        make=_counting,
         lines=lambda shape: [f"buffer = torch.arange({shape[-1]}).reshape({shape!r})"],
     ),
     "window-pairs": Computed(
@@ -113,7 +106,7 @@ COMPUTED: Mapping[str, Computed] = {
         fits=lambda shape: len(shape) == 1 and shape[0] > 1,
         make=_frequencies,
         lines=lambda shape: [
-            f"buffer = 1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).float() / {2 * shape[0]}))"
+            f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
         ],
         fills=False,
     ),

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor, same_bits
 from inspector.keys.operations.entry import Moment, Operation
 from inspector.keys.report import Step, StepKind
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 LEAVE_OUT = "leave-out"
 
 
-def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
+def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
     ours, other = tensors[step.sources[0]], tensors[step.beside[0]]
-    if ours.dtype is other.dtype and ours.shape == other.shape and _same(ours, other):
+    # By their bytes: a NaN is a copy of itself.
+    if same_bits(ours, other):
         return ""
     return f"{step.source} is no copy of {step.beside[0]}: leaving it out would lose its numbers."
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    import torch
-
-    # By their bytes: a NaN is a copy of itself.
-    return torch.equal(one.contiguous().view(-1).view(torch.uint8), other.contiguous().view(-1).view(torch.uint8))
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor, join
 from inspector.keys.operations.entry import Operation, argument_of
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    import torch
-
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     held, at = tensors[step.sources[0]], int(argument_of(step))
-    return torch.cat([held[:, :at], held[:, at + 1 :]], dim=1)
+    return join([held.columns(0, at), held.columns(at + 1, held.shape[1])], axis=1)
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

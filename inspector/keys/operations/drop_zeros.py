@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Moment, Operation
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
-    rows = tensors[step.sources[0]][step.rows[0] : step.rows[1]]
-    count = int((rows != 0).sum())
+def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
+    rows = tensors[step.sources[0]].rows(*step.rows).numbers
+    count = int(np.count_nonzero(rows))
     if not count:
         return ""
     return (
-        f"{count:,} of the {rows.numel():,} numbers {step.rows[0]} to {step.rows[1]} of {step.source} are not zero, "
+        f"{count:,} of the {rows.size:,} numbers {step.rows[0]} to {step.rows[1]} of {step.source} are not zero, "
         "and the target has no place for them."
     )
 

@@ -1,6 +1,6 @@
 """What an operation is: how one kind of step makes its tensor, how that is undone to prove it, and how Python says it.
 
-Importing an operation imports no torch: the lines of code are written where nothing has it.
+Importing an operation imports no torch, and most of them do without it: numbers are moved as bits.
 """
 
 from __future__ import annotations
@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.report import Step, StepKind
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Moment(StrEnum):
@@ -34,7 +31,7 @@ class Part:
     """
 
     source: str | None
-    tensor: Tensor
+    tensor: RawTensor
     rows: tuple[int, int] | None = None
 
 
@@ -46,6 +43,7 @@ class Operation:
     is none to make (DROP). undo: the inverse, one part per source, up to the shape; None where numbers are computed.
     lines: the same in Python, for all steps of one plan together. check: why the tensors are not what the step rests
     on, "" when they are; only values tell, so it is asked when the plan is applied. otherwise: what to do then.
+    by_torch: its numbers are worked out by torch's own functions, whose last digits nothing else gives.
     """
 
     id: str
@@ -53,16 +51,23 @@ class Operation:
     says: str
     way: str = ""
     moment: Moment = Moment.TARGET
-    make: Callable[[Step, Mapping[str, Tensor]], Tensor] | None = None
-    undo: Callable[[Step, Tensor], tuple[Part, ...]] | None = None
+    make: Callable[[Step, Mapping[str, RawTensor]], RawTensor] | None = None
+    undo: Callable[[Step, RawTensor], tuple[Part, ...]] | None = None
     lines: Callable[[Sequence[Step]], list[str]] | None = None
-    check: Callable[[Step, Mapping[str, Tensor]], str] | None = None
+    check: Callable[[Step, Mapping[str, RawTensor]], str] | None = None
     otherwise: str = ""
+    by_torch: bool = False
 
 
-def whole(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+def whole(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     """The inverse of what changes no number and no order: the one source holds just this."""
     return (Part(step.sources[0], tensor),)
+
+
+def in_parts(tensor: RawTensor, count: int) -> tuple[RawTensor, ...]:
+    """Views of so many equal runs of rows."""
+    size = -(-tensor.shape[0] // count)
+    return tuple(tensor.rows(at * size, (at + 1) * size) for at in range(count))
 
 
 def argument_of(step: Step) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor, computed_tensor
 from inspector.keys.operations.computed import COMPUTED
 from inspector.keys.operations.entry import Operation, argument_of
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    return COMPUTED[argument_of(step)].make(step.shape or ())
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    return computed_tensor(COMPUTED[argument_of(step)].make(step.shape or ()))
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from inspector.checkpoint.raw_tensor import RawTensor, computed_tensor
 from inspector.keys.operations.entry import Operation
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    import torch
-
-    return torch.zeros(step.shape or (), dtype=torch.int64)
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    return computed_tensor(np.zeros(step.shape or (), np.int64))
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

@@ -6,13 +6,10 @@ The argument is "c,h,w", and "c,h,w,turned" where the file has the matrix as (in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation, Part, argument_of
 from inspector.keys.report import Step, StepKind
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def _sizes(step: Step) -> tuple[int, int, int, bool]:
@@ -20,17 +17,17 @@ def _sizes(step: Step) -> tuple[int, int, int, bool]:
     return int(channels), int(height), int(width), bool(turned)
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     channels, height, width, turned = _sizes(step)
     matrix = tensors[step.sources[0]]
-    matrix = matrix.t() if turned else matrix
-    return matrix.reshape(-1, height, width, channels).permute(0, 3, 1, 2).reshape(step.shape or ()).contiguous()
+    matrix = matrix.permute((1, 0)) if turned else matrix
+    return matrix.reshape((-1, height, width, channels)).permute((0, 3, 1, 2)).reshape(step.shape or ()).contiguous()
 
 
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     channels, height, width, turned = _sizes(step)
-    matrix = tensor.reshape(-1, channels, height, width).permute(0, 2, 3, 1).reshape(tensor.shape[0], -1)
-    return (Part(step.sources[0], (matrix.t() if turned else matrix).contiguous()),)
+    matrix = tensor.reshape((-1, channels, height, width)).permute((0, 2, 3, 1)).reshape((tensor.shape[0], -1))
+    return (Part(step.sources[0], (matrix.permute((1, 0)) if turned else matrix).contiguous()),)
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

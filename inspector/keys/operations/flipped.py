@@ -7,24 +7,21 @@ of a convolution, whose kernel is mirrored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation, Part
 from inspector.keys.report import Step, StepKind
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def _sides(step: Step) -> tuple[int, ...]:
     return tuple(range(2, len(step.axes)))
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     return tensors[step.sources[0]].permute(step.axes).flip(_sides(step)).contiguous()
 
 
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     inverse = sorted(range(len(step.axes)), key=step.axes.__getitem__)
     return (Part(step.sources[0], tensor.flip(_sides(step)).permute(inverse).contiguous()),)
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Moment, Operation
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     held, mask = (tensors[name] for name in step.sources)
-    return mask.to(dtype=held.dtype) * held
+    numbers = held.numbers
+    with np.errstate(invalid="ignore"):
+        return held.with_numbers(mask.numbers.astype(numbers.dtype) * numbers)
 
 
-def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
-    mask = tensors[step.sources[1]]
+def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
+    mask = tensors[step.sources[1]].numbers
     if bool(((mask == 0) | (mask == 1)).all()):
         return ""
     return f"{step.sources[1]} holds other numbers than 0 and 1: it is no pruning mask."

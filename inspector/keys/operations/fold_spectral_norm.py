@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Moment, Operation
 from inspector.keys.report import Step, StepKind
 
@@ -16,18 +19,21 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    from inspector.checkpoint.torch_bridge import by_torch
+
+    return by_torch(_folded, *(tensors[name] for name in step.sources))
+
+
+def _folded(kernel: Tensor, left: Tensor, right: Tensor) -> Tensor:
     import torch
 
-    kernel, left, right = (tensors[name] for name in step.sources)
     return kernel / torch.dot(left, torch.mv(kernel.reshape(kernel.shape[0], -1), right))
 
 
-def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
-    import torch
-
-    made = _make(step, tensors)
-    if bool(torch.isfinite(made).all()) or not bool(torch.isfinite(tensors[step.sources[0]]).all()):
+def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
+    made = _make(step, tensors).numbers
+    if bool(np.isfinite(made).all()) or not bool(np.isfinite(tensors[step.sources[0]].numbers).all()):
         return ""
     return f"The vectors beside {step.source} give it a largest singular value of zero: nothing can be divided by it."
 
@@ -54,4 +60,5 @@ OPERATION = Operation(
     lines=_lines,
     check=_check,
     otherwise="The layer was saved before its first step in training.",
+    by_torch=True,
 )

@@ -7,28 +7,24 @@ rounded product and not what a layer without weight norm would have been saved w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Moment, Operation, argument_of
+from inspector.keys.operations.length_of import lengths_of
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     import torch
+
+    from inspector.checkpoint.torch_bridge import by_torch
 
     length, direction = (tensors[name] for name in step.sources)
-    made: Tensor = torch._weight_norm(direction, length, int(argument_of(step)))
-    return made
+    return by_torch(lambda v, g: torch._weight_norm(v, g, int(argument_of(step))), direction, length)
 
 
-def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
-    import torch
-
-    _, direction = (tensors[name] for name in step.sources)
-    if bool((torch.norm_except_dim(direction, 2, int(argument_of(step))) == 0).any()):
+def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
+    if not lengths_of(tensors[step.sources[1]], int(argument_of(step))).numbers.all():
         return f"{step.sources[1]} has a filter of length zero, which has no direction: the layer computes NaN of it."
     return ""
 
@@ -51,4 +47,5 @@ OPERATION = Operation(
     lines=_lines,
     check=_check,
     otherwise="Such a layer is broken in the file itself.",
+    by_torch=True,
 )

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Moment, Operation, argument_of
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def lengths_of(kernel: RawTensor, dim: int) -> RawTensor:
+    """The norm over every dimension but one, by torch's own function: (out, 1, ...) for dim 0, () for dim -1."""
     import torch
 
-    made: Tensor = torch.norm_except_dim(tensors[step.sources[0]], 2, int(argument_of(step)))
-    return made
+    from inspector.checkpoint.torch_bridge import by_torch
+
+    return by_torch(lambda held: torch.norm_except_dim(held, 2, dim), kernel)
 
 
-def _check(step: Step, tensors: Mapping[str, Tensor]) -> str:
-    if bool((_make(step, tensors) == 0).any()):
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    return lengths_of(tensors[step.sources[0]], int(argument_of(step)))
+
+
+def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
+    if not _make(step, tensors).numbers.all():
         return f"{step.source} has a filter of length zero, which weight norm cannot hold: it would compute NaN."
     return ""
 
@@ -39,4 +42,5 @@ OPERATION = Operation(
     lines=_lines,
     check=_check,
     otherwise="Build the model without weight norm.",
+    by_torch=True,
 )

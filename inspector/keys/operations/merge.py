@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from inspector.keys.operations.entry import Moment, Operation, Part
+from inspector.checkpoint.raw_tensor import RawTensor, join
+from inspector.keys.operations.entry import Moment, Operation, Part, in_parts
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
+
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    return join([tensors[name] for name in step.sources])
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    import torch
-
-    return torch.cat([tensors[name] for name in step.sources])
-
-
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
-    return tuple(map(Part, step.sources, tensor.chunk(len(step.sources))))
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
+    return tuple(map(Part, step.sources, in_parts(tensor, len(step.sources))))
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from inspector.keys.operations.entry import Moment, Operation, Part
+from inspector.checkpoint.raw_tensor import RawTensor, join, zeros_like
+from inspector.keys.operations.entry import Moment, Operation, Part, in_parts
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    import torch
-
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     query, value = (tensors[name] for name in step.sources)
-    return torch.cat([query, torch.zeros_like(query), value])
+    return join([query, zeros_like(query), value])
 
 
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
-    query, key, value = tensor.chunk(3)
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
+    query, key, value = in_parts(tensor, 3)
     return (Part(step.sources[0], query), Part(None, key), Part(step.sources[1], value))
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation, Part
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     return tensors[step.sources[0]].permute(step.axes).contiguous()
 
 
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     inverse = sorted(range(len(step.axes)), key=step.axes.__getitem__)
     return (Part(step.sources[0], tensor.permute(inverse).contiguous()),)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation, argument_of
 from inspector.keys.report import Step, StepKind
 
@@ -28,8 +29,10 @@ def resize_grid(embedding: Tensor, shape: tuple[int, ...], tokens: int) -> Tenso
     return torch.cat([before, grid], dim=1)
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    return resize_grid(tensors[step.sources[0]], step.shape or (), int(argument_of(step)))
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    from inspector.checkpoint.torch_bridge import by_torch
+
+    return by_torch(lambda held: resize_grid(held, step.shape or (), int(argument_of(step))), tensors[step.sources[0]])
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:
@@ -49,5 +52,11 @@ def _lines(steps: Sequence[Step]) -> list[str]:
 
 
 OPERATION = Operation(
-    id="resize-grid", kinds=(StepKind.ADAPT,), way="resize-grid", says="adapt {}", make=_make, lines=_lines
+    id="resize-grid",
+    kinds=(StepKind.ADAPT,),
+    way="resize-grid",
+    says="adapt {}",
+    make=_make,
+    lines=_lines,
+    by_torch=True,
 )

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation, argument_of
 from inspector.keys.report import Step, StepKind
 
@@ -28,8 +29,11 @@ def resize_table(table: Tensor, rows: int, kept: int) -> Tensor:
     return torch.cat([picture.reshape(-1, new * new).t().to(table.dtype), rest])
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    return resize_table(tensors[step.sources[0]], (step.shape or (0,))[0], int(argument_of(step)))
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    from inspector.checkpoint.torch_bridge import by_torch
+
+    rows = (step.shape or (0,))[0]
+    return by_torch(lambda held: resize_table(held, rows, int(argument_of(step))), tensors[step.sources[0]])
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:
@@ -50,5 +54,11 @@ def _lines(steps: Sequence[Step]) -> list[str]:
 
 
 OPERATION = Operation(
-    id="resize-table", kinds=(StepKind.ADAPT,), way="resize-table", says="adapt {}", make=_make, lines=_lines
+    id="resize-table",
+    kinds=(StepKind.ADAPT,),
+    way="resize-table",
+    says="adapt {}",
+    make=_make,
+    lines=_lines,
+    by_torch=True,
 )

@@ -8,13 +8,10 @@ in front of a picture that is unfolded place by place becomes torch's with "PLAC
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation, Part, argument_of
 from inspector.keys.report import Step, StepKind
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def _sizes(step: Step) -> tuple[int, int, bool]:
@@ -22,21 +19,22 @@ def _sizes(step: Step) -> tuple[int, int, bool]:
     return int(a), int(b), bool(turned)
 
 
-def _moved(tensor: Tensor, a: int, b: int) -> Tensor:
+def _moved(tensor: RawTensor, a: int, b: int) -> RawTensor:
     # (groups x a x b, ...) -> (groups, a, b, ...) -> (groups, b, a, ...)
-    return tensor.reshape(-1, a, b, *tensor.shape[1:]).transpose(1, 2).reshape(tensor.shape).contiguous()
+    grouped = tensor.reshape((-1, a, b, *tensor.shape[1:]))
+    return grouped.permute((0, 2, 1, *range(3, len(grouped.shape)))).reshape(tensor.shape).contiguous()
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     a, b, turned = _sizes(step)
     tensor = tensors[step.sources[0]]
-    return _moved(tensor.t() if turned else tensor, a, b)
+    return _moved(tensor.permute((1, 0)) if turned else tensor, a, b)
 
 
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     a, b, turned = _sizes(step)
     rows = _moved(tensor, b, a)
-    return (Part(step.sources[0], rows.t().contiguous() if turned else rows),)
+    return (Part(step.sources[0], rows.permute((1, 0)).contiguous() if turned else rows),)
 
 
 def _lines(steps: Sequence[Step]) -> list[str]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Moment, Operation, Part
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
+
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
+    return tensors[step.sources[0]].rows(*step.rows).copy()
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
-    return tensors[step.sources[0]][step.rows[0] : step.rows[1]].clone()
-
-
-def _undo(step: Step, tensor: Tensor) -> tuple[Part, ...]:
+def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     return (Part(step.sources[0], tensor, step.rows),)
 
 

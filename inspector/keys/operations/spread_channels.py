@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.operations.entry import Operation
 from inspector.keys.report import Step, StepKind
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def spread_channels(weight: Tensor, channels: int) -> Tensor:
+def spread_channels(weight: RawTensor, channels: int) -> RawTensor:
     """A first convolution's weight (out, in, *kernel) for another number of input channels, in its own dtype.
 
     Each new channel gets the sum over the old ones divided by the new count: a picture with equal channels gets the old
     answer. Computed in float64.
     """
-    total = weight.double().sum(dim=1, keepdim=True) / channels
-    return total.expand(-1, channels, *[-1] * (weight.dim() - 2)).to(weight.dtype).contiguous()
+    held = weight.numbers
+    total = np.zeros((held.shape[0], *held.shape[2:]))
+    # One after the other: numpy's own sum takes another order, and other last digits, by how numbers lie.
+    for channel in range(held.shape[1]):
+        total += held[:, channel]
+    return weight.with_numbers(np.repeat((total / channels)[:, None], channels, axis=1))
 
 
-def _make(step: Step, tensors: Mapping[str, Tensor]) -> Tensor:
+def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
     return spread_channels(tensors[step.sources[0]], (step.shape or (0, 0))[1])
 
 

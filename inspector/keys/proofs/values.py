@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
+from inspector.checkpoint.casts import has_numbers, numbers_of
 from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.proofs.constants import judge_constant
 from inspector.keys.report import Evidence, Proof, Step
 from inspector.units import counted, human_share
@@ -24,7 +26,7 @@ _FEW = 4  # channels, below which a mean says nothing
 _BY_NAME = (Evidence.EXACT_NAME, Evidence.RULE)
 
 
-def prove_values(state: Mapping[str, Tensor], steps: Sequence[Step] = ()) -> Proof:
+def prove_values(state: Mapping[str, RawTensor], steps: Sequence[Step] = ()) -> Proof:
     """Every tensor of a state dict against what its role allows. steps: how each came to its place, where known."""
     tally = ValueTally(steps)
     for name, tensor in state.items():
@@ -46,35 +48,36 @@ class ValueTally:
         # By module: mean and largest distance from it, of vectors called weight and bias.
         self._vectors: dict[str, dict[str, tuple[float, int]]] = {}
 
-    def look(self, name: str, tensor: Tensor) -> bool:
+    def look(self, name: str, tensor: RawTensor) -> bool:
         """Take one tensor in. False when it cannot be what it is placed as: the proof has failed."""
         module, _, last = name.rpartition(".")
-        dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
-        if dtype is not None and dtype.floating:
-            self._total += tensor.numel()
-            self._finite += sum(_finite(piece, dtype.itemsize) for piece in _pieces(tensor))
-        if last == "running_var" and tensor.numel() and bool((tensor < 0).any()):
-            least = float(tensor.min())
+        dtype = DTYPES[tensor.dtype]
+        if dtype.floating:
+            self._total += tensor.numel
+            self._finite += sum(_finite(piece, tensor.dtype) for piece in _pieces(tensor))
+        if "complex" in tensor.dtype or not has_numbers(tensor.dtype):
+            return True
+        if last == "running_var" and tensor.numel and bool(np.less(tensor.numbers, 0).any()):
+            least = float(np.nanmin(tensor.numbers))
             self._wrong = f"{name} has negative variances, the least {least:.3g}: no batch norm computes these."
-        elif last == "num_batches_tracked" and tensor.numel() == 1:
-            self._count(name, tensor)
-        elif last in ("weight", "bias") and tensor.dim() == 1 and tensor.numel() >= _FEW and tensor.is_floating_point():
-            self._vectors.setdefault(module, {})[last] = (_mean(tensor), tensor.numel())
+        elif last == "num_batches_tracked" and tensor.numel == 1:
+            self._count(name, float(tensor.numbers.reshape(())), floating=dtype.floating)
+        elif last in ("weight", "bias") and len(tensor.shape) == 1 and tensor.numel >= _FEW and dtype.floating:
+            self._vectors.setdefault(module, {})[last] = (_mean(tensor), tensor.numel)
         else:
             wrong, note = judge_constant(name, tensor)
             self._wrong = self._wrong or wrong
             self._notes += [note] if note else []
         return not self._wrong
 
-    def _count(self, name: str, tensor: Tensor) -> None:
-        number = float(tensor)
+    def _count(self, name: str, number: float, *, floating: bool) -> None:
         if number < 0:
             self._wrong = f"{name} is negative."
         elif number != number or number != int(number):
             self._wrong = f"{name} is {number:.6g}, and batches are counted in whole numbers."
         else:
             self._counters[int(number)] = self._counters.get(int(number), 0) + 1
-            self._floating_counters += tensor.is_floating_point()
+            self._floating_counters += floating
 
     def proof(self) -> Proof:
         """What all that was looked at proves."""
@@ -114,19 +117,25 @@ class ValueTally:
             self._notes.append(says)
 
 
-def _pieces(tensor: Tensor) -> Iterator[Tensor]:
-    flat = tensor.detach().reshape(-1)
-    return (flat[start : start + _PIECE] for start in range(0, flat.numel(), _PIECE))
+def _pieces(tensor: RawTensor) -> Iterator[NDArray[np.generic]]:
+    flat = tensor.contiguous().array.reshape(-1)
+    return (flat[start : start + _PIECE] for start in range(0, flat.size, _PIECE))
 
 
-def _finite(piece: Tensor, itemsize: int) -> int:
-    # float8 has no isfinite of its own.
-    return int(torch.isfinite(piece if itemsize > 1 else piece.float()).sum())
+def _finite(piece: NDArray[np.generic], dtype: str) -> int:
+    if dtype.startswith("float4"):
+        return piece.size  # It has neither NaN nor infinity.
+    if dtype in ("complex32", "bcomplex32"):
+        half = "float16" if dtype == "complex32" else "bfloat16"
+        parts = numbers_of(piece.view(DTYPES[half].raw), half).reshape(-1, 2)
+        return int(np.isfinite(parts).all(axis=1).sum())
+    return int(np.isfinite(numbers_of(piece, dtype)).sum())
 
 
-def _mean(tensor: Tensor) -> float:
+def _mean(tensor: RawTensor) -> float:
     """In float64, without a copy of all of it in that type."""
-    return sum(float(piece.double().sum()) for piece in _pieces(tensor)) / tensor.numel()
+    total = sum(float(numbers_of(piece, tensor.dtype).sum(dtype=np.float64)) for piece in _pieces(tensor))
+    return total / tensor.numel
 
 
 def _one_size(both: Mapping[str, tuple[float, int]]) -> bool:

@@ -6,8 +6,7 @@ import pytest
 import torch
 import torchvision
 
-from inspector.keys.proofs.constants import judge_constant
-from inspector.keys.proofs.values import prove_values
+from tests.raw import judge_constant, prove_values
 
 FINE = ("", "")
 

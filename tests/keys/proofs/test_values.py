@@ -6,9 +6,9 @@ import pytest
 import torch
 import torchvision
 
-from inspector.keys.proofs.values import prove_values
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.verify import verify_plan
+from tests.raw import prove_values
 
 HEALTHY = ("resnet18", "mobilenet_v3_small", "vit_b_32", "convnext_tiny", "swin_t", "densenet121")
 

@@ -71,7 +71,7 @@ def test_a_wrong_join_is_caught_by_the_bytes(saved, target_of):
     checkpoint, target = saved(apart(whole)), target_of(shapes(whole))
     plan = diagnose(checkpoint, target, accept=ACCEPT).plan
     held = apply_plan(checkpoint, plan)
-    from inspector.keys.verify import prove_bytes
+    from tests.raw import prove_bytes
 
     assert prove_bytes(checkpoint, plan, held).passed
     name = "blocks.1.attn.in_proj_weight"

@@ -8,8 +8,9 @@ import torch
 from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
-from inspector.keys.verify import prove_bytes, verify_plan
+from inspector.keys.verify import verify_plan
 from inspector.readers import open_checkpoint
+from tests.raw import prove_bytes
 
 ACCEPT = ("fused-gates",)
 FORMS = [("gate_proj", "up_proj", "gate_up_proj"), ("w1", "w2", "w12")]

@@ -11,8 +11,8 @@ from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import Evidence
-from inspector.keys.verify import prove_bytes
 from inspector.readers import open_checkpoint
+from tests.raw import prove_bytes
 
 # (torchvision's, timm's, torchvision's names by timm's as the two libraries' sources have them)
 PAIRS = [

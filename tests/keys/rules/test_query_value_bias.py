@@ -76,7 +76,7 @@ def test_a_key_with_a_bias_is_refused_by_its_numbers(tmp_path, target_of, monkey
 
 
 def test_a_wrong_middle_is_caught_by_the_proof(saved, target_of):
-    from inspector.keys.verify import prove_bytes
+    from tests.raw import prove_bytes
 
     checkpoint, target = saved(apart()), target_of(shapes(joined(apart())))
     plan = diagnose(checkpoint, target, accept=ACCEPT).plan
