@@ -82,6 +82,11 @@ class MapSpec:
         return MapRequest(method=self.method, layers=self.layers, options=self.options)
 
     @property
+    def layer_texts(self) -> tuple[str, ...]:
+        """Its layers as the command line takes them; none for the picture itself."""
+        return tuple(layer_text(layer) for layer in self.layers if layer.path)
+
+    @property
     def plain_maps(self) -> int:
         """How many maps of one layer and one picture are in it."""
         return len(self.layers) * self.maps_of_a_layer

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from inspector.cam.answers import AnswerKind
+    from inspector.cam.picture_maps import PictureMaps
     from inspector.cam.questions import Question
     from inspector.cam.report import Explanation
     from inspector.cam.runs import ReadyModel
-    from inspector.cam.several import PictureMaps
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 

@@ -205,7 +205,7 @@ def _check_series(pictures: Sequence[Path], *axes: Sequence[object]) -> None:
 
 
 def _each_picture(loaded: ReadyModel, request: Request, setting: Setting, files: Files) -> None:
-    from inspector.cam.several import explain_pictures
+    from inspector.cam.picture_maps import explain_pictures
     from inspector.cli.explaining import add_maps
 
     pictures = [Path(name) for name in request.pictures]
