@@ -74,6 +74,17 @@ def test_everything_arithmetic_comes_from_one_forward_pass(app: AppTest, forward
     assert forwards == [1]
 
 
+def test_layers_are_not_fused_for_a_method_that_looks_at_none(app: AppTest) -> None:
+    app.run().switch_page("pages/explain.py").run()
+    _of(app, "Layers together").set_value("mean")
+    _of(app, "Method").set_value("saliency")
+    _of(app, "More", app.get("button_group")).set_value("Several pictures").run()
+    assert not app.exception
+    # As the command says it.
+    (error,) = app.error
+    assert error.value.replace("\\", "") == "Gradient saliency looks at no layer, so there is nothing to fuse."
+
+
 def _of(app: AppTest, label: str, among: Any = None) -> Any:
     return next(w for w in (among if among is not None else app.selectbox) if w.label == label)
 
