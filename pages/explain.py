@@ -3,6 +3,7 @@
 import streamlit as st
 
 from inspector.cam.report import Explanation
+from inspector.cam.spec import MapSpec
 from inspector.errors import InspectorError
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
@@ -11,7 +12,7 @@ from inspector.web.components import Figure, figures, finding_cards, need_file, 
 from inspector.web.explain import answer, controls, inputs, looking, pictures, view
 from inspector.web.explain.channels import show_channels
 from inspector.web.explain.grid import show_grid
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.run import show_run
 from inspector.web.explain.several import show_several
 from inspector.web.explain.trust import show_trust
@@ -55,31 +56,31 @@ with how:
         layer = controls.choose_layer(hand, layers)
 controls.advise(method, layer)
 layer, options = controls.edit_options(hand, preprocessing, layer)
-recipe = Recipe(method=method, layer=layer, target=target, options=options)
 
 
-def maps(wanted: Recipe) -> Explanation | None:
+def maps(spec: MapSpec, column: int) -> Explanation | None:
     """The map; None while it is worked on, or before it was asked for."""
-    passes, seconds = looking.cost(subject, wanted)
+    passes, seconds = seen.cost(spec)
     if seconds <= looking.AT_ONCE_SECONDS or passes <= looking.FORWARDS_AT_ONCE:
-        return looking.explained(subject, wanted, naming)
-    if not looking.is_done(subject, wanted):
+        return looking.explained(subject, spec, column, naming)
+    if not looking.is_done(subject, spec, column):
         says = f"This method runs the model about {passes:,} times, which takes about {human_duration(seconds)} here."
 
         def begin() -> bool:
             st.info(says, icon=":material/hourglass:")
-            return st.button("Start", key=f"start-{wanted.target}", type="primary", icon=":material/play_arrow:")
+            return st.button("Start", key=f"start-{column}", type="primary", icon=":material/play_arrow:")
 
         if not jobs.offer(begin):
             return None
-    return looking.explained_by_job(subject, wanted, naming, f"{passes:,} runs of the model")
+    return looking.explained_by_job(subject, spec, column, naming, title=f"{passes:,} runs of the model")
 
 
-first = second = None
+spec = first = second = None
 try:
-    first = maps(recipe)
+    spec = looking.spec_of(subject, method, layer, options)
+    first = maps(spec, target)
     if first is not None and other is not None:
-        second = maps(Recipe(method=method, layer=layer, target=other, options=options))
+        second = maps(spec, other)
 except InspectorError as error:
     show_error(error)
 if first is not None:
@@ -100,14 +101,14 @@ if first is not None:
 part = st.segmented_control("More", PARTS, default=GRID, key="explain-part", required=True)
 with said():
     if part == GRID:
-        show_grid(subject, recipe, naming, controls.layer_key(hand), controls.method_key(hand))
-    elif part == SEVERAL:
-        show_several(subject, recipe, naming)
-    elif part == RUN:
-        show_run(subject, recipe, naming)
+        show_grid(subject, method, layer, target, naming, keys=(controls.layer_key(hand), controls.method_key(hand)))
+    elif part == SEVERAL and spec is not None:
+        show_several(subject, spec, target, naming)
+    elif part == RUN and spec is not None:
+        show_run(subject, spec, target, naming)
     elif first is None:
         st.caption("This needs the map above.")
     elif part == CHANNELS:
-        show_channels(subject, recipe, first)
+        show_channels(subject, layer, target, first)
     else:
-        show_trust(subject, recipe, first, naming)
+        show_trust(subject, target, first, naming)

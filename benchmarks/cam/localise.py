@@ -24,7 +24,7 @@ from torch.nn import functional
 from inspector.architectures.build import build_model
 from inspector.architectures.recognise import recognise
 from inspector.cam.layers import propose_layers
-from inspector.cam.maps import heat_grids
+from inspector.cam.maps import Axes, heat_grid
 from inspector.cam.methods import METHODS
 from inspector.cam.preprocess import infer_preprocessing, prepare
 from inspector.cam.report import LayerProposal, Preprocessing
@@ -176,14 +176,8 @@ def _measure(
     results: dict[str, list[tuple[float, float]]] = {}
     for first in range(0, count, AT_ONCE):
         part = slice(first, min(first + AT_ONCE, count))
-        ((row,),) = heat_grids(
-            model,
-            subject.batch[part],
-            classes=[subject.labels[part]],
-            layers=[layer],
-            methods=ids,
-            lenient=True,
-        )
+        axes = Axes(layers=[layer], methods=ids, classes=[subject.labels[part]])
+        ((row,),) = heat_grid(model, subject.batch[part], axes, lenient=True)
         for method, maps in zip(ids, row, strict=True):
             if not isinstance(maps, ExplainError):
                 scores = [score(h, m) for h, m in zip(maps.heat, subject.masks[part], strict=True)]

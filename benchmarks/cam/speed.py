@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from benchmarks.cam.contestants import OURS, TARGET, contestants, loud, stretched, untrained
 from inspector.cam.layers import find_layer
-from inspector.cam.maps import heat_grid, heat_maps
+from inspector.cam.maps import Axes, heat_grid, heat_maps
 from inspector.cam.projection import first_component
-from inspector.cam.report import LayerProposal
+from inspector.cam.report import LayerProposal, Maps
 
 MODELS = (("resnet18", "layer4"), ("mobilenet_v3_small", "features"), ("resnet50", "layer4"))
 GRIDS = (
@@ -73,8 +73,8 @@ def grids(rounds: int, device: str) -> Iterator[Cost]:
         layers = [find_layer(model, path, (3, 224, 224)) for path in paths]
 
         def ours(model: nn.Module = model, x: Tensor = x, layers: list[LayerProposal] = layers) -> list[Tensor]:
-            rows = heat_grid(model, x, layers=layers, targets=TARGET, methods=list(SIX))
-            return [maps.heat[0] for row in rows for maps in row]
+            rows = heat_grid(model, x, Axes(layers=layers, classes=[TARGET], methods=list(SIX)))
+            return [maps.heat[0] for row in rows[0] for maps in row if isinstance(maps, Maps)]
 
         jobs: dict[str, Callable[[], list[Tensor]]] = {OURS: ours}
         for who, make in (("captum", _captum_grid), ("torchcam", _torchcam_grid), ("grad-cam", _grad_cam_grid)):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks.cam.localise import AT_ONCE, SLOW, Subject, jobs, load, mean, prepared, score
-from inspector.cam.maps import heat_grids
+from inspector.cam.maps import Axes, heat_grid
 from inspector.errors import ExplainError
 
 # Far from the seeds of training and of the other table.
@@ -77,14 +77,9 @@ def _judge(subject: Subject, batch: Tensor, made: Sequence[Pair], ids: Sequence[
     found: dict[str, list[tuple[float, ...]]] = {}
     for first in range(0, len(made), AT_ONCE):
         part = made[first : first + AT_ONCE]
-        grids = heat_grids(
-            subject.trained,
-            batch[first : first + AT_ONCE],
-            classes=[[classes[n] for _, classes, _ in part] for n in (0, 1)],
-            layers=[subject.layer],
-            methods=ids,
-            lenient=True,
-        )
+        classes = [[asked[n] for _, asked, _ in part] for n in (0, 1)]
+        axes = Axes(layers=[subject.layer], methods=ids, classes=classes)
+        grids = heat_grid(subject.trained, batch[first : first + AT_ONCE], axes, lenient=True)
         for method, *both in zip(ids, *(row for (row,) in grids), strict=True):
             if any(isinstance(maps, ExplainError) for maps in both):
                 continue

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from inspector.cam.layouts import layer_name
-from inspector.cam.maps import choose_layers, heat_maps
+from inspector.cam.maps import Targets, choose_layers, heat_maps
 from inspector.cam.readings import Reading, class_scores, mirrored
-from inspector.cam.report import LayerProposal, Maps
-from inspector.cam.tensors import enlarge, normalise
+from inspector.cam.report import PLAIN, LayerProposal, Maps, Options
+from inspector.cam.tensors import enlarge, normalise, shape_of
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 
@@ -48,49 +49,31 @@ def augmented_maps(
     batch: Tensor,
     *,
     layer: LayerProposal | str | None = None,
-    targets: int | Sequence[int] | Tensor | None = None,
+    targets: Targets = None,
     method: str = "grad-cam",
-    eigen_smooth: bool = False,
+    options: Options = PLAIN,
     read: Reading = class_scores,
     progress: Progress = silent,
-    seed: int = 0,
 ) -> Maps:
     """The mean of the raw maps of six copies of each picture: three brightnesses, each also mirrored left to right.
 
     Arguments as `heat_maps`. Class scores and targets are those of the picture itself.
     """
-    shape = (batch.shape[1], batch.shape[2], batch.shape[3])
     # Found once for all copies.
     if layer is None or isinstance(layer, str):
-        (layer,) = choose_layers(model, None if layer is None else [layer], shape, 1)
-    plain = heat_maps(
-        model,
-        batch,
-        layer=layer,
-        targets=targets,
-        method=method,
-        eigen_smooth=eigen_smooth,
-        read=read,
-        progress=progress,
-        seed=seed,
-    )
+        (layer,) = choose_layers(model, None if layer is None else [layer], shape_of(batch), 1)
+    make = partial(heat_maps, model, layer=layer, method=method, options=options, progress=progress)
+    plain = make(batch, targets=targets, read=read)
     raws: list[Tensor] = []
     for factor in _BRIGHTNESS:
         for turned in (False, True):
             progress(len(raws), 2 * len(_BRIGHTNESS), "changing the picture")
             copies = batch * factor
-            made = heat_maps(
-                model,
-                copies.flip(3) if turned else copies,
-                layer=layer,
-                targets=plain.targets,
-                method=method,
-                eigen_smooth=eigen_smooth,
-                read=mirrored(read, batch.shape[3]) if turned else read,
-                progress=progress,
-                seed=seed,
-            ).raw
-            raws.append(made.flip(2) if turned else made)
+            if turned:
+                of_mirrored = make(copies.flip(3), targets=plain.targets, read=mirrored(read, batch.shape[3]))
+                raws.append(of_mirrored.raw.flip(2))
+            else:
+                raws.append(make(copies, targets=plain.targets, read=read).raw)
     raw = torch.stack(raws).mean(dim=0)
     return replace(plain, raw=raw, heat=enlarge(normalise(raw), (batch.shape[2], batch.shape[3])))
 

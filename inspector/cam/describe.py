@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 
 import torch
@@ -10,43 +11,54 @@ from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.judge import judge, judge_fused
-from inspector.cam.questions import Asked
+from inspector.cam.questions import A_CLASS, Asked, Question
 from inspector.cam.readings import shares_of
-from inspector.cam.report import Crop, Explanation, Maps, Options, Preprocessing, Score
+from inspector.cam.report import Crop, Explanation, Made, Preprocessing, Score
 
-PLAIN = Options()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all explanations of a model share.
+
+    preprocessing: of its pictures. categories: class names in output order; ignored when their count is not that of the
+    outputs. top: how many classes of the answer are told. question: what is scored, where that is no class
+    (`questions.py`). answer: how the scores are meant (`answers.py`).
+    """
+
+    preprocessing: Preprocessing
+    categories: tuple[str, ...] = ()
+    top: int = 5
+    question: Question = A_CLASS
+    answer: AnswerKind = AnswerKind.ONE
 
 
 def explanation_of(
     model: nn.Module,
     batch: Tensor,
-    maps: Maps,
+    made: Made,
     *,
     crop: Crop,
-    preprocessing: Preprocessing,
+    setting: Setting,
     index: int = 0,
-    categories: Sequence[str] = (),
-    top: int = 5,
     asked: Asked | None = None,
-    answer: AnswerKind = AnswerKind.ONE,
-    options: Options = PLAIN,
-    parts: Sequence[Maps] = (),
     seconds: float = 0.0,
 ) -> Explanation:
     """The report on one picture of maps that were made already.
 
-    batch: (N, C, H, W), prepared. parts: the maps of the layers that were fused. Other arguments as `explain`.
+    batch: (N, C, H, W), prepared. crop: the rectangle of the picture that it shows. asked: the setting's question as it
+    stands for this batch, None for a class.
     """
+    maps, parts = made.maps, made.parts
     raw = maps.raw[index].float()
     exact = raw[torch.isfinite(raw)].double()
     mass = float(exact.abs().sum())
     logits = maps.logits[index]
     scores: tuple[Score, ...]
     if asked is not None and asked.labels:
-        scores = (_of_detector(logits, asked.labels[index], categories),)
+        scores = (_of_detector(logits, asked.labels[index], setting.categories),)
         target = scores[0]
     else:
-        scores = scores_of(logits, categories, answer)
+        scores = scores_of(logits, setting.categories, setting.answer)
         target = next(score for score in scores if score.index == int(maps.targets[index]))
     own = batch[index : index + 1]
     of_box = asked is not None and bool(asked.labels)
@@ -66,13 +78,13 @@ def explanation_of(
         pixels_of=None if asked is None else asked.pixels_of,
         box="" if asked is None else asked.box,
         place=asked.places[index] if asked is not None and asked.places else None,
-        answer=answer,
-        options=options,
-        scores=scores[: max(top, 1)],
+        answer=setting.answer,
+        options=made.options,
+        scores=scores[: max(setting.top, 1)],
         raw_minimum=float(exact.min()) if exact.numel() else float("nan"),
         raw_maximum=float(exact.max()) if exact.numel() else float("nan"),
         negative_share=float(exact[exact < 0].abs().sum() / mass) if mass > 0 else 0.0,
-        preprocessing=preprocessing,
+        preprocessing=setting.preprocessing,
         crop=crop,
         findings=findings,
         versions=versions(),

@@ -12,16 +12,14 @@ from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
 from inspector.cam.combine import FUSIONS
-from inspector.cam.describe import PLAIN, explanation_of
-from inspector.cam.layers import find_layer
-from inspector.cam.layouts import layer_text
-from inspector.cam.maps import choose_layers
-from inspector.cam.methods import method_named
+from inspector.cam.describe import Setting, explanation_of
+from inspector.cam.maps import Targets
 from inspector.cam.preprocess import prepare
-from inspector.cam.questions import A_CLASS, Asked, Question
-from inspector.cam.report import Crop, Explanation, LayerProposal, Made, Options, Preprocessing
+from inspector.cam.questions import A_CLASS, Question
+from inspector.cam.report import PLAIN, Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.cam.runnable import mixes_pictures
-from inspector.cam.spec import MapSpec
+from inspector.cam.spec import MapRequest, MapSpec, unfused
+from inspector.cam.tensors import shape_of
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 
@@ -55,79 +53,40 @@ def explain(
     scores are meant (`answers.py`).
     Raises ExplainError and its kinds, UsageError for options that mean nothing together. The model is left as it was.
     """
-    (found,) = explain_many(
-        model,
-        [picture],
-        preprocessing=preprocessing,
-        layer=layer,
-        layers=layers,
-        targets=target,
-        method=method,
-        categories=categories,
-        top=top,
-        options=options,
-        question=question,
-        answer=answer,
-        progress=progress,
+    if layers and not options.fusion:
+        raise unfused()
+    if layer is not None and options.fusion in FUSIONS:
+        raise UsageError("A fusion takes several layers.", hint="Give them as `layers`.")
+    wanted = tuple(layers) if layer is None else (layer,)
+    setting = Setting(
+        preprocessing=preprocessing, categories=tuple(categories), top=top, question=question, answer=answer
     )
-    return found
-
-
-def explain_batch(
-    model: nn.Module,
-    pictures: Sequence[Image.Image],
-    *,
-    preprocessing: Preprocessing,
-    layer: LayerProposal | str | None = None,
-    targets: int | Sequence[int] | None = None,
-    method: str = "grad-cam",
-    categories: Sequence[str] = (),
-    top: int = 5,
-    answer: AnswerKind = AnswerKind.ONE,
-) -> tuple[Explanation, ...]:
-    """`explain_many` of pictures that are all at hand."""
-    found = explain_many(
-        model,
-        pictures,
-        preprocessing=preprocessing,
-        layer=layer,
-        targets=targets,
-        method=method,
-        categories=categories,
-        top=top,
-        answer=answer,
-    )
-    return tuple(found)
+    request = MapRequest(method=method, layers=wanted, options=options)
+    (explanation,) = explain_many(model, [picture], request, setting, targets=target, progress=progress)
+    return explanation
 
 
 def explain_many(
     model: nn.Module,
     pictures: Iterable[Image.Image],
+    request: MapRequest,
+    setting: Setting,
     *,
-    preprocessing: Preprocessing,
-    layer: LayerProposal | str | None = None,
-    layers: Sequence[LayerProposal | str] = (),
-    targets: int | Sequence[int] | None = None,
-    method: str = "grad-cam",
-    categories: Sequence[str] = (),
-    top: int = 5,
-    options: Options = PLAIN,
-    question: Question = A_CLASS,
-    answer: AnswerKind = AnswerKind.ONE,
+    targets: Targets = None,
     batch_size: int = BATCH,
     progress: Progress = silent,
 ) -> Iterator[Explanation]:
-    """One heat map of each picture, in their order; arguments as `explain`.
+    """One heat map of each picture, in their order.
 
     Pictures may come one by one and have any size: neighbours whose inputs are of one size share a forward pass, at
     most `batch_size` of them, and no more than these are held; one alone where the model would mix them.
-    targets: one class for all, or one for each.
+    targets: one class for all, or one for each. Raises as `explain` does.
     `seconds` is each picture's share.
     """
-    wanted = None if targets is None or isinstance(targets, int) else list(targets)
+    wanted = None if targets is None or isinstance(targets, int) else [int(one) for one in targets]
     if wanted is not None and isinstance(pictures, Sequence) and len(wanted) != len(pictures):
         raise UsageError(f"{len(wanted)} targets were given for {len(pictures)} pictures.")
-    work = _Work(model, preprocessing, layer, tuple(layers), method, tuple(categories), top, options, question, answer)
+    work = _Work(model, request, setting)
     waiting: list[tuple[Tensor, Crop]] = []
     done = 0
     together = 1 if mixes_pictures(model) else batch_size
@@ -142,7 +101,7 @@ def explain_many(
             waiting.clear()
 
     for picture in pictures:
-        ready = prepare(picture, preprocessing)
+        ready = prepare(picture, setting.preprocessing)
         if waiting and (len(waiting) >= together or ready[0].shape != waiting[0][0].shape):
             yield from flush()
         waiting.append(ready)
@@ -151,76 +110,34 @@ def explain_many(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is the same for every batch of `explain_many`. places: the layers by input shape, found once."""
+    """What is the same for every batch of `explain_many`. specs: by input shape, found once."""
 
     model: nn.Module
-    preprocessing: Preprocessing
-    layer: LayerProposal | str | None
-    layers: tuple[LayerProposal | str, ...]
-    method: str
-    categories: tuple[str, ...]
-    top: int
-    options: Options
-    question: Question
-    answer: AnswerKind
-    places: dict[tuple[int, int, int], tuple[LayerProposal, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        fused = bool(self.options.fusion)
-        if fused and self.options.fusion not in FUSIONS:
-            raise UsageError(f"There is no fusion {self.options.fusion!r}.", hint=f"Fusions: {', '.join(FUSIONS)}.")
-        if self.layers and not fused:
-            raise UsageError("Several layers make one map by a fusion.", hint="Name it, or ask for a grid.")
-        if fused and self.layer is not None:
-            raise UsageError("A fusion takes several layers.", hint="Give them as `layers`.")
-        if fused and not method_named(self.method).by_layer:
-            raise UsageError(f"{method_named(self.method).title} looks at no layer, so there is nothing to fuse.")
+    request: MapRequest
+    setting: Setting
+    specs: dict[tuple[int, int, int], MapSpec] = field(default_factory=dict)
 
     def explained(
-        self, ready: Sequence[tuple[Tensor, Crop]], targets: int | Sequence[int] | None, progress: Progress
+        self, ready: Sequence[tuple[Tensor, Crop]], targets: Targets, progress: Progress
     ) -> Iterator[Explanation]:
         """The reports on pictures whose inputs are of one size."""
         start = time.perf_counter()
         batch = torch.cat([tensor for tensor, _ in ready])
-        asked = self.question.ask(self.model, batch, [crop for _, crop in ready])
-        if targets is not None and not self.question.of_class:
+        question = self.setting.question
+        asked = question.ask(self.model, batch, [crop for _, crop in ready])
+        if targets is not None and not question.of_class:
             raise UsageError("What is asked about says the class already.", hint="Leave the class out.")
-        made = self._maps(batch, targets if asked.columns is None else asked.columns, asked, progress)
+        columns = targets if asked.columns is None else asked.columns
+        spec = self._spec(shape_of(batch))
+        maps = spec.make(self.model, batch, targets=columns, read=asked.read, progress=progress)
         seconds = (time.perf_counter() - start) / len(ready)
         for index, (_, crop) in enumerate(ready):
             yield explanation_of(
-                self.model,
-                batch,
-                made.maps,
-                index=index,
-                crop=crop,
-                preprocessing=self.preprocessing,
-                categories=self.categories,
-                top=self.top,
-                asked=asked,
-                answer=self.answer,
-                options=self.options,
-                parts=made.parts,
-                seconds=seconds,
+                self.model, batch, maps, crop=crop, setting=self.setting, index=index, asked=asked, seconds=seconds
             )
 
-    def _maps(self, batch: Tensor, targets: int | Sequence[int] | None, asked: Asked, progress: Progress) -> Made:
-        places = self._places((batch.shape[1], batch.shape[2], batch.shape[3]))
-        spec = MapSpec(method=self.method, layers=places, options=self.options)
-        return spec.make(self.model, batch, targets=targets, read=asked.read, progress=progress)
-
-    def _places(self, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
-        if not method_named(self.method).by_layer:
-            return ()
-        if shape not in self.places:
-            wanted: Sequence[LayerProposal | str] | None = self.layers or None
-            if not self.options.fusion and self.layer is not None:
-                wanted = [self.layer]
-            if self.places and wanted is not None:
-                # A proposal is of one input size; for another the same layer is traced again.
-                wanted = [
-                    find_layer(self.model, layer_text(layer), shape) if isinstance(layer, LayerProposal) else layer
-                    for layer in wanted
-                ]
-            self.places[shape] = choose_layers(self.model, wanted, shape, None if self.options.fusion else 1)
-        return self.places[shape]
+    def _spec(self, shape: tuple[int, int, int]) -> MapSpec:
+        if shape not in self.specs:
+            request = self.request.by_name if self.specs else self.request
+            self.specs[shape] = request.at(self.model, shape)
+        return self.specs[shape]

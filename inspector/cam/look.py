@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from inspector.cam.capture import borrowed, capture, like_the_model, unwrap
 from inspector.cam.maps import maps_of
+from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
 from inspector.cam.readings import (
@@ -31,7 +32,7 @@ from inspector.cam.readings import (
     logits_of,
     pixel_scores,
 )
-from inspector.cam.report import Crop, LayerProposal, Made, Maps, Options
+from inspector.cam.report import Crop, LayerProposal, Made, Maps
 from inspector.cam.scene import Scene, open_scene
 from inspector.cam.spec import MapSpec
 from inspector.cam.tensors import without_padding
@@ -152,7 +153,7 @@ class Look:
         """
         entry = method_named(method, METHODS)
         if entry.arithmetic is None:
-            raise ExplainError(f"{entry.title} runs the model again.", hint="Ask for it with `run`.")
+            raise ExplainError(f"{entry.title} runs the model again.", hint="Ask for it with `make`.")
         self._check(target)
         with torch.inference_mode(False), torch.enable_grad():
             return maps_of(self._towards(target), layer, entry, eigen=eigen)
@@ -179,6 +180,25 @@ class Look:
         entry = method_named(method, METHODS)
         return 0 if entry.passes is None else entry.passes(self._scene, layer)
 
+    def cost(self, spec: MapSpec) -> tuple[int, float]:
+        """(forward passes of one picture, seconds as tried out) of a map; (0, 0.0) for arithmetic.
+
+        Raises ExplainError where the method is not for this model.
+        """
+        if spec.is_arithmetic:
+            return 0, 0.0
+        passes, seconds = 0, 0.0
+        for layer in spec.layers:
+            own = self.passes(spec.method, layer)
+            passes += spec.maps_of_a_layer * (own or FORWARD_AND_BACKWARD)
+            one = self.seconds_of(spec.method, layer) if own else FORWARD_AND_BACKWARD * self.forward_seconds
+            seconds += spec.maps_of_a_layer * one
+        return passes, seconds
+
+    def seconds_of_one(self, spec: MapSpec) -> float:
+        """What a map of another such picture takes from its forward on, whichever method."""
+        return max(self.cost(spec)[1], FORWARD_AND_BACKWARD * self.forward_seconds)
+
     def seconds_of(self, method: str, layer: LayerProposal) -> float:
         """What these passes take, by one that is tried out now."""
         entry, passes = method_named(method, METHODS), self.passes(method, layer)
@@ -202,25 +222,11 @@ class Look:
                 self._forward_seconds = time.perf_counter() - start
         return self._forward_seconds
 
-    def run(
-        self,
-        method: str,
-        layer: LayerProposal,
-        target: int,
-        *,
-        eigen: bool = False,
-        augmented: bool = False,
-        progress: Progress = silent,
-    ) -> Maps:
+    def make(self, spec: MapSpec, target: int, *, progress: Progress = silent) -> Made:
         """One map of any method by running a copy of the model, so that nobody waits for it meanwhile.
 
-        augmented: the mean over changed copies of the picture (`combine.py`).
+        spec: its layers are of this picture's size.
         """
-        spec = MapSpec(method=method, layers=(layer,), options=Options(eigen_smooth=eigen, augmented=augmented))
-        return self.make(spec, target, progress=progress).maps
-
-    def make(self, spec: MapSpec, target: int, *, progress: Progress = silent) -> Made:
-        """The same of any spec whose layers are of this picture's size."""
         read, column = self.reading(target)
         return spec.make(self.twin(), self.batch, targets=column, read=read, progress=progress)
 

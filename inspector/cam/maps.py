@@ -6,6 +6,7 @@ This is the engine beneath `explain.py`; benchmarks and loops over many pictures
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +16,34 @@ from inspector.cam.method import Method
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.projection import reduce
 from inspector.cam.readings import Reading, class_scores
-from inspector.cam.report import LayerProposal, Maps
+from inspector.cam.report import PLAIN, LayerProposal, Maps, Options
 from inspector.cam.rounding import rounding_share
 from inspector.cam.scene import Scene, open_scene
-from inspector.cam.tensors import enlarge, normalise, peak, without_padding
+from inspector.cam.tensors import enlarge, normalise, peak, shape_of, without_padding
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
+
+Targets = int | Sequence[int] | Tensor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Axes:
+    """Methods x layers x classes.
+
+    layers: names or proposals, None for the proposed ones, at most `most_layers` of them. classes: each one for all
+    pictures, one for each picture, or None for each picture's best class.
+    """
+
+    layers: Sequence[LayerProposal | str] | None = None
+    methods: Sequence[str] = ("grad-cam",)
+    classes: Sequence[Targets] = (None,)
+    most_layers: int | None = None
+
+    def found(self, model: nn.Module, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
+        """The layers for an input of (C, H, W); () where no method looks at one."""
+        if not any(method_named(name, METHODS).by_layer for name in self.methods):
+            return ()
+        return choose_layers(model, self.layers, shape, self.most_layers)
 
 
 def heat_maps(
@@ -28,102 +51,52 @@ def heat_maps(
     batch: Tensor,
     *,
     layer: LayerProposal | str | None = None,
-    targets: int | Sequence[int] | Tensor | None = None,
+    targets: Targets = None,
     method: str = "grad-cam",
-    eigen_smooth: bool = False,
+    options: Options = PLAIN,
     read: Reading = class_scores,
     progress: Progress = silent,
-    seed: int = 0,
 ) -> Maps:
     """One map for each picture.
 
     batch: (N, C, H, W), prepared. layer: a name, a proposal (which saves tracing), None for the suggested one.
-    targets: one class for all, one for each, None for each picture's best class. eigen_smooth: the strongest pattern
-    over a layer's channels instead of their sum. read: what is scored, where that is not a class (`readings.py`).
-    seed: for methods that draw random numbers.
+    targets: one class for all, one for each, None for each picture's best class. options: its smoothing and its seed;
+    `MapSpec.make` fuses and augments too. read: what is scored, where that is not a class (`readings.py`).
     Raises NoSuchLayer, LayerNotSpatial, TargetOutOfRange, ExplainError; UsageError for an unknown method or a batch
     that is none. The model is left as it was.
     """
-    layers = None if layer is None else [layer]
-    found = heat_grid(
-        model,
-        batch,
-        layers=layers,
-        targets=targets,
-        methods=[method],
-        eigen_smooth=eigen_smooth,
-        read=read,
-        progress=progress,
-        seed=seed,
-        most_layers=1,
-    )
-    return found[0][0]
+    axes = Axes(layers=None if layer is None else [layer], methods=[method], classes=[targets], most_layers=1)
+    (((cell,),),) = heat_grid(model, batch, axes, options=options, read=read, progress=progress)
+    assert isinstance(cell, Maps)
+    return cell
 
 
 def heat_grid(
     model: nn.Module,
     batch: Tensor,
+    axes: Axes,
     *,
-    layers: Sequence[LayerProposal | str] | None = None,
-    targets: int | Sequence[int] | Tensor | None = None,
-    methods: Sequence[str] = ("grad-cam",),
-    eigen_smooth: bool = False,
+    options: Options = PLAIN,
     read: Reading = class_scores,
     progress: Progress = silent,
-    seed: int = 0,
-    most_layers: int | None = None,
-) -> tuple[tuple[Maps, ...], ...]:
-    """[layer][method]: a map for each picture by each method at each layer.
-
-    One forward, and one backward for each score that the methods differentiate (mostly one); methods with passes of
-    their own say so. layers: None for the proposed ones, at most `most_layers` of them. Otherwise as `heat_maps`.
-    """
-    (only,) = heat_grids(
-        model,
-        batch,
-        layers=layers,
-        classes=[targets],
-        methods=methods,
-        eigen_smooth=eigen_smooth,
-        read=read,
-        progress=progress,
-        seed=seed,
-        most_layers=most_layers,
-    )
-    return tuple(tuple(cell for cell in row if isinstance(cell, Maps)) for row in only)
-
-
-def heat_grids(
-    model: nn.Module,
-    batch: Tensor,
-    *,
-    classes: Sequence[int | Sequence[int] | Tensor | None],
-    layers: Sequence[LayerProposal | str] | None = None,
-    methods: Sequence[str] = ("grad-cam",),
-    eigen_smooth: bool = False,
-    read: Reading = class_scores,
-    progress: Progress = silent,
-    seed: int = 0,
-    most_layers: int | None = None,
     lenient: bool = False,
 ) -> tuple[tuple[tuple[Maps | ExplainError, ...], ...], ...]:
-    """[class][layer][method]: the same for several classes, each as `targets` there, from the same forward.
+    """[class][layer][method]: a map for each picture by each method at each layer for each class.
 
-    Each further class costs its backward passes alone. lenient: where a method has no map at a layer of this model,
-    why stands in its place; otherwise that is raised.
+    One forward, and for each class one backward for each score that the methods differentiate (mostly one); methods
+    with passes of their own say so. lenient: where a method has no map at a layer of this model, why stands in its
+    place; otherwise that is raised. Otherwise as `heat_maps`.
     """
-    entries = [method_named(name, METHODS) for name in methods]
+    entries = [method_named(name, METHODS) for name in axes.methods]
     if batch.dim() != 4 or batch.shape[0] == 0:
         raise UsageError(f"A batch (N, C, H, W) is needed, not {tuple(batch.shape)}.")
-    of_layers = any(entry.by_layer for entry in entries)
-    shape = (batch.shape[1], batch.shape[2], batch.shape[3])
-    chosen = choose_layers(model, layers, shape, most_layers) if of_layers else ()
-    with open_scene(model, batch, chosen, classes[0], read=read, progress=progress, seed=seed) as scene:
+    layers, classes = axes.found(model, shape_of(batch)), axes.classes
+    with open_scene(model, batch, layers, classes[0], read=read, progress=progress, seed=options.seed) as scene:
         # All classes first: a wrong one is said before the work.
         scenes = [scene] if len(classes) == 1 else [scene.towards(targets) for targets in classes]
         if len(classes) == 1:
             scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
-        return tuple(_rows(one, entries, chosen, eigen=eigen_smooth, lenient=lenient) for one in scenes)
+        return tuple(_rows(one, entries, layers, eigen=options.eigen_smooth, lenient=lenient) for one in scenes)
 
 
 def choose_layers(
@@ -140,9 +113,9 @@ def choose_layers(
     )
 
 
-def of_input(batch: Tensor) -> LayerProposal:
-    """The picture itself as the place of a map, for methods that look at no layer."""
-    _, channels, height, width = batch.shape
+def of_input(shape: tuple[int, int, int]) -> LayerProposal:
+    """The picture itself, (C, H, W), as the place of a map, for methods that look at no layer."""
+    channels, height, width = shape
     return LayerProposal(
         path="",
         kind="input",
@@ -167,7 +140,7 @@ def _rows(
             return error
 
     # What belongs to the model and not to a layer is made once and stands in every row.
-    picture = of_input(scene.batch)
+    picture = of_input(shape_of(scene.batch))
     whole = {entry.id: cell(picture, entry) for entry in entries if not entry.by_layer}
     return tuple(
         tuple(whole[entry.id] if entry.id in whole else cell(layer, entry) for entry in entries)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from inspector.cam.report import LayerProposal
     from inspector.cam.scene import Scene
 
+# What a backward costs, and a forward with its backward, in forward passes.
+BACKWARD = 2
+FORWARD_AND_BACKWARD = 1 + BACKWARD
+
 Arithmetic = Callable[[Tensor, Tensor], Tensor]
 Compute = Callable[["Scene", "LayerProposal"], Tensor]
 Passes = Callable[["Scene", "LayerProposal"], int]

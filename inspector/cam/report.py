@@ -101,6 +101,9 @@ class Options:
     seed: int = 0
 
 
+PLAIN = Options()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation:
     """A heat map.
@@ -210,7 +213,8 @@ class Maps:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Made:
-    """Maps, and those of the layers that were fused into them, () where none were."""
+    """Maps, those of the layers that were fused into them, () where none were, and how they were made."""
 
     maps: Maps
     parts: tuple[Maps, ...] = ()
+    options: Options = PLAIN

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.report import Explanation, LayerProposal, Options, Preprocessing
+from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.runs import ReadyModel
 from inspector.cam.training_place import Place
 from inspector.errors import ExplainError, InspectorError
@@ -23,7 +23,8 @@ from inspector.progress import Progress, silent
 if TYPE_CHECKING:
     from PIL import Image
 
-    from inspector.cam.questions import Question
+    from inspector.cam.describe import Setting
+    from inspector.cam.spec import MapRequest
 
 _DIGITS = re.compile(r"([0-9]+)")
 # Maps with nothing in them; the order of their cells is rounding.
@@ -73,18 +74,15 @@ def axis_of(places: Sequence[Place]) -> tuple[tuple[float, ...], str]:
 class Common:
     """What every checkpoint of a run shares.
 
-    preprocessing: what the picture is prepared with. own: what the checkpoint that the others are held against has
-    by itself; None where the preprocessing was set by hand, so that nothing is held against it. stated: its class
-    names. names: what the classes are called, () for what the files say. answer: how the scores are meant;
-    own_answer: as `own`, None where it was said by hand.
+    setting: of all maps; without categories they are called what the files say. own: the preprocessing that the
+    checkpoint has by itself that the others are held against; None where it was set by hand, so that nothing is held
+    against it. stated: its class names. own_answer: as `own`, None where it was said by hand.
     """
 
     architecture: str
-    preprocessing: Preprocessing
+    setting: Setting
     own: Preprocessing | None
     stated: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    answer: AnswerKind = AnswerKind.ONE
     own_answer: AnswerKind | None = None
 
 
@@ -106,19 +104,17 @@ def explain_each(
     given: Sequence[tuple[str, Callable[[], ReadyModel]]],
     picture: Image.Image,
     common: Common,
+    request: MapRequest,
     *,
-    method: str,
-    layer: LayerProposal | str | None,
-    layers: Sequence[LayerProposal | str] = (),
     target: int | None = None,
-    options: Options,
-    question: Question | None = None,
     progress: Progress = silent,
 ) -> Iterator[Stage]:
     """One map of each checkpoint, in the order given: (name, what opens it and builds its model).
 
-    A model is let go before the next one is built. Arguments as `explain`.
+    A model is let go before the next one is built. target: class index, None for each one's best.
     """
+    from inspector.cam.explain import explain_many
+
     stated = common.stated
     for number, (name, open_it) in enumerate(given):
         progress(number * _PARTS, len(given) * _PARTS, name)
@@ -131,19 +127,9 @@ def explain_each(
         try:
             check_belongs(ready, common, stated)
             stated = stated or ready.class_names
-            made = _explained(
-                ready,
-                picture,
-                common,
-                method=method,
-                layer=layer,
-                layers=layers,
-                target=target,
-                categories=common.names or stated,
-                options=options,
-                question=question,
-                progress=_within(progress, number, len(given), name),
-            )
+            setting = replace(common.setting, categories=common.setting.categories or stated)
+            within = _within(progress, number, len(given), name)
+            (made,) = explain_many(ready.model, [picture], request, setting, targets=target, progress=within)
             stage = replace(stage, made=made)
         except InspectorError as error:
             stage = replace(stage, error=_bare(error))
@@ -219,39 +205,6 @@ def _within(progress: Progress, number: int, count: int, name: str) -> Progress:
         progress(number * _PARTS + inside, count * _PARTS, f"{name}: {note}" if note else name)
 
     return tell
-
-
-def _explained(
-    ready: ReadyModel,
-    picture: Image.Image,
-    common: Common,
-    *,
-    method: str,
-    layer: LayerProposal | str | None,
-    layers: Sequence[LayerProposal | str],
-    target: int | None,
-    categories: Sequence[str],
-    options: Options,
-    question: Question | None,
-    progress: Progress,
-) -> Explanation:
-    from inspector.cam.explain import explain
-    from inspector.cam.questions import A_CLASS
-
-    return explain(
-        ready.model,
-        picture,
-        preprocessing=common.preprocessing,
-        layer=None if options.fusion else layer,
-        layers=layers if options.fusion else (),
-        target=target,
-        method=method,
-        categories=categories,
-        options=options,
-        question=question or A_CLASS,
-        answer=common.answer,
-        progress=progress,
-    )
 
 
 def _alike(one: Preprocessing, other: Preprocessing) -> bool:

@@ -30,6 +30,11 @@ def target_indices(logits: Tensor, targets: int | Sequence[int] | Tensor | None)
     return torch.tensor(wanted, dtype=torch.int64, device=logits.device)
 
 
+def shape_of(batch: Tensor) -> tuple[int, int, int]:
+    """(C, H, W) of a batch (N, C, H, W)."""
+    return batch.shape[1], batch.shape[2], batch.shape[3]
+
+
 def spatial(tensor: Tensor, layer: LayerProposal) -> tuple[Tensor, Tensor]:
     """A layer's output as ((N, C, h, w) map, (N, P, C) prefix tokens); P is 0 for maps.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from inspector.cam.answers import AnswerKind
+    from inspector.cam.picture_maps import PictureMaps
     from inspector.cam.questions import Question
     from inspector.cam.report import Explanation
     from inspector.cam.runs import ReadyModel
-    from inspector.progress import Progress
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -125,20 +125,25 @@ def question_of(pixels_of: int | None, box: str) -> Question:
     raise UsageError(f"{box!r} is no box.", hint="Write left,top,right,bottom, or 1 for the surest; :17 behind it.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where files go. output: an overlay of the only map, else the sheet. maps: NPZ. table: CSV. folder: all of it with
+    a manifest."""
+
+    output: Path | None = None
+    maps: Path | None = None
+    table: Path | None = None
+    folder: Path | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Files:
-    """Where maps go as they are made, so that only a thumbnail of each is held.
-
-    output: an overlay of the only map, else the sheet. maps: NPZ. table: CSV. folder: all of it with a manifest.
-    columns: of the table beyond the usual ones.
-    """
+    """Where maps go as they are made, so that only a thumbnail of each is held. columns: of the table beyond the usual
+    ones."""
 
     request: Request
     single: bool
-    output: Path | None
-    maps: Path | None
-    table: Path | None
-    folder: Path | None
+    places: Places
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
     cells: list[list[Cell]] = field(default_factory=list)
@@ -150,14 +155,14 @@ class Files:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Files:
-        places = [self.output, self.maps, self.table]
-        if self.folder is not None:
-            self._make_folder(self.folder)
-            places.append(self.folder / "maps.npz")
+        places = [self.places.output, self.places.maps, self.places.table]
+        if self.places.folder is not None:
+            self._make_folder(self.places.folder)
+            places.append(self.places.folder / "maps.npz")
         for path in filter(None, places):
             check_place(path, self._inputs)
         with ExitStack() as stack:
-            for path in filter(None, (self.maps, self.folder and self.folder / "maps.npz")):
+            for path in filter(None, (self.places.maps, self.places.folder and self.places.folder / "maps.npz")):
                 temporary = stack.enter_context(written_whole(path))
                 self._arrays.append(stack.enter_context(NpzWriter(temporary)))
                 self.written.append(path.name)
@@ -205,13 +210,13 @@ class Files:
         self.rows.append((*row, *more))
         if self.single:
             pixels = png_bytes(overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity))
-            if self.output is not None:
-                self._write(self.output, pixels)
-            if self.folder is not None:
-                self._write(self.folder / "overlay.png", pixels)
-        if self.folder is not None:
+            if self.places.output is not None:
+                self._write(self.places.output, pixels)
+            if self.places.folder is not None:
+                self._write(self.places.folder / "overlay.png", pixels)
+        if self.places.folder is not None:
             alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
-            self._write(self.folder / ("map.png" if self.single else f"{key}map.png"), alone)
+            self._write(self.places.folder / ("map.png" if self.single else f"{key}map.png"), alone)
         if self._draws() and sum(map(len, self.cells)) < MOST_CELLS:
             if cell is None:
                 where = f"{found.method} {layer_name(found.layer)}".strip()
@@ -238,13 +243,13 @@ class Files:
             drawn = png_bytes(sheet(self.cells))
             if sum(map(len, self.cells)) < len(self.entries):
                 self.problems.append(f"The sheet shows the first {MOST_CELLS:,} of {len(self.entries):,} maps.")
-            for path in (self.output, self.folder and self.folder / "sheet.png"):
+            for path in (self.places.output, self.places.folder and self.places.folder / "sheet.png"):
                 if path is not None:
                     self._write(path, drawn)
-        for path in (self.table, self.folder and self.folder / "maps.csv"):
+        for path in (self.places.table, self.places.folder and self.places.folder / "maps.csv"):
             if path is not None:
                 self._write(path, table_csv(self.rows, self.columns).encode())
-        if self.folder is not None and self.kept:
+        if self.places.folder is not None and self.kept:
             from inspector.render.json import as_json
 
             manifest = manifest_of(
@@ -254,12 +259,12 @@ class Files:
                 pictures=pictures,
                 versions=self.kept[0][1].versions,
                 files=tuple(self.written),
-                folder=str(self.folder),
+                folder=str(self.places.folder),
             )
-            self._write(self.folder / "manifest.json", (as_json(manifest) + "\n").encode())
+            self._write(self.places.folder / "manifest.json", (as_json(manifest) + "\n").encode())
 
     def _draws(self) -> bool:
-        return not self.single and (self.output is not None or self.folder is not None)
+        return not self.single and (self.places.output is not None or self.places.folder is not None)
 
     def _write(self, path: Path, data: bytes) -> None:
         check_place(path, self._inputs)
@@ -268,94 +273,23 @@ class Files:
         self.written.append(path.name)
 
 
-def each_picture(
-    loaded: ReadyModel, request: Request, question: Question, files: Files, progress: Progress
-) -> Iterator[tuple[int, Image.Image]]:
-    """Maps of every picture into the files; yields (number, picture) as it goes, which is where work may stop."""
-    from inspector.cam.explain import explain_many
-    from inspector.cam.grid import explain_grid
-    from inspector.cam.picture import open_picture
-    from inspector.cam.preprocess import prepare
-
-    one_each = max(len(request.methods), len(request.layers), len(request.classes)) <= 1 or request.options.fusion
-    ready: list[tuple[int, Image.Image]] = []
-
-    def opened() -> Iterator[Image.Image]:
-        for number, path in enumerate(request.pictures):
-            progress(number, len(request.pictures), Path(path).name)
-            try:
-                picture = open_picture(Path(path))
-                # A picture that cannot be prepared must not end the others.
-                prepare(picture, loaded.preprocessing)
-            except InspectorError as error:
-                if len(request.pictures) == 1:
-                    raise
-                files.fail(Path(path).name, error)
-                continue
-            ready.append((number, picture))
-            yield picture
-
-    common = {
-        "preprocessing": loaded.preprocessing,
-        "categories": loaded.class_names,
-        "options": request.options,
-        "question": question,
-        "answer": request.answer,
-    }
-    if one_each:
-        if len(request.methods) > 1 or len(request.classes) > 1:
-            raise UsageError("A fusion is of one method and one class.", hint="Leave --fuse out for a grid.")
-        found = explain_many(
-            loaded.model,
-            opened(),
-            method=request.methods[0],
-            layer=request.layers[0] if request.layers and not request.options.fusion else None,
-            layers=request.layers if request.options.fusion else (),
-            targets=request.classes[0] if request.classes else None,
-            progress=progress if len(request.pictures) == 1 else _quiet,
-            **common,  # type: ignore[arg-type]
-        )
-        for explanation in found:
-            number, picture = ready.pop(0)
-            files.add(picture, Path(request.pictures[number]).name, explanation, number=number, beside=False)
-            yield number, picture
+def add_maps(files: Files, maps: PictureMaps) -> None:
+    """What became of one picture into the files."""
+    request, number = files.request, maps.number
+    name = Path(request.pictures[number]).name
+    if maps.picture is None:
+        assert maps.error is not None
+        files.fail(name, maps.error)
         return
-    for picture in opened():
-        number, _ = ready.pop(0)
-        name = Path(request.pictures[number]).name
-        grid = explain_grid(
-            loaded.model,
-            picture,
-            methods=request.methods,
-            layers=request.layers or None,
-            most_layers=1,
-            targets=request.classes or (None,),
-            progress=progress,
-            **common,  # type: ignore[arg-type]
-        )
-        for explanation, first in _by_row(grid.cells, len(request.pictures) == 1):
-            files.add(picture, name, explanation, number=number, beside=not first)
-        for method, layer, says in grid.refused:
-            files.problems.append(f"{name}: {method} at {layer}: {says}" if layer else f"{name}: {method}: {says}")
-        yield number, picture
-
-
-def _by_row(
-    cells: Sequence[Sequence[Sequence[Explanation | None]]], by_layer: bool
-) -> Iterator[tuple[Explanation, bool]]:
-    """(map, whether a row of the sheet begins): a row for each layer of one picture, one for each of several."""
-    fresh = True
-    for rows in cells:
-        for row in rows:
-            fresh = fresh or by_layer
-            for cell in row:
-                if cell is not None:
-                    yield cell, fresh
-                    fresh = False
-
-
-def _quiet(done: int, total: int | None, note: str) -> None:
-    """Pictures are counted by whoever opens them."""
+    rows = [[cell for cell in row if cell is not None] for rows in maps.cells for row in rows]
+    if len(request.pictures) > 1:
+        # A row of the sheet for each picture; of one alone, a row for each layer.
+        rows = [[cell for row in rows for cell in row]]
+    for row in rows:
+        for place, explanation in enumerate(row):
+            files.add(maps.picture, name, explanation, number=number, beside=place > 0)
+    for method, layer, says in maps.refused:
+        files.problems.append(f"{name}: {method} at {layer}: {says}" if layer else f"{name}: {method}: {says}")
 
 
 def _parsed(text: str) -> object:

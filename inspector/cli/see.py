@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from inspector.cam.describe import Setting
     from inspector.cam.exporting.manifest import Source
     from inspector.cam.exporting.request import Request
+    from inspector.cam.maps import Axes
+    from inspector.cam.report import Estimate
     from inspector.cam.runs import ReadyModel
     from inspector.cam.trust.assess import Trust
     from inspector.cli.explaining import Files
@@ -106,7 +110,7 @@ def explain(
     json: Json = False,
 ) -> int:
     """Show where a recognised model looks in a picture."""
-    from inspector.render.explained_text import estimate_text, explanations_text, layers_text, methods_text, trust_text
+    from inspector.render.explained_text import estimate_text, layers_text, methods_text
 
     if list_methods:
         from inspector.cam.methods import METHODS
@@ -115,23 +119,23 @@ def explain(
         return 0
     if not file:
         raise UsageError("Which checkpoint?", hint="inspector explain FILE PICTURE")
+    from inspector.cam.describe import Setting
     from inspector.cam.exporting.manifest import Source
     from inspector.cam.exporting.request import Request
     from inspector.cam.report import Options
-    from inspector.cli.explaining import Files, each_picture, load, pictures_in, question_of
+    from inspector.cli.explaining import Files, Places, load, pictures_in, question_of
     from inspector.render.colour_maps import colour_table
 
     colour_table(colour_map)  # a typo is said before the work
     question = question_of(pixels_of, box)
     found = () if list_layers and not pictures else pictures_in(pictures or ())
-    if series and len(found) != 1:
-        raise UsageError("A series of checkpoints takes one picture.", hint="Leave --series out for several.")
-    if series and max(map(len, (method or (), layer or (), classes or ()))) > 1:
-        raise UsageError("A series of checkpoints takes one method, one layer and one class.")
+    if series:
+        _check_series(found, method or (), layer or (), classes or ())
     if common_scale and (not series or fuse):
         raise UsageError("--common-scale is for a series of maps that are not fused.", hint="Leave it out.")
     count = _threads(threads)
-    loaded = load(file, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer)
+    loading = partial(load, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer)
+    loaded = loading(file)
     if loaded.weights_note:
         typer.echo(f"{loaded.weights_note} --state runs another.", err=True)
     request = Request(
@@ -159,55 +163,70 @@ def explain(
         layers = _layers(loaded, request)
         show({"layers": layers}, lambda: layers_text(layers), as_json=json)
         return 0
+    setting = Setting(
+        preprocessing=loaded.preprocessing, categories=loaded.class_names, question=question, answer=request.answer
+    )
     if estimate or any(_has_passes(name) for name in request.methods):
-        cost = _estimate(loaded, request, question)
+        cost = _estimate(loaded, request, setting)
         if estimate:
             show({"estimate": cost}, lambda: estimate_text(cost), as_json=json)
             return 0
         _announce(cost.passes, cost.seconds)
-    single = not series and len(found) == 1 and (bool(fuse) or max(map(len, _axes(request))) <= 1)
+    single = not series and len(found) == 1 and (bool(fuse) or max(_lengths(request)) <= 1)
     if trust and not single:
         raise UsageError("Trust is measured of one map.", hint="Give one picture, one method, one layer, one class.")
     if mask is not None and not trust:
         raise UsageError("A mask is for measuring.", hint="Give --trust too.")
     measured: Trust | None = None
-    with Files(request=request, single=single, output=output, maps=maps, table=csv, folder=export) as files:
+    places = Places(output=output, maps=maps, table=csv, folder=export)
+    with Files(request=request, single=single, places=places) as files:
         if series:
             from inspector.cli.series import each_checkpoint
 
             first = [loaded]
             del loaded  # one model at a time
-            checkpoints = each_checkpoint(
-                first,
-                lambda other: load(
-                    other, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer
-                ),
-                request,
-                question,
-                files,
-                by_hand=bool(preprocessing),
-                progress=progress_bar("explaining"),
-            )
+            bar = progress_bar("explaining")
+            by_hand = bool(preprocessing)
+            checkpoints = each_checkpoint(first, loading, request, setting, files, by_hand=by_hand, progress=bar)
         else:
             checkpoints = [Source(name=loaded.name, sha256=loaded.sha256)]
-            for _, picture in each_picture(loaded, request, question, files, progress_bar("explaining")):
-                if trust:
-                    measured = _measured(loaded, request, question, files, picture, mask)
+            _each_picture(loaded, request, setting, files)
+            measured = _measured(loaded, request, setting, files, mask) if trust else None
         files.finish(checkpoints, _pictures(request))
-
-    def text() -> RenderableType:
-        from rich.console import Group
-
-        from inspector.render.text import explanation_text
-
-        if single:
-            parts = [explanation_text(files.kept[0][1], files.written)]
-        else:
-            parts = [explanations_text(files.kept, files.problems, files.written)]
-        return Group(*parts, *(() if measured is None else ("", trust_text(measured))))
-
-    show(_report(files, measured), text, as_json=json)
+    show(_report(files, measured), partial(_text, files, measured), as_json=json)
     return 0 if len(files.kept) and not _failed(files) else 1
+
+
+def _check_series(pictures: Sequence[Path], *axes: Sequence[object]) -> None:
+    if len(pictures) != 1:
+        raise UsageError("A series of checkpoints takes one picture.", hint="Leave --series out for several.")
+    if max(map(len, axes)) > 1:
+        raise UsageError("A series of checkpoints takes one method, one layer and one class.")
+
+
+def _each_picture(loaded: ReadyModel, request: Request, setting: Setting, files: Files) -> None:
+    from inspector.cam.picture_maps import explain_pictures
+    from inspector.cli.explaining import add_maps
+
+    pictures = [Path(name) for name in request.pictures]
+    bar = progress_bar("explaining")
+    for maps in explain_pictures(
+        loaded.model, pictures, _axes(request), setting, options=request.options, progress=bar
+    ):
+        add_maps(files, maps)
+
+
+def _text(files: Files, measured: Trust | None) -> RenderableType:
+    from rich.console import Group
+
+    from inspector.render.explained_text import explanations_text, trust_text
+    from inspector.render.text import explanation_text
+
+    if files.single:
+        parts = [explanation_text(files.kept[0][1], files.written)]
+    else:
+        parts = [explanations_text(files.kept, files.problems, files.written)]
+    return Group(*parts, *(() if measured is None else ("", trust_text(measured))))
 
 
 def _report(files: Files, trust: Trust | None) -> dict[str, Any]:
@@ -224,8 +243,16 @@ def _failed(files: Files) -> bool:
     return any(row[ERROR] for row in files.rows)
 
 
-def _axes(request: Request) -> tuple[Sequence[object], ...]:
-    return request.methods, request.layers, request.classes
+def _lengths(request: Request) -> tuple[int, ...]:
+    return len(request.methods), len(request.layers), len(request.classes)
+
+
+def _axes(request: Request) -> Axes:
+    from inspector.cam.maps import Axes
+
+    return Axes(
+        layers=request.layers or None, methods=request.methods, classes=request.classes or (None,), most_layers=1
+    )
 
 
 def _threads(wanted: int) -> int:
@@ -254,20 +281,12 @@ def _layers(loaded: ReadyModel, request: Request) -> Sequence[Any]:
     return propose_layers(loaded.model, shape)
 
 
-def _estimate(loaded: ReadyModel, request: Request, question: Any) -> Any:
-    from inspector.cam.grid import estimate
+def _estimate(loaded: ReadyModel, request: Request, setting: Setting) -> Estimate:
+    from inspector.cam.costs import estimate
     from inspector.cam.picture import open_picture
 
-    one = estimate(
-        loaded.model,
-        open_picture(Path(request.pictures[0])),
-        preprocessing=loaded.preprocessing,
-        layers=request.layers or None,
-        methods=request.methods,
-        classes=max(1, len(request.classes)),
-        options=replace(request.options, fusion=""),
-        question=question,
-    )
+    picture = open_picture(Path(request.pictures[0]))
+    one = estimate(loaded.model, picture, _axes(request), setting, options=request.options)
     times = len(request.pictures) * (1 + len(request.series))
     by_method = tuple((name, passes * times) for name, passes in one.by_method)
     return replace(one, passes=one.passes * times, seconds=one.seconds * times, by_method=by_method)
@@ -278,39 +297,25 @@ def _announce(passes: int, seconds: float) -> None:
         typer.echo(f"About {passes:,} passes, {seconds:.0f} s. Ctrl-C stops.", err=True)
 
 
-def _measured(
-    loaded: ReadyModel, request: Request, question: Any, files: Files, picture: Any, mask: Path | None
-) -> Any:
+def _measured(loaded: ReadyModel, request: Request, setting: Setting, files: Files, mask: Path | None) -> Trust:
     from inspector.cam.picture import open_picture, upright
     from inspector.cam.preprocess import prepare
     from inspector.cam.trust.assess import assess, cost
+    from inspector.cam.trust.making import Maker
     from inspector.cam.trust.masks import mask_seen
 
-    batch, crop = prepare(picture, loaded.preprocessing)
+    batch, crop = prepare(open_picture(Path(request.pictures[0])), setting.preprocessing)
     explanation = files.kept[0][1]
     inside = None
     if mask is not None:
         inside = mask_seen(upright(open_picture(mask)), crop, (batch.shape[2], batch.shape[3]))
-    asked = question.ask(loaded.model, batch, [crop])
-    same: dict[str, Any] = {
-        "layer": explanation.layer if explanation.layer.path and not explanation.options.fusion else None,
-        "layers": explanation.layers if explanation.options.fusion else (),
-        "target": explanation.target.index if asked.columns is None else asked.columns[0],
-        "method": explanation.method,
-        "options": request.options,
-        "read": asked.read,
-    }
-    costs = cost(loaded.model, batch, **same)
+    asked = setting.question.ask(loaded.model, batch, [crop])
+    target = explanation.target.index if asked.columns is None else asked.columns[0]
+    maker = replace(Maker.of(explanation), target=target, read=asked.read)
+    costs = cost(loaded.model, batch, maker)
     _announce(costs.passes, costs.seconds)
-    return assess(
-        loaded.model,
-        batch,
-        **same,
-        mask=inside,
-        answer=request.answer,
-        timed=costs.pace,
-        progress=progress_bar("measuring"),
-    )
+    bar = progress_bar("measuring")
+    return assess(loaded.model, batch, maker, mask=inside, answer=setting.answer, timed=costs.pace, progress=bar)
 
 
 def _pictures(request: Request) -> list[Source]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ from inspector.render.strip import ACROSS, COLUMNS, strip_cell, strip_columns
 if TYPE_CHECKING:
     from PIL import Image
 
+    from inspector.cam.describe import Setting
     from inspector.cam.exporting.request import Request
-    from inspector.cam.questions import Question
     from inspector.cam.runs import ReadyModel
     from inspector.cli.explaining import Files
     from inspector.progress import Progress
@@ -26,7 +27,7 @@ def each_checkpoint(
     first: list[ReadyModel],
     load: Callable[[str], ReadyModel],
     request: Request,
-    question: Question,
+    setting: Setting,
     files: Files,
     *,
     by_hand: bool,
@@ -38,35 +39,24 @@ def each_checkpoint(
     preprocessing was given. Raises what the first one meets where no checkpoint gives a map.
     """
     from inspector.cam.picture import open_picture
+    from inspector.cam.spec import MapRequest
 
     one = first[0]
     common = Common(
         architecture=one.architecture,
-        preprocessing=request.preprocessing,
+        setting=setting if request.names else replace(setting, categories=()),
         own=None if by_hand else one.preprocessing,
         stated=one.class_names,
-        names=one.class_names if request.names else (),
-        answer=request.answer,
         own_answer=one.answer,
     )
     del one
     picture = open_picture(Path(request.pictures[0]))
-    layer = request.layers[0] if request.layers else None
     opening: list[tuple[str, Callable[[], ReadyModel]]] = [(Path(request.file).name, first.pop)]
     opening += [(Path(name).name, partial(load, name)) for name in request.series]
-    stages = list(
-        explain_each(
-            opening,
-            picture,
-            common,
-            method=request.methods[0],
-            layer=layer,
-            target=request.classes[0] if request.classes else None,
-            options=request.options,
-            question=question,
-            progress=progress,
-        )
-    )
+    layers = () if request.options.fusion else request.layers
+    asked = MapRequest(method=request.methods[0], layers=layers, options=request.options)
+    target = request.classes[0] if request.classes else None
+    stages = list(explain_each(opening, picture, common, asked, target=target, progress=progress))
     _write(stages, request, files, picture)
     return [
         Source(name=name, sha256=stage.sha256)

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from inspector.cam.answers import AnswerKind, infer_answer, stated_answer
 from inspector.cam.readings import BoxScore, shares_of
 from inspector.cam.scene import open_scene
-from inspector.cam.trust.assess import assess
 from inspector.cam.trust.measure import Case
 from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.measures.perturbation import deletion, insertion
 from inspector.readers import open_checkpoint
+from tests.cam.measuring import assessed
 
 ONE, SEVERAL, NUMBERS = AnswerKind
 WEIGHTS = {"fc.weight": torch.zeros(2, 2)}
@@ -103,12 +103,12 @@ def test_deletion_and_insertion_watch_what_the_answer_is(kind: AnswerKind, watch
 
 def test_a_plain_number_has_no_drop_of_a_probability() -> None:
     torch.manual_seed(0)
-    made = assess(Brightness().eval(), torch.rand(1, 1, 16, 16), answer=NUMBERS, target=0, layer="conv")
+    made = assessed(Brightness().eval(), torch.rand(1, 1, 16, 16), answer=NUMBERS, target=0, layer="conv")
     assert made.answer is NUMBERS
     assert [name for name, _ in made.refused] == ["average-drop", "increase-in-confidence"]
     assert "the answer is a plain number" in made.refused[0][1]
     measured = {name for name, _ in made.rows[0].values}
     assert measured == {m.id for m in MEASURES} - {"average-drop", "increase-in-confidence"}
-    several = assess(Brightness().eval(), torch.rand(1, 1, 16, 16), answer=SEVERAL, target=0, layer="conv")
+    several = assessed(Brightness().eval(), torch.rand(1, 1, 16, 16), answer=SEVERAL, target=0, layer="conv")
     assert several.refused == ()
     assert {name for name, _ in several.rows[0].values} == {m.id for m in MEASURES}

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.combine import augmented_maps, fuse
-from inspector.cam.maps import heat_grid, heat_maps
+from inspector.cam.maps import Axes, heat_grid, heat_maps
 from inspector.cam.methods import METHODS
+from inspector.cam.report import Options
 from inspector.errors import UsageError
 
 
@@ -29,7 +30,7 @@ def batch() -> Tensor:
 
 
 def test_fusions_by_hand(net: nn.Module, batch: Tensor) -> None:
-    one, two = (row[0] for row in heat_grid(net, batch, layers=["0", "2"]))
+    one, two = (row[0] for row in heat_grid(net, batch, Axes(layers=["0", "2"]))[0])
     one = replace(one, heat=torch.tensor([[[0.0, 0.5], [1.0, 0.2]]]))
     two = replace(two, heat=torch.tensor([[[1.0, 0.5], [0.0, 0.6]]]))
     assert fuse([one, two]).flatten().tolist() == pytest.approx([1.0, 1.0, 1.0, 0.8])
@@ -46,7 +47,7 @@ def test_fusions_by_hand(net: nn.Module, batch: Tensor) -> None:
 
 
 def test_eigen_smoothing_of_hires_cam_is_eigen_grad_cam(net: nn.Module, batch: Tensor) -> None:
-    smooth = heat_maps(net, batch, layer="2", method="hires-cam", eigen_smooth=True, targets=1)
+    smooth = heat_maps(net, batch, layer="2", method="hires-cam", options=Options(eigen_smooth=True), targets=1)
     named = heat_maps(net, batch, layer="2", method="eigen-grad-cam", targets=1)
     plain = heat_maps(net, batch, layer="2", method="hires-cam", targets=1)
     assert torch.equal(smooth.raw, named.raw)
@@ -55,7 +56,7 @@ def test_eigen_smoothing_of_hires_cam_is_eigen_grad_cam(net: nn.Module, batch: T
 
 @pytest.mark.parametrize("method", [m.id for m in METHODS if m.by_layer and m.id not in ("cam", "guided-grad-cam")])
 def test_eigen_smoothing_takes_any_method_of_a_layer(net: nn.Module, batch: Tensor, method: str) -> None:
-    made = heat_maps(net, batch, layer="2", method=method, eigen_smooth=True)
+    made = heat_maps(net, batch, layer="2", method=method, options=Options(eigen_smooth=True))
     assert made.raw.shape == (2, 6, 8)
     assert torch.isfinite(made.raw).all()
 

@@ -10,10 +10,12 @@ from PIL import Image
 from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.describe import scores_of
-from inspector.cam.explain import explain, explain_batch
+from inspector.cam.describe import Setting, scores_of
+from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
+from inspector.cam.maps import Axes
 from inspector.cam.report import Preprocessing
+from inspector.cam.spec import MapRequest
 from inspector.render.explained_table import COLUMNS, row_of
 from inspector.render.scores import share_text
 
@@ -44,8 +46,9 @@ class Fixed(nn.Module):
 def test_every_way_to_ask_reads_the_answer_alike(kind: AnswerKind, shares: list[float | None]) -> None:
     model, white = Fixed().eval(), Image.new("RGB", (8, 8), (255, 255, 255))
     made = explain(model, white, preprocessing=PLAIN, layer="conv", answer=kind)
-    (batched,) = explain_batch(model, [white], preprocessing=PLAIN, layer="conv", answer=kind)
-    (cell,) = explain_grid(model, white, preprocessing=PLAIN, layers=["conv"], answer=kind).maps
+    setting = Setting(preprocessing=PLAIN, answer=kind)
+    (batched,) = explain_many(model, [white], MapRequest(layers=("conv",)), setting)
+    (cell,) = explain_grid(model, white, Axes(layers=["conv"]), setting).maps
     for one in (made, batched, cell):
         assert one.answer is kind
         # The best is the highest, however it is read.

@@ -9,9 +9,10 @@ import torchvision
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.describe import scores_of
-from inspector.cam.explain import explain, explain_batch
+from inspector.cam.describe import Setting, scores_of
+from inspector.cam.explain import explain, explain_many
 from inspector.cam.report import Explanation, Preprocessing
+from inspector.cam.spec import MapRequest
 from inspector.errors import NoSuchLayer, TargetOutOfRange, UsageError
 
 PLAIN = Preprocessing(
@@ -167,13 +168,14 @@ def test_channels_last_gives_the_same_map(picture: Image.Image) -> None:
 
 def test_batch_is_the_single_ones(spot: Image.Image) -> None:
     other = Image.new("RGB", (10, 8), (255, 0, 0))
-    both = explain_batch(Bright(), [spot, other], preprocessing=PLAIN, layer="conv", targets=[0, 1])
+    setting = Setting(preprocessing=PLAIN)
+    both = explain_many(Bright(), [spot, other], MapRequest(layers=("conv",)), setting, targets=[0, 1])
     for found, picture, target in zip(both, (spot, other), (0, 1), strict=True):
         alone = explain(Bright(), picture, preprocessing=PLAIN, layer="conv", target=target)
         assert np.array_equal(found.heat, alone.heat)
         assert found.target.index == target
     with pytest.raises(UsageError, match="1 targets were given for 2 pictures"):
-        explain_batch(Bright(), [spot, other], preprocessing=PLAIN, targets=[0])
+        list(explain_many(Bright(), [spot, other], MapRequest(), setting, targets=[0]))
 
 
 def test_wrong_questions(spot: Image.Image) -> None:

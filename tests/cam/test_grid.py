@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.maps import heat_grid, heat_maps
+from inspector.cam.maps import Axes, heat_grid, heat_maps
 from inspector.cam.methods import METHODS
 
 
@@ -45,7 +45,7 @@ NAMES = tuple(method.id for method in METHODS if method.arithmetic)
 
 
 def test_each_cell_is_what_it_is_alone(net: Net, batch: Tensor) -> None:
-    grid = heat_grid(net, batch, layers=LAYERS, methods=NAMES, targets=[1, 3])
+    (grid,) = heat_grid(net, batch, Axes(layers=LAYERS, methods=NAMES, classes=[[1, 3]]))
     assert len(grid) == 3
     for layer, row in zip(LAYERS, grid, strict=True):
         assert [maps.method for maps in row] == list(NAMES)
@@ -58,29 +58,29 @@ def test_each_cell_is_what_it_is_alone(net: Net, batch: Tensor) -> None:
 
 
 def test_one_forward_and_one_backward_for_each_score(net: Net, batch: Tensor) -> None:
-    layers = heat_grid(net, batch, layers=LAYERS, methods=["grad-cam"])
+    (layers,) = heat_grid(net, batch, Axes(layers=LAYERS))
     proposals = [row[0].layer for row in layers]  # traced already
     shared = [name for name in NAMES if name != "finer-cam"]
     with (
         mock.patch.object(Net, "forward", autospec=True, side_effect=Net.forward) as forward,
         mock.patch("torch.autograd.grad", side_effect=torch.autograd.grad) as backward,
     ):
-        heat_grid(net, batch, layers=proposals, methods=shared)
+        heat_grid(net, batch, Axes(layers=proposals, methods=shared))
         assert (forward.call_count, backward.call_count) == (1, 1)
-        heat_grid(net, batch, layers=proposals, methods=NAMES)
+        heat_grid(net, batch, Axes(layers=proposals, methods=NAMES))
         assert (forward.call_count, backward.call_count) == (2, 3)
-        heat_grid(net, batch, layers=proposals, methods=["eigen-cam"])
+        heat_grid(net, batch, Axes(layers=proposals, methods=["eigen-cam"]))
         assert (forward.call_count, backward.call_count) == (3, 3)
 
 
 def test_a_method_without_gradient_says_that_it_read_none(net: Net, batch: Tensor) -> None:
-    eigen, grad = heat_grid(net, batch, layers=["third"], methods=["eigen-cam", "grad-cam"])[0]
+    (((eigen, grad),),) = heat_grid(net, batch, Axes(layers=["third"], methods=["eigen-cam", "grad-cam"]))
     assert torch.isnan(eigen.gradient_peak).all()
     assert (grad.gradient_peak > 0).all()
 
 
 def test_the_proposed_layers_are_taken_where_none_is_named(net: Net, batch: Tensor) -> None:
-    grid = heat_grid(net, batch, methods=["grad-cam"])
+    (grid,) = heat_grid(net, batch, Axes())
     assert grid[0][0].layer.rank == 1
     assert len(grid) > 1
-    assert len(heat_grid(net, batch, methods=["grad-cam"], most_layers=1)) == 1
+    assert len(heat_grid(net, batch, Axes(most_layers=1))[0]) == 1

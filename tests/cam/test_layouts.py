@@ -9,12 +9,14 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from inspector.cam.describe import Setting
 from inspector.cam.explain import explain
 from inspector.cam.grid import explain_grid
 from inspector.cam.layers import find_layer
 from inspector.cam.layouts import layer_name, layer_text, layout_text, split_layout, with_layout
-from inspector.cam.maps import heat_maps
+from inspector.cam.maps import Axes, heat_maps
 from inspector.cam.report import LayerProposal, Options, Preprocessing
+from inspector.cam.spec import MapRequest
 from inspector.errors import LayerNotSpatial, UsageError
 from inspector.render.explained_table import COLUMNS, row_of
 
@@ -131,7 +133,7 @@ def test_a_module_may_be_called_like_a_layout() -> None:
 def test_two_calls_of_one_module_are_two_layers(net: Net) -> None:
     """Their maps, their columns of a table and the name of a fusion of both."""
     picture = Image.effect_noise((16, 16), 80).convert("RGB")
-    made = explain_grid(net, picture, preprocessing=PLAIN, layers=["relu:0", "relu:1"], targets=[2])
+    made = explain_grid(net, picture, Axes(layers=["relu:0", "relu:1"], classes=[2]), Setting(preprocessing=PLAIN))
     assert [layer_name(layer) for layer in made.layers] == ["relu:0", "relu:1"]
     assert [one.raw.shape for one in made.maps] == [(8, 8), (4, 4)]
     rows = [row_of(one, checkpoint="a", picture="b", threshold=0.5) for one in made.maps]
@@ -151,7 +153,7 @@ def test_a_given_layout_is_kept_for_pictures_of_other_sizes_or_refused(tokens: T
 
     given = find_layer(tokens, "norm=1+2x8", SHAPE)
     pictures = [Image.new("RGB", size, (90, 120, 30)) for size in ((16, 16), (32, 16))]
-    made = explain_many(tokens, pictures, preprocessing=PLAIN, layer=given)
+    made = explain_many(tokens, pictures, MapRequest(layers=(given,)), Setting(preprocessing=PLAIN))
     assert next(made).raw.shape == (2, 8)
     with pytest.raises(LayerNotSpatial, match=r"1 [+] 2 x 8 are 17 tokens, not 33"):
         next(made)

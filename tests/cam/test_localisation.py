@@ -11,9 +11,11 @@ from PIL import Image
 from torch import nn
 from torchvision.models import get_model
 
-from inspector.cam.explain import explain, explain_batch
+from inspector.cam.describe import Setting
+from inspector.cam.explain import explain, explain_many
 from inspector.cam.preprocess import infer_preprocessing
 from inspector.cam.report import Preprocessing
+from inspector.cam.spec import MapRequest
 from inspector.checkpoint.torch_bridge import to_state_dict
 from inspector.readers import open_checkpoint
 from inspector.render.overlay import overlay
@@ -39,7 +41,8 @@ def energy_ratio(model: nn.Module, preprocessing: Preprocessing) -> float:
     for first in range(0, PICTURES, AT_ONCE):
         some = slice(first, first + AT_ONCE)
         pictures = [Image.fromarray(image) for image in images[some]]
-        found = explain_batch(model, pictures, preprocessing=preprocessing, targets=labels[some].tolist())
+        setting = Setting(preprocessing=preprocessing)
+        found = explain_many(model, pictures, MapRequest(), setting, targets=labels[some].tolist())
         for explanation, mask in zip(found, masks[some], strict=True):
             side = explanation.heat.shape[0] // mask.shape[0]
             heat = explanation.heat.reshape(mask.shape[0], side, mask.shape[1], side).mean(axis=(1, 3))

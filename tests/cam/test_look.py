@@ -11,6 +11,7 @@ from inspector.cam.look import Kind, Look, look
 from inspector.cam.maps import heat_maps
 from inspector.cam.methods import METHODS
 from inspector.cam.readings import PixelScores
+from inspector.cam.spec import MapSpec
 from inspector.errors import ExplainError, TargetOutOfRange
 
 ARITHMETIC = tuple(m for m in METHODS if m.arithmetic is not None and m.id != "cam")
@@ -106,7 +107,7 @@ def test_what_runs_the_model_again_runs_a_copy_and_says_how_often() -> None:
     assert seen.passes("ablation-cam", seen.layers[0]) == 6
     with pytest.raises(ExplainError, match="runs the model again"):
         seen.map("ablation-cam", seen.layers[0], 0)
-    made = seen.run("ablation-cam", seen.layers[0], 1)
+    made = seen.make(MapSpec(method="ablation-cam", layers=seen.layers[:1]), 1).maps
     assert model.forwards == 1
     assert torch.equal(made.raw, heat_maps(model, picture, layer=seen.layers[0], targets=1, method="ablation-cam").raw)
     assert made.logits.shape == (1, 5)
@@ -142,7 +143,7 @@ def test_a_detectors_columns_are_its_boxes_the_surest_first() -> None:
     assert [b.score for b in seen.boxes] == sorted((b.score for b in seen.boxes), reverse=True)
     assert {b.label for b in seen.boxes} == {1, 3}
     for column in (0, 1):
-        again = seen.run("grad-cam", seen.layers[0], column)
+        again = seen.make(MapSpec(method="grad-cam", layers=seen.layers[:1]), column).maps
         assert torch.allclose(seen.map("grad-cam", seen.layers[0], column).raw, again.raw, atol=1e-12)
 
 

@@ -8,8 +8,9 @@ import torchvision
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.maps import heat_grid, heat_maps
+from inspector.cam.maps import Axes, heat_grid, heat_maps
 from inspector.cam.methods import METHODS, occlusion
+from inspector.cam.report import Options
 from inspector.errors import ExplainError
 from inspector.progress import Stopped
 
@@ -193,9 +194,9 @@ def test_smooth_grad_cam_plus_plus_without_curvature_is_grad_cam_plus_plus() -> 
 @pytest.mark.parametrize("method", [m.id for m in METHODS if m.seeded])
 def test_seeded_methods_repeat_and_leave_the_random_state(pooled: Pooled, batch: Tensor, method: str) -> None:
     before = torch.random.get_rng_state()
-    one, two = (heat_maps(pooled, batch, layer="first", method=method, seed=4).raw for _ in range(2))
+    one, two = (heat_maps(pooled, batch, layer="first", method=method, options=Options(seed=4)).raw for _ in range(2))
     assert torch.equal(one, two)
-    assert not torch.equal(one, heat_maps(pooled, batch, layer="first", method=method, seed=5).raw)
+    assert not torch.equal(one, heat_maps(pooled, batch, layer="first", method=method, options=Options(seed=5)).raw)
     assert torch.equal(before, torch.random.get_rng_state())
 
 
@@ -231,7 +232,8 @@ def test_slow_methods_can_be_stopped(pooled: Pooled, batch: Tensor, method: str)
 
 
 def test_methods_of_the_picture_stand_once_in_a_grid(pooled: Pooled, batch: Tensor) -> None:
-    grid = heat_grid(pooled, batch, layers=["relu:1", "first"], methods=["grad-cam", "saliency"])
+    axes = Axes(layers=["relu:1", "first"], methods=["grad-cam", "saliency"])
+    (grid,) = heat_grid(pooled, batch, axes)
     assert grid[0][1] is grid[1][1]
     assert grid[0][1].layer.kind == "input"
     assert grid[0][1].raw.shape == (2, 16, 20)

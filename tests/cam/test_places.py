@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from inspector.cam.capture import first_tensor, replace_tensor
 from inspector.cam.layers import propose_layers
-from inspector.cam.maps import heat_grid
+from inspector.cam.maps import Axes, heat_grid
 from inspector.cam.readings import logits_of
 from inspector.cam.report import LayerProposal
 from inspector.cam.tensors import spatial
@@ -135,7 +135,8 @@ def check_gradients(model: nn.Module, layer: LayerProposal, shape: tuple[int, in
         "hires-cam": (g * a).sum(dim=1),
         "layer-cam": (g.clamp_min(0) * a).sum(dim=1),
     }
-    for cell in heat_grid(model, picture, layers=[layer], targets=1, methods=list(expected))[0]:
+    axes = Axes(layers=[layer], classes=[1], methods=list(expected))
+    for cell in heat_grid(model, picture, axes)[0][0]:
         right = expected[cell.method]
         assert float((cell.raw - right).abs().max()) <= 1e-9 * float(right.abs().max()), cell.method
         torch.testing.assert_close(cell.logits, own, rtol=1e-12, atol=1e-12)

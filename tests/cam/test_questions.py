@@ -13,19 +13,24 @@ from PIL import Image
 from torch import Tensor, nn
 
 from inspector.cam.combine import augmented_maps
+from inspector.cam.costs import estimate
+from inspector.cam.describe import Setting
 from inspector.cam.explain import explain, explain_many
-from inspector.cam.grid import estimate, explain_grid
-from inspector.cam.maps import heat_maps
+from inspector.cam.grid import explain_grid
+from inspector.cam.maps import Axes, heat_maps
 from inspector.cam.methods import METHODS
 from inspector.cam.questions import OfBox, OfPixels, in_input, in_picture
 from inspector.cam.readings import BoxScore, PixelScores
 from inspector.cam.report import Crop, Options, Preprocessing
+from inspector.cam.spec import MapRequest
 from inspector.errors import ExplainError, TargetOutOfRange, UsageError
 
 PLAIN = Preprocessing(
     resize=None, crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3, interpolation="bilinear", source="",
     assumed=False,
 )  # fmt: skip
+SETTING = Setting(preprocessing=PLAIN)
+SECOND = MapRequest(layers=("second",))
 
 
 class Net(nn.Module):
@@ -55,12 +60,10 @@ def small(picture: Image.Image) -> Image.Image:
 def test_a_grid_of_classes_layers_and_methods_is_what_each_is_alone(net: Net, small: Image.Image) -> None:
     layers, methods, targets = ("second", "first"), ("grad-cam", "finer-cam", "saliency"), (3, 0, None)
     with mock.patch.object(Net, "forward", autospec=True, side_effect=Net.forward) as forward:
-        grid = explain_grid(
-            net, small, preprocessing=PLAIN, layers=layers, methods=methods[:2], targets=targets, most_layers=2
-        )
+        grid = explain_grid(net, small, Axes(layers=layers, methods=methods[:2], classes=targets), SETTING)
         traced = 2  # each layer by name
         assert forward.call_count == 1 + traced
-    grid = explain_grid(net, small, preprocessing=PLAIN, layers=layers, methods=methods, targets=targets)
+    grid = explain_grid(net, small, Axes(layers=layers, methods=methods, classes=targets), SETTING)
     assert [t.index for t in grid.targets] == [3, 0, grid.scores[0].index]
     for score, rows in zip(grid.targets, grid.cells, strict=True):
         for layer, row in zip(layers, rows, strict=True):
@@ -75,9 +78,8 @@ def test_a_grid_of_classes_layers_and_methods_is_what_each_is_alone(net: Net, sm
 
 
 def test_a_method_without_a_map_is_an_empty_cell_with_its_reason(net: Net, small: Image.Image) -> None:
-    grid = explain_grid(
-        net, small, preprocessing=PLAIN, layers=("second", "first"), methods=("cam", "le-grad", "grad-cam")
-    )
+    axes = Axes(layers=("second", "first"), methods=("cam", "le-grad", "grad-cam"))
+    grid = explain_grid(net, small, axes, SETTING)
     assert [[cell is None for cell in row] for row in grid.cells[0]] == [[False, True, False], [True, True, False]]
     assert [(m, layer) for m, layer, _ in grid.refused] == [
         ("le-grad", "second"),
@@ -86,17 +88,15 @@ def test_a_method_without_a_map_is_an_empty_cell_with_its_reason(net: Net, small
     ]
     assert "CAM needs a network whose answer is one linear layer" in grid.refused[1][2]
     with pytest.raises(ExplainError):
-        explain_grid(net, small, preprocessing=PLAIN, methods=("le-grad",))
+        explain_grid(net, small, Axes(methods=("le-grad",)), SETTING)
     with pytest.raises(TargetOutOfRange, match="no class 7"):
-        explain_grid(net, small, preprocessing=PLAIN, targets=(1, 7))
+        explain_grid(net, small, Axes(classes=(1, 7)), SETTING)
 
 
 def test_a_grid_smooths_and_seeds_each_cell(net: Net, small: Image.Image) -> None:
     for options in (Options(augmented=True), Options(eigen_smooth=True), Options(seed=7)):
-        grid = explain_grid(
-            net, small, preprocessing=PLAIN, layers=("second",), methods=("grad-cam", "smooth-grad"), options=options,
-            targets=(2,),
-        )  # fmt: skip
+        axes = Axes(layers=("second",), methods=("grad-cam", "smooth-grad"), classes=(2,))
+        grid = explain_grid(net, small, axes, SETTING, options=options)
         for cell in grid.maps:
             alone = explain(
                 net, small, preprocessing=PLAIN, layer="second", method=cell.method, options=options, target=2
@@ -141,7 +141,7 @@ def test_pictures_of_many_sizes_one_by_one_hold_no_more_than_a_batch(net: Net, p
             alive.append(number)
             yield one
 
-    made = explain_many(net, some(), preprocessing=PLAIN, layer="second", targets=2, batch_size=2)
+    made = explain_many(net, some(), SECOND, SETTING, targets=2, batch_size=2)
     first = next(made)
     assert alive == [0, 1, 2]  # not all of them
     found = [first, *made]
@@ -150,15 +150,15 @@ def test_pictures_of_many_sizes_one_by_one_hold_no_more_than_a_batch(net: Net, p
         np.testing.assert_allclose(each.heat, alone.heat, atol=1e-6)
         assert each.heat.shape == one.size[::-1]
         assert (each.crop.picture_width, each.crop.picture_height) == one.size
-    resized = replace(PLAIN, resize=32, crop=(24, 24))
-    widths = {one.crop.width for one in explain_many(net, pictures, preprocessing=resized, layer="second")}
+    resized = Setting(preprocessing=replace(PLAIN, resize=32, crop=(24, 24)))
+    widths = {one.crop.width for one in explain_many(net, pictures, SECOND, resized)}
     assert len(widths) == 3  # one model input, three geometries
 
 
 def test_a_proposal_of_one_size_serves_the_others(net: Net, picture: Image.Image) -> None:
     pictures = [picture.resize((40, 32)), picture.resize((24, 24))]
     proposal = explain(net, pictures[0], preprocessing=PLAIN, layer="second").layer
-    found = list(explain_many(net, pictures, preprocessing=PLAIN, layer=proposal))
+    found = list(explain_many(net, pictures, MapRequest(layers=(proposal,)), SETTING))
     assert [one.layer.grid for one in found] == [(8, 10), (6, 6)]
 
 
@@ -201,7 +201,8 @@ def test_pixels_are_mirrored_with_the_picture(small: Image.Image) -> None:
 def test_pixels_of_a_class_are_asked_of_each_batch(small: Image.Image) -> None:
     torch.manual_seed(0)
     model = Halves()
-    found = list(explain_many(model, [small, small], preprocessing=PLAIN, layer="conv", question=OfPixels(1)))
+    setting = Setting(preprocessing=PLAIN, question=OfPixels(1))
+    found = list(explain_many(model, [small, small], MapRequest(layers=("conv",)), setting))
     assert [one.asked for one in found] == ["pixels of class 1"] * 2
     assert found[0].target.index == 1
     with pytest.raises(UsageError, match="says the class already"):
@@ -286,10 +287,11 @@ def test_boxes_go_there_and_back() -> None:
 
 
 def test_the_estimate_counts_what_is_run(net: Net, small: Image.Image) -> None:
-    cheap = estimate(net, small, preprocessing=PLAIN, methods=("grad-cam", "layer-cam"))
+    cheap = estimate(net, small, Axes(methods=("grad-cam", "layer-cam"), most_layers=1), SETTING)
     assert cheap.passes == 3  # one forward and one backward for both
     assert dict(cheap.by_method) == {"grad-cam": 0, "layer-cam": 0}
-    slow = estimate(net, small, preprocessing=PLAIN, layers=("second", "first"), methods=("score-cam",), classes=2)
+    axes = Axes(layers=("second", "first"), methods=("score-cam",), classes=(0, 1))
+    slow = estimate(net, small, axes, SETTING)
     assert dict(slow.by_method) == {"score-cam": 2 * (6 + 4)}  # channels of both layers
     assert slow.seconds > 0
     ran = 0
@@ -298,5 +300,6 @@ def test_the_estimate_counts_what_is_run(net: Net, small: Image.Image) -> None:
         nonlocal ran
         ran += 1
 
-    explain_grid(net, small, preprocessing=PLAIN, methods=tuple(m.id for m in METHODS), most_layers=1, progress=count)
+    axes = Axes(methods=tuple(m.id for m in METHODS), most_layers=1)
+    explain_grid(net, small, axes, SETTING, progress=count)
     assert ran > 0

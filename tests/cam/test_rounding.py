@@ -12,12 +12,15 @@ import torchvision
 from PIL import Image
 from torch import Tensor, nn
 
+from inspector.cam.describe import Setting
 from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
+from inspector.cam.maps import Axes
 from inspector.cam.method import Unit
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.rounding import rounding_share, score_share
+from inspector.cam.spec import MapRequest
 
 PRECISIONS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 OF_ATTENTION = ("attention-rollout", "gradient-rollout", "le-grad")
@@ -215,7 +218,7 @@ def test_an_untrained_network_that_answers_with_its_biases_is_said_by_every_meth
     torch.manual_seed(0)
     model = torchvision.models.shufflenet_v2_x0_5()
     methods = [m.id for m in METHODS if m.arithmetic and m.id not in OF_THE_LAYER] + ["cam", "saliency"]
-    grid = explain_grid(model, noise, preprocessing=steps(64), methods=methods, most_layers=2)
+    grid = explain_grid(model, noise, Axes(methods=methods, most_layers=2), Setting(preprocessing=steps(64)))
     assert len(grid.maps) == 2 * len(methods) - 1  # CAM is defined at the last layer
     assert {tuple(ids(one)) for one in grid.maps} == {("faint-map",)}
     assert "The score is the bias of fc, 0.03" in grid.maps[0].findings[0].says
@@ -234,9 +237,8 @@ def test_a_map_that_shows_something_has_no_finding_at_any_scale(noise: Image.Ima
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_nor_in_any_precision(noise: Image.Image, precision: torch.dtype) -> None:
     methods = [m.id for m in METHODS if m.arithmetic]
-    grid = explain_grid(
-        Net().to(precision), noise, preprocessing=steps(32), methods=methods, layers=["conv1", "conv2", "relu:1"]
-    )
+    axes = Axes(methods=methods, layers=["conv1", "conv2", "relu:1"])
+    grid = explain_grid(Net().to(precision), noise, axes, Setting(preprocessing=steps(32)))
     assert {"rounding-map", "faint-map"}.isdisjoint(name for one in grid.maps for name in ids(one))
 
 
@@ -295,8 +297,8 @@ def test_pictures_do_not_change_each_others_maps(noise: Image.Image) -> None:
     for method in ("hires-cam", "ablation-cam", "occlusion"):
         asked = {"preprocessing": steps(16), "layer": "relu:1", "method": method, "target": 0}
         alone = [explain(model, one, **asked) for one in shown]
-        asked["targets"] = asked.pop("target")
-        together = list(explain_many(model, shown, **asked))
+        request, setting = MapRequest(method=method, layers=("relu:1",)), Setting(preprocessing=steps(16))
+        together = list(explain_many(model, shown, request, setting, targets=0))
         for one, other in zip(alone, together, strict=True):
             assert np.array_equal(one.raw, other.raw)
     # One square of the picture covered, by hand: the fall of the score of that copy alone.

@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 from inspector.cam.answers import AnswerKind
+from inspector.cam.describe import Setting
 from inspector.cam.report import Explanation, Options, Preprocessing
 from inspector.cam.runs import ReadyModel
 from inspector.cam.series import (
@@ -31,6 +32,7 @@ from inspector.cam.series import (
     natural,
     on_one_scale,
 )
+from inspector.cam.spec import MapRequest
 from inspector.cam.training_place import Place, place_of
 from inspector.errors import CorruptFile, ExplainError
 from inspector.readers import open_checkpoint
@@ -139,7 +141,7 @@ class Tiny(nn.Module):
 PICTURE = Image.fromarray(
     np.stack([np.linspace(130, 255, 64).reshape(8, 8), np.zeros((8, 8)), np.zeros((8, 8))], axis=2).astype(np.uint8)
 )
-COMMON = Common(architecture="tiny", preprocessing=STEPS, own=STEPS, stated=NAMES)
+COMMON = Common(architecture="tiny", setting=Setting(preprocessing=STEPS), own=STEPS, stated=NAMES)
 
 
 def _ready(name: str, strength: float = 1.0, **changed: Any) -> Callable[[], ReadyModel]:
@@ -150,7 +152,7 @@ def _ready(name: str, strength: float = 1.0, **changed: Any) -> Callable[[], Rea
 def _stages(
     *given: tuple[str, Callable[[], ReadyModel]], common: Common = COMMON, target: int | None = 0
 ) -> list[Stage]:
-    return list(explain_each(given, PICTURE, common, method="grad-cam", layer="conv", target=target, options=Options()))
+    return list(explain_each(given, PICTURE, common, MapRequest(layers=("conv",)), target=target))
 
 
 def _maps(*strengths: float) -> list[Explanation]:
@@ -283,7 +285,7 @@ def test_progress_goes_through_all_of_them() -> None:
     given = [("a", _ready("a")), ("b", _ready("b"))]
     list(
         explain_each(
-            given, PICTURE, COMMON, method="smooth-grad-cam++", layer="conv", target=0, options=Options(),
+            given, PICTURE, COMMON, MapRequest(method="smooth-grad-cam++", layers=("conv",)), target=0,
             progress=lambda done, total, note: told.append((done, total, note)),
         )
     )  # fmt: skip

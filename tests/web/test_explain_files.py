@@ -20,13 +20,13 @@ from inspector.cam.answers import AnswerKind
 from inspector.cam.layouts import with_layout
 from inspector.cam.look import Kind
 from inspector.cam.picture import input_shape
-from inspector.cam.report import Options
+from inspector.cam.report import Explanation, LayerProposal, Options
 from inspector.cli.main import run
 from inspector.web import uploads
 from inspector.web.explain import inputs, looking
 from inspector.web.explain.answer import Naming, asked_label, stated_names
 from inspector.web.explain.files import files_of
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
@@ -81,11 +81,19 @@ def _also(subject: Subject, name: str) -> Subject:
     return replace(subject, layers=(*subject.layers, layer))
 
 
+Asked = tuple[str, LayerProposal, int, Options]
+
+
+def _explained(subject: Subject, asked: Asked, naming: Naming) -> Explanation:
+    method, layer, target, options = asked
+    return looking.explained(subject, looking.spec_of(subject, method, layer, options), target, naming)
+
+
 def _same_bytes(
-    subject: Subject, recipe: Recipe, folder: Path, monkeypatch: pytest.MonkeyPatch, naming: Naming | None = None
+    subject: Subject, asked: Asked, folder: Path, monkeypatch: pytest.MonkeyPatch, naming: Naming | None = None
 ) -> dict[str, Any]:
     """Export from the page, run the manifest's command, compare; the manifest's only entry."""
-    made = looking.explained(subject, recipe, naming or Naming())
+    made = _explained(subject, asked, naming or Naming())
     assert float(made.heat.max()) > 0
     files = {name: data() for _, data, name in files_of(subject.hand, subject.picture, made, **STYLE)}
     manifest = json.loads(files["it's noise-explanation.json"])
@@ -116,7 +124,7 @@ def test_a_class(here: Path, monkeypatch: pytest.MonkeyPatch, method: str, optio
     subject = _subject(here, "resnet18.pth", FACTS)
     best = looking.look_at(subject).best
     layer = subject.layers[2] if method == "score-cam" else subject.layers[0]
-    _same_bytes(subject, Recipe(method=method, layer=layer, target=best, options=options), here, monkeypatch)
+    _same_bytes(subject, (method, layer, best, options), here, monkeypatch)
 
 
 def test_a_second_call_of_a_shared_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,17 +134,17 @@ def test_a_second_call_of_a_shared_module(here: Path, monkeypatch: pytest.Monkey
         with_call = _also(subject, f"layer3.1.relu:{call}")
         layer = with_call.layers[-1]
         assert (layer.call, layer.calls) == (call, 2)
-        recipe = Recipe(method="grad-cam", layer=layer, target=best)
-        entry = _same_bytes(with_call, recipe, here, monkeypatch)
+        asked = ("grad-cam", layer, best, Options())
+        entry = _same_bytes(with_call, asked, here, monkeypatch)
         assert (entry["layer"]["path"], entry["layer"]["call"]) == ("layer3.1.relu", call)
-        maps.append(looking.explained(with_call, recipe, Naming()).raw)
+        maps.append(_explained(with_call, asked, Naming()).raw)
     assert not np.allclose(*maps)
 
 
 def test_fused_layers_one_of_them_laid_out_otherwise(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subject = _subject(here, "resnet18.pth", FACTS)
-    recipe = Recipe(method="grad-cam", layer=subject.layers[0], target=1, options=Options(fusion="mean"))
-    entry = _same_bytes(subject, recipe, here, monkeypatch)
+    asked = ("grad-cam", subject.layers[0], 1, Options(fusion="mean"))
+    entry = _same_bytes(subject, asked, here, monkeypatch)
     assert len(entry["layers"]) == len(subject.layers) > 1
 
 
@@ -146,21 +154,21 @@ def test_a_layout_and_a_preprocessing_of_ones_own(here: Path, monkeypatch: pytes
     assert (found.prefix_tokens, found.grid) == (1, (8, 8))
     changed = with_layout(found, "1+4x16")
     naming = Naming(names=stated_names(subject.hand))
-    entry = _same_bytes(subject, Recipe(method="grad-cam", layer=changed, target=1), here, monkeypatch, naming)
+    entry = _same_bytes(subject, ("grad-cam", changed, 1, Options()), here, monkeypatch, naming)
     assert entry["layer"]["grid"] == [4, 16]
     edited = inputs.edited(
         subject.preprocessing, resize=80, crop=64, mean="0.1 0.2 0.3", std="0.3 0.3 0.7", interpolation="bicubic"
     )
     other = replace(subject, preprocessing=edited)
-    entry = _same_bytes(other, Recipe(method="grad-cam", layer=found, target=1), here, monkeypatch, naming)
+    entry = _same_bytes(other, ("grad-cam", found, 1, Options()), here, monkeypatch, naming)
     assert entry["layer"]["grid"] == [8, 8]
 
 
 @pytest.mark.parametrize("kind", [AnswerKind.SEVERAL, AnswerKind.NUMBERS])
 def test_how_the_answer_is_read(here: Path, monkeypatch: pytest.MonkeyPatch, kind: AnswerKind) -> None:
     subject = _subject(here, "resnet18.pth", FACTS)
-    recipe = Recipe(method="grad-cam", layer=subject.layers[0], target=looking.look_at(subject).best)
-    entry = _same_bytes(subject, recipe, here, monkeypatch, Naming(answer=kind))
+    asked = ("grad-cam", subject.layers[0], looking.look_at(subject).best, Options())
+    entry = _same_bytes(subject, asked, here, monkeypatch, Naming(answer=kind))
     assert entry["answer"] == kind.value
     assert (entry["target"]["probability"] is None) == (kind is AnswerKind.NUMBERS)
 
@@ -171,7 +179,7 @@ def test_pixels_of_a_class(here: Path, monkeypatch: pytest.MonkeyPatch, method: 
     seen = looking.look_at(subject)
     assert seen.kind is Kind.PIXELS
     target = next(k for k, share in enumerate(seen.shares) if share > 0)
-    entry = _same_bytes(subject, Recipe(method=method, layer=subject.layers[0], target=target), here, monkeypatch)
+    entry = _same_bytes(subject, (method, subject.layers[0], target, Options()), here, monkeypatch)
     assert entry["asked"] == f"pixels of class {target}"
 
 
@@ -180,9 +188,9 @@ def test_a_box(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = looking.look_at(subject)
     assert seen.kind is Kind.BOXES
     wanted = [k for k in range(len(seen.boxes)) if seen.boxes[k].score > 0]
-    recipes = [Recipe(method="grad-cam", layer=subject.layers[0], target=k) for k in wanted]
-    shown = next(r for r in recipes if float(looking.explained(subject, r, Naming()).heat.max()) > 0)
+    each = [("grad-cam", subject.layers[0], k, Options()) for k in wanted]
+    shown = next(asked for asked in each if float(_explained(subject, asked, Naming()).heat.max()) > 0)
     entry = _same_bytes(subject, shown, here, monkeypatch)
     assert entry["asked"].startswith("box ")
-    made = looking.explained(subject, shown, Naming(names=("x", "cat", "dog", "cow")))
-    assert asked_label(made) == f"{('x', 'cat', 'dog', 'cow')[entry['target']['index']]}, box {shown.target + 1}"
+    made = _explained(subject, shown, Naming(names=("x", "cat", "dog", "cow")))
+    assert asked_label(made) == f"{('x', 'cat', 'dog', 'cow')[entry['target']['index']]}, box {shown[2] + 1}"

@@ -13,13 +13,14 @@ from PIL import Image
 from inspector.cam.answers import AnswerKind
 from inspector.cam.exporting.request import command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
+from inspector.cam.spec import MapSpec
 from inspector.errors import ExplainError
 from inspector.findings import Finding, Severity
 from inspector.render.scores import share_text
 from inspector.web.explain.answer import Naming, score_bars
 from inspector.web.explain.files import request_of
 from inspector.web.explain.grid import show_grid
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture
 from inspector.web.explain.trust import mask_of
 from inspector.web.explain.view import Style, difference, drawn_map, legend, signed
@@ -75,17 +76,21 @@ def test_the_table_of_maps_marks_those_that_say_little(monkeypatch: pytest.Monke
         layers=layers,
     )
 
-    def explained(_subject: Subject, one: Recipe, _naming: Naming) -> Explanation:
+    def spec_of(_subject: Subject, method: str, layer: LayerProposal) -> MapSpec:
+        return MapSpec(method=method, layers=(layer,))
+
+    def explained(_subject: Subject, one: MapSpec, _target: int, _naming: Naming) -> Explanation:
         if one.method == "cam":
             raise ExplainError("none")
-        bad = one.layer.path == "other" and one.method == "hires-cam"
+        bad = one.layers[0].path == "other" and one.method == "hires-cam"
         return replace(made, findings=(faint,) if bad else ())
 
     drawn: dict[str, object] = {}
+    monkeypatch.setattr("inspector.web.explain.looking.spec_of", spec_of)
     monkeypatch.setattr("inspector.web.explain.looking.explained", explained)
     monkeypatch.setattr("inspector.web.explain.sprites._grid", lambda **given: drawn.update(given))
-    recipe = Recipe(method="grad-cam", layer=made.layer, target=3)
-    show_grid(subject, recipe, Naming(names=(), answer=AnswerKind.ONE), "layer", "method")
+    naming = Naming(names=(), answer=AnswerKind.ONE)
+    show_grid(subject, "grad-cam", made.layer, 3, naming, keys=("layer", "method"))
     assert drawn["data"]["notes"] == {"1,1": "faint-map"}  # type: ignore[index]
 
 

@@ -16,7 +16,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from inspector.render.overlay import overlay
 from inspector.web import reports, uploads
 from inspector.web.explain import answer, controls, inputs, looking, pictures
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.session import Hand
 
@@ -74,6 +74,17 @@ def test_everything_arithmetic_comes_from_one_forward_pass(app: AppTest, forward
     assert forwards == [1]
 
 
+def test_layers_are_not_fused_for_a_method_that_looks_at_none(app: AppTest) -> None:
+    app.run().switch_page("pages/explain.py").run()
+    _of(app, "Layers together").set_value("mean")
+    _of(app, "Method").set_value("saliency")
+    _of(app, "More", app.get("button_group")).set_value("Several pictures").run()
+    assert not app.exception
+    # As the command says it.
+    (error,) = app.error
+    assert error.value.replace("\\", "") == "Gradient saliency looks at no layer, so there is nothing to fuse."
+
+
 def _of(app: AppTest, label: str, among: Any = None) -> Any:
     return next(w for w in (among if among is not None else app.selectbox) if w.label == label)
 
@@ -94,8 +105,8 @@ def test_a_camera_picture_is_drawn_at_the_size_of_a_screen_with_the_heat_at_its_
     preprocessing = inputs.inferred(hand)
     layers = controls.layers_of(hand, preprocessing)
     subject = Subject(hand=hand, picture=picture, preprocessing=preprocessing, layers=layers)
-    recipe = Recipe(method="grad-cam", layer=layers[0], target=2)
-    explanation = looking.explained(subject, recipe, answer.Naming())
+    spec = looking.spec_of(subject, "grad-cam", layers[0])
+    explanation = looking.explained(subject, spec, 2, answer.Naming())
     small, scaled = for_display(picture, explanation)
     assert small.size == (1400, 700)
     whole = overlay(pictures.decoded(picture), explanation, opacity=1.0, dim_outside=1.0)

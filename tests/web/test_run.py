@@ -151,24 +151,24 @@ def _members(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> list
 @pytest.fixture
 def made(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """(stages of the three checkpoints, the work itself to be done again with another progress)."""
+    from inspector.cam.describe import Setting
     from inspector.cam.layers import propose_layers
     from inspector.cam.picture import open_picture
     from inspector.cam.series import Common
-    from inspector.web.explain.looking import Recipe, Subject
+    from inspector.cam.spec import MapSpec
 
     members = _members(folder, tmp_path / "store", monkeypatch)
     last = run.ready(members[-1])
     layers = propose_layers(last.model, (3, 192, 192))
     picture = Picture(name="star_1.png", data=PICTURE.read_bytes())
-    subject = Subject(hand=members[-1].hand, picture=picture, preprocessing=last.preprocessing, layers=layers)
     common = Common(
         architecture=last.architecture,
-        preprocessing=last.preprocessing,
+        setting=Setting(preprocessing=last.preprocessing),
         own=last.preprocessing,
         stated=last.class_names,
     )
-    recipe = Recipe(method="grad-cam", layer=layers[0], target=3)
-    work = partial(run.make_stages, members, open_picture(picture.data), common, recipe, 3, subject)
+    spec = MapSpec(method="grad-cam", layers=layers[:1])
+    work = partial(run.make_stages, members, open_picture(picture.data), common, spec, 3)
     yield work(silent).stages, work, picture
     uploads.the_store.cache_clear()
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.layouts import layer_text
 from inspector.cam.report import Explanation, Options, Preprocessing
+from inspector.cam.spec import MapSpec
 from inspector.shell_lines import join_words, operand, option_words
 
 
@@ -47,13 +47,14 @@ def request_for(
     explanation: Explanation, *, file: str, picture: str, colour_map: str, opacity: float, threads: int
 ) -> Request:
     """The request that makes this one map again."""
+    spec = MapSpec.of(explanation)
     return Request(
         file=file,
         pictures=(picture,),
-        methods=(explanation.method,),
-        layers=tuple(layer_text(layer) for layer in explanation.layers if layer.path),
+        methods=(spec.method,),
+        layers=spec.layer_texts,
         classes=_classes(explanation),
-        options=explanation.options,
+        options=spec.options,
         preprocessing=explanation.preprocessing,
         answer=explanation.answer,
         pixels_of=explanation.pixels_of,
@@ -66,11 +67,7 @@ def request_for(
 
 def settled(request: Request, found: Explanation) -> Request:
     """The request for one map with what was chosen for it in its place: layer and class."""
-    return replace(
-        request,
-        layers=tuple(layer_text(layer) for layer in found.layers if layer.path),
-        classes=_classes(found),
-    )
+    return replace(request, layers=MapSpec.of(found).layer_texts, classes=_classes(found))
 
 
 def _classes(found: Explanation) -> tuple[int, ...]:

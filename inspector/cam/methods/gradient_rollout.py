@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 from inspector.cam.tokens import follow_attention, read_out
@@ -32,7 +32,7 @@ METHOD = Method(
     paper="Chefer 2021, arXiv 2103.15679",
     says="Attention followed through all blocks, weighted by what raises the class's score.",
     compute=gradient_rollout,
-    passes=lambda scene, layer: 3 * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * scene.batch.shape[0],
     by_layer=False,
     unit=Unit.OTHER,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from inspector.cam.guided import guided
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 
@@ -32,7 +32,7 @@ METHOD = Method(
     paper="Springenberg 2015, arXiv 1412.6806",
     says="Sharp edges that the model sees; hardly depends on the class or on what was learned.",
     compute=guided_backpropagation,
-    passes=lambda scene, layer: 3 * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * scene.batch.shape[0],
     by_layer=False,
     unit=Unit.SLOPES,
 )

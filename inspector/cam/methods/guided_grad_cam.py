@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.methods.grad_cam import METHOD as GRAD_CAM
 from inspector.cam.methods.grad_cam import grad_cam
 from inspector.cam.methods.guided_backpropagation import guided_gradient
@@ -30,7 +30,7 @@ METHOD = Method(
     paper="Selvaraju 2017, arXiv 1610.02391, section 3.2",
     says="Sharp edges inside the places that Grad-CAM finds.",
     compute=guided_grad_cam,
-    passes=lambda scene, layer: 3 * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * scene.batch.shape[0],
     unit=Unit.OTHER,
     made_of=GRAD_CAM,
 )

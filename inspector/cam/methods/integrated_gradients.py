@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 from inspector.cam.tensors import working_precision
@@ -36,7 +36,7 @@ METHOD = Method(
     paper="Sundararajan 2017, arXiv 1703.01365",
     says="What each pixel adds to the score, from an empty picture to this one.",
     compute=integrated_gradients,
-    passes=lambda scene, layer: 3 * STEPS * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * STEPS * scene.batch.shape[0],
     by_layer=False,
     unit=Unit.PARTS,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 
@@ -25,7 +25,7 @@ METHOD = Method(
     paper="Simonyan 2013, arXiv 1312.6034",
     says="Pixels to which the score reacts, whichever way; noisy.",
     compute=saliency,
-    passes=lambda scene, layer: 3 * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * scene.batch.shape[0],
     by_layer=False,
     unit=Unit.SLOPES,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene
 from inspector.cam.tensors import working_precision
@@ -35,7 +35,7 @@ METHOD = Method(
     paper="Smilkov 2017, arXiv 1706.03825",
     says="Gradient saliency averaged over noisy copies of the picture.",
     compute=smooth_grad,
-    passes=lambda scene, layer: 3 * COPIES * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * COPIES * scene.batch.shape[0],
     by_layer=False,
     seeded=True,
     unit=Unit.SLOPES,

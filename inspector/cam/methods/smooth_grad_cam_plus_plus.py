@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method, Unit
+from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import Scene, place_of
 from inspector.cam.tensors import spatial, working_precision
@@ -46,7 +46,7 @@ METHOD = Method(
     paper="Omeiza 2019, arXiv 1908.01224",
     says="Grad-CAM++ averaged over noisy copies of the picture.",
     compute=smooth_grad_cam_plus_plus,
-    passes=lambda scene, layer: 3 * COPIES * scene.batch.shape[0],
+    passes=lambda scene, layer: FORWARD_AND_BACKWARD * COPIES * scene.batch.shape[0],
     seeded=True,
     per_channel=True,
     unit=Unit.OTHER,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.maps import heat_grids
+from inspector.cam.maps import Axes, heat_grid
 from inspector.cam.method import Method
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.report import Maps
@@ -68,17 +68,8 @@ def agreement(
 
 def _at_once(model: nn.Module, picture: Tensor, maker: Maker, methods: list[str]) -> dict[str, Tensor]:
     """All of them from one forward; what has no map at this layer of this model is left out."""
-    ((row,),) = heat_grids(
-        model,
-        picture,
-        classes=[maker.target],
-        layers=maker.layers,
-        methods=methods,
-        eigen_smooth=maker.options.eigen_smooth,
-        read=maker.read,
-        seed=maker.options.seed,
-        lenient=True,
-    )
+    axes = Axes(layers=maker.layers, methods=methods, classes=[maker.target])
+    ((row,),) = heat_grid(model, picture, axes, options=maker.options, read=maker.read, lenient=True)
     return {cell.method: cell.raw[0] for cell in row if isinstance(cell, Maps)}
 
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from inspector.cam.answers import AnswerKind
-from inspector.cam.describe import PLAIN
-from inspector.cam.readings import BoxScore, Reading, class_scores
-from inspector.cam.report import LayerProposal, Maps, Options
+from inspector.cam.readings import BoxScore
+from inspector.cam.report import PLAIN, Maps, Options
 from inspector.cam.scene import open_scene
 from inspector.cam.trust.agreement import energy_in_mask, points_at
 from inspector.cam.trust.alike import Agreement, agreement
 from inspector.cam.trust.baselines import centred_gaussian, edges
 from inspector.cam.trust.cost import (
+    WHOLE,
     Ledger,
     Pace,
+    Plan,
     Work,
     at_once,
     pace,
@@ -27,10 +28,10 @@ from inspector.cam.trust.cost import (
     work_of_measure,
     work_of_randomising,
 )
-from inspector.cam.trust.making import Maker, maker
+from inspector.cam.trust.making import Maker
 from inspector.cam.trust.measure import Case, Measure, Measured
-from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.randomise import Stage, randomisation
+from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 
 RANDOM, CENTRE, EDGES = "random", "centre", "edges"
@@ -79,86 +80,70 @@ class Cost:
 def assess(
     model: nn.Module,
     picture: Tensor,
+    maker: Maker,
     *,
-    layer: LayerProposal | str | None = None,
-    layers: Sequence[LayerProposal | str] = (),
-    target: int | None = None,
-    method: str = "grad-cam",
-    options: Options = PLAIN,
+    plan: Plan = WHOLE,
     mask: Tensor | None = None,
-    measures: Sequence[Measure] = MEASURES,
-    randomise: bool = True,
-    compare: bool = True,
-    read: Reading = class_scores,
     answer: AnswerKind = AnswerKind.ONE,
     timed: Pace | None = None,
     progress: Progress = silent,
 ) -> Trust:
     """Measure one map of one picture and three baselines.
 
-    picture: (1, C, H, W), prepared. layers, options: as `explain`; the map is measured as it is shown, fused, smoothed
-    and augmented. mask: (H, W) of bool, where the thing is, for the pointing game and the energy. answer: how the
-    scores are meant. compare: with the other methods. timed: what `cost` found, for an even progress.
-    Other arguments as `heat_maps`. Raises as it does. The model is left as it was.
+    picture: (1, C, H, W), prepared. maker: of the map, which is measured as it is shown, fused, smoothed and augmented.
+    mask: (H, W) of bool, where the thing is, for the pointing game and the energy. answer: how the scores are meant.
+    timed: what `cost` found, for an even progress. Raises as `heat_maps` does. The model is left as it was.
     """
-    make = maker(model, picture, method=method, layer=layer, layers=layers, target=target, options=options, read=read)
+    _check_one(picture)
     # A box has the detector's own confidence, whatever the answer is.
-    meant = AnswerKind.ONE if isinstance(read, BoxScore) else answer
-    refused = tuple((m.id, m.refuses(meant)) for m in measures if m.refuses(meant))
-    measures = [m for m in measures if not m.refuses(meant)]
+    meant = AnswerKind.ONE if isinstance(maker.read, BoxScore) else answer
+    refused = tuple((m.id, m.refuses(meant)) for m in plan.measures if m.refuses(meant))
+    plan = replace(plan, measures=[m for m in plan.measures if not m.refuses(meant)])
     progress(0, None, "timing one pass")
-    total = work_of_all(model, make, measures, randomise=randomise, compare=compare)
-    ledger = Ledger(progress, timed or pace(model, picture, make), total)
-    begun = ledger.begin(Work(maps=make.plain_maps))
+    total = work_of_all(model, maker, plan)
+    ledger = Ledger(progress, timed or pace(model, picture, maker), total)
+    begun = ledger.begin(Work(maps=maker.plain_maps))
     begun(0, 1, "making the map")
-    own = make(model, picture, begun.within)
-    make = replace(make, target=int(own.targets[0]))
-    rows = _rows(model, picture, make, own, measures, mask, meant, ledger)
+    own = maker(model, picture, begun.within)
+    maker = replace(maker, target=int(own.targets[0]))
+    rows = _rows(model, picture, maker, own, plan.measures, mask, meant, ledger)
     stages: tuple[Stage, ...] = ()
-    if randomise:
-        part = ledger.begin(work_of_randomising(model, make))
+    if plan.randomise:
+        part = ledger.begin(work_of_randomising(model, maker))
         stages = randomisation(
             model,
-            lambda twin: make(twin, picture, part.within).raw[0],
-            seed=options.seed,
+            lambda twin: maker(twin, picture, part.within).raw[0],
+            seed=maker.options.seed,
             progress=part,
         )
     alike = None
-    if compare:
-        alike = agreement(model, picture, make, own.raw[0], ledger.begin(work_of_comparing(make)))
+    if plan.compare:
+        alike = agreement(model, picture, maker, own.raw[0], ledger.begin(work_of_comparing(maker)))
     return Trust(
-        method=method,
+        method=maker.method,
         layer=own.layer.path,
         target=int(own.targets[0]),
         rows=rows,
         stages=stages,
-        passes=_passes(total),
-        options=options,
+        passes=total.all_passes,
+        options=maker.options,
         agreement=alike,
         answer=meant,
         refused=refused,
     )
 
 
-def cost(
-    model: nn.Module,
-    picture: Tensor,
-    *,
-    layer: LayerProposal | str | None = None,
-    layers: Sequence[LayerProposal | str] = (),
-    target: int | None = None,
-    method: str = "grad-cam",
-    options: Options = PLAIN,
-    measures: Sequence[Measure] = MEASURES,
-    randomise: bool = True,
-    compare: bool = True,
-    read: Reading = class_scores,
-) -> Cost:
+def cost(model: nn.Module, picture: Tensor, maker: Maker, *, plan: Plan = WHOLE) -> Cost:
     """What `assess` with the same arguments will take: its pieces are counted, and one of each kind is timed."""
-    make = maker(model, picture, method=method, layer=layer, layers=layers, target=target, options=options, read=read)
-    work = work_of_all(model, make, measures, randomise=randomise, compare=compare)
-    timed = pace(model, picture, make)
-    return Cost(passes=_passes(work), seconds=timed.seconds(work), pace=timed)
+    _check_one(picture)
+    work = work_of_all(model, maker, plan)
+    timed = pace(model, picture, maker)
+    return Cost(passes=work.all_passes, seconds=timed.seconds(work), pace=timed)
+
+
+def _check_one(picture: Tensor) -> None:
+    if picture.dim() != 4 or picture.shape[0] != 1:
+        raise UsageError(f"One picture (1, C, H, W) is measured, not {tuple(picture.shape)}.")
 
 
 def _rows(
@@ -214,7 +199,3 @@ def _rows(
                 )
             )
     return tuple(rows)
-
-
-def _passes(work: Work) -> int:
-    return work.passes + 3 * (work.maps + work.others)

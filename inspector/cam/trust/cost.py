@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from inspector.cam.capture import unwrap
+from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import method_named
+from inspector.cam.report import PLAIN
 from inspector.cam.scene import open_scene
 from inspector.cam.trust.alike import compared_methods
 from inspector.cam.trust.infill import impute
 from inspector.cam.trust.making import Maker
 from inspector.cam.trust.measure import Measure
+from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.randomise import stage_count
 from inspector.progress import Progress
 
@@ -30,6 +33,18 @@ _WORTH_TIMING = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is measured of a map. randomise: whether it changes when the model forgets. compare: with other methods."""
+
+    measures: Sequence[Measure] = MEASURES
+    randomise: bool = True
+    compare: bool = True
+
+
+WHOLE = Plan()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """passes: of one picture. maps: plain ones by the method. others: plain ones by the methods beside it.
     fills: of ROAD. weights: numbers that are drawn anew."""
@@ -39,6 +54,11 @@ class Work:
     others: int = 0
     fills: int = 0
     weights: int = 0
+
+    @property
+    def all_passes(self) -> int:
+        """About, a map of one pass counting with its backward."""
+        return self.passes + FORWARD_AND_BACKWARD * (self.maps + self.others)
 
     def __add__(self, more: Work) -> Work:
         return Work(
@@ -92,17 +112,15 @@ def work_of_comparing(maker: Maker) -> Work:
     return Work(others=len({method.objective for method in others if method.gradient}))
 
 
-def work_of_all(
-    model: nn.Module, maker: Maker, measures: Sequence[Measure], *, randomise: bool = True, compare: bool = True
-) -> Work:
+def work_of_all(model: nn.Module, maker: Maker, plan: Plan) -> Work:
     """Of `assess` with the same arguments."""
     work = Work(maps=maker.plain_maps)
-    for measure in measures:
+    for measure in plan.measures:
         for own in (True, *[False] * (MAPS - 1)):
             work += work_of_measure(measure, maker, own=own)
-    if randomise:
+    if plan.randomise:
         work += work_of_randomising(model, maker)
-    return work + work_of_comparing(maker) if compare else work
+    return work + work_of_comparing(maker) if plan.compare else work
 
 
 def pace(model: nn.Module, picture: Tensor, maker: Maker) -> Pace:
@@ -118,9 +136,9 @@ def pace(model: nn.Module, picture: Tensor, maker: Maker) -> Pace:
         if one_pass * count < _WORTH_TIMING:
             one_pass = min(one_pass, _timed(lambda: scene.answer(copies, 0)) / count)
         passes = 0 if entry.passes is None else entry.passes(scene, layer)
-    plain = Maker(method=maker.method, layers=(layer,), target=target, read=maker.read)
+    plain = replace(maker, layers=(layer,), options=PLAIN)
     other = plain.by("grad-cam")
-    other_map = 3 * one_pass
+    other_map = FORWARD_AND_BACKWARD * one_pass
     if entry.by_layer and maker.options.fusion == "":
         other_map = _timed(lambda: other(model, picture))
     one_map = passes * one_pass + other_map

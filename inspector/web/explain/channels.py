@@ -8,26 +8,26 @@ import streamlit as st
 from PIL import Image
 
 from inspector.cam.layouts import layer_name
-from inspector.cam.report import Explanation
+from inspector.cam.report import Explanation, LayerProposal
 from inspector.render.overlay import overlay
 from inspector.web import reports
 from inspector.web.explain import looking, sprites
 from inspector.web.explain.grid import small
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import for_display
 from inspector.web.explain.view import scale
 
 _MOST, _A_ROW = 24, 6
 
 
-def show_channels(subject: Subject, recipe: Recipe, made: Explanation) -> None:
-    """Small pictures; the chosen one large, with its numbers."""
+def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Explanation) -> None:
+    """Small pictures; the chosen one large, with its numbers. made: a map of the same column."""
     from inspector.cam.tensors import enlarge, normalise
     from inspector.render.colour_maps import colour_table
 
     seen = looking.look_at(subject)
     with reports.torch_lock:
-        found = seen.channels(recipe.layer, recipe.target, _MOST)
+        found = seen.channels(layer, target, _MOST)
     size = (seen.batch.shape[2], seen.batch.shape[3])
     colour_map = str(st.session_state.get("colour-map", "viridis"))
 
@@ -35,11 +35,11 @@ def show_channels(subject: Subject, recipe: Recipe, made: Explanation) -> None:
         heat = enlarge(normalise(found[number].activation[None]), size)[0]
         return replace(made, heat=heat.float().clamp(0, 1).numpy(), crop=made.crop)
 
-    key = f"channel-{subject.hand.sha256[:12]}-{layer_name(recipe.layer)}-{recipe.target}"
+    key = f"channel-{subject.hand.sha256[:12]}-{layer_name(layer)}-{target}"
     chosen = min(int(st.session_state.get(key, 0)), len(found) - 1)
     total = sum(channel.contribution for channel in found)
     st.caption(
-        f"The {len(found)} channels of {layer_name(recipe.layer)} that move the score most, by the mean over places of "
+        f"The {len(found)} channels of {layer_name(layer)} that move the score most, by the mean over places of "
         "|gradient x activation|. Bright is where the channel's own output is highest."
     )
     thumbs: list[Image.Image | None] = [small(subject, map_of(n), colour_map) for n in range(len(found))]

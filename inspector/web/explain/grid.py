@@ -7,33 +7,37 @@ import streamlit as st
 from PIL import Image
 
 from inspector.cam.layouts import layer_name
-from inspector.cam.report import Explanation
+from inspector.cam.report import Explanation, LayerProposal
 from inspector.errors import ExplainError
 from inspector.render.overlay import overlay
 from inspector.web.explain import looking, sprites
 from inspector.web.explain.answer import Naming
 from inspector.web.explain.labels import short_names
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import for_display
 
 _SIDE = 62
 
 
-def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, method_key: str) -> None:
-    """Every method that is arithmetic at every kept layer; a click makes it the large one."""
+def show_grid(
+    subject: Subject, method: str, layer: LayerProposal, target: int, naming: Naming, *, keys: tuple[str, str]
+) -> None:
+    """Every method that is arithmetic at every kept layer; a click makes it the large one, instead of this one.
+
+    keys: where the names of the layer and the method that are large stand.
+    """
     from inspector.cam.methods import METHODS
 
     colour_map = str(st.session_state.get("colour-map", "viridis"))
-    methods = [method for method in METHODS if method.arithmetic is not None]
+    methods = [entry for entry in METHODS if entry.arithmetic is not None]
     cells: list[list[Image.Image | None]] = []
     notes: dict[tuple[int, int], str] = {}
     with st.spinner("Drawing the maps …"):
-        for layer in looking.layers_with(subject, recipe.layer):
+        for place in looking.layers_with(subject, layer):
             line: list[Image.Image | None] = []
-            for method in methods:
-                one = Recipe(method=method.id, layer=layer, target=recipe.target)
+            for entry in methods:
                 try:
-                    made = looking.explained(subject, one, naming)
+                    made = looking.explained(subject, looking.spec_of(subject, entry.id, place), target, naming)
                 except ExplainError:
                     line.append(None)
                     continue
@@ -45,22 +49,22 @@ def show_grid(subject: Subject, recipe: Recipe, naming: Naming, layer_key: str, 
         f"{len(methods)} methods at {len(subject.layers)} layers from one forward pass. Click a map to see it large. "
         "Each map is scaled by its own maximum" + (", also those with a mark, which say little." if notes else ".")
     )
-    short = short_names([layer_name(layer) for layer in subject.layers])
+    short = short_names([layer_name(one) for one in subject.layers])
     sprites.picture_table(
         [
             sprites.Head(
-                id=layer_name(layer),
-                title=short[layer_name(layer)],
-                note=f"{layer.grid[0]}x{layer.grid[1]}" + (" suggested" if layer.rank == 1 else ""),
-                says=f"{layer_name(layer)}. {layer.reason}",
+                id=layer_name(one),
+                title=short[layer_name(one)],
+                note=f"{one.grid[0]}x{one.grid[1]}" + (" suggested" if one.rank == 1 else ""),
+                says=f"{layer_name(one)}. {one.reason}",
             )
-            for layer in subject.layers
+            for one in subject.layers
         ],
         [sprites.Head(id=m.id, title=m.title, says=m.says) for m in methods],
         cells,
-        chosen=(layer_name(recipe.layer), recipe.method),
+        chosen=(layer_name(layer), method),
         key=f"grid-{subject.hand.sha256[:12]}",
-        on_choice=lambda row, column: st.session_state.update({layer_key: row, method_key: column}),
+        on_choice=lambda row, column: st.session_state.update(dict(zip(keys, (row, column), strict=True))),
         notes=notes,
     )
 

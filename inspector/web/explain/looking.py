@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from inspector.cam.picture import input_shape as shape_for
-from inspector.cam.report import Crop, Explanation, LayerProposal, Made, Options, Preprocessing
+from inspector.cam.report import PLAIN, Crop, Explanation, LayerProposal, Made, Options, Preprocessing
 from inspector.web import jobs, reports
 from inspector.web.explain import pictures
 from inspector.web.explain.answer import Naming
@@ -21,13 +21,11 @@ from inspector.web.session import Hand
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from inspector.cam.describe import Setting
     from inspector.cam.look import Look
     from inspector.cam.spec import MapSpec
     from inspector.progress import Progress
 
-PLAIN = Options()
-# A forward, and a backward that costs two.
-_PASSES_OF_ONE = 3
 # What takes less is not worth a question.
 AT_ONCE_SECONDS = 2.5
 FORWARDS_AT_ONCE = 8
@@ -46,16 +44,6 @@ class Subject:
     def key(self) -> tuple[object, ...]:
         """What a result of it is kept under."""
         return self.hand.sha256, self.picture.sha256, self.preprocessing, self.layers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How one map is made of it. layer: its layout may be changed. target: a column of the answer."""
-
-    method: str
-    layer: LayerProposal
-    target: int
-    options: Options = PLAIN
 
 
 @st.cache_resource(max_entries=16, show_spinner="Tracing one forward pass …")
@@ -121,90 +109,70 @@ def _look(
         return look(model, batch, layers)
 
 
-def cost(subject: Subject, recipe: Recipe) -> tuple[int, float]:
-    """(forward passes of one picture, seconds as tried out); (0, 0.0) for arithmetic.
+def spec_of(subject: Subject, method: str, layer: LayerProposal, options: Options = PLAIN) -> MapSpec:
+    """How a map is made of it. layer: its layout may be changed; a fusion is of all layers."""
+    from inspector.cam.spec import MapRequest
 
-    Raises ExplainError where the method is not for this model.
-    """
     seen = look_at(subject)
-    spec = spec_of(subject, recipe)
-    if spec.is_arithmetic:
-        return 0, 0.0
-    from inspector.cam.combine import AUGMENTED_MAPS
-
-    times = AUGMENTED_MAPS if recipe.options.augmented else 1
-    passes, seconds = 0, 0.0
-    for layer in spec.layers:
-        own = seen.passes(recipe.method, layer)
-        passes += times * (own or _PASSES_OF_ONE)
-        seconds += times * (seen.seconds_of(recipe.method, layer) if own else _PASSES_OF_ONE * seen.forward_seconds)
-    return passes, seconds
+    layers = layers_with(subject, layer) if options.fusion else (layer,)
+    _, *shape = seen.batch.shape
+    return MapRequest(method=method, layers=layers, options=options).at(seen.model, (shape[0], shape[1], shape[2]))
 
 
-def seconds_of_one(subject: Subject, recipe: Recipe) -> float:
-    """What one picture takes from its forward on, whichever method."""
-    return max(cost(subject, recipe)[1], _PASSES_OF_ONE * look_at(subject).forward_seconds)
+def explained(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> Explanation:
+    """A map that needs no further pass, or few enough. target: a column of the answer.
+
+    Raises ExplainError and its kinds.
+    """
+    return _named(subject, target, naming, _arithmetic(subject.key, spec, target, subject))
 
 
-def explained(subject: Subject, recipe: Recipe, naming: Naming) -> Explanation:
-    """A map that needs no further pass, or few enough. Raises ExplainError and its kinds."""
-    return _named(subject, recipe, naming, _arithmetic(subject.key, recipe, subject))
-
-
-def explained_by_job(subject: Subject, recipe: Recipe, naming: Naming, title: str) -> Explanation | None:
+def explained_by_job(subject: Subject, spec: MapSpec, target: int, naming: Naming, *, title: str) -> Explanation | None:
     """A map of many passes: worked on behind the page with progress and Stop; None until it is there."""
     seen = look_at(subject)
-    key = ("explain", subject.key, recipe)
 
     def work(progress: Progress) -> Made:
-        return seen.make(spec_of(subject, recipe), recipe.target, progress=progress)
+        return seen.make(spec, target, progress=progress)
 
-    made = jobs.await_job(key, Made, work, title=title)
-    return None if made is None else _named(subject, recipe, naming, made)
+    made = jobs.await_job(_job(subject, spec, target), Made, work, title=title)
+    return None if made is None else _named(subject, target, naming, made)
 
 
-def is_done(subject: Subject, recipe: Recipe) -> bool:
+def is_done(subject: Subject, spec: MapSpec, target: int) -> bool:
     """Whether a job for it has been started in this session, or its result is there."""
-    key = ("explain", subject.key, recipe)
+    key = _job(subject, spec, target)
     return jobs.is_known(key) or jobs.finished(key, Made) is not None
 
 
+def _job(subject: Subject, spec: MapSpec, target: int) -> tuple[object, ...]:
+    return "explain", subject.key, spec, target
+
+
 @st.cache_resource(max_entries=160, show_spinner=False)
-def _arithmetic(key: tuple[object, ...], recipe: Recipe, _subject: Subject) -> Made:
-    seen, spec = look_at(_subject), spec_of(_subject, recipe)
+def _arithmetic(key: tuple[object, ...], spec: MapSpec, target: int, _subject: Subject) -> Made:
+    seen = look_at(_subject)
     if not spec.is_arithmetic:
-        return seen.make(spec, recipe.target)
+        return seen.make(spec, target)
     eigen = spec.options.eigen_smooth
     with reports.torch_lock:
-        return spec.join([seen.map(spec.method, layer, recipe.target, eigen=eigen) for layer in spec.layers])
+        return spec.join([seen.map(spec.method, layer, target, eigen=eigen) for layer in spec.layers])
 
 
-def spec_of(subject: Subject, recipe: Recipe) -> MapSpec:
-    """What the engine makes of it."""
-    from inspector.cam.spec import MapSpec
-
-    layers = layers_with(subject, recipe.layer) if recipe.options.fusion else (recipe.layer,)
-    return MapSpec(method=recipe.method, layers=layers, options=recipe.options)
-
-
-def _named(subject: Subject, recipe: Recipe, naming: Naming, made: Made) -> Explanation:
+def _named(subject: Subject, target: int, naming: Naming, made: Made) -> Explanation:
     """As `explain` would have said it of the same question."""
     from inspector.cam.describe import explanation_of
 
     seen = look_at(subject)
     _, crop = _crop(subject.picture.sha256, subject.preprocessing, subject.picture)
-    return explanation_of(
-        seen.model,
-        seen.batch,
-        made.maps,
-        crop=crop,
-        preprocessing=subject.preprocessing,
-        categories=naming.names,
-        asked=seen.asked(recipe.target, crop),
-        answer=naming.answer,
-        options=recipe.options,
-        parts=made.parts,
-    )
+    setting = setting_of(subject, naming)
+    return explanation_of(seen.model, seen.batch, made, crop=crop, setting=setting, asked=seen.asked(target, crop))
+
+
+def setting_of(subject: Subject, naming: Naming) -> Setting:
+    """What its maps share with those of other pictures and checkpoints."""
+    from inspector.cam.describe import Setting
+
+    return Setting(preprocessing=subject.preprocessing, categories=naming.names, answer=naming.answer)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -18,7 +18,7 @@ from inspector.web import jobs, reports, session
 from inspector.web.dropzone import drop_zones
 from inspector.web.explain import looking, strip
 from inspector.web.explain.answer import Naming, stated_names
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import decoded
 from inspector.web.explain.several import start_button
 from inspector.web.guard import show_error
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from inspector.cam.runs import ReadyModel
+    from inspector.cam.spec import MapSpec
     from inspector.progress import Progress
 
 MOST_CHECKPOINTS = 60
@@ -53,8 +54,11 @@ class Made:
     stages: tuple[Stage, ...]
 
 
-def show_run(subject: Subject, recipe: Recipe, naming: Naming) -> None:
-    """Take checkpoints, show their order, say what they cost, work behind the page, show the strip."""
+def show_run(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> None:
+    """Take checkpoints, show their order, say what they cost, work behind the page, show the strip.
+
+    target: the class chosen above.
+    """
     from inspector.cam.look import Kind
 
     seen = looking.look_at(subject)
@@ -80,27 +84,25 @@ def show_run(subject: Subject, recipe: Recipe, naming: Naming) -> None:
     if len(members) < 2:
         return
     which = st.segmented_control("Explain", (_SAME, _BEST), default=_SAME, required=True, key="run-class")
-    target = recipe.target if which == _SAME else None
+    wanted = target if which == _SAME else None
     common = Common(
         architecture=best.spec.label,
-        preprocessing=subject.preprocessing,
+        setting=looking.setting_of(subject, naming),
         own=None if subject.preprocessing.source == "set on this page" else subject.preprocessing,
         stated=stated_names(hand),
-        names=naming.names,
-        answer=naming.answer,
         own_answer=naming.answer if naming.answer is infer_answer(reports.checkpoint_of(hand)) else None,
     )
-    key = ("run", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, tuple(members))
-    one_map = looking.seconds_of_one(subject, recipe)
+    key = ("run", subject.key, spec, wanted, naming, tuple(members))
+    one_map = seen.seconds_of_one(spec)
     seconds = sum(_OPENING_SECONDS + session.nbytes_of(one.hand) / _NBYTES_A_SECOND + one_map for one in members)
     says = f"Make the strip · {counted(len(members), 'checkpoint')}, about {human_duration(seconds)}"
     if not start_button(key, Made, says, name="run", icon=":material/view_column:"):
         return
     picture = decoded(subject.picture)
-    work = partial(make_stages, tuple(members), picture, common, recipe, target, subject)
+    work = partial(make_stages, tuple(members), picture, common, spec, wanted)
     made = jobs.await_job(key, Made, work, title=f"Looking through {counted(len(members), 'checkpoint')}")
     if made is not None:
-        strip.show(made.stages, subject, recipe, naming.names, target)
+        strip.show(made.stages, subject, naming.names, wanted)
 
 
 _BY_NAME = (
@@ -112,27 +114,15 @@ def make_stages(
     members: Sequence[Member],
     picture: Image.Image,
     common: Common,
-    recipe: Recipe,
+    spec: MapSpec,
     target: int | None,
-    subject: Subject,
     progress: Progress,
 ) -> Made:
     """Every checkpoint opened, built, explained and let go, one after the other. No Streamlit calls."""
     from inspector.cam.series import explain_each
 
     given: list[tuple[str, Callable[[], ReadyModel]]] = [(one.hand.name, partial(ready, one)) for one in members]
-    stages = explain_each(
-        given,
-        picture,
-        common,
-        method=recipe.method,
-        layer=recipe.layer if recipe.layer.path else None,
-        layers=looking.layers_with(subject, recipe.layer),
-        target=target,
-        options=recipe.options,
-        progress=progress,
-    )
-    return Made(stages=tuple(stages))
+    return Made(stages=tuple(explain_each(given, picture, common, spec.request, target=target, progress=progress)))
 
 
 def ready(member: Member) -> ReadyModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -18,12 +18,13 @@ from inspector.units import counted, human_duration
 from inspector.web import jobs
 from inspector.web.explain import looking
 from inspector.web.explain.answer import Naming, class_label, named
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import TYPES, Picture, sample_pictures
 from inspector.web.text import plain
 
 if TYPE_CHECKING:
     from inspector.cam.look import Look
+    from inspector.cam.spec import MapSpec
     from inspector.progress import Progress
 
 MOST_PICTURES = 200
@@ -41,8 +42,8 @@ class Made:
     failed: tuple[tuple[str, str], ...]
 
 
-def show_several(subject: Subject, recipe: Recipe, naming: Naming) -> None:
-    """Take pictures, say what they cost, work behind the page, show the sheet."""
+def show_several(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> None:
+    """Take pictures, say what they cost, work behind the page, show the sheet. target: the class chosen above."""
     from inspector.cam.look import Kind
 
     seen = looking.look_at(subject)
@@ -63,17 +64,17 @@ def show_several(subject: Subject, recipe: Recipe, naming: Naming) -> None:
     if len(taken) > MOST_PICTURES:
         st.warning(f"{len(taken)} pictures: the first {MOST_PICTURES} are taken.", icon=":material/warning:")
         taken = taken[:MOST_PICTURES]
-    target = recipe.target if which == _SAME else None
+    wanted = target if which == _SAME else None
     digest = hashlib.sha256("".join(picture.sha256 + picture.name for picture in taken).encode()).hexdigest()
     colour_map = str(st.session_state.get("colour-map", "viridis"))
-    key = ("several", subject.key, recipe.layer, recipe.method, recipe.options, target, naming, colour_map, digest)
-    about = human_duration(len(taken) * looking.seconds_of_one(subject, recipe))
+    key = ("several", subject.key, spec, wanted, naming, colour_map, digest)
+    about = human_duration(len(taken) * seen.seconds_of_one(spec))
     says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
     if not start_button(key, Made, says, name="several", icon=":material/grid_view:"):
         return
 
     def work(progress: Progress) -> Made:
-        return make_sheet(seen, subject, taken, recipe, target, naming, colour_map, progress)
+        return make_sheet(seen, subject, taken, spec, wanted, naming, colour_map, progress)
 
     made = jobs.await_job(key, Made, work, title=f"Looking at {counted(len(taken), 'picture')}")
     if made is not None:
@@ -108,17 +109,18 @@ def make_sheet(
     seen: Look,
     subject: Subject,
     taken: list[Picture],
-    recipe: Recipe,
+    spec: MapSpec,
     target: int | None,
     naming: Naming,
     colour_map: str,
     progress: Progress,
 ) -> Made:
     """One map of each picture; one that cannot be read or explained is said and left out. No Streamlit calls."""
-    from inspector.cam.explain import explain
+    from inspector.cam.explain import explain_many
     from inspector.cam.picture import open_picture
 
     model = seen.twin()
+    setting = replace(looking.setting_of(subject, naming), categories=named(seen, naming))
     cells: list[Cell] = []
     rows = []
     failed: list[tuple[str, str]] = []
@@ -126,18 +128,7 @@ def make_sheet(
         progress(number, len(taken), one.name)
         try:
             picture = open_picture(one.data)
-            made = explain(
-                model,
-                picture,
-                preprocessing=subject.preprocessing,
-                layer=None if recipe.options.fusion else recipe.layer,
-                layers=looking.layers_with(subject, recipe.layer) if recipe.options.fusion else (),
-                target=target,
-                method=recipe.method,
-                categories=named(seen, naming),
-                answer=naming.answer,
-                options=recipe.options,
-            )
+            (made,) = explain_many(model, [picture], spec.request, setting, targets=target)
         except InspectorError as error:
             failed.append((one.name, error.says))
             rows.append(row_of_error(error.says, checkpoint=subject.hand.name, picture=one.name))

@@ -22,7 +22,7 @@ from inspector.render.overlay import overlay, png_bytes
 from inspector.render.sheet import sheet
 from inspector.render.strip import COLUMNS, strip_cell, strip_columns, strip_lines, strip_rows
 from inspector.web.explain import sprites
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture, decoded, for_display
 from inspector.web.explain.several import download_buttons
 from inspector.web.explain.view import scale
@@ -37,7 +37,7 @@ _SIDE = 320
 
 
 @st.fragment
-def show(stages: Sequence[Stage], subject: Subject, recipe: Recipe, names: tuple[str, ...], target: int | None) -> None:
+def show(stages: Sequence[Stage], subject: Subject, names: tuple[str, ...], target: int | None) -> None:
     """names: of the classes, as the visitor has them. target: the class asked about, None for the best of each."""
     for stage in stages:
         if stage.error is not None:
@@ -49,7 +49,7 @@ def show(stages: Sequence[Stage], subject: Subject, recipe: Recipe, names: tuple
     maps = [stage.made for stage in kept if stage.made is not None]
     if not maps:
         return
-    fused = bool(recipe.options.fusion)
+    fused = bool(maps[0].options.fusion)
     which = st.segmented_control(
         "Colours divide", (OWN, COMMON), default=OWN, required=True, key="run-scale", disabled=fused,
         help="Heat is divided by the highest raw value: of each map, or of all. The raw range stands below each.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -16,14 +16,16 @@ from inspector.units import human_duration
 from inspector.web import jobs, reports
 from inspector.web.explain import looking
 from inspector.web.explain.answer import Naming
-from inspector.web.explain.looking import Recipe, Subject
+from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import TYPES
 from inspector.web.text import escaped, plain
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from inspector.cam.spec import MapSpec
     from inspector.cam.trust.assess import Cost, Trust
+    from inspector.cam.trust.making import Maker
     from inspector.progress import Progress
 
 _WORDS = {"random": "noise", "centre": "blob in the middle", "edges": "edges of the picture"}
@@ -34,13 +36,16 @@ _MASK_MEASURES = (
 _PLAIN_CHART = {"displayModeBar": False}
 
 
-def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Naming) -> None:
+def show_trust(subject: Subject, target: int, made: Explanation, naming: Naming) -> None:
     """Estimate, then the work, then the table and the curves."""
+    from inspector.cam.spec import MapSpec
     from inspector.cam.trust.assess import Trust, assess
 
     mask, mask_key = _choose_mask(made)
-    key = ("trust", subject.key, recipe, mask_key, naming.answer)
-    if not jobs.is_known(key) and jobs.finished(key, Trust) is None and not jobs.offer(lambda: _offer(subject, recipe)):
+    spec = MapSpec.of(made)
+    key = ("trust", subject.key, spec, target, mask_key, naming.answer)
+    known = jobs.is_known(key) or jobs.finished(key, Trust) is not None
+    if not known and not jobs.offer(lambda: _offer(subject, spec, target)):
         return
     seen = looking.look_at(subject)
 
@@ -48,10 +53,10 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
         return assess(
             seen.twin(),
             seen.batch,
-            **_asked(subject, recipe),
+            _maker(subject, spec, target),
             mask=mask,
             answer=naming.answer,
-            timed=_cost((subject.key, recipe), recipe, subject).pace,
+            timed=_cost(subject.key, spec, target, subject).pace,
             progress=progress,
         )
 
@@ -61,34 +66,28 @@ def show_trust(subject: Subject, recipe: Recipe, made: Explanation, naming: Nami
         _files(found, made)
 
 
-def _asked(subject: Subject, recipe: Recipe) -> dict[str, Any]:
-    read, column = looking.look_at(subject).reading(recipe.target)
-    fused = bool(recipe.options.fusion)
-    return {
-        "layer": recipe.layer if recipe.layer.path and not fused else None,
-        "layers": subject.layers if fused else (),
-        "target": column,
-        "method": recipe.method,
-        "options": recipe.options,
-        "read": read,
-    }
+def _maker(subject: Subject, spec: MapSpec, target: int) -> Maker:
+    from inspector.cam.trust.making import Maker
+
+    read, column = looking.look_at(subject).reading(target)
+    return Maker(method=spec.method, layers=spec.layers, options=spec.options, target=column, read=read)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Timing one pass …")
-def _cost(key: tuple[object, ...], _recipe: Recipe, _subject: Subject) -> Cost:
+def _cost(key: tuple[object, ...], spec: MapSpec, target: int, _subject: Subject) -> Cost:
     from inspector.cam.trust.assess import cost
 
     seen = looking.look_at(_subject)
     with reports.torch_lock:
-        return cost(seen.model, seen.batch, **_asked(_subject, _recipe))
+        return cost(seen.model, seen.batch, _maker(_subject, spec, target))
 
 
-def _offer(subject: Subject, recipe: Recipe) -> bool:
+def _offer(subject: Subject, spec: MapSpec, target: int) -> bool:
     st.markdown(
         "Is this map better than noise, a blob in the middle, the edges of the picture? Does it change when the model "
         "forgets what it learned? Do other methods agree?"
     )
-    about = human_duration(_cost((subject.key, recipe), recipe, subject).seconds)
+    about = human_duration(_cost(subject.key, spec, target, subject).seconds)
     return st.button(f"Measure it · about {about}", key="measure-trust", icon=":material/science:", type="primary")
 
 

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from inspector.cam.maps import heat_maps
 from inspector.cam.trust.agreement import energy_in_mask, points_at, rank_correlation
-from inspector.cam.trust.assess import assess
 from inspector.cam.trust.baselines import centred_gaussian, edges, random_map
 from inspector.cam.trust.randomise import randomisation
 from inspector.errors import UsageError
 from inspector.progress import Stopped
+from tests.cam.measuring import assessed
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_everything_of_one_map(net: nn.Module, picture: Tensor) -> None:
     mask = torch.zeros(24, 32, dtype=torch.bool)
     mask[:12] = True
     seen: list[str] = []
-    trust = assess(net, picture, layer="2", target=2, mask=mask, progress=lambda d, t, note: seen.append(note))
+    trust = assessed(net, picture, layer="2", target=2, mask=mask, progress=lambda d, t, note: seen.append(note))
     assert [row.of for row in trust.rows] == ["grad-cam", "random", "centre", "edges"]
     own, *others = (dict(row.values) for row in trust.rows)
     assert "sensitivity" in own and not any("sensitivity" in other for other in others)
@@ -115,19 +115,19 @@ def test_everything_of_one_map(net: nn.Module, picture: Tensor) -> None:
     assert {name for name, _ in trust.rows[0].curves} == {"deletion", "insertion", "road"}
     assert len(trust.stages) == 3 and trust.target == 2 and trust.layer == "2"
     assert len(set(seen)) >= 4
-    again = assess(net, picture, layer="2", target=2, mask=mask)
+    again = assessed(net, picture, layer="2", target=2, mask=mask)
     assert again == trust
 
 
 def test_quick_measures_alone_and_stopping(net: nn.Module, picture: Tensor) -> None:
-    trust = assess(net, picture, measures=(), randomise=False)
+    trust = assessed(net, picture, measures=(), randomise=False)
     assert trust.stages == () and trust.rows[0].values == ()
 
     def stop(_done: int, _total: int | None, _note: str) -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        assess(net, picture, progress=stop)
+        assessed(net, picture, progress=stop)
     assert not any(m._forward_hooks for m in net.modules())
     with pytest.raises(UsageError, match="One picture"):
-        assess(net, picture.expand(2, -1, -1, -1))
+        assessed(net, picture.expand(2, -1, -1, -1))

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from inspector.cam.report import Options
 from inspector.cam.trust import cost as counting
-from inspector.cam.trust.assess import assess, cost
 from inspector.cam.trust.cost import Ledger, Pace, Work, at_once
 from inspector.cam.trust.infill import impute
 from inspector.cam.trust.measures import MEASURES
 from inspector.progress import Stopped
+from tests.cam.measuring import assessed, priced
 
 
 class Counting(nn.Module):
@@ -43,14 +43,15 @@ def picture() -> Tensor:
     return torch.randn(1, 3, 24, 32, generator=torch.Generator().manual_seed(5))
 
 
+BOTH = ("body.0", "body.1")
 PACE = Pace(one_pass=1.0, one_map=3.0, other_map=3.0, fill=0.5, weight=1e-3)
 
 
 def test_passes_are_counted_as_they_are_run(net: Counting, picture: Tensor) -> None:
-    found = cost(net, picture, layer="body.1", randomise=False, compare=False)
+    found = priced(net, picture, layer="body.1", randomise=False, compare=False)
     assert found.seconds > 0
     net.seen.clear()
-    trust = assess(net, picture, layer="body.1", target=1, randomise=False, compare=False, timed=found.pace)
+    trust = assessed(net, picture, layer="body.1", target=1, randomise=False, compare=False, timed=found.pace)
     assert trust.passes == found.passes
     # Four maps take 2 + 2 + 25 + 25 + 8 passes; the map itself, and once more for each try of the sensitivity.
     wanted = 4 * 62 + 3 * (1 + 8)
@@ -61,7 +62,7 @@ def test_passes_are_counted_as_they_are_run(net: Counting, picture: Tensor) -> N
 
 def test_a_method_that_is_smoothed_and_fused_costs_more(net: Counting, picture: Tensor) -> None:
     passes = {
-        options: cost(net, picture, layer="body.1", layers=("body.0", "body.1"), options=options, compare=False).passes
+        options: priced(net, picture, layer="body.1", layers=BOTH, options=options, compare=False).passes
         for options in (Options(), Options(augmented=True), Options(augmented=True, fusion="mean"))
     }
     base = 4 * 62
@@ -79,7 +80,7 @@ def test_the_bar_never_goes_back_and_reaches_every_part(net: Counting, picture: 
 
     for options in (Options(), Options(augmented=True, fusion="mean")):
         seen.clear()
-        assess(net, picture, layer="body.1", layers=("body.0", "body.1"), options=options, timed=PACE, progress=report)
+        assessed(net, picture, layer="body.1", layers=BOTH, options=options, timed=PACE, progress=report)
         assert all(a <= b for a, b in pairwise(seen))
         assert seen[0] == 0 and 0.9 < seen[-1] <= 1
         # No jump: with these times no single piece between two reports is a tenth of all.
@@ -109,7 +110,7 @@ def test_it_stops_where_it_is_asked_to(net: Counting, picture: Tensor, where: st
             raise Stopped
 
     with pytest.raises(Stopped):
-        assess(net, picture, layer="body.1", progress=stop, timed=PACE)
+        assessed(net, picture, layer="body.1", progress=stop, timed=PACE)
     assert calls.count(where) == 3 and not any(m._forward_hooks or m._forward_pre_hooks for m in net.modules())
 
 
@@ -128,10 +129,10 @@ def test_filling_in_can_be_stopped_between_its_steps() -> None:
 
 
 def test_large_tensors_are_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch, net: Counting, picture: Tensor) -> None:
-    whole = assess(net, picture, layer="body.1", measures=(), compare=False, timed=PACE).stages
+    whole = assessed(net, picture, layer="body.1", measures=(), compare=False, timed=PACE).stages
     calls: list[str] = []
     monkeypatch.setattr("inspector.cam.trust.randomise._DRAWN", 10)
-    assess(
+    assessed(
         net, picture, layer="body.1", measures=(), compare=False, timed=PACE,
         progress=lambda d, t, note: calls.append(note),
     )  # fmt: skip

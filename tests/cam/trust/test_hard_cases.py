@@ -14,12 +14,12 @@ from inspector.cam.report import LayerProposal, Options
 from inspector.cam.scene import open_scene
 from inspector.cam.trust.agreement import rank_correlation
 from inspector.cam.trust.alike import agreement
-from inspector.cam.trust.assess import Trust, assess, cost
-from inspector.cam.trust.making import maker
+from inspector.cam.trust.assess import Trust
 from inspector.cam.trust.measure import Case
 from inspector.cam.trust.measures.drop import drop, increase
 from inspector.cam.trust.randomise import randomisation
 from inspector.errors import UsageError
+from tests.cam.measuring import assessed, maker, priced
 
 MEASURED = ("average-drop", "increase-in-confidence", "deletion", "insertion", "road", "sensitivity")
 
@@ -45,7 +45,7 @@ def test_a_map_that_is_the_same_everywhere_has_no_number() -> None:
     with torch.no_grad():
         model[3].weight.zero_()
         model[3].bias.fill_(1.0)  # the layer puts out one value
-    trust = assess(model, picture(), layer="4", target=1)
+    trust = assessed(model, picture(), layer="4", target=1)
     assert all(math.isnan(own(trust)[name]) for name in MEASURED)
     assert trust.rows[0].curves == ()
     # The maps beside it have theirs.
@@ -61,28 +61,28 @@ def test_a_map_without_heat_or_not_finite_has_no_number() -> None:
     with torch.no_grad():
         dead[7].weight.zero_()
     for model in (broken, dead):
-        trust = assess(model, picture(), layer="4", target=1)
+        trust = assessed(model, picture(), layer="4", target=1)
         assert all(math.isnan(own(trust)[name]) for name in MEASURED)
         assert all(math.isnan(stage.correlation) for stage in trust.stages)
 
 
 def test_one_cell_points_nowhere() -> None:
-    trust = assess(net(pool=4), picture(height=4, width=4), layer="4", target=0)
+    trust = assessed(net(pool=4), picture(height=4, width=4), layer="4", target=0)
     assert math.isnan(own(trust)["average-drop"]) and math.isnan(own(trust)["road"])
 
 
 @pytest.mark.parametrize("shape", [(1, 12, 16), (3, 5, 9), (3, 2, 3), (4, 33, 7)])
 def test_grey_tiny_narrow_and_four_channels(shape: tuple[int, int, int]) -> None:
-    trust = assess(net(shape[0]), picture(*shape), layer="3", target=1)
+    trust = assessed(net(shape[0]), picture(*shape), layer="3", target=1)
     assert len(trust.rows) == 4
     assert all(math.isfinite(value) for _, value in trust.rows[2].values)
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_other_precisions(kind: torch.dtype) -> None:
-    whole = own(assess(net(), picture(), layer="3", target=1))
+    whole = own(assessed(net(), picture(), layer="3", target=1))
     model = net().to(kind)
-    made = own(assess(model, picture(), layer="3", target=1))
+    made = own(assessed(model, picture(), layer="3", target=1))
     assert {p.dtype for p in model.parameters()} == {kind}
     for name in ("average-drop", "deletion", "insertion", "road"):
         assert made[name] == pytest.approx(whole[name], abs=0.02)
@@ -129,16 +129,16 @@ def test_the_map_that_is_measured_is_the_one_that_is_shown(options: Options) -> 
     model, shown = net(), picture()
     make = augmented_maps if options.augmented else heat_maps
     parts = [
-        make(model, shown, layer=layer, targets=1, eigen_smooth=options.eigen_smooth)
+        make(model, shown, layer=layer, targets=1, options=options)
         for layer in (("4", "1") if options.fusion else ("4",))
     ]
     expected = joined(parts, options.fusion) if options.fusion else parts[0]
     chosen = maker(model, shown, method="grad-cam", layer="4", layers=("4", "1"), target=1, options=options)
     assert torch.equal(chosen(model, shown).heat, expected.heat)
-    trust = assess(model, shown, layer="4", layers=("4", "1"), target=1, options=options, mask=expected.heat[0] > 0.5)
+    trust = assessed(model, shown, layer="4", layers=("4", "1"), target=1, options=options, mask=expected.heat[0] > 0.5)
     inside = float(expected.heat[0][expected.heat[0] > 0.5].sum() / expected.heat[0].sum())
     assert own(trust)["energy"] == pytest.approx(inside, rel=1e-5)
-    plain = own(assess(model, shown, layer="4", target=1))
+    plain = own(assessed(model, shown, layer="4", target=1))
     assert any(own(trust)[name] != plain[name] for name in MEASURED)
     assert trust.options == options and trust.agreement is not None
 
@@ -163,22 +163,22 @@ def test_a_layout_that_was_changed_is_kept() -> None:
     }
     shown = picture(3, 6, 6)
     found = {
-        layout: own(assess(model, shown, layer=LayerProposal(layout=layout, **common), target=1))  # type: ignore[arg-type]
+        layout: own(assessed(model, shown, layer=LayerProposal(layout=layout, **common), target=1))  # type: ignore[arg-type]
         for layout in ("NHWC", "NCHW")
     }
     assert found["NHWC"]["deletion"] != found["NCHW"]["deletion"]
 
 
 def test_what_means_nothing_together_is_said() -> None:
-    with pytest.raises(UsageError, match="not fused by 'mean'"):
-        assess(net(), picture(), method="saliency", options=Options(fusion="mean"))
-    with pytest.raises(UsageError, match="not fused by 'sum'"):
-        cost(net(), picture(), options=Options(fusion="sum"))
+    with pytest.raises(UsageError, match="nothing to fuse"):
+        assessed(net(), picture(), method="saliency", options=Options(fusion="mean"))
+    with pytest.raises(UsageError, match="no fusion 'sum'"):
+        priced(net(), picture(), options=Options(fusion="sum"))
 
 
 def test_a_method_of_the_picture_stands_beside_noise_as_fine_as_it_is() -> None:
     shown = picture()
-    trust = assess(net(), shown, method="saliency", target=1)
+    trust = assessed(net(), shown, method="saliency", target=1)
     assert trust.layer == "" and trust.agreement is None
     chosen = maker(net(), shown, method="saliency", target=1)
     assert chosen.layers[0].grid == (12, 16)
