@@ -8,8 +8,9 @@ from inspector.checkpoint.nested import find_state_dicts
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, Storage
 from inspector.checkpoint.values import ValueKind
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
+from inspector.readers.noticed.contents import unnamed_tensors
 from inspector.readers.noticed.named_code import observe_constants
 from inspector.readers.noticed.observations import observe_globals, observe_storages
 from inspector.readers.noticed.torch_versions import Loaded, observe_loading
@@ -23,6 +24,11 @@ from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, Use
 from inspector.readers.unpickle.unpickling import Unpickled, unpickle, unpickle_bytes
 from inspector.readers.unpickle.verdicts import judge, settle_wrappers
 from inspector.units import counted
+
+MISFIT_TENSOR = FindingKind("misfit-tensor", Severity.ERROR, "A tensor is rebuilt from arguments that do not fit")
+ODD_PICKLE = FindingKind("odd-pickle", Severity.WARNING, "Steps of the pickle make no sense")
+BROKEN_PICKLE = FindingKind("broken-pickle", Severity.ERROR, "The pickle breaks off")
+PICKLE_OVER_LIMIT = FindingKind("pickle-over-limit", Severity.ERROR, "The pickle goes beyond a limit")
 
 __all__ = ["Unpickled", "checkpoint_from_pickle", "metadata_of", "unpickle", "unpickle_bytes"]
 
@@ -185,10 +191,8 @@ def _pickle_findings(outcome: Outcome) -> list[Finding]:
     found: list[Finding] = []
     if outcome.broken:
         found.append(
-            Finding(
-                id="pickle-over-limit" if outcome.over_limit else "broken-pickle",
-                severity=Severity.ERROR,
-                says=f"The pickle was followed only up to byte {outcome.end:,}: {outcome.broken}. "
+            (PICKLE_OVER_LIMIT if outcome.over_limit else BROKEN_PICKLE).found(
+                f"The pickle was followed only up to byte {outcome.end:,}: {outcome.broken}. "
                 "What came before is shown; a real load would already have run it.",
                 evidence=(("byte", outcome.end), ("globals", len(outcome.uses))),
                 remedy="Get the file again from its source.",
@@ -196,10 +200,8 @@ def _pickle_findings(outcome: Outcome) -> list[Finding]:
         )
     if outcome.oddities:
         found.append(
-            Finding(
-                id="odd-pickle",
-                severity=Severity.WARNING,
-                says=f"{counted(outcome.oddities, 'step')} of the pickle make no sense for the object they act on; "
+            ODD_PICKLE.found(
+                f"{counted(outcome.oddities, 'step')} of the pickle make no sense for the object they act on; "
                 "no ordinary program writes such a file.",
                 evidence=(("steps", outcome.oddities),),
                 remedy="Treat the file as made by hand.",
@@ -217,10 +219,8 @@ def _misfit_findings(shown: Outline) -> list[Finding]:
     more = shown.misfits.count - 1
     others = f" So do {counted(more, 'more call')}." if more else ""
     return [
-        Finding(
-            id="misfit-tensor",
-            severity=Severity.ERROR,
-            says=f"{place} calls {what[:120]} with arguments that make no tensor: {why[:300]}.{others}",
+        MISFIT_TENSOR.found(
+            f"{place} calls {what[:120]} with arguments that make no tensor: {why[:300]}.{others}",
             subjects=tuple(".".join(p)[:200] for p, _, _ in shown.misfits.first),
             evidence=(("calls", more + 1),),
             remedy="torch fails on it too, or makes something else of it. Get the file again from its source.",
@@ -238,15 +238,7 @@ def _shape_findings(shown: Outline) -> list[Finding]:
         says = f"The file is a {shown.root.type_name} with {counted(len(shown.tensors), 'tensor')}, not a state dict."
     else:
         return []
-    return [
-        Finding(
-            id="unnamed-tensors",
-            severity=Severity.INFO,
-            says=says,
-            evidence=(("tensors", len(shown.tensors)),),
-            remedy="Nothing is wrong with it; it just is no model.",
-        )
-    ]
+    return [unnamed_tensors(says, len(shown.tensors))]
 
 
 def _skipped(shown: Outline) -> list[str]:

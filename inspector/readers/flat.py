@@ -8,8 +8,10 @@ from inspector.checkpoint.nested import NamedTensors, find_state_dicts
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, Origin, Part, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.findings import Finding, Severity, ranked
+from inspector.findings import Finding, ranked
+from inspector.readers.noticed.contents import UNUSABLE_ENTRY
 from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.noticed.truncation import CUT_SHORT
 from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
 
@@ -97,10 +99,8 @@ def observe_unusable(unusable: Sequence[str], *, what: str, remedy: str) -> list
     if not unusable:
         return []
     return [
-        Finding(
-            id="unusable-entry",
-            severity=Severity.ERROR,
-            says=f"{counted(len(unusable), 'tensor')} of {what} cannot be used: {unusable[0]}.",
+        UNUSABLE_ENTRY.found(
+            f"{counted(len(unusable), 'tensor')} of {what} cannot be used: {unusable[0]}.",
             subjects=tuple(u.partition(": ")[0] for u in unusable[:_LISTED]),
             evidence=(("tensors", len(unusable)),),
             remedy=remedy,
@@ -127,10 +127,8 @@ def observe_cut(
             f"of which {human_bytes(storage.present_nbytes)} of {human_bytes(storage.nbytes)} are there."
         )
     return [
-        Finding(
-            id="cut-short",
-            severity=Severity.ERROR,
-            says=f"{says} {unknown}".strip(),
+        CUT_SHORT.found(
+            f"{says} {unknown}".strip(),
             subjects=tuple(t.name for t, _ in cut[:_LISTED]),
             evidence=(("missing_nbytes", missing), ("tensors", len(cut)), ("lost", len(lost))),
             remedy="Download or copy it again. The tensors before the cut can be read and exported.",

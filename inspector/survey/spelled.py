@@ -12,11 +12,18 @@ from collections.abc import Iterator
 
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import GlobalVerdict
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.unpickle.encoded import STARTS, decodings
 from inspector.readers.unpickle.hidden_pickles import names_of, search_behind
 from inspector.readers.unpickle.verdicts import judge, may_exist
+
+SPELLED_PICKLE = FindingKind(
+    "spelled-pickle", Severity.NOTICE, "A pickle spelled in letters or numbers", also=(Severity.WARNING, Severity.ERROR)
+)
+TEXT_NOT_SEARCHED = FindingKind(
+    "text-not-searched", Severity.NOTICE, "Not all of a text was searched for encoded pickles", also=(Severity.WARNING,)
+)
 
 _NBYTES = 64 << 20
 _WINDOW_NBYTES = 4 << 20
@@ -97,11 +104,10 @@ def _tried(candidate: bytes, where: str, limits: Limits) -> Finding | None:
     announced = candidate[0] == 0x80 or all(map(may_exist, (name.partition(".")[0] for name in names)))
     if not dangerous and (not announced or any(outcome.broken for _, outcome in hidden.found)):
         return None  # Among many random bytes some name nothing that is known, and go nowhere.
-    return Finding(
-        id="spelled-pickle",
-        severity=Severity.ERROR if dangerous else Severity.WARNING if unknown else Severity.NOTICE,
-        says=f"A pickle is spelled in letters or numbers at {where} and would import "
+    return SPELLED_PICKLE.found(
+        f"A pickle is spelled in letters or numbers at {where} and would import "
         f"{', '.join(name[:80] for name in names[:3])}: a program that decodes and loads it runs that.",
+        severity=Severity.ERROR if dangerous else Severity.WARNING if unknown else Severity.NOTICE,
         subjects=tuple(name[:200] for name in names[:20]),
         evidence=(("nbytes", len(candidate)),),
         remedy="No ordinary settings, notes or code hold a pickle. Nothing was decoded into objects here.",
@@ -109,10 +115,9 @@ def _tried(candidate: bytes, where: str, limits: Limits) -> Finding | None:
 
 
 def _unsearched(source: ByteSource, why: str, severity: Severity = Severity.NOTICE) -> Finding:
-    return Finding(
-        id="text-not-searched",
+    return TEXT_NOT_SEARCHED.found(
+        f"Not all of {source.name[-80:]} was searched for encoded pickles: {why}.",
         severity=severity,
-        says=f"Not all of {source.name[-80:]} was searched for encoded pickles: {why}.",
         evidence=(("nbytes", source.size),),
         remedy="Data and logs may be that long; settings are not.",
     )

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 from inspector.checkpoint.source import BufferSource, ByteSource
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.limits import Limits
 from inspector.readers.noticed.named_code import observe_targets
 from inspector.readers.noticed.templates import observe_template
 from inspector.readers.opening import open_source
-from inspector.readers.unpickle.hidden_pickles import search_buried
+from inspector.readers.unpickle.hidden_pickles import buried_pickle, search_buried
 from inspector.survey.settings_calls import observe_settings
 from inspector.survey.spelled import observe_spelled, unescaped
 
@@ -77,15 +77,7 @@ def _buried(source: ByteSource, limits: Limits, what: str = "") -> list[Finding]
     found = search_buried(source, limits)
     if found is None:
         return []
-    at, names = found
-    return [
-        Finding(
-            id="buried-pickle",
-            severity=Severity.ERROR,
-            says=f"A pickle begins at byte {at:,} of {what and f'{what} of '}{source.name[-80:]} and would import "
-            f"{', '.join(name[:80] for name in names[:3])}: a program that skips what is before it runs that.",
-            subjects=tuple(name[:200] for name in names[:20]),
-            evidence=(("byte", at),),
-            remedy="pickle.load stops at the first byte of such a file. Nothing was run here.",
-        )
-    ]
+    place = f"{what and f'{what} of '}{source.name[-80:]}"
+    then = ": a program that skips what is before it runs that"
+    remedy = "pickle.load stops at the first byte of such a file. Nothing was run here."
+    return [buried_pickle(found, place, then, remedy=remedy)]

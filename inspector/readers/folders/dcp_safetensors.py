@@ -17,9 +17,9 @@ from inspector.checkpoint.layout import row_major
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
 from inspector.checkpoint.types import Checkpoint, Origin, Storage, TensorInfo
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity, ranked
+from inspector.findings import Finding, ranked
 from inspector.readers.entry import FolderPeek, FolderReader
-from inspector.readers.folders.dcp_findings import Losses, observe
+from inspector.readers.folders.dcp_findings import MISSING_DATA_FILE, Losses, observe
 from inspector.readers.folders.dcp_metadata import Contents, TensorEntry
 from inspector.readers.folders.value_tree import ValueTree, tensor_value
 from inspector.readers.join import join
@@ -182,10 +182,8 @@ def _absent(names: list[str]) -> list[Finding]:
     if not gaps:
         return []
     return [
-        Finding(
-            id="missing-data-file",
-            severity=Severity.ERROR,
-            says=f"{counted(len(gaps), 'shard is', 'shards are')} missing: of {shards[-1]} numbers, {len(shards)} are "
+        MISSING_DATA_FILE.found(
+            f"{counted(len(gaps), 'shard is', 'shards are')} missing: of {shards[-1]} numbers, {len(shards)} are "
             f"there; the first missing one is shard-{gaps[0]:05d}.",
             subjects=tuple(f"shard-{n:05d}" for n in gaps[:20]),
             evidence=(("missing", len(gaps)), ("last", shards[-1])),

@@ -9,11 +9,14 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import CorruptFile, ReadError, UnknownFormat
-from inspector.findings import Finding, Severity, ranked
+from inspector.findings import Finding, FindingKind, Severity, ranked
 from inspector.readers.entry import FolderPeek, FolderReader
 from inspector.readers.folder import Folder
 from inspector.readers.folders.adapter_checks import adapter_facts, observe_adapter
 from inspector.readers.plain_json import parse_json
+
+ADAPTER_CONFIG = FindingKind("adapter-config", Severity.WARNING, "The adapter's config cannot be used")
+TWO_ADAPTER_FILES = FindingKind("two-adapter-files", Severity.NOTICE, "Two files hold an adapter")
 
 CONFIG = "adapter_config.json"
 FILES = ("adapter_model.safetensors", "adapter_model.bin")
@@ -50,10 +53,8 @@ def _read(peek: FolderPeek) -> Checkpoint:
     findings = [*observe_adapter(checkpoint, config), *trouble]
     if len(there) > 1:
         findings.append(
-            Finding(
-                id="two-adapter-files",
-                severity=Severity.NOTICE,
-                says=f"{there[1]} lies beside {there[0]} and was not opened: loaders take the first.",
+            TWO_ADAPTER_FILES.found(
+                f"{there[1]} lies beside {there[0]} and was not opened: loaders take the first.",
                 remedy="Delete the one that is older.",
             )
         )
@@ -90,10 +91,8 @@ def read_config(folder: Folder) -> tuple[dict[str, object], list[Finding]]:
             why = "is no JSON object"
         except ReadError as error:
             why = f"cannot be read: {error.says[:200]}"
-    finding = Finding(
-        id="adapter-config",
-        severity=Severity.WARNING,
-        says=f"{CONFIG} {why}; rank and scale of the adapter are not known from it.",
+    finding = ADAPTER_CONFIG.found(
+        f"{CONFIG} {why}; rank and scale of the adapter are not known from it.",
         remedy="Loaders need it: get it from where the adapter came from.",
     )
     return {}, [finding]

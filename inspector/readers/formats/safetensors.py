@@ -12,15 +12,18 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Origin, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.formats.safetensors_header import read_entries
+from inspector.readers.noticed.contents import DATA_OVERLAPS, TRAILING_DATA, UNUSABLE_ENTRY
 from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.noticed.torch_words import NOT_COVERED
 from inspector.readers.noticed.truncation import Cut, observe_cut
 from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
+
+DATA_HOLES = FindingKind("data-holes", Severity.WARNING, "Data that belong to no tensor")
 
 # What a tensor takes in memory, with its place in the tree and its storage (bytes, by estimate).
 _TENSOR_NBYTES = 1100
@@ -165,10 +168,8 @@ def _layout_findings(
     findings: list[Finding] = []
     if unusable:
         findings.append(
-            Finding(
-                id="unusable-entry",
-                severity=Severity.ERROR,
-                says=f"{counted(len(unusable), 'header entry', 'header entries')} cannot be used: {unusable[0]}.",
+            UNUSABLE_ENTRY.found(
+                f"{counted(len(unusable), 'header entry', 'header entries')} cannot be used: {unusable[0]}.",
                 subjects=tuple(u.partition(":")[0] for u in unusable[:20]),
                 remedy="The safetensors library refuses this file. Write it again from its source.",
             )
@@ -186,17 +187,16 @@ def _layout_findings(
         overlaps += max(0, min(b, at) - a)
         at = max(at, b)
     trailing = max(0, room - end)
-    for nbytes, ident, what in (
-        (holes, "data-holes", "belong to no tensor"),
-        (overlaps, "data-overlaps", "belong to more than one tensor"),
-        (trailing, "trailing-data", "lie behind the last tensor"),
+    for nbytes, kind, what in (
+        (holes, DATA_HOLES, "belong to no tensor"),
+        (overlaps, DATA_OVERLAPS, "belong to more than one tensor"),
+        (0 if unusable else trailing, TRAILING_DATA, "lie behind the last tensor"),
     ):
-        if nbytes and not (ident == "trailing-data" and unusable):
+        if nbytes:
             findings.append(
-                Finding(
-                    id=ident,
+                kind.found(
+                    f"{human_bytes(nbytes)} of the data {what}; the format forbids it.",
                     severity=Severity.WARNING,
-                    says=f"{human_bytes(nbytes)} of the data {what}; the format forbids it.",
                     evidence=(("nbytes", nbytes),),
                     remedy="The safetensors library refuses this file. Write it again from its source.",
                 )

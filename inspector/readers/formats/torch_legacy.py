@@ -7,10 +7,11 @@ from dataclasses import replace
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.noticed.contents import trailing_data
 from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.noticed.torch_words import BROKE_OFF, unexpected_end, wrong_storage
 from inspector.readers.noticed.truncation import Cut
@@ -25,7 +26,8 @@ from inspector.readers.unpickle.hidden_pickles import (
     search_numbers,
 )
 from inspector.readers.unpickle.stand_ins import Mapping
-from inspector.units import human_bytes
+
+UNUSED_STORAGE = FindingKind("unused-storage", Severity.WARNING, "A storage that belongs to no tensor")
 
 MAGIC = 0x1950A86A20F9469CFC6C
 _MAGIC_BYTES = MAGIC.to_bytes(10, "little")
@@ -180,24 +182,14 @@ def _findings(
         found += wrong_sizes(wrong, wrong_storage(wrong[0][1], wrong[0][2]))
     if unknown:
         found.append(
-            Finding(
-                id="unused-storage",
-                severity=Severity.WARNING,
-                says=f"Storage {unknown[0][:40]} belongs to no tensor, so what follows it could not be placed.",
+            UNUSED_STORAGE.found(
+                f"Storage {unknown[0][:40]} belongs to no tensor, so what follows it could not be placed.",
                 subjects=tuple(unknown[:20]),
                 remedy="Load and save the file again with torch, if you trust it.",
             )
         )
     if needed and needed < source.size and not unknown and not wrong:
-        found.append(
-            Finding(
-                id="trailing-data",
-                severity=Severity.NOTICE,
-                says=f"{human_bytes(source.size - needed)} lie behind the last storage.",
-                evidence=(("nbytes", source.size - needed),),
-                remedy="torch ignores them.",
-            )
-        )
+        found.append(trailing_data(source.size - needed, "the last storage", "torch ignores them."))
     return found
 
 

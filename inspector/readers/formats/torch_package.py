@@ -11,7 +11,7 @@ from dataclasses import replace
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, StateDict, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import Member
@@ -27,6 +27,8 @@ from inspector.readers.formats.torch_archive import (
 from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.unpickle.class_sources import source_texts
 from inspector.units import counted
+
+TORCH_PACKAGE = FindingKind("torch-package", Severity.NOTICE, "A torch.package archive")
 
 _MOST_PICKLES = 200
 _SOURCE_NBYTES = 4_000_000
@@ -195,10 +197,8 @@ def _globals(made: list[tuple[str, Checkpoint]], modules: frozenset[str]) -> tup
 
 def _package_findings(files: int, pickles: int) -> list[Finding]:
     return [
-        Finding(
-            id="torch-package",
-            severity=Severity.NOTICE,
-            says=f"This is a torch.package archive: {counted(pickles, 'pickle')} and {counted(files, 'Python file')}. "
+        TORCH_PACKAGE.found(
+            f"This is a torch.package archive: {counted(pickles, 'pickle')} and {counted(files, 'Python file')}. "
             "Its tensors are shown, its code is shown as text and was not run.",
             evidence=(("pickles", pickles), ("python_files", files)),
             remedy="torch.package.PackageImporter runs the Python code inside. Export the tensors here instead.",

@@ -15,11 +15,12 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile, LimitExceeded
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import TarDirectory, TarMember
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
 from inspector.readers.unpickle.arguments import sizes_of, storage_dtype, strided
 from inspector.readers.unpickle.class_sources import source_texts
 from inspector.readers.unpickle.hidden_pickles import Hidden, observe_hidden, search_behind
@@ -32,6 +33,8 @@ from inspector.readers.unpickle.stand_ins import (
     TensorStub,
     text_of,
 )
+
+BROKEN_MEMBER = FindingKind("broken-member", Severity.ERROR, "A member cannot be read to its end")
 
 _MEMBERS = ("pickle", "storages", "tensors")
 _ASKED = (*_MEMBERS, "sys_info")
@@ -155,10 +158,8 @@ def _doubts(source: ByteSource, directory: TarDirectory) -> list[Finding]:
     if not doubts:
         return []
     return [
-        Finding(
-            id="ambiguous-archive",
-            severity=Severity.WARNING,
-            says=f"{source.name} is no tar archive as torch wrote it: {'; '.join(doubts[:4])}.",
+        AMBIGUOUS_ARCHIVE.found(
+            f"{source.name} is no tar archive as torch wrote it: {'; '.join(doubts[:4])}.",
             evidence=(("doubts", len(doubts)),),
             remedy="Other programs may read something else from it; do not trust another tool's scan of it.",
         )
@@ -324,10 +325,8 @@ def _findings(source: ByteSource, found: _Read) -> list[Finding]:
     if not found.problems:
         return []
     return [
-        Finding(
-            id="broken-member",
-            severity=Severity.ERROR,
-            says=f"{source.name} cannot be read to its end: {'; '.join(p.rstrip('.') for p in found.problems[:2])}.",
+        BROKEN_MEMBER.found(
+            f"{source.name} cannot be read to its end: {'; '.join(p.rstrip('.') for p in found.problems[:2])}.",
             evidence=(("problems", len(found.problems)),),
             remedy="Tensors without numbers are shown as such. Get the file again from its source.",
         )

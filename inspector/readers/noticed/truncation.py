@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import span_of
 from inspector.checkpoint.types import Storage, TensorInfo
-from inspector.findings import Evidence, Finding, Severity
+from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.units import counted, human_bytes, human_share
+
+CUT_SHORT = FindingKind("cut-short", Severity.ERROR, "The file ends too early")
+DAMAGED_DIRECTORY = FindingKind("damaged-directory", Severity.ERROR, "The archive's directory is damaged")
 
 _LISTED = 20
 
@@ -62,10 +65,8 @@ def observe_cut(cut: Cut, tensors: Sequence[TensorInfo], storages: Mapping[str, 
         *((f"percent gone of {t.name[:200]}", _percent(share)) for t, share in partly[:_LISTED]),
         ("error", cut.torch_says),
     )
-    return Finding(
-        id="damaged-directory" if cut.damaged else "cut-short",
-        severity=Severity.ERROR,
-        says=f"{_start(cut, name)} {_tensors(partly, lost, whole)}",
+    return (DAMAGED_DIRECTORY if cut.damaged else CUT_SHORT).found(
+        f"{_start(cut, name)} {_tensors(partly, lost, whole)}",
         subjects=tuple(t.name for t in (*(t for t, _ in partly), *lost))[:_LISTED],
         evidence=evidence,
         remedy="Download or copy it again."

@@ -13,7 +13,7 @@ from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, Storage, TensorInfo
 from inspector.checkpoint.values import Value
 from inspector.errors import LimitExceeded, ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.limits import Limits
 from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle, unpickle_bytes
@@ -22,6 +22,7 @@ from inspector.readers.flat import flat_checkpoint, observe_cut, observe_unusabl
 from inspector.readers.foreign.naming import name_zip
 from inspector.readers.formats.numpy.array import describe, object_finding, observe_header, opaque_value
 from inspector.readers.formats.numpy.header import PREAMBLE_NBYTES, BadHeader, NpyHeader, header_span, parse_header
+from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
 from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
@@ -211,10 +212,8 @@ def _add_objects(
 
 
 def _ambiguous(doubts: Sequence[str]) -> Finding:
-    return Finding(
-        id="ambiguous-archive",
-        severity=Severity.WARNING,
-        says=f"Two programs may read different content from this archive: {'; '.join(doubts[:4])}. "
+    return AMBIGUOUS_ARCHIVE.found(
+        f"Two programs may read different content from this archive: {'; '.join(doubts[:4])}. "
         "Shown is the first of each name.",
         evidence=(("doubts", len(doubts)),),
         remedy="No ordinary program writes such an archive.",

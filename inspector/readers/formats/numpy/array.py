@@ -11,7 +11,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.flat import flat_checkpoint, observe_cut
@@ -24,7 +24,11 @@ from inspector.readers.formats.numpy.header import (
     header_span,
     parse_header,
 )
-from inspector.units import human_bytes, human_shape
+from inspector.readers.noticed.contents import trailing_data, unnamed_tensors
+from inspector.units import human_shape
+
+OBJECT_ARRAY = FindingKind("object-array", Severity.WARNING, "An array of Python objects, saved as a pickle")
+LONG_HEADER = FindingKind("long-header", Severity.NOTICE, "The header is longer than numpy.load reads")
 
 
 def _claims(peek: Peek) -> str:
@@ -62,12 +66,8 @@ def _read(peek: Peek) -> Checkpoint:
         findings += observe_hidden(search_behind(source, end, source.size, limits, "behind the array"))
     if info.dtype:
         findings.append(
-            Finding(
-                id="unnamed-tensors",
-                severity=Severity.INFO,
-                says=f"The file is one array, {human_shape(info.shape)} {info.dtype}; its name is that of the file.",
-                evidence=(("tensors", 1),),
-                remedy="Nothing is wrong with it; it just is no model.",
+            unnamed_tensors(
+                f"The file is one array, {human_shape(info.shape)} {info.dtype}; its name is that of the file.", 1
             )
         )
     return flat_checkpoint(
@@ -112,10 +112,8 @@ def opaque_value(header: NpyHeader) -> Value:
 
 def object_finding(n: int, what: str) -> Finding:
     """An array of Python objects is a pickle."""
-    return Finding(
-        id="object-array",
-        severity=Severity.WARNING,
-        says=f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
+    return OBJECT_ARRAY.found(
+        f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
         evidence=(("arrays", n),),
         remedy="numpy.load refuses it with “Object arrays cannot be loaded when allow_pickle=False”. Do not allow it "
         "for a file you do not trust: export the arrays here instead.",
@@ -127,11 +125,8 @@ def observe_header(header: NpyHeader, name: str) -> list[Finding]:
     if header.nbytes <= NUMPY_NBYTES:
         return []
     return [
-        Finding(
-            id="long-header",
-            severity=Severity.NOTICE,
-            says=f"The header of {name[:80]} has {header.nbytes:,} bytes; numpy.load refuses more than "
-            f"{NUMPY_NBYTES:,}.",
+        LONG_HEADER.found(
+            f"The header of {name[:80]} has {header.nbytes:,} bytes; numpy.load refuses more than {NUMPY_NBYTES:,}.",
             evidence=(("nbytes", header.nbytes),),
             remedy="numpy.load(max_header_size=…) reads it; export the array here otherwise.",
         )
@@ -144,15 +139,7 @@ def _trailing(source: ByteSource, header: NpyHeader, storage: Storage) -> list[F
         return []
     following = more >= 6 and source.read(source.size - more, 6) == MAGIC
     says = "another array, saved into the same file" if following else "numpy ignores it"
-    return [
-        Finding(
-            id="trailing-data",
-            severity=Severity.NOTICE,
-            says=f"{human_bytes(more)} lie behind the array: {says}.",
-            evidence=(("nbytes", more),),
-            remedy="Only the first array is shown." if following else "",
-        )
-    ]
+    return [trailing_data(more, f"the array: {says}", "Only the first array is shown." if following else "")]
 
 
 READER = Reader(

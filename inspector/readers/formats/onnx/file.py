@@ -15,7 +15,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Part, Storage
 from inspector.checkpoint.values import Value
 from inspector.errors import CorruptFile, LimitExceeded
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.cursor import Cursor, Ended
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
@@ -24,6 +24,16 @@ from inspector.readers.formats.onnx.graph import ModelWalk, OnnxModel
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Walk
 from inspector.readers.unpickle.encoded import LEAST
 from inspector.units import counted, human_bytes
+
+EXTERNAL_DATA_OUTSIDE = FindingKind("external-data-outside", Severity.ERROR, "Data are named outside the folder")
+EXTERNAL_DATA_MISSING = FindingKind(
+    "external-data-missing", Severity.ERROR, "Numbers lie in files that are missing", also=(Severity.WARNING,)
+)
+NO_OPSET = FindingKind("no-opset", Severity.WARNING, "The operator set is not stated")
+CONSTANT_TENSORS = FindingKind("constant-tensors", Severity.INFO, "Tensors are constants inside operators")
+GENERATED_NAMES = FindingKind("generated-names", Severity.INFO, "Names that the exporter made up")
+PYTHON_OPERATORS = FindingKind("python-operators", Severity.ERROR, "Operators call Python code")
+CUSTOM_OPERATORS = FindingKind("custom-operators", Severity.INFO, "Operators that are not ONNX's own")
 
 # ModelProto's fields with their wire types.
 _TOP = {1: VARINT, 2: BYTES, 3: BYTES, 4: BYTES, 5: VARINT, 6: BYTES, 7: BYTES, 8: BYTES, 14: BYTES, 20: BYTES,
@@ -168,10 +178,8 @@ def _observe_outside(
     found: list[Finding] = []
     if outside:
         found.append(
-            Finding(
-                id="external-data-outside",
-                severity=Severity.ERROR,
-                says=f"{counted(len(outside), 'place')} that the model names for its data lead out of its folder, "
+            EXTERNAL_DATA_OUTSIDE.found(
+                f"{counted(len(outside), 'place')} that the model names for its data lead out of its folder, "
                 f"first {outside[0][:80]!r}. They were not followed.",
                 subjects=tuple(n[:200] for n in outside[:20]),
                 evidence=(("places", len(outside)),),
@@ -181,11 +189,10 @@ def _observe_outside(
     if missing:
         why = "the file came alone" if alone else "not beside the model"
         found.append(
-            Finding(
-                id="external-data-missing",
-                severity=Severity.WARNING if alone else Severity.ERROR,
-                says=f"The numbers of {counted(len(lost), 'tensor')} of {len(model.tensors):,} lie in "
+            EXTERNAL_DATA_MISSING.found(
+                f"The numbers of {counted(len(lost), 'tensor')} of {len(model.tensors):,} lie in "
                 f"{counted(len(missing), 'other file')}, first {missing[0][:80]}: {why}.",
+                severity=Severity.WARNING if alone else Severity.ERROR,
                 subjects=tuple(n[:200] for n in missing[:20]),
                 evidence=(("files", len(missing)), ("tensors", len(lost))),
                 remedy="Put it into the folder of the model and open the model by its path, or the whole folder.",
@@ -207,20 +214,16 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
     found: list[Finding] = []
     if not any(key == "opset" for key, _ in model.facts) and not cut:
         found.append(
-            Finding(
-                id="no-opset",
-                severity=Severity.WARNING,
-                says="The model does not say which operator set it uses. That follows the graph: the file may be cut "
+            NO_OPSET.found(
+                "The model does not say which operator set it uses. That follows the graph: the file may be cut "
                 "short right behind it.",
                 remedy="onnxruntime refuses it. Download or export it again.",
             )
         )
     if model.constants:
         found.append(
-            Finding(
-                id="constant-tensors",
-                severity=Severity.INFO,
-                says=f"{counted(model.constants, 'tensor')} ({human_bytes(model.constant_nbytes)}) are constants "
+            CONSTANT_TENSORS.found(
+                f"{counted(model.constants, 'tensor')} ({human_bytes(model.constant_nbytes)}) are constants "
                 "inside operators, not among those listed.",
                 evidence=(("tensors", model.constants), ("nbytes", model.constant_nbytes)),
                 remedy="Exporters write shapes, scalars and folded numbers so; weights are initializers.",
@@ -229,10 +232,8 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
     generated = [n for n in (t.name.rpartition("/")[2] for t in model.tensors) if _GENERATED.fullmatch(n)]
     if generated:
         found.append(
-            Finding(
-                id="generated-names",
-                severity=Severity.INFO,
-                says=f"{len(generated):,} of {counted(len(model.tensors), 'tensor')} have names that the exporter made "
+            GENERATED_NAMES.found(
+                f"{len(generated):,} of {counted(len(model.tensors), 'tensor')} have names that the exporter made "
                 f"up, first {generated[0][:80]}.",
                 subjects=tuple(n[:200] for n in generated[:20]),
                 evidence=(("tensors", len(generated)),),
@@ -241,10 +242,8 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
         )
     if model.runs_python:
         found.append(
-            Finding(
-                id="python-operators",
-                severity=Severity.ERROR,
-                says=f"{counted(len(model.runs_python), 'kind')} of operators hand their inputs to Python code, first "
+            PYTHON_OPERATORS.found(
+                f"{counted(len(model.runs_python), 'kind')} of operators hand their inputs to Python code, first "
                 f"{next(iter(model.runs_python))[:80]}.",
                 subjects=tuple(name[:200] for name in model.runs_python)[:20],
                 evidence=(("kinds", len(model.runs_python)),),
@@ -254,10 +253,8 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
     custom = [name for name in model.operators if "::" in name and not name.startswith(_STANDARD)]
     if custom:
         found.append(
-            Finding(
-                id="custom-operators",
-                severity=Severity.INFO,
-                says=f"{counted(len(custom), 'kind')} of operators are not ONNX's own, first {custom[0][:80]}.",
+            CUSTOM_OPERATORS.found(
+                f"{counted(len(custom), 'kind')} of operators are not ONNX's own, first {custom[0][:80]}.",
                 subjects=tuple(n[:200] for n in custom[:20]),
                 evidence=(("kinds", len(custom)),),
                 remedy="It runs only where a library brings them, or where the model's own functions define them.",

@@ -16,7 +16,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.json_member import read_json
 from inspector.readers.archives.zip_directory import Directory
@@ -25,6 +25,9 @@ from inspector.readers.assemble import Unpickled
 from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.unpickle.stand_ins import Named, text_of
 from inspector.units import counted, human_shape
+
+TORCHSCRIPT_LEGACY = FindingKind("torchscript-legacy", Severity.NOTICE, "A layout of the first TorchScript")
+SCRIPT_MODEL_JSON = FindingKind("script-model-json", Severity.ERROR, "Entries of model.json do not fit")
 
 # caffe2/proto/caffe2.proto, TensorProto.DataType
 _DTYPES = {
@@ -49,10 +52,8 @@ def read_model_json(
     if reading.wrong or twice:
         wrong = [*reading.wrong, *(f"the key {key[:60]} occurs twice" for key in twice)]
         findings.append(
-            Finding(
-                id="script-model-json",
-                severity=Severity.ERROR,
-                says=f"{counted(len(wrong), 'entry of model.json', 'entries of model.json')} do not fit: {wrong[0]}.",
+            SCRIPT_MODEL_JSON.found(
+                f"{counted(len(wrong), 'entry of model.json', 'entries of model.json')} do not fit: {wrong[0]}.",
                 subjects=tuple(wrong[:20]),
                 evidence=(("entries", len(wrong)),),
                 remedy="Get the file again from its source.",
@@ -76,10 +77,8 @@ def read_model_json(
 
 
 def _legacy_finding() -> Finding:
-    return Finding(
-        id="torchscript-legacy",
-        severity=Severity.NOTICE,
-        says="It has the layout of torch 1.0 and 1.1, which torch 2.15 refuses: "
+    return TORCHSCRIPT_LEGACY.found(
+        "It has the layout of torch 1.0 and 1.1, which torch 2.15 refuses: "
         '"Legacy model format is not supported on mobile."',
         remedy="Export the tensors here; the torch version that wrote it can load it.",
     )
