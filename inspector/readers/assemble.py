@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from inspector.checkpoint.nested import find_state_dicts
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, Storage
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Storage
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.noticed.contents import unnamed_tensors
 from inspector.readers.noticed.named_code import observe_constants
-from inspector.readers.noticed.observations import observe_globals, observe_storages
+from inspector.readers.noticed.observations import observe_globals
 from inspector.readers.noticed.torch_versions import Loaded, observe_loading
 from inspector.readers.noticed.truncation import Cut, observe_cut
-from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.readers.plain_metadata import metadata_of
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.nested_pickles import Inside, observe_inside
@@ -35,70 +35,61 @@ __all__ = ["Unpickled", "checkpoint_from_pickle", "metadata_of", "unpickle", "un
 
 def checkpoint_from_pickle(
     pickle: Unpickled,
+    content: FileContent,
     *,
     source: ByteSource,
     limits: Limits,
-    format_id: str,
-    format_says: str,
-    storages: dict[str, Storage],
-    findings: Iterable[Finding] = (),
-    skipped: Iterable[str] = (),
-    metadata: Sequence[tuple[str, str]] = (),
     also: Sequence[Outcome] = (),
     cut: Cut | None = None,
 ) -> Checkpoint:
     """Put everything together, and let go of what the pickle holds.
 
-    also: further pickles of the file, whose globals count too. cut: where it ends early.
+    content: what is known beside the pickle: its storages, findings, metadata. also: further pickles of the file, whose
+    globals count too. cut: where it ends early.
     """
     outcome = pickle.outcome
     shown = outline(outcome.value, outcome.uses, limits)
     arrays = {key: _array_storage(key, array) for key, array in shown.array_storages.items()}
-    everything = {**storages, **pickle.inside.storages, **arrays}
+    storages = {**content.storages, **pickle.inside.storages, **arrays}
     tensors = tuple(shown.tensors)
     uses, hidden = _globals(outcome, shown, also, pickle.inside)
     # Those in `also` are the caller's, who may have more to ask of them.
     _let_go([outcome, *(other for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])])
     aside = {use.name for use in hidden}
     imported = [use for use in uses if use.name not in aside]
-    noticed = [observe_cut(cut, tensors, everything, source.name)] if cut else []
-    noticed += findings
+    noticed = [observe_cut(cut, tensors, storages, source.name)] if cut else []
+    noticed += content.findings
     noticed += _pickle_findings(outcome)
     noticed += observe_globals(imported, exportable=any(t.storage_id is not None for t in tensors))
     noticed += observe_loading(
         Loaded(
-            format_id=format_id,
+            format_id=content.format,
             uses=[use for o in (outcome, *also) for use in o.uses.values()],
             tensors=tensors,
-            storages=everything,
+            storages=storages,
             protocol=outcome.protocol,
             operand=pickle.operand,
         )
     )
-    noticed += observe_storages(tensors, everything, source.name)
     noticed += _shape_findings(shown)
-    states = find_state_dicts(shown.groups, optimizers=shown.optimizers, tensors=tensors)
-    noticed += observe_wrappers(states)
     noticed += _misfit_findings(shown)
     noticed += observe_inside(pickle.inside, hidden)
     noticed += observe_constants(shown.root)
-    left_out = list(skipped) + _skipped(shown)
     inner = sum(other.nbytes for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])
     limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also) - inner)
-    return Checkpoint(
-        origin=Origin(name=source.name, nbytes=source.size),
-        format=format_id,
-        format_says=format_says,
+    whole = replace(
+        content,
         root=shown.root,
         tensors=tensors,
-        storages=everything,
-        state_dicts=states,
-        metadata=(*metadata, *metadata_of(shown.root)),
+        storages=storages,
+        groups=shown.groups,
+        optimizers=shown.optimizers,
+        findings=noticed,
+        metadata=(*content.metadata, *metadata_of(shown.root)),
         globals=uses,
-        findings=tuple(noticed),
-        skipped=tuple(left_out),
-        source=source,
+        skipped=(*content.skipped, *_skipped(shown)),
     )
+    return finished(source, whole)
 
 
 def _let_go(outcomes: Iterable[Outcome]) -> None:

@@ -15,6 +15,7 @@ from inspector.findings import Finding
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import with_findings
 from inspector.readers.noticed.observations import observe_globals
 from inspector.readers.second_look import PICKLES
 from inspector.readers.unpickle.hidden_pickles import observe_hidden, observe_polyglot, search_end, two_formats
@@ -55,8 +56,8 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
     known = {use.name for use in checkpoint.globals}
     new = {use.name: use for use in reversed(uses) if use.name not in known}
     merged = sorted((*checkpoint.globals, *new.values()), key=lambda use: _RANKS.index(use.verdict.value))
-    findings = (*found, *observe_globals(list(new.values())), *checkpoint.findings)
-    return replace(checkpoint, globals=tuple(merged), findings=findings)
+    found += observe_globals(list(new.values()))
+    return with_findings(replace(checkpoint, globals=tuple(merged)), found)
 
 
 def _torch_readers(peek: Peek) -> Iterator[Reader]:

@@ -15,6 +15,7 @@ from inspector.errors import InspectorError, ReadError, UnknownFormat
 from inspector.findings import FindingKind, Severity
 from inspector.readers.entry import FolderPeek
 from inspector.readers.evidence import add_evidence
+from inspector.readers.finish import with_findings
 from inspector.readers.folder import SubFolder
 from inspector.readers.foreign.naming import NEVER_SUFFIXES, WEIGHT_SUFFIXES, name_folder
 from inspector.units import counted
@@ -71,7 +72,7 @@ def open_single(peek: FolderPeek) -> Checkpoint:
         evidence=(("files", len(peek.folder.files())), ("not_opened", len(choice.others))),
         remedy="Open another file of it by its own name." if choice.others else "",
     )
-    return replace(checkpoint, parts=parts, findings=(*checkpoint.findings, finding))
+    return with_findings(replace(checkpoint, parts=parts), behind=[finding])
 
 
 def _choose(peek: FolderPeek) -> _Choice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint
@@ -11,6 +10,7 @@ from inspector.errors import ReadError
 from inspector.findings import FindingKind, Severity
 from inspector.readers.entry import Peek
 from inspector.readers.evidence import add_evidence
+from inspector.readers.finish import with_findings
 from inspector.units import counted
 
 ONE_SHARD = FindingKind("one-shard", Severity.WARNING, "One shard of several")
@@ -50,7 +50,7 @@ def _say_shard(checkpoint: Checkpoint, peek: Peek, own: str) -> Checkpoint:
         if beside
         else "Open the folder with all its shards, or a zip or tar of them.",
     )
-    return replace(checkpoint, findings=(finding, *checkpoint.findings))
+    return with_findings(checkpoint, [finding])
 
 
 def _there(peek: Peek, name: str) -> bool:

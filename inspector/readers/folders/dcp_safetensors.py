@@ -14,17 +14,16 @@ from inspector.checkpoint.brief_source import MOST_HELD_OPEN, BriefSource
 from inspector.checkpoint.coverage import survey
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import row_major
-from inspector.checkpoint.nested import NamedTensors, find_state_dicts
-from inspector.checkpoint.types import Checkpoint, Origin, Storage, TensorInfo
+from inspector.checkpoint.nested import NamedTensors
+from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.errors import ReadError
-from inspector.findings import Finding, ranked
+from inspector.findings import Finding
 from inspector.readers.entry import FolderPeek, FolderReader
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.folders.dcp_findings import MISSING_DATA_FILE, Losses, observe
 from inspector.readers.folders.dcp_metadata import Contents, TensorEntry
 from inspector.readers.folders.value_tree import ValueTree, tensor_value
 from inspector.readers.join import join
-from inspector.readers.noticed.observations import observe_storages
-from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 _KEY = "DCP_SHARDING_INFO"
@@ -97,25 +96,22 @@ def _read(peek: FolderPeek) -> Checkpoint:
     }
     tensors = tuple(info for info, _ in infos)
     group = NamedTensors(path=(), kind="safetensors", tensors=tensors, ordered=False)
-    states = find_state_dicts([group] if tensors else [])
     kept = [f for f in joined.findings if f.id in ("cut-short", "unusable-entry", "data-holes", "data-overlaps")]
-    findings = [*kept, *observe(contents, losses, []), *_absent(names)]
-    findings += [*observe_storages(tensors, storages, peek.folder.name), *observe_wrappers(states)]
-    return Checkpoint(
-        origin=Origin(name=peek.folder.name, nbytes=sum(part.nbytes for part in joined.parts)),
+    content = FileContent(
         format=READER.id,
         format_says=READER.says,
         root=tree.value(),
         tensors=tensors,
         storages=storages,
-        state_dicts=states,
-        metadata=tuple((k, v) for k, v in files[0][1].metadata if k != _KEY),
+        groups=[group],
+        metadata=[(k, v) for k, v in files[0][1].metadata if k != _KEY],
         globals=joined.globals,
-        findings=ranked(findings),
-        skipped=("Whole sizes are not written in these files; they are as far as the shards reach.",),
+        findings=[*kept, *observe(contents, losses, []), *_absent(names)],
+        skipped=["Whole sizes are not written in these files; they are as far as the shards reach."],
         parts=joined.parts,
-        source=joined.source,
     )
+    nbytes = sum(part.nbytes for part in joined.parts)
+    return finished(joined.source, content, name=peek.folder.name, nbytes=nbytes)
 
 
 def _offsets(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]] | None:

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import CorruptFile, ReadError, UnknownFormat
-from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.entry import FolderPeek, FolderReader
+from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder
 from inspector.readers.folders.adapter_checks import adapter_facts, observe_adapter
 from inspector.readers.plain_json import parse_json
@@ -64,15 +65,15 @@ def _read(peek: FolderPeek) -> Checkpoint:
         Part(name=there[0], nbytes=folder.size_of(there[0]) or 0, says=f"the adapter, {checkpoint.format_says}"),
         *(Part(name=name, nbytes=folder.size_of(name) or 0, says="not opened", opened=False) for name in there[1:]),
     ]
-    return replace(
+    adapter = replace(
         checkpoint,
         format=READER.id,
         format_says=f"PEFT adapter ({dict(facts)['adapter type']}{f', rank {rank}' if rank else ''}), "
         f"{checkpoint.format_says}",
         metadata=(*facts, *checkpoint.metadata),
-        findings=ranked([*findings, *checkpoint.findings]),
         parts=(*parts, *checkpoint.parts),
     )
+    return with_findings(adapter, findings)
 
 
 def read_config(folder: Folder) -> tuple[dict[str, object], list[Finding]]:
@@ -101,10 +102,7 @@ def read_config(folder: Folder) -> tuple[dict[str, object], list[Finding]]:
 def adapter_beside(checkpoint: Checkpoint, folder: Folder) -> Checkpoint:
     """The same for an adapter file that was opened by itself, with its config beside it."""
     config, _ = read_config(folder)
-    found = observe_adapter(checkpoint, config) if config else []
-    if not found:
-        return checkpoint
-    return replace(checkpoint, findings=ranked([*found, *checkpoint.findings]))
+    return with_findings(checkpoint, observe_adapter(checkpoint, config)) if config else checkpoint
 
 
 READER = FolderReader(

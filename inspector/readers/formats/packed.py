@@ -6,8 +6,6 @@ archive of a folder holds is opened as the folder would be.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from inspector.checkpoint.packed_source import PackedSource, Packing, most_unpacked, packing_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
@@ -17,6 +15,7 @@ from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, tar_folder, zip_folder
 from inspector.readers.archives.tar_directory import TarDirectory, is_tar
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.foreign.naming import name_special_zip, name_zip
 from inspector.readers.noticed.truncation import CUT_SHORT
@@ -63,7 +62,7 @@ def _read(peek: Peek) -> Checkpoint:
     if not folder.members:
         raise _nothing(folder) if directory is None else name_zip(peek.source, directory)
     checkpoint = peek.open_folder(folder_root(folder))
-    return replace(checkpoint, findings=(*observe_archive(folder), *checkpoint.findings))
+    return with_findings(checkpoint, observe_archive(folder))
 
 
 def unpacked_source(source: ByteSource, packing: Packing, limits: Limits) -> PackedSource:
@@ -90,7 +89,7 @@ def _read_packed(peek: Peek, inside: PackedSource) -> Checkpoint:
         ) from error
     if not inside.trouble:
         return checkpoint
-    return replace(checkpoint, findings=(cut_stream(inside, source.name), *checkpoint.findings))
+    return with_findings(checkpoint, [cut_stream(inside, source.name)])
 
 
 def cut_stream(inside: PackedSource, name: str) -> Finding:

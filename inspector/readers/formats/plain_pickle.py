@@ -6,6 +6,7 @@ from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
 from inspector.readers.noticed.contents import trailing_data
 from inspector.readers.noticed.storage_findings import missing_storages
 from inspector.readers.unpickle.hidden_pickles import (
@@ -93,16 +94,8 @@ def _read(peek: Peek) -> Checkpoint:
         for key, ref in pickle.storages.items()
     }
     findings += missing_storages(list(storages), "this file: it is the data.pkl out of an archive")
-    return checkpoint_from_pickle(
-        pickle,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
-        format_says=READER.says,
-        storages=storages,
-        findings=findings,
-        also=more,
-    )
+    content = FileContent(format=READER.id, format_says=READER.says, storages=storages, findings=findings)
+    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=more)
 
 
 READER = Reader(

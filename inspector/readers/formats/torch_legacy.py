@@ -11,6 +11,7 @@ from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
 from inspector.readers.noticed.contents import trailing_data
 from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.noticed.torch_words import BROKE_OFF, unexpected_end, wrong_storage
@@ -92,20 +93,16 @@ def _read(peek: Peek) -> Checkpoint:
     also += hidden.outcomes
     version = heads[1].outcome.value
     code, left_out = source_texts(main.sources)
-    made = checkpoint_from_pickle(
-        main,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
+    content = FileContent(
+        format=READER.id,
         format_says=READER.says,
         storages=storages,
         findings=findings,
         skipped=left_out,
         metadata=() if version == 1001 else (("legacy protocol", str(version)[:40]),),
-        also=also,
-        cut=cut,
+        code=code,
     )
-    return replace(made, code=code)
+    return checkpoint_from_pickle(main, content, source=source, limits=limits, also=also, cut=cut)
 
 
 def _search(source: ByteSource, numbers: list[Head], at: int, limits: Limits) -> Hidden:

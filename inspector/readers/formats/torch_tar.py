@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
@@ -20,6 +20,7 @@ from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import TarDirectory, TarMember
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
 from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
 from inspector.readers.unpickle.arguments import sizes_of, storage_dtype, strided
 from inspector.readers.unpickle.class_sources import source_texts
@@ -115,18 +116,15 @@ def _read(peek: Peek) -> Checkpoint:
     )
     code, left_out = source_texts(found.sources)
     hidden = _search(source, directory, members, main.outcome, limits)
-    made = checkpoint_from_pickle(
-        main,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
+    content = FileContent(
+        format=READER.id,
         format_says=READER.says,
         storages=found.storages,
         findings=[*_findings(source, found), *_doubts(source, directory), *observe_hidden(hidden)],
         skipped=[*left_out, *hidden.left_out],
-        also=[*found.outcomes, *hidden.outcomes],
+        code=code,
     )
-    return replace(made, code=code)
+    return checkpoint_from_pickle(main, content, source=source, limits=limits, also=[*found.outcomes, *hidden.outcomes])
 
 
 def _search(

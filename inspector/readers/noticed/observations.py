@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import span_of
+from inspector.checkpoint.layout import PACKED_LAYOUTS, span_of
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.noticed.torch_words import no_device, too_few_devices
@@ -29,6 +29,7 @@ _WASTE_NBYTES = 4096
 
 def observe_storages(tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], name: str) -> list[Finding]:
     """Findings about storages and the views on them."""
+    tensors = [t for t in tensors if t.layout not in PACKED_LAYOUTS]
     views: dict[str, list[TensorInfo]] = {}
     for tensor in tensors:
         if tensor.storage_id is not None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import span_of
+from inspector.checkpoint.layout import PACKED_LAYOUTS, span_of
+from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Storage, TensorInfo
 from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.units import counted, human_bytes, human_share
@@ -35,11 +36,14 @@ class Cut:
 
 def fraction_lost(tensor: TensorInfo, storages: Mapping[str, Storage]) -> float:
     """How much of the bytes that a tensor reaches is not in the file, 0.0 to 1.0. 0.0 for one without bytes."""
-    if tensor.storage_id is None or not tensor.numel or tensor.dtype not in DTYPES:
+    packed = tensor.layout in PACKED_LAYOUTS
+    if tensor.storage_id is None or not tensor.numel or (tensor.dtype not in DTYPES and not packed):
         return 0.0
     storage = storages.get(tensor.storage_id)
     if storage is None:
         return 1.0
+    if packed:
+        return 1 - storage.present_nbytes / storage.nbytes if storage.nbytes else 0.0
     first, end = (n * DTYPES[tensor.dtype].itemsize for n in span_of(tensor))
     return 1 - max(0, min(end, storage.present_nbytes) - first) / (end - first)
 
@@ -74,6 +78,23 @@ def observe_cut(cut: Cut, tensors: Sequence[TensorInfo], storages: Mapping[str, 
     )
 
 
+def observe_missing(
+    source: ByteSource, tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], *, inside: str = ""
+) -> list[Finding]:
+    """The same where each tensor has a storage of its own, and their headers tell how long the file should be.
+
+    inside: what the end falls into, where that is known to be cut whatever the storages say.
+    """
+    pairs = [(t, storages.get(t.storage_id or "")) for t in tensors]
+    placed = [(t, s) for t, s in pairs if s is not None and s.offset is not None]
+    missing = [(t.name, s.nbytes - s.present_nbytes) for t, s in placed if s.present_nbytes < s.nbytes]
+    if not missing and not inside:
+        return []
+    where = inside or f"the numbers of {missing[0][0][:80]}"
+    cut = Cut(ends_at=source.size, missing_nbytes=sum(n for _, n in missing), inside=where, torch_says="")
+    return [observe_cut(cut, [t for t, _ in placed], storages, source.name)]
+
+
 def _start(cut: Cut, name: str) -> str:
     if cut.damaged:
         return f"{cut.damaged} Its members were found without it."
@@ -83,7 +104,9 @@ def _start(cut: Cut, name: str) -> str:
 
 def _tensors(partly: Sequence[tuple[TensorInfo, float]], lost: Sequence[TensorInfo], whole: int) -> str:
     if not partly and not lost:
-        return f"All {counted(whole, 'tensor')} are whole." if whole else "It shows no tensor."
+        if whole == 1:
+            return "Its one tensor is whole."
+        return f"All {whole:,} tensors are whole." if whole else "It shows no tensor."
     said = [f"{counted(len(lost), 'tensor is lost', 'tensors are lost')} ({lost[0].name})"] if lost else []
     if partly:
         first, share = partly[0]

@@ -16,11 +16,13 @@ from inspector.checkpoint.types import Checkpoint, Encoding, Part, Storage, Tens
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint, mapping_value, observe_unusable
 from inspector.readers.folder import Folder
 from inspector.readers.formats.gguf.ggml_types import GGML_TYPES
 from inspector.readers.formats.gguf.header import MAGIC, GgufHeader, TensorEntry, byte_order, read_header
 from inspector.readers.noticed.contents import DATA_OVERLAPS, trailing_data
+from inspector.readers.noticed.truncation import observe_missing
 from inspector.units import counted, human_bytes, human_shape
 
 BAD_ALIGNMENT = FindingKind("bad-alignment", Severity.ERROR, "The alignment is no power of two")
@@ -53,7 +55,7 @@ def _read(peek: Peek) -> Checkpoint:
     start = -(-header.end // alignment) * alignment
     tensors, storages, unusable = _tensors(header, source, start)
     findings += observe_unusable(unusable, what=source.name, remedy="llama.cpp refuses this file. Convert it again.")
-    findings += observe_cut(tensors, storages, source.name)
+    findings += observe_missing(source, tensors, storages)
     findings += _layout(tensors, storages, source, start, alignment, bool(unusable))
     findings += _behind(source, header.end, storages, limits)
     if header.twice:
@@ -62,21 +64,18 @@ def _read(peek: Peek) -> Checkpoint:
     findings += split
     findings += _observe_texts([*header.texts, *header.long_texts], limits)
     texts = [("gguf_version", f"{header.version}" + (", big-endian" if header.big_endian else "")), *header.texts]
-    return flat_checkpoint(
-        source=source,
-        format_id=READER.id,
+    more = header.more_texts
+    content = FileContent(
+        format=READER.id,
         format_says=f"{READER.says}, version {header.version}",
-        kind="GGUF",
         tensors=tensors,
         storages=storages,
         findings=findings,
         metadata=texts,
-        facts=[("(metadata)", mapping_value(texts, more=header.more_texts))],
-        skipped=[f"{counted(header.more_texts, 'metadata entry', 'metadata entries')} are not listed."]
-        if header.more_texts
-        else [],
+        skipped=[f"{counted(more, 'metadata entry', 'metadata entries')} are not listed."] if more else [],
         parts=parts,
     )
+    return flat_checkpoint(source, content, kind="GGUF", facts=[("(metadata)", mapping_value(texts, more=more))])
 
 
 def _tensors(

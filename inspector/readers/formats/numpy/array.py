@@ -14,7 +14,8 @@ from inspector.errors import CorruptFile
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, observe_cut
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint
 from inspector.readers.formats.numpy.header import (
     MAGIC,
     NUMPY_NBYTES,
@@ -25,6 +26,7 @@ from inspector.readers.formats.numpy.header import (
     parse_header,
 )
 from inspector.readers.noticed.contents import trailing_data, unnamed_tensors
+from inspector.readers.noticed.truncation import observe_missing
 from inspector.units import human_shape
 
 OBJECT_ARRAY = FindingKind("object-array", Severity.WARNING, "An array of Python objects, saved as a pickle")
@@ -47,10 +49,8 @@ def _read(peek: Peek) -> Checkpoint:
     findings = observe_header(header, source.name)
     if header.element.is_object:
         pickle = unpickle(source, header.start, source.size, limits)
-        made = checkpoint_from_pickle(
-            pickle, source=source, limits=limits, format_id=READER.id, format_says=READER.says, storages={},
-            findings=[*findings, object_finding(1, "The array")],
-        )  # fmt: skip
+        content = replace(_content(), findings=[*findings, object_finding(1, "The array")])
+        made = checkpoint_from_pickle(pickle, content, source=source, limits=limits)
         shape = human_shape(header.shape)
         return replace(made, metadata=(("shape", shape), ("dtype", "object"), *made.metadata))
     stem = source.name.removesuffix(".npy") or "array"
@@ -58,7 +58,7 @@ def _read(peek: Peek) -> Checkpoint:
     value = None if info.dtype else opaque_value(header)
     tensors = [info] if info.dtype else []
     storages = {stem: storage} if info.dtype else {}
-    findings += observe_cut(tensors, storages, source.name)
+    findings += observe_missing(source, tensors, storages)
     findings += _trailing(source, header, storage)
     if (end := header.start + storage.nbytes) < source.size and header.element.itemsize:
         from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
@@ -70,11 +70,18 @@ def _read(peek: Peek) -> Checkpoint:
                 f"The file is one array, {human_shape(info.shape)} {info.dtype}; its name is that of the file.", 1
             )
         )
-    return flat_checkpoint(
-        source=source, format_id=READER.id, format_says=READER.says, kind="numpy array", tensors=tensors,
-        storages=storages, findings=findings, values=[(stem, value)] if value else [],
+    content = replace(
+        _content(),
+        tensors=tensors,
+        storages=storages,
+        findings=findings,
         metadata=[("npy_version", ".".join(map(str, header.version)))],
-    )  # fmt: skip
+    )
+    return flat_checkpoint(source, content, kind="numpy array", values=[(stem, value)] if value else [])
+
+
+def _content() -> FileContent:
+    return FileContent(format=READER.id, format_says=READER.says)
 
 
 def describe(

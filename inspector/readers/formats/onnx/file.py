@@ -13,15 +13,16 @@ from dataclasses import replace
 from inspector.checkpoint.joined_source import JoinedSource
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Part, Storage
-from inspector.checkpoint.values import Value
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.cursor import Cursor, Ended
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint, mapping_value, observe_unusable
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.formats.onnx.graph import ModelWalk, OnnxModel
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Walk
+from inspector.readers.noticed.truncation import observe_missing
 from inspector.readers.unpickle.encoded import LEAST
 from inspector.units import counted, human_bytes
 
@@ -98,7 +99,7 @@ def _read(peek: Peek) -> Checkpoint:
         replace(t, storage_id=None, note=_no_data(t.note)) if t.name not in storages else t for t in model.tensors
     ]
     findings += observe_unusable(model.unusable, what=source.name, remedy="onnxruntime refuses it. Export it again.")
-    findings += _observe_cut(model, walk, source.name, storages)
+    findings += observe_missing(source, model.tensors, storages, inside=_inside(model, walk))
     findings += _observe_model(model, cut=walk.cut or bool(model.problem))
     metadata = _metadata(model)
     texts = [*model.facts, *model.properties]
@@ -106,12 +107,25 @@ def _read(peek: Peek) -> Checkpoint:
         from inspector.readers.noticed.named_code import observe_metadata
 
         findings += observe_metadata(texts, limits, "ONNX")
-    facts: list[tuple[str, Value]] = [("(model)", mapping_value(metadata[:400]))]
+    content = FileContent(
+        format=READER.id,
+        format_says=READER.says,
+        tensors=tensors,
+        storages=storages,
+        findings=findings,
+        metadata=metadata,
+        skipped=["What the operators compute was not followed."],
+        parts=parts,
+    )
     return flat_checkpoint(
-        source=joined, format_id=READER.id, format_says=READER.says, kind="ONNX graph", tensors=tensors,
-        storages=storages, findings=findings, metadata=metadata, facts=facts, values=model.values,
-        skipped=["What the operators compute was not followed."], parts=parts, nbytes=source.size, name=source.name,
-    )  # fmt: skip
+        joined,
+        content,
+        kind="ONNX graph",
+        facts=[("(model)", mapping_value(metadata[:400]))],
+        values=model.values,
+        name=source.name,
+        nbytes=source.size,
+    )
 
 
 def _no_data(note: str) -> str:
@@ -201,13 +215,11 @@ def _observe_outside(
     return found
 
 
-def _observe_cut(model: OnnxModel, walk: Walk, name: str, storages: dict[str, Storage]) -> list[Finding]:
-    unknown = ""
-    if walk.cut:
-        unknown = "Its list of tensors is incomplete: what follows the cut is unknown."
+def _inside(model: OnnxModel, walk: Walk) -> str:
+    """What the end of the file falls into, "" where its list of tensors is whole."""
     if model.problem:
-        unknown = f"It could be followed only so far: {model.problem}."
-    return observe_cut(model.tensors, storages, name, unknown=unknown)
+        return f"its graph, which could be followed only so far: {model.problem}"
+    return "its list of tensors: what follows the cut is unknown" if walk.cut else ""
 
 
 def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
