@@ -17,6 +17,7 @@ from inspector.limits import Limits
 from inspector.readers.unpickle.encoded import STARTS, decodings
 from inspector.readers.unpickle.hidden_pickles import names_of, search_behind
 from inspector.readers.unpickle.verdicts import judge, may_exist
+from inspector.survey.beginning import Beginning
 
 SPELLED_PICKLE = FindingKind(
     "spelled-pickle", Severity.NOTICE, "A pickle spelled in letters or numbers", also=(Severity.WARNING, Severity.ERROR)
@@ -25,6 +26,7 @@ TEXT_NOT_SEARCHED = FindingKind(
     "text-not-searched", Severity.NOTICE, "Not all of a text was searched for encoded pickles", also=(Severity.WARNING,)
 )
 
+_HEAD_NBYTES = 4096
 _NBYTES = 64 << 20
 _WINDOW_NBYTES = 4 << 20
 # As long as one spelled pickle is followed, and so the windows overlap.
@@ -42,17 +44,17 @@ _ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|([\"\\/bfnrt]))")
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def observe_spelled(source: ByteSource, limits: Limits) -> Finding | None:
+def observe_spelled(beginning: Beginning, limits: Limits) -> Finding | None:
     """The worst pickle that a text file spells, None when it is no text or spells none."""
-    head = source.read(0, min(source.size, 4096))
-    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    if encoding == "utf-8" and b"\x00" in head:
+    source = beginning.source
+    if not beginning.is_wide and b"\x00" in beginning.raw(_HEAD_NBYTES):
         return None
     worst: Finding | None = None
     left = _MOST_NBYTES
     for start in range(0, min(source.size, _NBYTES), _WINDOW_NBYTES):
-        raw = source.read(start, min(_WINDOW_NBYTES + _RUN_NBYTES, source.size - start))
-        for at, candidate, decoded in _candidates(raw.decode(encoding, "replace")):
+        nbytes = min(_WINDOW_NBYTES + _RUN_NBYTES, source.size - start)
+        raw = source.read(start, nbytes) if start else beginning.raw(nbytes)
+        for at, candidate, decoded in _candidates(raw.decode(beginning.encoding, "replace")):
             left -= _TRIAL_NBYTES + len(candidate)
             if left < 0:
                 return worst or _unsearched(source, "it spells more than was tried", Severity.WARNING)
