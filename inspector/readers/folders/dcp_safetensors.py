@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inspector.checkpoint.assembled_source import AssembledSource, Piece
@@ -55,26 +55,7 @@ def _read(peek: FolderPeek) -> Checkpoint:
     if len(files) > MOST_HELD_OPEN:
         files = [(name, replace(made, source=BriefSource(made.source))) for name, made in files]
     contents, losses = Contents(ordered=False), Losses()
-    pieces: dict[str, list[Piece]] = {}
-    dtypes: dict[str, str] = {}
-    for name, checkpoint in files:
-        begins = _offsets(checkpoint)
-        if begins is None:
-            contents.unusable.append(f"{name[:80]}: its {_KEY} is missing or no list of offsets")
-            continue
-        for tensor in checkpoint.tensors:
-            offsets = begins.get(tensor.name)
-            storage = checkpoint.storages.get(tensor.storage_id or "")
-            if offsets is None or len(offsets) != len(tensor.shape) or storage is None or storage.offset is None:
-                contents.unusable.append(f"{tensor.name[:80]}: {name[:80]} does not say where it begins")
-                continue
-            if dtypes.setdefault(tensor.name, tensor.dtype) != tensor.dtype:
-                contents.unusable.append(f"{tensor.name[:80]}: it has another dtype in {name[:80]}")
-                continue
-            whole = storage.present_nbytes >= storage.nbytes
-            source = checkpoint.source if whole else None
-            why = "" if whole else f"{name[:80]} is cut short"
-            pieces.setdefault(tensor.name, []).append(Piece(offsets, tensor.shape, source, storage.offset, says=why))
+    pieces, dtypes = _pieces(files, contents)
     assembled: list[AssembledSource] = []
     infos: list[tuple[TensorInfo, int]] = []
     tree = ValueTree()
@@ -112,6 +93,33 @@ def _read(peek: FolderPeek) -> Checkpoint:
     )
     nbytes = sum(part.nbytes for part in joined.parts)
     return finished(joined.source, content, name=peek.folder.name, nbytes=nbytes)
+
+
+def _pieces(
+    files: Sequence[tuple[str, Checkpoint]], contents: Contents
+) -> tuple[dict[str, list[Piece]], dict[str, str]]:
+    """The pieces of each tensor, and its dtype, by name. contents: collects what cannot be used."""
+    pieces: dict[str, list[Piece]] = {}
+    dtypes: dict[str, str] = {}
+    for name, checkpoint in files:
+        begins = _offsets(checkpoint)
+        if begins is None:
+            contents.unusable.append(f"{name[:80]}: its {_KEY} is missing or no list of offsets")
+            continue
+        for tensor in checkpoint.tensors:
+            offsets = begins.get(tensor.name)
+            storage = checkpoint.storages.get(tensor.storage_id or "")
+            if offsets is None or len(offsets) != len(tensor.shape) or storage is None or storage.offset is None:
+                contents.unusable.append(f"{tensor.name[:80]}: {name[:80]} does not say where it begins")
+                continue
+            if dtypes.setdefault(tensor.name, tensor.dtype) != tensor.dtype:
+                contents.unusable.append(f"{tensor.name[:80]}: it has another dtype in {name[:80]}")
+                continue
+            whole = storage.present_nbytes >= storage.nbytes
+            source = checkpoint.source if whole else None
+            why = "" if whole else f"{name[:80]} is cut short"
+            pieces.setdefault(tensor.name, []).append(Piece(offsets, tensor.shape, source, storage.offset, says=why))
+    return pieces, dtypes
 
 
 def _offsets(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]] | None:

@@ -148,19 +148,7 @@ def _disagreements(shards: Shards, index: ShardIndex) -> list[Finding]:
         elif opened.get(file, -1) not in holders:
             wrong.append((key, file, shards.opened[holders[0]][0]))
     unnamed = [key for key in shards.holders if key not in index.weight_map]
-    found: list[Finding] = []
-    if wrong:
-        key, told, real = wrong[0]
-        found.append(
-            WRONG_SHARD.found(
-                f"{counted(len(wrong), 'tensor')} {'is' if len(wrong) == 1 else 'are'} in another shard than the "
-                f"index says: {key[:100]} is in {real[:100]}, the index says {told[:100]}.",
-                subjects=tuple(key for key, _, _ in wrong[:_LISTED]),
-                evidence=(("tensors", len(wrong)),),
-                remedy="A loader that goes by the index does not find them; write the index again. Shown is what the "
-                "files hold.",
-            )
-        )
+    found = _in_wrong_shard(wrong)
     for keys, kind, what, remedy in (
         (
             absent,
@@ -197,6 +185,23 @@ def _disagreements(shards: Shards, index: ShardIndex) -> list[Finding]:
                 )
             )
     return found
+
+
+def _in_wrong_shard(wrong: Sequence[tuple[str, str, str]]) -> list[Finding]:
+    """wrong: (key, the shard that the index names, the one that holds it) each."""
+    if not wrong:
+        return []
+    key, named, real = wrong[0]
+    return [
+        WRONG_SHARD.found(
+            f"{counted(len(wrong), 'tensor')} {'is' if len(wrong) == 1 else 'are'} in another shard than the "
+            f"index says: {key[:100]} is in {real[:100]}, the index says {named[:100]}.",
+            subjects=tuple(key for key, _, _ in wrong[:_LISTED]),
+            evidence=(("tensors", len(wrong)),),
+            remedy="A loader that goes by the index does not find them; write the index again. Shown is what the "
+            "files hold.",
+        )
+    ]
 
 
 def _duplicates(shards: Shards, index: ShardIndex) -> list[Finding]:

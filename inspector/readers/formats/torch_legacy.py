@@ -43,17 +43,8 @@ def _claims(peek: Peek) -> str:
 
 def _read(peek: Peek) -> Checkpoint:
     source, limits = peek.source, peek.limits
-    at = 0
-    heads: list[Unpickled] = []
-    for what in ("magic number", "protocol version", "system information"):
-        pickle = unpickle(source, at, source.size, limits)
-        if pickle.outcome.broken:
-            raise CorruptFile(
-                f"{source.name} is a legacy torch.save file that breaks off in its {what}: {pickle.outcome.broken}.",
-                hint="Download or copy it again.",
-            )
-        heads.append(pickle)
-        at = pickle.outcome.end
+    heads = _heads(source, limits)
+    at = heads[-1].outcome.end
     info = heads[2].outcome.value
     big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
     main = unpickle(source, at, source.size, limits)
@@ -103,6 +94,22 @@ def _read(peek: Peek) -> Checkpoint:
         code=code,
     )
     return checkpoint_from_pickle(main, content, source=source, limits=limits, also=also, cut=cut)
+
+
+def _heads(source: ByteSource, limits: Limits) -> list[Unpickled]:
+    """The three pickles before the main one."""
+    heads: list[Unpickled] = []
+    at = 0
+    for what in ("magic number", "protocol version", "system information"):
+        pickle = unpickle(source, at, source.size, limits)
+        if pickle.outcome.broken:
+            raise CorruptFile(
+                f"{source.name} is a legacy torch.save file that breaks off in its {what}: {pickle.outcome.broken}.",
+                hint="Download or copy it again.",
+            )
+        heads.append(pickle)
+        at = pickle.outcome.end
+    return heads
 
 
 def _search(source: ByteSource, numbers: list[Head], at: int, limits: Limits) -> Hidden:

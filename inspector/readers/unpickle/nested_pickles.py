@@ -76,6 +76,13 @@ class Inside:
     files: int = 0
     followed: int = 0
 
+    def add(self, deeper: Inside) -> None:
+        """Take over what was found further inside."""
+        self.outcomes += deeper.outcomes
+        self.hidden += deeper.hidden
+        self.left_out += deeper.left_out
+        self.storages.update(deeper.storages)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
