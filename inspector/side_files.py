@@ -127,15 +127,19 @@ def _given(descriptor: int) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
 
 
+def encoding_of(raw: bytes) -> str:
+    """How text is encoded, by the mark it may begin with: "utf-16", "utf-8-sig" or "utf-8"."""
+    return next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
+
+
 def read_text(path: str | os.PathLike[str], what: str, *, hint: str = "") -> str:
     """The same as text: UTF-8, or UTF-16 where it begins with that mark. what: it should be, for the sentence.
 
     Raises ReadError also for what is no text.
     """
     raw = read_bytes(path)
-    encoding = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
-        text = raw.decode(encoding)
+        text = raw.decode(encoding_of(raw))
     except UnicodeDecodeError as error:
         raise _no_text(path, what, hint) from error
     if "\x00" in text:

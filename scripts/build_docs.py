@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from catalogue import CATALOGUE, tally
-from finding_list import listed_findings
+from finding_kinds import finding_kinds
 from public_names import python_page
 from sessions import with_sessions
 
@@ -46,12 +46,16 @@ def pages() -> dict[str, str]:
         ),
         "findings.md": _page(
             "Findings",
-            "Every finding by its id, as `--json` and `scan` name it. The sentence is what the code says, with … for "
-            "what is measured; where several ids share their code, none is given.",
-            ("Id", "Severity", "Made by", "Says"),
+            "Every kind of finding by its id, as `--json` and `scan` name it. Its sentence says what was measured.",
+            ("Id", "Severity", "Title", "Made by"),
             (
-                (ident, ", ".join(sorted(f.severities)).lower(), ", ".join(sorted(f.makers)), f.says)
-                for ident, f in listed_findings().items()
+                (
+                    kind.id,
+                    ", ".join(sorted((kind.severity, *kind.also), key=lambda severity: severity.rank)),
+                    kind.title,
+                    ", ".join(sorted(parts)),
+                )
+                for kind, parts in finding_kinds().items()
             ),
         ),
         "rules.md": _page(

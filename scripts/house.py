@@ -53,18 +53,22 @@ class House:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     yield path, node
 
+    def imported(self, path: Path, *, everywhere: bool = True) -> set[str]:
+        """What a file imports, dotted: modules, and the names taken from them. everywhere: as for `imports`."""
+        return {name for module, names in self._statements(path, everywhere) for name in {module, *names}}
+
     def imports(self, path: Path, *, everywhere: bool) -> set[str]:
         """Modules of the package that a file imports. everywhere: inside functions and for types, too."""
-        nodes = ast.walk(self.trees[path]) if everywhere else _at_the_top(self.trees[path].body)
         known = {self.module(other) for other in self.files}
-        found: set[str] = set()
-        for node in nodes:
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = {f"{node.module}.{alias.name}" for alias in node.names} & known
-                found |= names or {node.module}
-            elif isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+        found = {name for module, names in self._statements(path, everywhere) for name in names & known or {module}}
         return (found & known) - {self.module(path)}
+
+    def _statements(self, path: Path, everywhere: bool) -> Iterator[tuple[str, set[str]]]:
+        for node in ast.walk(self.trees[path]) if everywhere else _at_the_top(self.trees[path].body):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module, {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                yield from ((alias.name, set()) for alias in node.names)
 
     def circles(self, *, everywhere: bool) -> list[set[str]]:
         """Sets of files each of which reaches the others."""
@@ -95,18 +99,20 @@ class House:
             "circles, through functions and types too": len(self.circles(everywhere=True)),
             "names of files used twice": sum(n > 1 for n in names.values()),
         }
+        lists = [self.lists(path) for path in self.files]
         for what, text in _ONCE.items():
-            figures[f"lists of {what}"] = sum(self._lists(path, text) for path in self.files)
+            figures[f"lists of {what}"] = sum(text in texts for texts in lists)
         for what, text in _HOMES.items():
             figures[f"homes of: {what}"] = sum(text in source for source in self.texts.values())
         return figures
 
-    def _lists(self, path: Path, text: str) -> bool:
+    def lists(self, path: Path) -> set[str]:
+        """Every text in a file that is a key or an element of a dict, set, list or tuple."""
+        found: set[str] = set()
         for node in ast.walk(self.trees[path]):
             items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
-            if any(isinstance(item, ast.Constant) and item.value == text for item in items):
-                return True
-        return False
+            found |= {i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, str)}
+        return found
 
 
 def _at_the_top(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,45 +58,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def _imports(path: Path) -> set[str]:
-    tree = _parsed(path)
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
-
-
-def _top_level_imports(path: Path) -> set[str]:
-    """Imports that run when the module is imported: not those inside functions or under TYPE_CHECKING."""
-    names: set[str] = set()
-
-    def visit(nodes: list[ast.stmt]) -> None:
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names.add(node.module)
-            elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
-                visit(node.body)
-                visit(node.orelse)
-            elif isinstance(node, ast.Try | ast.With | ast.ClassDef):
-                visit(node.body)
-
-    visit(_parsed(path).body)
-    return names
-
-
-def _files() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+def _house() -> House:
+    return House(ROOT)
 
 
 def _part(path: Path) -> str:
@@ -110,7 +72,7 @@ def _against_the_layers(path: Path) -> Iterator[str]:
         yield f"{part} is a new part: give it a place in ALLOWED"
         return
     allowed = {part, *FLOOR, *ALLOWED[part], *EXTRA.get(part, ())}
-    for name in _imports(path):
+    for name in _house().imported(path):
         if not name.startswith("inspector."):
             continue
         pieces = name.split(".")
@@ -123,12 +85,12 @@ def _against_the_layers(path: Path) -> Iterator[str]:
 
 
 def test_imports_point_downwards() -> None:
-    assert [says for path in _files() for says in _against_the_layers(path)] == []
+    assert [says for path in _house().files for says in _against_the_layers(path)] == []
 
 
 def test_streamlit_only_in_web() -> None:
-    files = [path for path in _files() if _part(path) != "web"]
-    assert [str(p) for p in files if "streamlit" in {name.split(".")[0] for name in _imports(p)}] == []
+    files = [path for path in _house().files if _part(path) != "web"]
+    assert [str(p) for p in files if "streamlit" in {name.split(".")[0] for name in _house().imported(p)}] == []
 
 
 NO_TORCH = ("checkpoint", "readers", "params", "weights", "pasted", "render", "inspection", "cli", "__init__", *FLOOR)
@@ -137,12 +99,14 @@ HEAVY = {"torch", "torchvision", "thop"}
 
 
 def test_torch_stays_out_of_the_light_parts() -> None:
-    light = [path for path in _files() if _part(path) in NO_TORCH and path.name not in TORCH_BY_NAME]
-    assert [str(p) for p in light if {name.split(".")[0] for name in _top_level_imports(p)} & HEAVY] == []
+    light = [path for path in _house().files if _part(path) in NO_TORCH and path.name not in TORCH_BY_NAME]
+    assert [
+        str(p) for p in light if {name.split(".")[0] for name in _house().imported(p, everywhere=False)} & HEAVY
+    ] == []
 
 
 def test_files_stay_readable() -> None:
-    long = {str(p.relative_to(ROOT)): n for p in _files() if (n := len(p.read_text().splitlines())) > 420}
+    long = {str(p.relative_to(ROOT)): n for p in _house().files if (n := len(p.read_text().splitlines())) > 420}
     assert not long, f"over 420 lines: {long}"
 
 
@@ -155,4 +119,4 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_no_file_imports_itself_through_others() -> None:
     """Neither when it is imported, nor inside a function, nor for a type."""
-    assert House(ROOT).circles(everywhere=True) == []
+    assert _house().circles(everywhere=True) == []

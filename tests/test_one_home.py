@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -11,24 +11,25 @@ import pytest
 
 from inspector.keys.rules import RULES
 
-PACKAGE = Path(__file__).resolve().parents[1] / "inspector"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "inspector"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from house import House  # noqa: E402
 
 
 @cache
-def _listed() -> dict[str, set[str]]:
-    """Every text that is a key or an element of a dict, set, list or tuple -> the files where it is."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for item in node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", []):
-                if isinstance(item, ast.Constant) and isinstance(item.value, str):
-                    found[item.value].add(str(path.relative_to(PACKAGE)))
-    return found
+def _house() -> House:
+    return House(ROOT)
+
+
+def _files_that_list(text: str) -> set[str]:
+    return {str(p.relative_to(_house().package)) for p in _house().files if text in _house().lists(p)}
 
 
 @pytest.mark.parametrize("segment", ["_checkpoint_wrapped_module", "_fpw_module", "_fsdp_wrapped_module"])
 def test_the_segments_of_wrappers_stand_in_one_list(segment: str) -> None:
-    assert _listed()[segment] == {"checkpoint/wrappers.py"}
+    assert _files_that_list(segment) == {"checkpoint/wrappers.py"}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_the_segments_of_wrappers_stand_in_one_list(segment: str) -> None:
     [("n_averaged", {"params/roles.py"}), ("total_params", {"params/roles.py", "pasted/key_lists.py"})],
 )
 def test_what_is_bookkeeping_stands_in_one_list(name: str, others: set[str]) -> None:
-    assert _listed()[name] - others == {"checkpoint/bookkeeping.py"}
+    assert _files_that_list(name) - others == {"checkpoint/bookkeeping.py"}
 
 
 def test_the_repair_knows_no_rule_by_its_id() -> None:

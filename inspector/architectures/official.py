@@ -16,7 +16,11 @@ from typing import Any
 from inspector.architectures.store import read_data
 from inspector.architectures.types import ArchitectureSpec, OfficialFile
 from inspector.checkpoint.types import Origin
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
+
+DIGEST_DIFFERS = FindingKind("digest-differs", Severity.WARNING, "The digest differs from the file's name")
+DIGEST_NOT_COMPUTED = FindingKind("digest-not-computed", Severity.INFO, "The digest in the file's name was not checked")
+DIGEST_AGREES = FindingKind("digest-agrees", Severity.INFO, "The digest agrees with the file's name")
 
 # The last "-" and at least eight hex digits before the extension: eight is the shortest that torch.hub's own names use.
 _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,64})\.")
@@ -102,28 +106,22 @@ def check_name(origin: Origin) -> tuple[Finding, ...]:
         return ()  # a date or a step count: "model-20240131.pth"
     if origin.sha256 is None:
         return (
-            Finding(
-                id="digest-not-computed",
-                severity=Severity.INFO,
-                says=f"The name claims a digest that begins with {claimed}; the file's own was not computed.",
+            DIGEST_NOT_COMPUTED.found(
+                f"The name claims a digest that begins with {claimed}; the file's own was not computed.",
                 evidence=(("claimed", claimed),),
             ),
         )
     evidence = (("claimed", claimed), ("sha256", origin.sha256))
     if origin.sha256.startswith(claimed):
         return (
-            Finding(
-                id="digest-agrees",
-                severity=Severity.INFO,
-                says=f"The file's digest agrees with its name: its sha256 begins with {claimed}.",
+            DIGEST_AGREES.found(
+                f"The file's digest agrees with its name: its sha256 begins with {claimed}.",
                 evidence=evidence,
             ),
         )
     return (
-        Finding(
-            id="digest-differs",
-            severity=Severity.WARNING,
-            says=f"The name claims a digest that begins with {claimed}, but the file's sha256 begins with "
+        DIGEST_DIFFERS.found(
+            f"The name claims a digest that begins with {claimed}, but the file's sha256 begins with "
             f"{origin.sha256[: len(claimed)]}.",
             evidence=evidence,
             remedy="It was changed, saved again, or cut short after it was named; download it again if it should be "

@@ -28,8 +28,12 @@ from inspector.architectures.official import check_name, find_official
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_share
+
+ARCHITECTURE_TWINS = FindingKind(
+    "architecture-twins", Severity.INFO, "Several architectures have these names and shapes"
+)
 
 MOST_CANDIDATES = 5
 LONGEST_NAME = 512  # characters
@@ -212,9 +216,7 @@ def _twin_findings(
     if not names:
         return ()
     return (
-        Finding(
-            id="architecture-twins",
-            severity=Severity.INFO,
+        ARCHITECTURE_TWINS.found(
             subjects=(best.spec.name, *names),
             says=f"{best.spec.name} has the same names and shapes as {either(names)}, so the file cannot tell which of "
             "them it was. They may differ in what no weights file holds: strides, padding, pooling, activations.",

@@ -174,6 +174,11 @@ def run_factory(
         ) from late
     if code != 0 or not answer.exists():
         raise ModelError(f"{factory.text} ended with exit code {code} and no model.{_said(printed)}", hint=ALONE)
+    return _answer_of(factory, answer, printed)
+
+
+def _answer_of(factory: Factory, answer: Path, printed: bytearray) -> Mapping[str, object]:
+    """What the runner wrote. Raises ModelError where that is no model."""
     try:
         found = json.loads(read_bytes(answer, most_nbytes=_MOST_ANSWER))
     except LimitExceeded as error:

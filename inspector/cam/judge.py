@@ -13,8 +13,14 @@ from inspector.cam.method import Method
 from inspector.cam.methods import method_named
 from inspector.cam.report import Maps, Score
 from inspector.cam.rounding import findings_of_size, is_probabilities
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted
+
+CONSTANT_MAP = FindingKind("constant-map", Severity.WARNING, "The map is constant")
+NON_FINITE_MAP = FindingKind("non-finite-map", Severity.ERROR, "The map is not finite")
+ZERO_GRADIENT_MAP = FindingKind("zero-gradient-map", Severity.WARNING, "No gradient reaches the layer")
+ALL_NEGATIVE_MAP = FindingKind("all-negative-map", Severity.NOTICE, "The whole map is negative")
+MOSTLY_NEGATIVE_MAP = FindingKind("mostly-negative-map", Severity.NOTICE, "Most of the map is negative")
 
 # Relative: a map whose cells differ by less than this share of its magnitude shows rounding, not places.
 FLAT = 1e-5
@@ -58,9 +64,7 @@ def judge_fused(
     if found or float(maps.heat[index].max()) > 0:
         return found
     return (
-        Finding(
-            id="constant-map",
-            severity=Severity.WARNING,
+        CONSTANT_MAP.found(
             subjects=tuple(part.layer.path for part in parts),
             says=f"The map is 0 everywhere: no place is hot at all {len(parts)} layers.",
             evidence=(("raw_minimum", 0.0), ("raw_maximum", 0.0)),
@@ -76,9 +80,7 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
     called = target.name or f"class {target.index}"
     broken = int((~torch.isfinite(raw)).sum())
     if broken:
-        yield Finding(
-            id="non-finite-map",
-            severity=Severity.ERROR,
+        yield NON_FINITE_MAP.found(
             subjects=subjects,
             says=f"{broken} of {raw.numel()} cells of the map are not finite, so no heat is shown: "
             + _why_not_finite(model, batch, maps, index, method),
@@ -91,9 +93,7 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
     empty = not bool(raw.any())
     if peak == 0.0 or (empty and method.gradient and peak != peak):
         says, remedy = _why_no_gradient(model, maps, index, called, method)
-        yield Finding(
-            id="zero-gradient-map",
-            severity=Severity.WARNING,
+        yield ZERO_GRADIENT_MAP.found(
             subjects=subjects,
             says=says,
             evidence=(("gradient_peak", 0.0), ("prefix_gradient_peak", _or_zero(maps.prefix_peak[index]))),
@@ -104,9 +104,7 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
     size = max(abs(lowest), abs(highest))
     evidence = (("raw_minimum", lowest), ("raw_maximum", highest))
     if empty or (raw.numel() > 1 and highest - lowest <= FLAT * size):
-        yield Finding(
-            id="constant-map",
-            severity=Severity.WARNING,
+        yield CONSTANT_MAP.found(
             subjects=subjects,
             says=f"The map is constant: {_why_constant(maps, index, called, method, empty)}, so it points nowhere.",
             evidence=evidence,
@@ -116,9 +114,7 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
     yield from findings_of_size(model, maps, index, target, method)
     share = _negative_share(raw)
     if highest <= 0:
-        yield Finding(
-            id="all-negative-map",
-            severity=Severity.NOTICE,
+        yield ALL_NEGATIVE_MAP.found(
             subjects=subjects,
             says=f"All {raw.numel()} cells of {method.title} are negative for {called} (from {lowest:.4g} to "
             f"{highest:.4g}): after ReLU nothing is left.",
@@ -126,9 +122,7 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
             remedy="Try another class or an earlier layer.",
         )
     elif share >= MOSTLY:
-        yield Finding(
-            id="mostly-negative-map",
-            severity=Severity.NOTICE,
+        yield MOSTLY_NEGATIVE_MAP.found(
             subjects=subjects,
             says=f"{share:.2%} of what {method.title} adds up is negative for {called} (from {lowest:.4g} to "
             f"{highest:.4g}): the heat is the little that is left after ReLU.",

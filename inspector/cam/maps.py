@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.layers import find_layer, propose_layers
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Weighed
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.projection import reduce
 from inspector.cam.readings import Reading, class_scores
@@ -161,13 +161,15 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
             prefix_peak = peak(scene.prefix_gradient(layer, method.objective))
     else:
         gradient_peak = prefix_peak = torch.full((scene.batch.shape[0],), torch.nan)
+    spread = torch.full((scene.batch.shape[0],), torch.nan)
     if method.arithmetic is None:
         assert method.compute is not None
-        raw = method.compute(scene, layer)
+        computed = method.compute(scene, layer)
+        raw = computed.parts if isinstance(computed, Weighed) else computed
+        spread = computed.spread if isinstance(computed, Weighed) else spread
     else:
         with torch.no_grad():
             raw = method.arithmetic(activation, gradient)
-    spread, scene.weight_spread = scene.weight_spread, None
     raw = reduce(raw.detach(), eigen=method.eigen or (eigen and method.by_layer))
     share = torch.full((scene.batch.shape[0],), torch.nan)
     summed = method.made_of or method
@@ -192,6 +194,6 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
         prefix_peak=prefix_peak,
         activation_peak=peak(activation),
         rounding_share=share,
-        weight_spread=share.new_full((scene.batch.shape[0],), torch.nan) if spread is None else spread,
+        weight_spread=spread,
         precision=activation.dtype,
     )

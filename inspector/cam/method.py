@@ -25,9 +25,21 @@ BACKWARD = 2
 FORWARD_AND_BACKWARD = 1 + BACKWARD
 
 Arithmetic = Callable[[Tensor, Tensor], Tensor]
-Compute = Callable[["Scene", "LayerProposal"], Tensor]
+Compute = Callable[["Scene", "LayerProposal"], "Tensor | Weighed"]
 Passes = Callable[["Scene", "LayerProposal"], int]
 Pace = Callable[["Scene", "LayerProposal"], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What a method computes that weighs channels by scores.
+
+    parts: what each channel adds, (N, C, h, w). spread: (N,) by how much the largest of its channels' weights exceeds
+    the smallest, relatively; NaN where no channel was weighed.
+    """
+
+    parts: Tensor
+    spread: Tensor
 
 
 class Unit(StrEnum):
@@ -56,9 +68,10 @@ class Method:
     before ReLU, (N, C, h, w). The engine adds the channels up; eigen: projects on their strongest pattern instead.
     gradient: whether a gradient is read at all. objective: (logits (N, classes), targets (N,)) to the scores
     (N,) that are differentiated instead of the targets' own.
-    compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the same by channel, or to
-    the map before ReLU, (N, h, w). passes: how many forward passes of one picture that takes, for the estimate shown
-    before it starts. pace: seconds of one of these, tried out now, where they are not whole ones; an open scene's.
+    compute: instead of arithmetic, for methods that run the model again; (scene, layer) to the same by channel, alone
+    or with how far their weights lie apart, or to the map before ReLU, (N, h, w). passes: how many forward passes of
+    one picture that takes, for the estimate shown before it starts. pace: seconds of one of these, tried out now, where
+    they are not whole ones; an open scene's.
     by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
     (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed). per_channel: a channel has one
     weight over all places. unit: what the map's numbers are. made_of: the method whose map of the same layer this

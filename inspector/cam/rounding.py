@@ -15,11 +15,15 @@ from torch import Tensor, nn
 
 from inspector.cam.method import Method, Unit
 from inspector.cam.tensors import channel_axis, peak
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted
 
 if TYPE_CHECKING:
     from inspector.cam.report import Maps, Score
+
+FAINT_MAP = FindingKind("faint-map", Severity.WARNING, "The map is lost in the score")
+ROUNDING_MAP = FindingKind("rounding-map", Severity.WARNING, "The map is rounding")
+EQUAL_WEIGHTS = FindingKind("equal-weights", Severity.WARNING, "The method weighs all channels alike")
 
 # Weights that differ by less than this, relatively, are one weight.
 ALIKE = 1e-3
@@ -80,9 +84,7 @@ def findings_of_size(model: nn.Module, maps: Maps, index: int, target: Score, me
     rounding = float(maps.rounding_share[index])
     if rounding >= 1:
         channels = maps.layer.shape[channel_axis(maps.layer) - 1]
-        yield Finding(
-            id="rounding-map",
-            severity=Severity.WARNING,
+        yield ROUNDING_MAP.found(
             subjects=subjects,
             says=f"The map is rounding: what the {counted(channels, 'channel')} of {maps.layer.path} add cancels out, "
             f"to {1 / rounding:.2g} of what rounding alone can make of it.",
@@ -93,9 +95,7 @@ def findings_of_size(model: nn.Module, maps: Maps, index: int, target: Score, me
         return
     spread = float(maps.weight_spread[index])
     if spread <= ALIKE:
-        yield Finding(
-            id="equal-weights",
-            severity=Severity.WARNING,
+        yield EQUAL_WEIGHTS.found(
             subjects=subjects,
             says=f"{method.title} weighs all channels of {maps.layer.path} alike, to {spread:.1g}: the score of "
             f"{target.name or f'class {target.index}'} is the same whatever is masked. The map is the layer's mean, "
@@ -117,9 +117,7 @@ def findings_of_size(model: nn.Module, maps: Maps, index: int, target: Score, me
         return
     why, remedy = _where_from(head, logits, target)
     come_to = "" if share is None else f" and come to {share:.2g} of it"
-    yield Finding(
-        id="faint-map",
-        severity=Severity.WARNING,
+    yield FAINT_MAP.found(
         subjects=subjects,
         says=f"The map is lost in the score of {target.logit:.4g}: its numbers are {highest:.2g} at most{come_to}. "
         f"{why}",

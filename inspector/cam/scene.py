@@ -69,8 +69,6 @@ class Scene:
     model: unwrapped, lent. batch: (N, C, H, W), as it was given. layers: whose outputs were kept.
     targets: (N,) class indices. progress: called before each further pass; raising from it stops the work.
     seed: for methods that draw.
-    weight_spread: what a method that weighs by scores leaves here, (N,): by how much its largest weight exceeds its
-    smallest, relatively; None from any other.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class Scene:
         self.layers = tuple(layers)
         self.progress = progress
         self.seed = seed
-        self.weight_spread: Tensor | None = None
         self._lent = lent
         self._first = Pass(lent, batch)
         self._expected: tuple[Objective | None, ...] = ()

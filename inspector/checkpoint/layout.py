@@ -8,6 +8,8 @@ from inspector.checkpoint.types import TensorInfo
 
 # Element types of which several lie in one byte, and how many. torch fills whole bytes per row (the last dimension).
 PACKED = {"quint4x2": 2, "quint2x4": 4}
+# Layouts of several numbers to a unit: they have no stride, and sizes in elements say nothing about their bytes.
+PACKED_LAYOUTS = ("quantised_blocks", "packed_elements")
 
 
 def packed_shape(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:

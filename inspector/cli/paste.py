@@ -8,7 +8,7 @@ import typer
 
 from inspector.cli.options import Json, open_file, show
 from inspector.errors import ReadError, UsageError
-from inspector.side_files import read_bytes, shown_name
+from inspector.side_files import encoding_of, read_bytes, shown_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,9 +58,10 @@ def explain_error(
 def _read(where: str) -> str:
     """The text of a file or of standard input; what is no UTF-8 in it becomes a replacement character."""
     data = read_bytes(where)
-    if b"\x00" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    encoding = encoding_of(data)
+    if b"\x00" in data[:4096] and encoding != "utf-16":
         raise UsageError(
             f"{shown_name(where)} is no text.",
             hint="Give the message first and the checkpoint second: explain-error error.txt FILE.",
         )
-    return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8", "replace")
+    return data.decode(encoding, "replace")

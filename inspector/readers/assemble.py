@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from inspector.checkpoint.nested import find_state_dicts
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, Storage
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Storage
 from inspector.checkpoint.values import ValueKind
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
+from inspector.readers.finish import FileContent, finished
+from inspector.readers.noticed.contents import unnamed_tensors
 from inspector.readers.noticed.named_code import observe_constants
-from inspector.readers.noticed.observations import observe_globals, observe_storages
+from inspector.readers.noticed.observations import observe_globals
 from inspector.readers.noticed.torch_versions import Loaded, observe_loading
 from inspector.readers.noticed.truncation import Cut, observe_cut
-from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.readers.plain_metadata import metadata_of
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.nested_pickles import Inside, observe_inside
@@ -24,75 +25,71 @@ from inspector.readers.unpickle.unpickling import Unpickled, unpickle, unpickle_
 from inspector.readers.unpickle.verdicts import judge, settle_wrappers
 from inspector.units import counted
 
+MISFIT_TENSOR = FindingKind("misfit-tensor", Severity.ERROR, "A tensor is rebuilt from arguments that do not fit")
+ODD_PICKLE = FindingKind("odd-pickle", Severity.WARNING, "Steps of the pickle make no sense")
+BROKEN_PICKLE = FindingKind("broken-pickle", Severity.ERROR, "The pickle breaks off")
+PICKLE_OVER_LIMIT = FindingKind("pickle-over-limit", Severity.ERROR, "The pickle goes beyond a limit")
+
 __all__ = ["Unpickled", "checkpoint_from_pickle", "metadata_of", "unpickle", "unpickle_bytes"]
 
 
 def checkpoint_from_pickle(
     pickle: Unpickled,
+    content: FileContent,
     *,
     source: ByteSource,
     limits: Limits,
-    format_id: str,
-    format_says: str,
-    storages: dict[str, Storage],
-    findings: Iterable[Finding] = (),
-    skipped: Iterable[str] = (),
-    metadata: Sequence[tuple[str, str]] = (),
     also: Sequence[Outcome] = (),
     cut: Cut | None = None,
 ) -> Checkpoint:
     """Put everything together, and let go of what the pickle holds.
 
-    also: further pickles of the file, whose globals count too. cut: where it ends early.
+    content: what is known beside the pickle: its storages, findings, metadata. also: further pickles of the file, whose
+    globals count too. cut: where it ends early.
     """
     outcome = pickle.outcome
     shown = outline(outcome.value, outcome.uses, limits)
     arrays = {key: _array_storage(key, array) for key, array in shown.array_storages.items()}
-    everything = {**storages, **pickle.inside.storages, **arrays}
+    storages = {**content.storages, **pickle.inside.storages, **arrays}
     tensors = tuple(shown.tensors)
     uses, hidden = _globals(outcome, shown, also, pickle.inside)
     # Those in `also` are the caller's, who may have more to ask of them.
     _let_go([outcome, *(other for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])])
     aside = {use.name for use in hidden}
     imported = [use for use in uses if use.name not in aside]
-    noticed = [observe_cut(cut, tensors, everything, source.name)] if cut else []
-    noticed += findings
+    noticed = [observe_cut(cut, tensors, storages, source.name)] if cut else []
+    noticed += content.findings
     noticed += _pickle_findings(outcome)
     noticed += observe_globals(imported, exportable=any(t.storage_id is not None for t in tensors))
     noticed += observe_loading(
         Loaded(
-            format_id=format_id,
+            format_id=content.format,
             uses=[use for o in (outcome, *also) for use in o.uses.values()],
             tensors=tensors,
-            storages=everything,
+            storages=storages,
             protocol=outcome.protocol,
             operand=pickle.operand,
         )
     )
-    noticed += observe_storages(tensors, everything, source.name)
     noticed += _shape_findings(shown)
-    states = find_state_dicts(shown.groups, optimizers=shown.optimizers, tensors=tensors)
-    noticed += observe_wrappers(states)
     noticed += _misfit_findings(shown)
     noticed += observe_inside(pickle.inside, hidden)
     noticed += observe_constants(shown.root)
-    left_out = list(skipped) + _skipped(shown)
     inner = sum(other.nbytes for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])
     limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also) - inner)
-    return Checkpoint(
-        origin=Origin(name=source.name, nbytes=source.size),
-        format=format_id,
-        format_says=format_says,
+    whole = replace(
+        content,
         root=shown.root,
         tensors=tensors,
-        storages=everything,
-        state_dicts=states,
-        metadata=(*metadata, *metadata_of(shown.root)),
+        storages=storages,
+        groups=shown.groups,
+        optimizers=shown.optimizers,
+        findings=noticed,
+        metadata=(*content.metadata, *metadata_of(shown.root)),
         globals=uses,
-        findings=tuple(noticed),
-        skipped=tuple(left_out),
-        source=source,
+        skipped=(*content.skipped, *_skipped(shown)),
     )
+    return finished(source, whole)
 
 
 def _let_go(outcomes: Iterable[Outcome]) -> None:
@@ -185,10 +182,8 @@ def _pickle_findings(outcome: Outcome) -> list[Finding]:
     found: list[Finding] = []
     if outcome.broken:
         found.append(
-            Finding(
-                id="pickle-over-limit" if outcome.over_limit else "broken-pickle",
-                severity=Severity.ERROR,
-                says=f"The pickle was followed only up to byte {outcome.end:,}: {outcome.broken}. "
+            (PICKLE_OVER_LIMIT if outcome.over_limit else BROKEN_PICKLE).found(
+                f"The pickle was followed only up to byte {outcome.end:,}: {outcome.broken}. "
                 "What came before is shown; a real load would already have run it.",
                 evidence=(("byte", outcome.end), ("globals", len(outcome.uses))),
                 remedy="Get the file again from its source.",
@@ -196,10 +191,8 @@ def _pickle_findings(outcome: Outcome) -> list[Finding]:
         )
     if outcome.oddities:
         found.append(
-            Finding(
-                id="odd-pickle",
-                severity=Severity.WARNING,
-                says=f"{counted(outcome.oddities, 'step')} of the pickle make no sense for the object they act on; "
+            ODD_PICKLE.found(
+                f"{counted(outcome.oddities, 'step')} of the pickle make no sense for the object they act on; "
                 "no ordinary program writes such a file.",
                 evidence=(("steps", outcome.oddities),),
                 remedy="Treat the file as made by hand.",
@@ -217,10 +210,8 @@ def _misfit_findings(shown: Outline) -> list[Finding]:
     more = shown.misfits.count - 1
     others = f" So do {counted(more, 'more call')}." if more else ""
     return [
-        Finding(
-            id="misfit-tensor",
-            severity=Severity.ERROR,
-            says=f"{place} calls {what[:120]} with arguments that make no tensor: {why[:300]}.{others}",
+        MISFIT_TENSOR.found(
+            f"{place} calls {what[:120]} with arguments that make no tensor: {why[:300]}.{others}",
             subjects=tuple(".".join(p)[:200] for p, _, _ in shown.misfits.first),
             evidence=(("calls", more + 1),),
             remedy="torch fails on it too, or makes something else of it. Get the file again from its source.",
@@ -238,15 +229,7 @@ def _shape_findings(shown: Outline) -> list[Finding]:
         says = f"The file is a {shown.root.type_name} with {counted(len(shown.tensors), 'tensor')}, not a state dict."
     else:
         return []
-    return [
-        Finding(
-            id="unnamed-tensors",
-            severity=Severity.INFO,
-            says=says,
-            evidence=(("tensors", len(shown.tensors)),),
-            remedy="Nothing is wrong with it; it just is no model.",
-        )
-    ]
+    return [unnamed_tensors(says, len(shown.tensors))]
 
 
 def _skipped(shown: Outline) -> list[str]:

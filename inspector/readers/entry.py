@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from inspector.checkpoint.source import ByteSource
@@ -18,24 +19,34 @@ HEAD_NBYTES = 4096
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(ABC):
     """What one call of `open_checkpoint` carries along: its limits, and how readers open what lies inside or beside.
 
-    detect, detect_folder: the id of the format that a file or a folder is claimed as, "" when by none.
     depth: how many archives and folders are open around what is read now.
     """
 
     limits: Limits
-    file: Callable[[Peek], Checkpoint]
-    folder: Callable[[FolderPeek], Checkpoint]
-    detect: Callable[[Peek], str]
-    detect_folder: Callable[[FolderPeek], str]
-    depth: int = 0
+    depth: int
 
+    @abstractmethod
+    def file(self, peek: Peek) -> Checkpoint:
+        """The checkpoint in a file. Raises a ReadError when there is none."""
+
+    @abstractmethod
+    def folder(self, peek: FolderPeek) -> Checkpoint:
+        """The checkpoint in a folder. Raises a ReadError when there is none."""
+
+    @abstractmethod
+    def detect(self, peek: Peek) -> str:
+        """The id of the format that a file is claimed as, "" when by none."""
+
+    @abstractmethod
+    def detect_folder(self, peek: FolderPeek) -> str:
+        """The id of the format of several files that a folder is claimed as, "" when by none."""
+
+    @abstractmethod
     def deeper(self) -> Opening:
         """The same, one level further in."""
-        return replace(self, depth=self.depth + 1)
 
 
 class Peek:

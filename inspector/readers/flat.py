@@ -2,79 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
-from inspector.checkpoint.nested import NamedTensors, find_state_dicts
+from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, GlobalUse, Origin, Part, Storage, TensorInfo
+from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.findings import Finding, Severity, ranked
-from inspector.readers.noticed.observations import observe_storages
-from inspector.readers.noticed.wrapper_names import observe_wrappers
-from inspector.units import counted, human_bytes, human_shape
+from inspector.findings import Finding
+from inspector.readers.finish import FileContent, finished
+from inspector.readers.noticed.contents import UNUSABLE_ENTRY
+from inspector.units import counted, human_shape
 
 _LISTED = 20
-# Blocks and packed elements have no stride, so sizes of their views in elements mean nothing to `observe_storages`.
-PACKED = ("quantised_blocks", "packed_elements")
 
 
 def flat_checkpoint(
-    *,
     source: ByteSource,
-    format_id: str,
-    format_says: str,
+    content: FileContent,
+    *,
     kind: str,
-    tensors: Sequence[TensorInfo],
-    storages: Mapping[str, Storage],
-    findings: Sequence[Finding] = (),
-    metadata: Sequence[tuple[str, str]] = (),
     facts: Sequence[tuple[str, Value]] = (),
     values: Sequence[tuple[str, Value]] = (),
     nested: Sequence[TensorInfo] = (),
-    globals_: Sequence[GlobalUse] = (),
-    skipped: Sequence[str] = (),
-    parts: Sequence[Part] = (),
-    nbytes: int | None = None,
     name: str = "",
+    nbytes: int | None = None,
 ) -> Checkpoint:
-    """Put it together: the tree, the one state dict, what is noticed about storages and names.
+    """Put it together: the tree, and one state dict of all tensors.
 
     kind: of the state dict ("GGUF"). facts: shown before the tensors in the tree, values: behind them. nested: tensors
-    inside `values`, which belong to no state dict. nbytes, name: of the file, where source is more than it.
+    inside `values`, which belong to no state dict. name, nbytes: of the file, where source is more than it.
     """
-    everything = (*tensors, *nested)
-    group = NamedTensors(
-        path=(), kind=kind, tensors=tuple(tensors), others=tuple(label for label, _ in values)[:200], ordered=True
-    )
-    states = find_state_dicts([group])
-    shown = name or source.name
-    noticed = [
-        *findings,
-        *observe_storages([t for t in everything if t.layout not in PACKED], storages, shown),
-        *observe_wrappers(states),
-    ]
+    tensors = tuple(content.tensors)
+    others = tuple(label for label, _ in values)[:200]
     children = (*facts, *((t.name, tensor_value(t)) for t in tensors), *values)
-    return Checkpoint(
-        origin=Origin(name=shown, nbytes=source.size if nbytes is None else nbytes),
-        format=format_id,
-        format_says=format_says,
-        root=Value(
-            kind=ValueKind.MAPPING,
-            type_name=kind,
-            says=counted(len(tensors), "tensor"),
-            children=children,
-            size=len(children),
-        ),
-        tensors=everything,
-        storages=dict(storages),
-        state_dicts=states,
-        metadata=tuple(metadata),
-        globals=tuple(globals_),
-        findings=ranked(noticed),
-        skipped=tuple(skipped),
-        parts=tuple(parts),
-        source=source,
+    root = Value(
+        kind=ValueKind.MAPPING,
+        type_name=kind,
+        says=counted(len(tensors), "tensor"),
+        children=children,
+        size=len(children),
     )
+    group = NamedTensors(path=(), kind=kind, tensors=tensors, others=others, ordered=True)
+    whole = replace(content, root=root, tensors=(*tensors, *nested), groups=[group])
+    return finished(source, whole, name=name, nbytes=nbytes)
 
 
 def tensor_value(tensor: TensorInfo) -> Value:
@@ -97,43 +68,11 @@ def observe_unusable(unusable: Sequence[str], *, what: str, remedy: str) -> list
     if not unusable:
         return []
     return [
-        Finding(
-            id="unusable-entry",
-            severity=Severity.ERROR,
-            says=f"{counted(len(unusable), 'tensor')} of {what} cannot be used: {unusable[0]}.",
+        UNUSABLE_ENTRY.found(
+            f"{counted(len(unusable), 'tensor')} of {what} cannot be used: {unusable[0]}.",
             subjects=tuple(u.partition(": ")[0] for u in unusable[:_LISTED]),
             evidence=(("tensors", len(unusable)),),
             remedy=remedy,
-        )
-    ]
-
-
-def observe_cut(
-    tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], name: str, *, unknown: str = ""
-) -> list[Finding]:
-    """The finding about a file that ends before its tensors do. unknown: what else may be lost, a sentence."""
-    found = [(t, storages.get(t.storage_id or "")) for t in tensors]
-    cut = [(t, s) for t, s in found if s is not None and s.offset is not None and s.present_nbytes < s.nbytes]
-    if not cut and not unknown:
-        return []
-    missing = sum(s.nbytes - s.present_nbytes for _, s in cut)
-    lost = [t for t, s in cut if not s.present_nbytes]
-    says = f"{name} is cut short."
-    if cut:
-        first, storage = cut[0]
-        says = (
-            f"{name} is cut short: {human_bytes(missing)} of tensor data are missing, which touches "
-            f"{counted(len(cut), 'tensor')}, {len(lost):,} of them wholly. First {first.name[:80]}, "
-            f"of which {human_bytes(storage.present_nbytes)} of {human_bytes(storage.nbytes)} are there."
-        )
-    return [
-        Finding(
-            id="cut-short",
-            severity=Severity.ERROR,
-            says=f"{says} {unknown}".strip(),
-            subjects=tuple(t.name for t, _ in cut[:_LISTED]),
-            evidence=(("missing_nbytes", missing), ("tensors", len(cut)), ("lost", len(lost))),
-            remedy="Download or copy it again. The tensors before the cut can be read and exported.",
         )
     ]
 

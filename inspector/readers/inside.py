@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from inspector.checkpoint.packed_source import packing_of
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, zip_folder
 from inspector.readers.archives.tar_directory import is_tar
@@ -28,8 +28,11 @@ from inspector.readers.formats.packed import (
     unpacked_source,
 )
 from inspector.readers.opening import detect_format, peek_at
-from inspector.readers.unpickle.hidden_pickles import search_directory
+from inspector.readers.unpickle.hidden_pickles import buried_pickle, search_directory
 from inspector.units import counted
+
+PROGRAM_INSIDE = FindingKind("program-inside", Severity.NOTICE, "The archive holds programs")
+STRAY_MEMBERS = FindingKind("stray-members", Severity.INFO, "Members that no loader of the format reads")
 
 # What the readers of torch's archives follow themselves: pickles, storages by their numbers, code. numpy's: arrays.
 _READ_OF_NUMPY = re.compile(r"\.npy$", re.IGNORECASE)
@@ -111,18 +114,9 @@ def _of_directory(peek: Peek) -> tuple[Finding, ...]:
     found = search_directory(peek.source, peek.directory, peek.limits) if peek.directory is not None else None
     if found is None:
         return ()
-    at, names = found
-    return (
-        Finding(
-            id="buried-pickle",
-            severity=Severity.ERROR,
-            says=f"A pickle begins at byte {at:,} of {peek.source.name[-80:]}, in a comment or an extra field of the "
-            f"archive, and would import {', '.join(name[:80] for name in names[:3])}.",
-            subjects=tuple(name[:200] for name in names[:_LISTED]),
-            evidence=(("byte", at),),
-            remedy="No ordinary program keeps a pickle there. Nothing was run here.",
-        ),
-    )
+    place = f"{peek.source.name[-80:]}, in a comment or an extra field of the archive,"
+    remedy = "No ordinary program keeps a pickle there. Nothing was run here."
+    return (buried_pickle(found, place, remedy=remedy),)
 
 
 def _beside(folder: ArchiveFolder, read: re.Pattern[str], found: tuple[Finding, ...]) -> Inside | None:
@@ -153,10 +147,8 @@ def _of_folder(folder: ArchiveFolder, found: tuple[Finding, ...] = ()) -> Inside
 def _note_programs(folder: ArchiveFolder) -> Iterator[Finding]:
     names = [name for name in folder.members if name.lower().endswith(_PROGRAMS)]
     if names and not any(_CODE.search(name) for name in names):
-        yield Finding(
-            id="program-inside",
-            severity=Severity.NOTICE,
-            says=f"{folder.name} holds {counted(len(names), 'program file')}, first {names[0][:80]}. They are text: "
+        yield PROGRAM_INSIDE.found(
+            f"{folder.name} holds {counted(len(names), 'program file')}, first {names[0][:80]}. They are text: "
             "opening the archive runs nothing of them, and what they do was not looked at.",
             subjects=tuple(name[:200] for name in names[:_LISTED]),
             evidence=(("files", len(names)),),
@@ -166,10 +158,8 @@ def _note_programs(folder: ArchiveFolder) -> Iterator[Finding]:
 
 def _note_strays(names: Sequence[str]) -> Iterator[Finding]:
     if names:
-        yield Finding(
-            id="stray-members",
-            severity=Severity.INFO,
-            says=f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, first "
+        yield STRAY_MEMBERS.found(
+            f"Neither torch nor numpy reads {counted(len(names), 'member')} of the archive, first "
             f"{names[0][:80]}: inert for them, whatever it says.",
             subjects=tuple(name[:200] for name in names[:_LISTED]),
             evidence=(("members", len(names)),),

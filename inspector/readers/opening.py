@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -86,35 +86,85 @@ def is_address(where: object) -> TypeGuard[str]:
     return isinstance(where, str) and where.startswith(("http://", "https://"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReaderOpening(Opening):
+    """Opens by the first reader that claims a file or folder. Of what lies deeper, the peek's own opening knows."""
+
+    limits: Limits
+    readers: Sequence[Reader] = READERS
+    folder_readers: Sequence[FolderReader] = FOLDER_READERS
+    depth: int = 0
+
+    def deeper(self) -> Opening:
+        return replace(self, depth=self.depth + 1)
+
+    def file(self, peek: Peek) -> Checkpoint:
+        _check_depth(peek.opening.depth, peek.source.name)
+        claim = self.claim(peek)
+        if claim is None:
+            from inspector.readers.foreign.naming import name_foreign
+
+            raise name_foreign(peek.source, peek.source.name)
+        reader, _ = claim
+        checkpoint = reader.read(peek)
+        if deserves_second_look(peek, reader):
+            from inspector.readers.other_loaders import look_otherwise
+
+            checkpoint = look_otherwise(checkpoint, peek, reader)
+        return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
+
+    def folder(self, peek: FolderPeek) -> Checkpoint:
+        from inspector.readers.evidence import add_evidence
+        from inspector.readers.single_file import open_single
+
+        _check_depth(peek.opening.depth, peek.folder.name)
+        reader = self._claim_folder(peek)
+        checkpoint = reader.read(peek) if reader is not None else open_single(peek)
+        return add_evidence(checkpoint, peek.folder, peek.limits)
+
+    def detect(self, peek: Peek) -> str:
+        _check_depth(peek.opening.depth, peek.source.name)
+        claim = self.claim(peek)
+        return claim[0].id if claim is not None else ""
+
+    def detect_folder(self, peek: FolderPeek) -> str:
+        reader = self._claim_folder(peek)
+        return reader.id if reader is not None else ""
+
+    def claim(self, peek: Peek) -> tuple[Reader, str] | None:
+        """The first reader that claims a file, with its evidence; None when none does."""
+        for reader in self.readers.for_file(peek) if isinstance(self.readers, Shelf) else self.readers:
+            evidence = reader.claims(peek)
+            if evidence:
+                return reader, evidence
+        return None
+
+    def _claim_folder(self, peek: FolderPeek) -> FolderReader | None:
+        return next((reader for reader in self.folder_readers if reader.claims(peek)), None)
+
+
+def _check_depth(depth: int, name: str) -> None:
+    if depth > _MOST_LEVELS:
+        raise LimitExceeded(f"{name} lies more than {_MOST_LEVELS} archives deep.", hint="No real checkpoint does.")
+
+
 def detect_format(
-    where: str | Path | bytes | ByteSource,
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    readers: Sequence[Reader] = READERS,
+    where: str | Path | bytes | ByteSource, *, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Reader, str] | None:
     """The first reader that claims a file, with its evidence; None when none does."""
-    return _detect(Peek(open_source(where, limits=limits), _opening(limits, readers, ())), readers)
+    opening = ReaderOpening(limits=limits.metered())
+    return opening.claim(Peek(open_source(where, limits=limits), opening))
 
 
 def peek_at(source: ByteSource, limits: Limits = DEFAULT_LIMITS) -> Peek:
     """A source as the readers see it."""
-    return Peek(source, _opening(limits, READERS, FOLDER_READERS))
+    return Peek(source, ReaderOpening(limits=limits.metered()))
 
 
-def claims_folder(
-    path: str | Path, *, limits: Limits = DEFAULT_LIMITS, folder_readers: Sequence[FolderReader] = FOLDER_READERS
-) -> str:
+def claims_folder(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The id of the format of several files that a folder is, "" when its files are to be read one by one."""
-    peek = FolderPeek(DirectoryFolder(path, limits), _opening(limits, READERS, folder_readers))
-    return next((reader.id for reader in folder_readers if reader.claims(peek)), "")
-
-
-def _detect(peek: Peek, readers: Sequence[Reader]) -> tuple[Reader, str] | None:
-    for reader in readers.for_file(peek) if isinstance(readers, Shelf) else readers:
-        evidence = reader.claims(peek)
-        if evidence:
-            return reader, evidence
-    return None
+    opening = ReaderOpening(limits=limits.metered())
+    return opening.detect_folder(FolderPeek(DirectoryFolder(path, limits), opening))
 
 
 def open_checkpoint(
@@ -132,7 +182,7 @@ def open_checkpoint(
     Raises a ReadError (UnknownFormat, CorruptFile, RefusedContent, LimitExceeded) when there is nothing to show;
     everything else that is wrong is a finding.
     """
-    opening = _opening(limits, readers, folder_readers)
+    opening = ReaderOpening(limits=limits.metered(), readers=readers, folder_readers=folder_readers)
     path = where if isinstance(where, str | Path) and not is_address(where) else None
     shown = name
     try:
@@ -157,45 +207,6 @@ def open_checkpoint(
             f"{shown} needs more memory or nesting than this program allows.", hint="No real checkpoint does."
         ) from error
     return replace(checkpoint, origin=replace(checkpoint.origin, name=shown))
-
-
-def _opening(limits: Limits, readers: Sequence[Reader], folder_readers: Sequence[FolderReader]) -> Opening:
-    def check_depth(opening: Opening, name: str) -> None:
-        if opening.depth > _MOST_LEVELS:
-            raise LimitExceeded(f"{name} lies more than {_MOST_LEVELS} archives deep.", hint="No real checkpoint does.")
-
-    def file(peek: Peek) -> Checkpoint:
-        check_depth(peek.opening, peek.source.name)
-        found = _detect(peek, readers)
-        if found is None:
-            from inspector.readers.foreign.naming import name_foreign
-
-            raise name_foreign(peek.source, peek.source.name)
-        checkpoint = found[0].read(peek)
-        if deserves_second_look(peek, found[0]):
-            from inspector.readers.other_loaders import look_otherwise
-
-            checkpoint = look_otherwise(checkpoint, peek, found[0])
-        return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
-
-    def folder(peek: FolderPeek) -> Checkpoint:
-        from inspector.readers.evidence import add_evidence
-        from inspector.readers.single_file import open_single
-
-        check_depth(peek.opening, peek.folder.name)
-        reader = next((reader for reader in folder_readers if reader.claims(peek)), None)
-        checkpoint = reader.read(peek) if reader is not None else open_single(peek)
-        return add_evidence(checkpoint, peek.folder, peek.limits)
-
-    def detect(peek: Peek) -> str:
-        check_depth(peek.opening, peek.source.name)
-        found = _detect(peek, readers)
-        return found[0].id if found else ""
-
-    def detect_folder(peek: FolderPeek) -> str:
-        return next((reader.id for reader in folder_readers if reader.claims(peek)), "")
-
-    return Opening(limits=limits.metered(), file=file, folder=folder, detect=detect, detect_folder=detect_folder)
 
 
 __all__ = ["FOLDER_READERS", "READERS", "Reader", "UnknownFormat", "detect_format", "open_checkpoint", "open_source"]

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, GlobalUse
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.assemble import uses_of
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import with_findings
 from inspector.readers.noticed.observations import observe_globals
 from inspector.readers.second_look import PICKLES
-from inspector.readers.unpickle.hidden_pickles import observe_hidden, observe_polyglot, search_end
+from inspector.readers.unpickle.hidden_pickles import observe_hidden, observe_polyglot, search_end, two_formats
 from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.opcodes import OPCODES
 from inspector.readers.unpickle.unpickling import unpickle
@@ -55,8 +56,8 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
     known = {use.name for use in checkpoint.globals}
     new = {use.name: use for use in reversed(uses) if use.name not in known}
     merged = sorted((*checkpoint.globals, *new.values()), key=lambda use: _RANKS.index(use.verdict.value))
-    findings = (*found, *observe_globals(list(new.values())), *checkpoint.findings)
-    return replace(checkpoint, globals=tuple(merged), findings=findings)
+    found += observe_globals(list(new.values()))
+    return with_findings(replace(checkpoint, globals=tuple(merged)), found)
 
 
 def _torch_readers(peek: Peek) -> Iterator[Reader]:
@@ -96,11 +97,6 @@ def _as_pickle(peek: Peek) -> Outcome | None:
     return outcome if calls_importable(outcome) else None
 
 
-def _two_formats(one: str, other: str, why: str) -> Finding:
-    return Finding(
-        id="two-formats",
-        severity=Severity.WARNING,
-        says=f"The file is {one} and {other} at once: {why}. Shown is the first; the names of both are listed.",
-        evidence=(("shown", one), ("also", other)),
-        remedy="No ordinary program writes such a file; do not trust another tool's scan of it.",
-    )
+def _two_formats(shown: str, other: str, why: str) -> Finding:
+    how = f": {why}. Shown is the first; the names of both are listed."
+    return two_formats(shown, other, how, evidence=(("shown", shown), ("also", other)))

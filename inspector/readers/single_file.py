@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 
 from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import InspectorError, ReadError, UnknownFormat
-from inspector.findings import Finding, Severity
+from inspector.findings import FindingKind, Severity
 from inspector.readers.entry import FolderPeek
 from inspector.readers.evidence import add_evidence
+from inspector.readers.finish import with_findings
 from inspector.readers.folder import SubFolder
 from inspector.readers.foreign.naming import NEVER_SUFFIXES, WEIGHT_SUFFIXES, name_folder
 from inspector.units import counted
+
+OPENED_INSIDE = FindingKind("opened-inside", Severity.INFO, "The checkpoint lies in a folder", also=(Severity.NOTICE,))
 
 _MOST_LOOKS = 64
 _LISTED = 12
@@ -62,15 +65,14 @@ def open_single(peek: FolderPeek) -> Checkpoint:
     says += f"shown is {choice.path[:120]}."
     if choice.others:
         says += f" Not opened: {'; '.join(choice.others[:4])}{' …' if len(choice.others) > 4 else ''}."
-    finding = Finding(
-        id="opened-inside",
+    finding = OPENED_INSIDE.found(
+        says,
         severity=Severity.NOTICE if choice.others else Severity.INFO,
-        says=says,
         subjects=(choice.path[:200],),
         evidence=(("files", len(peek.folder.files())), ("not_opened", len(choice.others))),
         remedy="Open another file of it by its own name." if choice.others else "",
     )
-    return replace(checkpoint, parts=parts, findings=(*checkpoint.findings, finding))
+    return with_findings(replace(checkpoint, parts=parts), behind=[finding])
 
 
 def _choose(peek: FolderPeek) -> _Choice:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import FindingKind, Severity
 from inspector.readers.entry import Peek
 from inspector.readers.evidence import add_evidence
+from inspector.readers.finish import with_findings
 from inspector.units import counted
+
+ONE_SHARD = FindingKind("one-shard", Severity.WARNING, "One shard of several")
 
 
 def look_around(checkpoint: Checkpoint, peek: Peek) -> Checkpoint:
@@ -40,17 +42,15 @@ def _say_shard(checkpoint: Checkpoint, peek: Peek, own: str) -> Checkpoint:
         return checkpoint
     index = f"{name.stem}{name.ending}.index.json"
     beside = peek.folder is not None and _there(peek, index)
-    finding = Finding(
-        id="one-shard",
-        severity=Severity.WARNING,
-        says=f"By its name this is shard {name.number} of {name.count} of {name.stem[:100]}{name.ending}: "
+    finding = ONE_SHARD.found(
+        f"By its name this is shard {name.number} of {name.count} of {name.stem[:100]}{name.ending}: "
         f"{counted(len(checkpoint.tensors), 'tensor')}, not the whole model.",
         evidence=(("number", name.number), ("count", name.count)),
         remedy=f"Open {index[:120]} beside it, or the folder: that opens all shards as one."
         if beside
         else "Open the folder with all its shards, or a zip or tar of them.",
     )
-    return replace(checkpoint, findings=(finding, *checkpoint.findings))
+    return with_findings(checkpoint, [finding])
 
 
 def _there(peek: Peek, name: str) -> bool:

@@ -9,9 +9,14 @@ import re
 from urllib.parse import unquote
 
 from inspector.checkpoint.types import GlobalVerdict
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.unpickle.verdicts import judge
 from inspector.units import counted
+
+TAGGED_CALL = FindingKind(
+    "tagged-call", Severity.WARNING, "Settings name calls that a loader makes", also=(Severity.ERROR,)
+)
+REPOSITORY_CODE = FindingKind("repository-code", Severity.NOTICE, "The config names code of the repository")
 
 _TAG = re.compile(r"!\S{0,60}?(?:object/apply|object/new|object|name|module):([A-Za-z_][\w.]{0,300})")
 _DIRECTIVE = re.compile(r"^%TAG\s+\S+\s+\S*python/", re.MULTILINE)
@@ -59,10 +64,9 @@ def _called(names: list[str], name: str, what: str, who: str) -> Finding | None:
     if not bad and not others:
         return None
     shown = bad or others
-    return Finding(
-        id="tagged-call",
+    return TAGGED_CALL.found(
+        f"{name[:80]} has {what} that name {', '.join(full[:80] for full in shown[:3])}: {who} such calls.",
         severity=Severity.ERROR if bad else Severity.WARNING,
-        says=f"{name[:80]} has {what} that name {', '.join(full[:80] for full in shown[:3])}: {who} such calls.",
         subjects=tuple(full[:200] for full in shown[:20]),
         evidence=(("names", len(shown)),),
         remedy="Read it with yaml.safe_load or json. Nothing was called here.",
@@ -73,10 +77,8 @@ def _auto_map(text: str, name: str) -> Finding | None:
     classes = [target for match in _AUTO_MAP.findall(text) for target in _TARGET.findall(match)]
     if not classes:
         return None
-    return Finding(
-        id="repository-code",
-        severity=Severity.NOTICE,
-        says=f"{name[:80]} names {counted(len(classes), 'class', 'classes')} of the repository's own code, first "
+    return REPOSITORY_CODE.found(
+        f"{name[:80]} names {counted(len(classes), 'class', 'classes')} of the repository's own code, first "
         f"{classes[0][:80]}: transformers imports that code with trust_remote_code=True.",
         subjects=tuple(classes[:20]),
         evidence=(("classes", len(classes)),),

@@ -12,12 +12,21 @@ from collections.abc import Iterator
 
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import GlobalVerdict
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.unpickle.encoded import STARTS, decodings
 from inspector.readers.unpickle.hidden_pickles import names_of, search_behind
 from inspector.readers.unpickle.verdicts import judge, may_exist
+from inspector.survey.beginning import Beginning
 
+SPELLED_PICKLE = FindingKind(
+    "spelled-pickle", Severity.NOTICE, "A pickle spelled in letters or numbers", also=(Severity.WARNING, Severity.ERROR)
+)
+TEXT_NOT_SEARCHED = FindingKind(
+    "text-not-searched", Severity.NOTICE, "Not all of a text was searched for encoded pickles", also=(Severity.WARNING,)
+)
+
+_HEAD_NBYTES = 4096
 _NBYTES = 64 << 20
 _WINDOW_NBYTES = 4 << 20
 # As long as one spelled pickle is followed, and so the windows overlap.
@@ -35,17 +44,17 @@ _ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|([\"\\/bfnrt]))")
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def observe_spelled(source: ByteSource, limits: Limits) -> Finding | None:
+def observe_spelled(beginning: Beginning, limits: Limits) -> Finding | None:
     """The worst pickle that a text file spells, None when it is no text or spells none."""
-    head = source.read(0, min(source.size, 4096))
-    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    if encoding == "utf-8" and b"\x00" in head:
+    source = beginning.source
+    if not beginning.is_wide and b"\x00" in beginning.raw(_HEAD_NBYTES):
         return None
     worst: Finding | None = None
     left = _MOST_NBYTES
     for start in range(0, min(source.size, _NBYTES), _WINDOW_NBYTES):
-        raw = source.read(start, min(_WINDOW_NBYTES + _RUN_NBYTES, source.size - start))
-        for at, candidate, decoded in _candidates(raw.decode(encoding, "replace")):
+        nbytes = min(_WINDOW_NBYTES + _RUN_NBYTES, source.size - start)
+        raw = source.read(start, nbytes) if start else beginning.raw(nbytes)
+        for at, candidate, decoded in _candidates(raw.decode(beginning.encoding, "replace")):
             left -= _TRIAL_NBYTES + len(candidate)
             if left < 0:
                 return worst or _unsearched(source, "it spells more than was tried", Severity.WARNING)
@@ -97,11 +106,10 @@ def _tried(candidate: bytes, where: str, limits: Limits) -> Finding | None:
     announced = candidate[0] == 0x80 or all(map(may_exist, (name.partition(".")[0] for name in names)))
     if not dangerous and (not announced or any(outcome.broken for _, outcome in hidden.found)):
         return None  # Among many random bytes some name nothing that is known, and go nowhere.
-    return Finding(
-        id="spelled-pickle",
-        severity=Severity.ERROR if dangerous else Severity.WARNING if unknown else Severity.NOTICE,
-        says=f"A pickle is spelled in letters or numbers at {where} and would import "
+    return SPELLED_PICKLE.found(
+        f"A pickle is spelled in letters or numbers at {where} and would import "
         f"{', '.join(name[:80] for name in names[:3])}: a program that decodes and loads it runs that.",
+        severity=Severity.ERROR if dangerous else Severity.WARNING if unknown else Severity.NOTICE,
         subjects=tuple(name[:200] for name in names[:20]),
         evidence=(("nbytes", len(candidate)),),
         remedy="No ordinary settings, notes or code hold a pickle. Nothing was decoded into objects here.",
@@ -109,10 +117,9 @@ def _tried(candidate: bytes, where: str, limits: Limits) -> Finding | None:
 
 
 def _unsearched(source: ByteSource, why: str, severity: Severity = Severity.NOTICE) -> Finding:
-    return Finding(
-        id="text-not-searched",
+    return TEXT_NOT_SEARCHED.found(
+        f"Not all of {source.name[-80:]} was searched for encoded pickles: {why}.",
         severity=severity,
-        says=f"Not all of {source.name[-80:]} was searched for encoded pickles: {why}.",
         evidence=(("nbytes", source.size),),
         remedy="Data and logs may be that long; settings are not.",
     )

@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 from inspector.checkpoint.source import BufferSource, ByteSource
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.limits import Limits
 from inspector.readers.noticed.named_code import observe_targets
 from inspector.readers.noticed.templates import observe_template
 from inspector.readers.opening import open_source
-from inspector.readers.unpickle.hidden_pickles import search_buried
+from inspector.readers.unpickle.hidden_pickles import buried_pickle, search_buried
+from inspector.survey.beginning import Beginning
 from inspector.survey.settings_calls import observe_settings
 from inspector.survey.spelled import observe_spelled, unescaped
 
@@ -21,7 +22,6 @@ _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".cfg", ".conf")
 # They may show a pickle to their readers.
 _DOCUMENTS = (".md", ".rst", ".html", ".htm", ".py", ".ipynb", ".tex", ".pdf")
 _NBYTES = 8_000_000
-_WIDE = (b"\xff\xfe", b"\xfe\xff")
 _BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _TEXT_NBYTES = 1 << 20
 
@@ -30,24 +30,20 @@ def observe_unclaimed(where: Path | ByteSource, name: str, limits: Limits) -> li
     """Findings about a file that no reader claims. Raises a ReadError when it cannot be read."""
     lower = name.lower()
     source = open_source(where, limits=limits)
+    beginning = Beginning(source)
     try:
         found = [] if lower.endswith(_DOCUMENTS) else _buried(source, limits)
         if lower.endswith((*_TEMPLATES, *_SETTINGS)):
             # NeMo builds its model from this file of its archive, whatever it names.
             packed = not isinstance(where, Path) and lower.endswith("model_config.yaml")
-            found += _in_text(_decoded(source.read(0, min(source.size, _NBYTES))), name, packed=packed)
+            found += _in_text(beginning.text(_NBYTES), name, packed=packed)
         if not found and not lower.endswith((*_DOCUMENTS, *_TEMPLATES)):
-            found += _escaped(source, limits)
-        spelled = observe_spelled(source, limits)
+            found += _escaped(beginning, limits)
+        spelled = observe_spelled(beginning, limits)
         return [*found, spelled] if spelled is not None else found
     finally:
         if isinstance(where, Path):
             source.close()
-
-
-def _decoded(raw: bytes) -> str:
-    """As programs that heed a mark at the beginning read it."""
-    return raw.decode("utf-16" if raw.startswith(_WIDE) else "utf-8-sig", "replace")
 
 
 def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
@@ -63,29 +59,20 @@ def _in_text(text: str, name: str, *, packed: bool) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def _escaped(source: ByteSource, limits: Limits) -> list[Finding]:
+def _escaped(beginning: Beginning, limits: Limits) -> list[Finding]:
     """A pickle in a text that spells some of its bytes in escapes, or is of two bytes a letter."""
-    raw = source.read(0, min(source.size, _TEXT_NBYTES))
-    text = _decoded(raw)
-    if not raw.startswith(_WIDE) and "\\" not in text:
+    text = beginning.text(_TEXT_NBYTES)
+    if not beginning.is_wide and "\\" not in text:
         return []
     plain = _BYTE.sub(lambda match: chr(int(match[1], 16)), unescaped(text)).encode("latin-1", "replace")
-    return _buried(BufferSource(plain, name=source.name), limits, "the unescaped text")
+    return _buried(BufferSource(plain, name=beginning.source.name), limits, "the unescaped text")
 
 
 def _buried(source: ByteSource, limits: Limits, what: str = "") -> list[Finding]:
     found = search_buried(source, limits)
     if found is None:
         return []
-    at, names = found
-    return [
-        Finding(
-            id="buried-pickle",
-            severity=Severity.ERROR,
-            says=f"A pickle begins at byte {at:,} of {what and f'{what} of '}{source.name[-80:]} and would import "
-            f"{', '.join(name[:80] for name in names[:3])}: a program that skips what is before it runs that.",
-            subjects=tuple(name[:200] for name in names[:20]),
-            evidence=(("byte", at),),
-            remedy="pickle.load stops at the first byte of such a file. Nothing was run here.",
-        )
-    ]
+    place = f"{what and f'{what} of '}{source.name[-80:]}"
+    then = ": a program that skips what is before it runs that"
+    remedy = "pickle.load stops at the first byte of such a file. Nothing was run here."
+    return [buried_pickle(found, place, then, remedy=remedy)]

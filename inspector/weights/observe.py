@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.checkpoint.dtypes import find_dtype
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_share
 from inspector.weights.report import TensorStatistics, WeightsReport
+
+NON_FINITE = FindingKind("non-finite", Severity.ERROR, "A tensor holds NaN or infinity", also=(Severity.NOTICE,))
+CONSTANT_WEIGHT = FindingKind("constant-weight", Severity.WARNING, "All numbers of a tensor are the same")
+LARGE_WEIGHT = FindingKind("large-weight", Severity.WARNING, "A tensor has very large values")
 
 # Trained weights of two or more dimensions have an RMS near 1 / sqrt(fan-in); hundreds are no working network.
 LARGE = 1e3
@@ -32,10 +36,9 @@ def _of_tensor(t: TensorStatistics) -> Iterator[Finding]:
     bad = t.nan + t.infinite
     if bad:
         masked = any(word in t.name.lower() for word in _MASKS) and not t.nan
-        yield Finding(
-            id="non-finite",
+        yield NON_FINITE.found(
+            f"{t.name} holds {_count_of(t)} among {t.numel:,}, the first at index {t.first_non_finite:,}.",
             severity=Severity.NOTICE if masked else Severity.ERROR,
-            says=f"{t.name} holds {_count_of(t)} among {t.numel:,}, the first at index {t.first_non_finite:,}.",
             subjects=(t.name,),
             evidence=(("nan", t.nan), ("infinite", t.infinite), ("numel", t.numel)),
             remedy="Masks are filled with infinity on purpose."
@@ -45,10 +48,8 @@ def _of_tensor(t: TensorStatistics) -> Iterator[Finding]:
     if len(t.shape) < 2 or bad == t.numel:
         return
     if t.minimum == t.maximum and t.numel > 1 and not bad:
-        yield Finding(
-            id="constant-weight",
-            severity=Severity.WARNING,
-            says=f"All {t.numel:,} numbers of {t.name} are {t.minimum:.4g}.",
+        yield CONSTANT_WEIGHT.found(
+            f"All {t.numel:,} numbers of {t.name} are {t.minimum:.4g}.",
             subjects=(t.name,),
             evidence=(("value", t.minimum),),
             remedy="Training rarely leaves a weight like this; layers that start at zero on purpose and were never "
@@ -56,10 +57,8 @@ def _of_tensor(t: TensorStatistics) -> Iterator[Finding]:
         )
     largest = max(abs(t.minimum), abs(t.maximum))
     if largest > LARGE:
-        yield Finding(
-            id="large-weight",
-            severity=Severity.WARNING,
-            says=f"{t.name} reaches {largest:.3g} in magnitude, with a root mean square of {t.rms:.3g}.",
+        yield LARGE_WEIGHT.found(
+            f"{t.name} reaches {largest:.3g} in magnitude, with a root mean square of {t.rms:.3g}.",
             subjects=(t.name,),
             evidence=(("largest", largest), ("rms", t.rms)),
             remedy="Weights are usually below 1: was the training rate too high, or the tensor scaled by mistake?",

@@ -171,11 +171,21 @@ def test_a_cut_says_which_tensors_are_lost() -> None:
     checkpoint = open_checkpoint(raw[:-50], name="m.gguf")
     (finding,) = checkpoint.findings
     assert finding.id == "cut-short" and finding.subjects == ("b", "c")
-    assert dict(finding.evidence) == {"missing_nbytes": 50, "tensors": 2, "lost": 1}
-    assert "First b, of which 14 B of 32 B are there" in finding.says
+    evidence = dict(finding.evidence)
+    assert (evidence["missing_nbytes"], evidence["ends_at"]) == (50, len(raw) - 50)
+    assert (evidence["tensors_whole"], evidence["tensors_cut"], evidence["tensors_lost"]) == (1, 1, 1)
+    assert evidence["percent gone of b"] == 56.25  # 14 of 32 bytes are there.
+    assert "in the numbers of b. 50 B are missing. 1 tensor is lost (c), 1 cut" in finding.says
     assert read_array(checkpoint, checkpoint.tensors[0]).tolist() == [0.0] * 8
     with pytest.raises(CorruptFile):
         read_array(checkpoint, checkpoint.tensors[1])
+
+
+def test_a_cut_block_is_lost_by_its_bytes() -> None:
+    # q4_0: 32 numbers in 18 bytes, of which 9 are there.
+    raw = by_hand([("a", (8,), 0, 0), ("q", (32,), 2, 32)], bytes(50))
+    (finding,) = open_checkpoint(raw[:-9]).findings
+    assert finding.subjects == ("q",) and dict(finding.evidence)["percent gone of q"] == 50.0
 
 
 def test_every_cut_and_flip() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inspector.checkpoint.source import BufferSource
 from inspector.limits import Limits
 from inspector.readers.unpickle import machine, stream
-from inspector.readers.unpickle.machine import Handler, Machine
+from inspector.readers.unpickle.machine import Handler, Machine, Semantics
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.persistent import torch_persistent
@@ -62,9 +62,7 @@ def _followed(data: bytes, monkeypatch: pytest.MonkeyPatch, *, short: bool, wind
             0,
             len(data),
             limits=limits,
-            meanings=MEANINGS,
-            build=build,
-            persistent=torch_persistent({}, []),
+            semantics=Semantics(meanings=MEANINGS, build=build, persistent=torch_persistent({}, [])),
         )
         out = m.run(TABLE)
     uses = [(key, use.count, use.calls, use.arguments) for key, use in out.uses.items()]

@@ -29,6 +29,7 @@ def test_field_names_are_the_keys_and_enums_their_values() -> None:
         "subjects": [],
         "evidence": [["count", 3]],
         "remedy": "",
+        "title": "",
     }
 
 

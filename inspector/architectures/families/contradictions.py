@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 
 from inspector.architectures.families.entry import Family, Settings
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
+
+CONFIG_CONTRADICTS = FindingKind("config-contradicts", Severity.WARNING, "The config describes another model")
+CONFIG_IMPOSSIBLE = FindingKind("config-impossible", Severity.WARNING, "A number of the config does not fit the shapes")
 
 # Keys of transformers', diffusers' and timm's config.json -> the size that they state, as templates call it.
 SIZES = {
@@ -68,9 +71,7 @@ def contradiction_findings(family: Family, settings: Settings, stated: Stated) -
         said = [(key, n, own) for key, place, n, own in contradicted(settings, stated) if place == where]
         listed = ", ".join(f"{key} = {n:,} where the shapes say {own:,}" for key, n, own in said)
         found.append(
-            Finding(
-                id="config-contradicts",
-                severity=Severity.WARNING,
+            CONFIG_CONTRADICTS.found(
                 subjects=tuple(key for key, _, _ in said),
                 says=f"Another model is described in {where}: {listed}. The shapes count; nothing else of it is used.",
                 evidence=(("values", len(said)),),
@@ -83,9 +84,7 @@ def contradiction_findings(family: Family, settings: Settings, stated: Stated) -
             number = _number(text)
             if number is not None and one.fits is not None and not one.fits(settings, number):
                 found.append(
-                    Finding(
-                        id="config-impossible",
-                        severity=Severity.WARNING,
+                    CONFIG_IMPOSSIBLE.found(
                         subjects=(key,),
                         says=f"{key} = {number:,} in {where} does not fit these shapes, so it is not taken over.",
                         evidence=((key, number),),

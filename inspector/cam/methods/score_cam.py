@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.cam.method import Method
+from inspector.cam.method import Method, Weighed
 from inspector.cam.report import LayerProposal
 from inspector.cam.scene import CHUNK, Scene
 from inspector.cam.tensors import enlarge, without_padding
@@ -22,8 +22,8 @@ _UNITS = 64
 _MOST = 50.0
 
 
-def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
-    """softmax_k(score of the picture under mask k) A_k. Returns (N, C, h, w), signed.
+def score_cam(scene: Scene, layer: LayerProposal) -> Weighed:
+    """softmax_k(score of the picture under mask k) A_k, signed.
 
     A channel that is the same everywhere is no mask and weighs nothing.
     """
@@ -49,8 +49,7 @@ def score_cam(scene: Scene, layer: LayerProposal) -> Tensor:
         if len(kept):
             spreads[index] = _spread(scores[kept], scene.tokens(layer).dtype)
         made.append(weights[:, None, None] * activation[index])
-    scene.weight_spread = spreads
-    return torch.stack(made)
+    return Weighed(torch.stack(made), spreads)
 
 
 def _spread(scores: Tensor, stored: torch.dtype) -> float:

@@ -6,7 +6,7 @@ Source: POSIX.1-2001 pax and ustar; the GNU tar manual, "Basic Tar Format".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded
@@ -74,64 +74,78 @@ def is_tar(head: bytes) -> bool:
     return len(head) >= BLOCK and any(head[:BLOCK]) and _checksum_fits(head[:BLOCK])
 
 
-def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
-    """The regular files of a tar archive, in their order, what was left out and what is doubtful.
+@dataclass(slots=True)
+class _Listing:
+    """A `TarDirectory` in the making; fields as there."""
 
-    A name may occur twice. Raises CorruptFile when it does not begin as a tar, LimitExceeded over `Limits.members`.
-    """
-    members: list[TarMember] = []
-    left_out: list[tuple[str, str]] = []
-    doubts: list[str] = []
-    links: list[tuple[str, str, bool, int]] = []
-    ahead = _Next()
-    most = min(limits.members, _MOST_HEADERS)
-    at = headers = left_count = unread = outside = names_nbytes = 0
-    stops = False
-    while at + BLOCK <= source.size:
-        head = source.read(at, BLOCK)
+    source: ByteSource
+    limits: Limits
+    members: list[TarMember] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    left_out_count: int = 0
+    unread: int = 0
+    outside: int = 0
+    stops: bool = False
+    doubts: list[str] = field(default_factory=list)
+    links: list[tuple[str, str, bool, int]] = field(default_factory=list)
+    headers: int = 0
+    names_nbytes: int = 0
+
+    def stop(self, doubt: str) -> None:
+        """Nothing behind this place is read."""
+        self.stops = True
+        self.doubts.append(doubt)
+
+    def header(self, head: bytes, at: int) -> int | None:
+        """The size that a header declares, None where nothing behind it can be read."""
         if head == _END:
-            stops = _goes_on(source, at)
-            if stops:
-                doubts.append(f"more than zeros lie behind its end at byte {at:,}; that was not read")
-            break
+            if _goes_on(self.source, at):
+                self.stop(f"more than zeros lie behind its end at byte {at:,}; that was not read")
+            return None
         if not _checksum_fits(head):
-            if not headers:
-                raise CorruptFile(f"{source.name} is no tar archive: the checksum of its first header does not fit.")
-            stops = True
-            doubts.append(f"the header at byte {at:,} has a wrong checksum; nothing behind it was read")
-            break
-        headers += 1
-        del doubts[_LISTED:]  # The first say enough, and a crafted archive could have one for every header.
-        if headers > most:
-            raise LimitExceeded(f"{source.name} holds more than {most:,} files.", hint="Pack the checkpoint alone.")
+            if not self.headers:
+                name = self.source.name
+                raise CorruptFile(f"{name} is no tar archive: the checksum of its first header does not fit.")
+            self.stop(f"the header at byte {at:,} has a wrong checksum; nothing behind it was read")
+            return None
+        self.headers += 1
+        del self.doubts[_LISTED:]  # The first say enough, and a crafted archive could have one for every header.
+        most = min(self.limits.members, _MOST_HEADERS)
+        if self.headers > most:
+            name = self.source.name
+            raise LimitExceeded(f"{name} holds more than {most:,} files.", hint="Pack the checkpoint alone.")
         declared = _number(head[124:136])
         if declared is None:
-            stops = True
-            doubts.append(f"the header at byte {at:,} has no size that can be read; nothing behind it was read")
-            break
-        kind, data = head[156], at + BLOCK
-        if kind in b"xXLgK":
-            _extend(source, kind, data, declared, ahead, doubts)
-            at = data + _padded(declared)
-            continue
-        nbytes = declared if ahead.nbytes is None else ahead.nbytes
-        raw = _plain_name(head) if ahead.name is None else ahead.name
+            self.stop(f"the header at byte {at:,} has no size that can be read; nothing behind it was read")
+        return declared
+
+    def named(self, raw: bytes) -> str:
+        """A member's name, paid for."""
         name = raw[:_NAME_NBYTES].decode("utf-8", "backslashreplace")
-        names_nbytes += len(name)
+        self.names_nbytes += len(name)
         # Listed here, by their folders' names, and sorted.
-        limits.charge(
-            _MEMBER_NBYTES + 2 * len(name) * (1 if name.isascii() else 4), f"The list of files of {source.name}"
+        self.limits.charge(
+            _MEMBER_NBYTES + 2 * len(name) * (1 if name.isascii() else 4), f"The list of files of {self.source.name}"
         )
-        if names_nbytes > limits.header_nbytes:
-            raise LimitExceeded(f"{source.name} holds more than {limits.header_nbytes:,} bytes of file names.")
+        most = self.limits.header_nbytes
+        if self.names_nbytes > most:
+            raise LimitExceeded(f"{self.source.name} holds more than {most:,} bytes of file names.")
+        return name
+
+    def add(self, head: bytes, at: int, nbytes: int, ahead: _Next) -> int:
+        """List what a header describes. at: behind it. Returns where the next header stands."""
+        kind, data = head[156], at
+        raw = _plain_name(head) if ahead.name is None else ahead.name
+        name = self.named(raw)
         why = "has a name that is too long" if len(raw) > _NAME_NBYTES else ""
         if kind == ord("S"):
-            data, why = _behind_sparse_map(source, head, data), _SPARSE
+            data, why = _behind_sparse_map(self.source, head, data), _SPARSE
         elif ahead.sparse:
             why = _SPARSE
         elif kind in _WITHOUT_DATA:
             if nbytes:
-                doubts.append(f"{name[:80]} is no file but declares {nbytes:,} bytes, which readers of tar treat apart")
+                doubt = f"{name[:80]} is no file but declares {nbytes:,} bytes, which readers of tar treat apart"
+                self.doubts.append(doubt)
             nbytes = 0
             why = f"is {_KINDS[kind]}" if kind in _KINDS else ""
         target = ""
@@ -140,34 +154,59 @@ def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
             target = raw[:_NAME_NBYTES].decode("utf-8", "backslashreplace")
             if link_leads_outside(name, target, is_hard=kind == 0x31):
                 why += " that leads outside the archive"
-                outside += 1
-        is_folder = kind == 0x35 or (kind == 0 and name.endswith("/"))
+                self.outside += 1
         if why:
-            left_count += 1
-            unread += kind not in _WITHOUT_DATA
-            if len(left_out) < _LISTED:
-                left_out.append((name, why))
-            if kind in b"12" and len(links) < _MOST_LINKS:
-                links.append((name, target, kind == 0x31, len(members)))
-        elif not is_folder:
-            members.append(TarMember(name=name, offset=data, nbytes=nbytes))
-            if data + nbytes > source.size:
-                there = max(0, source.size - data)
-                doubts.append(f"it is cut short inside {name[:80]}: {there:,} of {nbytes:,} bytes are there")
+            self._leave_out(name, why, kind, target)
+        elif not (kind == 0x35 or (kind == 0 and name.endswith("/"))):
+            self.members.append(TarMember(name=name, offset=data, nbytes=nbytes))
+            there = max(0, self.source.size - data)
+            if there < nbytes:
+                self.doubts.append(f"it is cut short inside {name[:80]}: {there:,} of {nbytes:,} bytes are there")
+        return data + _padded(nbytes)
+
+    def _leave_out(self, name: str, why: str, kind: int, target: str) -> None:
+        self.left_out_count += 1
+        self.unread += kind not in _WITHOUT_DATA
+        if len(self.left_out) < _LISTED:
+            self.left_out.append((name, why))
+        if kind in b"12" and len(self.links) < _MOST_LINKS:
+            self.links.append((name, target, kind == 0x31, len(self.members)))
+
+    def directory(self) -> TarDirectory:
+        return TarDirectory(
+            members=tuple(self.members),
+            left_out=tuple(self.left_out),
+            left_out_count=self.left_out_count,
+            unread=self.unread,
+            outside=self.outside,
+            stops=self.stops,
+            doubts=tuple(self.doubts),
+            links=tuple(self.links),
+        )
+
+
+def read_tar_directory(source: ByteSource, limits: Limits) -> TarDirectory:
+    """The regular files of a tar archive, in their order, what was left out and what is doubtful.
+
+    A name may occur twice. Raises CorruptFile when it does not begin as a tar, LimitExceeded over `Limits.members`.
+    """
+    listing, ahead = _Listing(source, limits), _Next()
+    at = 0
+    while at + BLOCK <= source.size:
+        head = source.read(at, BLOCK)
+        declared = listing.header(head, at)
+        if declared is None:
+            break
+        kind, data = head[156], at + BLOCK
+        if kind in b"xXLgK":
+            _extend(source, kind, data, declared, ahead, listing.doubts)
+            at = data + _padded(declared)
+            continue
+        at = listing.add(head, data, declared if ahead.nbytes is None else ahead.nbytes, ahead)
         ahead = _Next()
-        at = data + _padded(nbytes)
     if 0 < source.size - at < BLOCK and any(source.read(at, source.size - at)):
-        doubts.append(f"it is cut short inside a header: {source.size - at} of {BLOCK} bytes are there")
-    return TarDirectory(
-        members=tuple(members),
-        left_out=tuple(left_out),
-        left_out_count=left_count,
-        unread=unread,
-        outside=outside,
-        stops=stops,
-        doubts=tuple(doubts),
-        links=tuple(links),
-    )
+        listing.doubts.append(f"it is cut short inside a header: {source.size - at} of {BLOCK} bytes are there")
+    return listing.directory()
 
 
 def _goes_on(source: ByteSource, at: int) -> bool:

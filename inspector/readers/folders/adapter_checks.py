@@ -12,8 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_shape
+
+ADAPTER_EMPTY = FindingKind("adapter-empty", Severity.ERROR, "Tensors of the adapter hold no numbers")
+ADAPTER_HALF = FindingKind("adapter-half", Severity.ERROR, "Only one half of a lora_A and lora_B pair")
+ADAPTER_RANK = FindingKind("adapter-rank", Severity.ERROR, "Ranks of the adapter do not fit")
+ADAPTER_BASE_LAYERS = FindingKind(
+    "adapter-base-layers", Severity.WARNING, "Tensors beside the adapter's own", also=(Severity.INFO,)
+)
+ADAPTER_NAMES = FindingKind("adapter-names", Severity.WARNING, "Names that save_pretrained does not write")
+ADAPTER_WITHOUT_LORA = FindingKind("adapter-without-lora", Severity.ERROR, "A LoRA config without LoRA tensors")
 
 _LISTED = 20
 _PREFIX = "base_model.model."
@@ -105,10 +114,8 @@ def _empty(tensors: Sequence[TensorInfo]) -> Finding | None:
     if tensors and len(without) < len(tensors):
         return None
     what = f"Its {counted(len(tensors), 'tensor')} have no elements" if tensors else "The adapter file holds no tensor"
-    return Finding(
-        id="adapter-empty",
-        severity=Severity.ERROR,
-        says=f"{what}: it was saved after the weights had been taken out, or from a process that did not hold them.",
+    return ADAPTER_EMPTY.found(
+        f"{what}: it was saved after the weights had been taken out, or from a process that did not hold them.",
         subjects=tuple(t.name for t in without[:_LISTED]),
         evidence=(("tensors", len(tensors)),),
         remedy="Save it again with save_pretrained on the PEFT model, under ZeRO-3 after gathering the parameters.",
@@ -121,10 +128,8 @@ def _halves(pairs: Mapping[str, _Pair]) -> Finding | None:
         return None
     layer, side = alone[0]
     other = _SIDES[side == "A"]
-    return Finding(
-        id="adapter-half",
-        severity=Severity.ERROR,
-        says=f"{counted(len(alone), 'layer')} of {len(pairs):,} have only one of lora_A and lora_B: "
+    return ADAPTER_HALF.found(
+        f"{counted(len(alone), 'layer')} of {len(pairs):,} have only one of lora_A and lora_B: "
         f"{layer[:120]} has no lora_{other}.",
         subjects=tuple(layer[:200] for layer, _ in alone[:_LISTED]),
         evidence=(("layers", len(alone)), ("of", len(pairs))),
@@ -152,10 +157,8 @@ def _ranks(pairs: Mapping[str, _Pair], config: Mapping[str, object]) -> Finding 
             wrong.append((layer, f"rank {rank}, the config says {', '.join(map(str, sorted(allowed)[:6]))}"))
     if not wrong:
         return None
-    return Finding(
-        id="adapter-rank",
-        severity=Severity.ERROR,
-        says=f"{counted(len(wrong), 'layer')} of {len(pairs):,} have a rank that does not fit: "
+    return ADAPTER_RANK.found(
+        f"{counted(len(wrong), 'layer')} of {len(pairs):,} have a rank that does not fit: "
         f"{wrong[0][0][:120]}: {wrong[0][1]}.",
         subjects=tuple(layer[:200] for layer, _ in wrong[:_LISTED]),
         evidence=(("layers", len(wrong)), ("of", len(pairs))),
@@ -174,16 +177,15 @@ def _base_layers(tensors: Sequence[TensorInfo], config: Mapping[str, object]) ->
     nbytes = sum(t.nbytes for t in base)
     every = len(base) == len(tensors)
     embeddings = all(_EMBEDDINGS.fullmatch(t.name) for t in base)
-    return Finding(
-        id="adapter-base-layers",
-        severity=Severity.INFO if embeddings and not every else Severity.WARNING,
-        says=f"{counted(len(base), 'tensor')} of {len(tensors):,} ({nbytes:,} bytes) "
+    return ADAPTER_BASE_LAYERS.found(
+        f"{counted(len(base), 'tensor')} of {len(tensors):,} ({nbytes:,} bytes) "
         f"{'is' if len(base) == 1 else 'are'} no part of an adapter: {base[0].name[:120]}. "
         + (
             "The file is a whole model, perhaps with the adapter merged into it."
             if every
             else "Layers of the base model were saved with it."
         ),
+        severity=Severity.INFO if embeddings and not every else Severity.WARNING,
         subjects=tuple(t.name for t in base[:_LISTED]),
         evidence=(("tensors", len(base)), ("nbytes", nbytes)),
         remedy="Load it as a model, without PEFT."
@@ -206,10 +208,8 @@ def _names(tensors: Sequence[TensorInfo]) -> Finding | None:
         if named
         else f'{counted(len(bare), "name")} without "{_PREFIX}" in front, such as {first[:120]}'
     )
-    return Finding(
-        id="adapter-names",
-        severity=Severity.WARNING,
-        says=f"The file has {what}: it was not written by save_pretrained, and PEFT's loader may find none of them.",
+    return ADAPTER_NAMES.found(
+        f"The file has {what}: it was not written by save_pretrained, and PEFT's loader may find none of them.",
         subjects=tuple(t.name for t in (named or bare)[:_LISTED]),
         evidence=(("tensors", len(named or bare)),),
         remedy="Save it with save_pretrained, or rename the keys.",
@@ -219,10 +219,8 @@ def _names(tensors: Sequence[TensorInfo]) -> Finding | None:
 def _absent(pairs: Mapping[str, _Pair], config: Mapping[str, object]) -> Finding | None:
     if pairs or config.get("peft_type") != "LORA":
         return None
-    return Finding(
-        id="adapter-without-lora",
-        severity=Severity.ERROR,
-        says="The config says LORA, but no tensor in the file is a lora_A or lora_B: 0 layers are adapted.",
+    return ADAPTER_WITHOUT_LORA.found(
+        "The config says LORA, but no tensor in the file is a lora_A or lora_B: 0 layers are adapted.",
         evidence=(("layers", 0),),
         remedy="It was merged into the base model, or another file was saved under this name.",
     )

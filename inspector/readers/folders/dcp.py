@@ -17,14 +17,13 @@ from inspector.checkpoint.coverage import survey
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.layout import row_major
-from inspector.checkpoint.nested import find_state_dicts
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, Origin, Part, Storage, TensorInfo
+from inspector.checkpoint.types import Checkpoint, Part, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded, ReadError, UnknownFormat
-from inspector.findings import ranked
 from inspector.readers.assemble import checkpoint_from_pickle, metadata_of
 from inspector.readers.entry import FolderPeek, FolderReader, Peek
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.folders.dcp_chunk import ChunkSource, mismatch
 from inspector.readers.folders.dcp_findings import Losses, observe
@@ -32,8 +31,6 @@ from inspector.readers.folders.dcp_metadata import Contents, Slice, TensorEntry,
 from inspector.readers.folders.dcp_pickle import follow
 from inspector.readers.folders.value_tree import ValueTree, below, tensor_value
 from inspector.readers.join import join, rebase
-from inspector.readers.noticed.observations import observe_storages
-from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 METADATA = ".metadata"
@@ -155,27 +152,26 @@ class _Assembly:
             for t in c.tensors
         ]
         groups, optimizers = self.tree.groups(tensors, ordered=self.contents.ordered)
-        states = find_state_dicts(groups, optimizers=optimizers, tensors=tensors)
         root = self.tree.value()
         findings = [f for f in joined.findings if f.id not in _NOT_HERE]
         findings += observe(self.contents, self.losses, self.unused())
-        findings += observe_storages(tensors, storages, self.peek.folder.name)
-        findings += observe_wrappers(states)
-        return Checkpoint(
-            origin=Origin(name=self.peek.folder.name, nbytes=sum(part.nbytes for part in self.all_parts())),
+        content = FileContent(
             format=READER.id,
             format_says=READER.says,
             root=root,
-            tensors=(*tensors, *of_objects),
+            tensors=tensors,
+            inner=of_objects,
             storages=storages,
-            state_dicts=states,
+            groups=groups,
+            optimizers=optimizers,
             metadata=(*(("version", v) for v in sorted(self.contents.versions)), *metadata_of(root)),
             globals=joined.globals,
-            findings=ranked(findings),
-            skipped=tuple(self.skipped),
+            findings=findings,
+            skipped=self.skipped,
             parts=self.all_parts(),
-            source=joined.source,
         )
+        nbytes = sum(part.nbytes for part in self.all_parts())
+        return finished(joined.source, content, name=self.peek.folder.name, nbytes=nbytes)
 
     def metadata(self, name: str) -> tuple[str, Checkpoint]:
         """Add what one .metadata lists; returns its globals and findings as a checkpoint without tensors."""
@@ -193,9 +189,8 @@ class _Assembly:
             )
         # Its own tree would say the same as the checkpoint's; only where its globals stand is worth a walk.
         pickle.outcome.value = None
-        made = checkpoint_from_pickle(
-            pickle, source=source, limits=limits, format_id=READER.id, format_says="metadata", storages={}
-        )
+        content = FileContent(format=READER.id, format_says="metadata")
+        made = checkpoint_from_pickle(pickle, content, source=source, limits=limits)
         listed = counted(len(self.contents.tensors), "tensor")
         self.parts.append(Part(name=name, nbytes=source.size, says=f"says where {listed} lie"))
         places = tuple(replace(use, place="") for use in made.globals)

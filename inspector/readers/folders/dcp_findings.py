@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.coverage import Coverage
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.folders.dcp_metadata import Contents, TensorEntry
+from inspector.readers.noticed.contents import UNREADABLE_ITEMS, UNUSABLE_ENTRY
+from inspector.readers.noticed.truncation import CUT_SHORT
 from inspector.units import counted, human_share
+
+MISSING_DATA_FILE = FindingKind("missing-data-file", Severity.ERROR, "Data files are missing")
+OUTSIDE_PATH = FindingKind("outside-path", Severity.ERROR, "The metadata leads outside the folder")
+CHUNKS_MISSING = FindingKind("chunks-missing", Severity.ERROR, "Chunks do not fill their tensor")
+CHUNKS_OVERLAP = FindingKind("chunks-overlap", Severity.WARNING, "Chunks of a tensor overlap")
+TRANSFORMED_CHUNKS = FindingKind("transformed-chunks", Severity.WARNING, "Chunks are packed by an extension")
+UNKNOWN_VERSION = FindingKind("unknown-version", Severity.NOTICE, "The metadata is of an unknown version")
+UNUSED_FILES = FindingKind("unused-files", Severity.NOTICE, "Data files that no entry names")
 
 _KNOWN_VERSIONS = frozenset({"1.0.0"})
 _LISTED = 20
@@ -74,10 +84,8 @@ def _missing(losses: Losses) -> Finding | None:
         return None
     says, names, shares = _lost(losses)
     n = len(losses.missing_files)
-    return Finding(
-        id="missing-data-file",
-        severity=Severity.ERROR,
-        says=f"{counted(n, 'data file is', 'data files are')} missing, first {losses.missing_files[0][:80]}. {says}",
+    return MISSING_DATA_FILE.found(
+        f"{counted(n, 'data file is', 'data files are')} missing, first {losses.missing_files[0][:80]}. {says}",
         subjects=names,
         evidence=(("files", n), ("tensors", len(losses.lost)), *shares),
         remedy=_AGAIN,
@@ -89,10 +97,8 @@ def _cut(losses: Losses) -> Finding | None:
         return None
     says, names, shares = _lost(losses)
     file, end, size = losses.cut[0]
-    return Finding(
-        id="cut-short",
-        severity=Severity.ERROR,
-        says=f"{counted(len(losses.cut), 'item reaches', 'items reach')} behind the end of their file: "
+    return CUT_SHORT.found(
+        f"{counted(len(losses.cut), 'item reaches', 'items reach')} behind the end of their file: "
         f"{file[:80]} has {size:,} bytes, byte {end:,} is needed. {says}",
         subjects=names,
         evidence=(("items", len(losses.cut)), ("needed", end), ("nbytes", size), *shares),
@@ -103,10 +109,8 @@ def _cut(losses: Losses) -> Finding | None:
 def _outside(losses: Losses) -> Finding | None:
     if not losses.outside:
         return None
-    return Finding(
-        id="outside-path",
-        severity=Severity.ERROR,
-        says=f"{counted(len(losses.outside), 'place')} in the .metadata would lead outside the folder, first "
+    return OUTSIDE_PATH.found(
+        f"{counted(len(losses.outside), 'place')} in the .metadata would lead outside the folder, first "
         f"{losses.outside[0][:80]!r}. It was not followed.",
         subjects=tuple(losses.outside[:_LISTED]),
         evidence=(("places", len(losses.outside)),),
@@ -118,10 +122,8 @@ def _gaps(losses: Losses) -> Finding | None:
     if not losses.gaps:
         return None
     name, (missing, numel) = next(iter(losses.gaps.items()))
-    return Finding(
-        id="chunks-missing",
-        severity=Severity.ERROR,
-        says=f"The chunks of {counted(len(losses.gaps), 'tensor')} do not fill their size: {name[:80]} lacks "
+    return CHUNKS_MISSING.found(
+        f"The chunks of {counted(len(losses.gaps), 'tensor')} do not fill their size: {name[:80]} lacks "
         f"{missing:,} of {numel:,} elements ({human_share(missing / numel)}).",
         subjects=tuple(n[:200] for n in list(losses.gaps)[:_LISTED]),
         evidence=(("tensors", len(losses.gaps)), ("missing", missing), ("numel", numel)),
@@ -133,10 +135,8 @@ def _doubled(losses: Losses) -> Finding | None:
     if not losses.doubled:
         return None
     name, doubled = next(iter(losses.doubled.items()))
-    return Finding(
-        id="chunks-overlap",
-        severity=Severity.WARNING,
-        says=f"Chunks of {counted(len(losses.doubled), 'tensor')} overlap: {name[:80]} has {doubled:,} elements "
+    return CHUNKS_OVERLAP.found(
+        f"Chunks of {counted(len(losses.doubled), 'tensor')} overlap: {name[:80]} has {doubled:,} elements "
         "more than once. The later chunk is shown.",
         subjects=tuple(n[:200] for n in list(losses.doubled)[:_LISTED]),
         evidence=(("tensors", len(losses.doubled)), ("elements", doubled)),
@@ -147,10 +147,8 @@ def _doubled(losses: Losses) -> Finding | None:
 def _unreadable(losses: Losses) -> Finding | None:
     if not losses.unreadable:
         return None
-    return Finding(
-        id="unreadable-items",
-        severity=Severity.ERROR,
-        says=f"{counted(len(losses.unreadable), 'item')} of the data files cannot be read as announced: "
+    return UNREADABLE_ITEMS.found(
+        f"{counted(len(losses.unreadable), 'item')} of the data files cannot be read as announced: "
         f"{losses.unreadable[0][:300]}.",
         subjects=tuple(text.partition(": ")[0] for text in losses.unreadable[:_LISTED]),
         evidence=(("items", len(losses.unreadable)),),
@@ -162,10 +160,8 @@ def _transformed(losses: Losses) -> Finding | None:
     if not losses.transformed:
         return None
     name, how = losses.transformed[0]
-    return Finding(
-        id="transformed-chunks",
-        severity=Severity.WARNING,
-        says=f"{counted(len(losses.transformed), 'item is', 'items are')} packed by an extension ({how[:80]}), first "
+    return TRANSFORMED_CHUNKS.found(
+        f"{counted(len(losses.transformed), 'item is', 'items are')} packed by an extension ({how[:80]}), first "
         f"{name[:80]}; they are listed, but not read here.",
         subjects=tuple(n[:200] for n, _ in losses.transformed[:_LISTED]),
         evidence=(("items", len(losses.transformed)), ("extension", how[:80])),
@@ -184,10 +180,8 @@ def _unusable(contents: Contents, losses: Losses) -> Finding | None:
         if losses.unplaced
         else "a place has no file, offset or length"
     )
-    return Finding(
-        id="unusable-entry",
-        severity=Severity.ERROR,
-        says=f"{counted(n, 'entry', 'entries')} of the .metadata cannot be used: {first}.",
+    return UNUSABLE_ENTRY.found(
+        f"{counted(n, 'entry', 'entries')} of the .metadata cannot be used: {first}.",
         subjects=tuple(text.partition(": ")[0] for text in contents.unusable[:_LISTED]),
         evidence=(("entries", n),),
         remedy="The metadata was damaged or made by hand. Get it again from its source.",
@@ -198,10 +192,8 @@ def _version(contents: Contents) -> Finding | None:
     unknown = sorted(contents.versions - _KNOWN_VERSIONS)
     if not unknown:
         return None
-    return Finding(
-        id="unknown-version",
-        severity=Severity.NOTICE,
-        says=f"The .metadata is of version {unknown[0]!r}; known here is 1.0.0. It was read as if it were that.",
+    return UNKNOWN_VERSION.found(
+        f"The .metadata is of version {unknown[0]!r}; known here is 1.0.0. It was read as if it were that.",
         evidence=(("version", unknown[0]),),
         remedy="Compare a tensor with what your torch loads.",
     )
@@ -210,10 +202,8 @@ def _version(contents: Contents) -> Finding | None:
 def _unused(unused: Sequence[str]) -> Finding | None:
     if not unused:
         return None
-    return Finding(
-        id="unused-files",
-        severity=Severity.NOTICE,
-        says=f"No entry names {counted(len(unused), 'data file')} of the folder, first {unused[0][:80]}.",
+    return UNUSED_FILES.found(
+        f"No entry names {counted(len(unused), 'data file')} of the folder, first {unused[0][:80]}.",
         subjects=tuple(name[:200] for name in unused[:_LISTED]),
         evidence=(("files", len(unused)),),
         remedy="They may be left over from another save into the same folder.",

@@ -11,7 +11,7 @@ from functools import partial
 from inspector.checkpoint.source import ByteSource
 from inspector.limits import Limits
 from inspector.readers.unpickle.arguments import sizes_of
-from inspector.readers.unpickle.machine import MAPPING_NBYTES, PAIR_NBYTES, Machine
+from inspector.readers.unpickle.machine import MAPPING_NBYTES, PAIR_NBYTES, Machine, Semantics
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, Mapping, Meaning
@@ -93,7 +93,7 @@ def follow(source: ByteSource, limits: Limits) -> Unpickled:
         "torch.Size": compact.size,
         **{cls: partial(compact.item, names) for cls, names in _CLASSES.items()},
     }
-    machine = Machine(source, 0, source.size, limits=limits, meanings=meanings, build=build)
+    machine = Machine(source, 0, source.size, limits=limits, semantics=Semantics(meanings=meanings, build=build))
     compact.machine = machine
     outcome = machine.run(_TABLE)
     if outcome.broken or outcome.oddities or machine.suspects or machine.more_suspects:

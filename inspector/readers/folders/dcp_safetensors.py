@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inspector.checkpoint.assembled_source import AssembledSource, Piece
@@ -14,17 +14,16 @@ from inspector.checkpoint.brief_source import MOST_HELD_OPEN, BriefSource
 from inspector.checkpoint.coverage import survey
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import row_major
-from inspector.checkpoint.nested import NamedTensors, find_state_dicts
-from inspector.checkpoint.types import Checkpoint, Origin, Storage, TensorInfo
+from inspector.checkpoint.nested import NamedTensors
+from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity, ranked
+from inspector.findings import Finding
 from inspector.readers.entry import FolderPeek, FolderReader
-from inspector.readers.folders.dcp_findings import Losses, observe
+from inspector.readers.finish import FileContent, finished
+from inspector.readers.folders.dcp_findings import MISSING_DATA_FILE, Losses, observe
 from inspector.readers.folders.dcp_metadata import Contents, TensorEntry
 from inspector.readers.folders.value_tree import ValueTree, tensor_value
 from inspector.readers.join import join
-from inspector.readers.noticed.observations import observe_storages
-from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted
 
 _KEY = "DCP_SHARDING_INFO"
@@ -56,26 +55,7 @@ def _read(peek: FolderPeek) -> Checkpoint:
     if len(files) > MOST_HELD_OPEN:
         files = [(name, replace(made, source=BriefSource(made.source))) for name, made in files]
     contents, losses = Contents(ordered=False), Losses()
-    pieces: dict[str, list[Piece]] = {}
-    dtypes: dict[str, str] = {}
-    for name, checkpoint in files:
-        begins = _offsets(checkpoint)
-        if begins is None:
-            contents.unusable.append(f"{name[:80]}: its {_KEY} is missing or no list of offsets")
-            continue
-        for tensor in checkpoint.tensors:
-            offsets = begins.get(tensor.name)
-            storage = checkpoint.storages.get(tensor.storage_id or "")
-            if offsets is None or len(offsets) != len(tensor.shape) or storage is None or storage.offset is None:
-                contents.unusable.append(f"{tensor.name[:80]}: {name[:80]} does not say where it begins")
-                continue
-            if dtypes.setdefault(tensor.name, tensor.dtype) != tensor.dtype:
-                contents.unusable.append(f"{tensor.name[:80]}: it has another dtype in {name[:80]}")
-                continue
-            whole = storage.present_nbytes >= storage.nbytes
-            source = checkpoint.source if whole else None
-            why = "" if whole else f"{name[:80]} is cut short"
-            pieces.setdefault(tensor.name, []).append(Piece(offsets, tensor.shape, source, storage.offset, says=why))
+    pieces, dtypes = _pieces(files, contents)
     assembled: list[AssembledSource] = []
     infos: list[tuple[TensorInfo, int]] = []
     tree = ValueTree()
@@ -97,25 +77,49 @@ def _read(peek: FolderPeek) -> Checkpoint:
     }
     tensors = tuple(info for info, _ in infos)
     group = NamedTensors(path=(), kind="safetensors", tensors=tensors, ordered=False)
-    states = find_state_dicts([group] if tensors else [])
     kept = [f for f in joined.findings if f.id in ("cut-short", "unusable-entry", "data-holes", "data-overlaps")]
-    findings = [*kept, *observe(contents, losses, []), *_absent(names)]
-    findings += [*observe_storages(tensors, storages, peek.folder.name), *observe_wrappers(states)]
-    return Checkpoint(
-        origin=Origin(name=peek.folder.name, nbytes=sum(part.nbytes for part in joined.parts)),
+    content = FileContent(
         format=READER.id,
         format_says=READER.says,
         root=tree.value(),
         tensors=tensors,
         storages=storages,
-        state_dicts=states,
-        metadata=tuple((k, v) for k, v in files[0][1].metadata if k != _KEY),
+        groups=[group],
+        metadata=[(k, v) for k, v in files[0][1].metadata if k != _KEY],
         globals=joined.globals,
-        findings=ranked(findings),
-        skipped=("Whole sizes are not written in these files; they are as far as the shards reach.",),
+        findings=[*kept, *observe(contents, losses, []), *_absent(names)],
+        skipped=["Whole sizes are not written in these files; they are as far as the shards reach."],
         parts=joined.parts,
-        source=joined.source,
     )
+    nbytes = sum(part.nbytes for part in joined.parts)
+    return finished(joined.source, content, name=peek.folder.name, nbytes=nbytes)
+
+
+def _pieces(
+    files: Sequence[tuple[str, Checkpoint]], contents: Contents
+) -> tuple[dict[str, list[Piece]], dict[str, str]]:
+    """The pieces of each tensor, and its dtype, by name. contents: collects what cannot be used."""
+    pieces: dict[str, list[Piece]] = {}
+    dtypes: dict[str, str] = {}
+    for name, checkpoint in files:
+        begins = _offsets(checkpoint)
+        if begins is None:
+            contents.unusable.append(f"{name[:80]}: its {_KEY} is missing or no list of offsets")
+            continue
+        for tensor in checkpoint.tensors:
+            offsets = begins.get(tensor.name)
+            storage = checkpoint.storages.get(tensor.storage_id or "")
+            if offsets is None or len(offsets) != len(tensor.shape) or storage is None or storage.offset is None:
+                contents.unusable.append(f"{tensor.name[:80]}: {name[:80]} does not say where it begins")
+                continue
+            if dtypes.setdefault(tensor.name, tensor.dtype) != tensor.dtype:
+                contents.unusable.append(f"{tensor.name[:80]}: it has another dtype in {name[:80]}")
+                continue
+            whole = storage.present_nbytes >= storage.nbytes
+            source = checkpoint.source if whole else None
+            why = "" if whole else f"{name[:80]} is cut short"
+            pieces.setdefault(tensor.name, []).append(Piece(offsets, tensor.shape, source, storage.offset, says=why))
+    return pieces, dtypes
 
 
 def _offsets(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]] | None:
@@ -182,10 +186,8 @@ def _absent(names: list[str]) -> list[Finding]:
     if not gaps:
         return []
     return [
-        Finding(
-            id="missing-data-file",
-            severity=Severity.ERROR,
-            says=f"{counted(len(gaps), 'shard is', 'shards are')} missing: of {shards[-1]} numbers, {len(shards)} are "
+        MISSING_DATA_FILE.found(
+            f"{counted(len(gaps), 'shard is', 'shards are')} missing: of {shards[-1]} numbers, {len(shards)} are "
             f"there; the first missing one is shard-{gaps[0]:05d}.",
             subjects=tuple(f"shard-{n:05d}" for n in gaps[:20]),
             evidence=(("missing", len(gaps)), ("last", shards[-1])),

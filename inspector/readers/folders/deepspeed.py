@@ -17,7 +17,6 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.tree import module_tree
 from inspector.checkpoint.types import (
     Checkpoint,
-    Origin,
     Part,
     SourceText,
     StateDict,
@@ -26,8 +25,9 @@ from inspector.checkpoint.types import (
     TensorInfo,
 )
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
-from inspector.findings import Finding, ranked
+from inspector.findings import Finding
 from inspector.readers.entry import FolderPeek, FolderReader
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.folders import deepspeed_findings as say
 from inspector.readers.folders.deepspeed_fp32 import Rank, Weights, put_together
 from inspector.readers.folders.deepspeed_layout import Save, find_saves
@@ -214,22 +214,23 @@ class _Reading:
         findings += [f for f in observe_wrappers(states[:1]) if f not in findings]
         parts = (*joined.parts, *(Part(name=c.name, nbytes=c.nbytes, says="program, shown and not run") for c in code))
         metadata = [("save", self.save.tag), ("ds_version", self.version)]
-        return Checkpoint(
-            origin=Origin(name=self.peek.folder.name, nbytes=sum(part.nbytes for part in parts)),
+        content = FileContent(
             format=READER.id,
             format_says=READER.says,
             root=tree.value(),
-            tensors=tuple(tensors),
+            tensors=tensors,
             storages=storages,
-            state_dicts=tuple(sorted(states, key=lambda s: s.role is StateRole.OPTIMIZER)),
-            metadata=tuple((key, text) for key, text in metadata if text),
+            states=sorted(states, key=lambda s: s.role is StateRole.OPTIMIZER),
+            metadata=[(key, text) for key, text in metadata if text],
             globals=joined.globals,
-            findings=ranked(_once(findings)),
+            findings=_once(findings),
+            observed=True,
             skipped=(*self.skipped, *dict.fromkeys(text for _, c in self.files[:50] for text in c.skipped)),
             parts=parts,
             code=code,
-            source=joined.source,
         )
+        nbytes = sum(part.nbytes for part in parts)
+        return finished(joined.source, content, name=self.peek.folder.name, nbytes=nbytes)
 
     def weight_tensors(
         self, label: str, model: int | None, weights: Weights, storages: dict[str, Storage], starts: Iterator[int]

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.folders.deepspeed_layout import Layout, Save
+from inspector.readers.noticed.contents import UNREADABLE_ITEMS
+from inspector.readers.noticed.truncation import CUT_SHORT
 from inspector.units import counted, human_share
+
+LATEST_MISSING = FindingKind("latest-missing", Severity.WARNING, "The save that is called latest is missing")
+OPTIMIZER_FILES = FindingKind("optimizer-files", Severity.ERROR, "Optimizer files do not match the partitions")
+WEIGHTS_NOT_ASSEMBLED = FindingKind(
+    "weights-not-assembled", Severity.ERROR, "The fp32 weights could not be put together"
+)
+TENSOR_PARALLEL_RANKS = FindingKind(
+    "tensor-parallel-ranks", Severity.WARNING, "The model is split over tensor-parallel ranks"
+)
+PROGRAM_IN_FOLDER = FindingKind("program-in-folder", Severity.INFO, "The folder brings a program")
 
 _LISTED = 20
 
@@ -16,10 +28,8 @@ def latest_missing(layout: Layout, save: Save) -> list[Finding]:
     if not layout.latest_file or layout.latest in layout.saves:
         return []
     return [
-        Finding(
-            id="latest-missing",
-            severity=Severity.WARNING,
-            says=f"`{layout.latest_file}` names the save {layout.latest[:80]!r}, which is not in the folder; "
+        LATEST_MISSING.found(
+            f"`{layout.latest_file}` names the save {layout.latest[:80]!r}, which is not in the folder; "
             f"shown is {save.tag or 'the folder itself'!r}.",
             subjects=(layout.latest[:200],),
             evidence=(("saves", len(layout.saves)),),
@@ -41,10 +51,8 @@ def missing_ranks(missing: Sequence[str], ranks: int, there: int, lost: Mapping[
     )
     first = f", first {missing[0][:80]}" if missing else ""
     return [
-        Finding(
-            id="optimizer-files",
-            severity=Severity.ERROR,
-            says=f"The weights are cut into {counted(ranks, 'partition')}; there {'is' if there == 1 else 'are'} "
+        OPTIMIZER_FILES.found(
+            f"The weights are cut into {counted(ranks, 'partition')}; there {'is' if there == 1 else 'are'} "
             f"{counted(there, 'optimizer file')}{first}.{loses}",
             subjects=tuple(name[:200] for name, _ in worst[:_LISTED]),
             evidence=(
@@ -64,10 +72,8 @@ def cut_short(lost: Mapping[str, float]) -> list[Finding]:
     if not worst:
         return []
     return [
-        Finding(
-            id="cut-short",
-            severity=Severity.ERROR,
-            says=f"{counted(len(worst), 'weight loses', 'weights lose')} elements because a file is cut short, most "
+        CUT_SHORT.found(
+            f"{counted(len(worst), 'weight loses', 'weights lose')} elements because a file is cut short, most "
             f"{worst[0][0][:80]}: {human_share(worst[0][1])}.",
             subjects=tuple(name[:200] for name, _ in worst[:_LISTED]),
             evidence=tuple((f"lost of {name[:80]}", share) for name, share in worst[:_LISTED]),
@@ -81,10 +87,8 @@ def not_assembled(label: str, why: str) -> list[Finding]:
     if not why:
         return []
     return [
-        Finding(
-            id="weights-not-assembled",
-            severity=Severity.ERROR,
-            says=f"The {label} could not be put together: {why}.",
+        WEIGHTS_NOT_ASSEMBLED.found(
+            f"The {label} could not be put together: {why}.",
             evidence=(("why", why[:200]),),
             remedy="The 16-bit weights in the model file may still serve; DeepSpeed's own script refuses too.",
         )
@@ -96,10 +100,8 @@ def parallel_ranks(numbers: Sequence[int]) -> list[Finding]:
     if len(numbers) < 2:
         return []
     return [
-        Finding(
-            id="tensor-parallel-ranks",
-            severity=Severity.WARNING,
-            says=f"The model was split over {len(numbers)} tensor-parallel ranks (mp_rank_{numbers[0]:02d} to "
+        TENSOR_PARALLEL_RANKS.found(
+            f"The model was split over {len(numbers)} tensor-parallel ranks (mp_rank_{numbers[0]:02d} to "
             f"mp_rank_{numbers[-1]:02d}). They are shown one by one and not merged: along which axis each weight was "
             "split is not in the files.",
             evidence=(("ranks", len(numbers)),),
@@ -111,10 +113,8 @@ def parallel_ranks(numbers: Sequence[int]) -> list[Finding]:
 def program(name: str, nbytes: int) -> list[Finding]:
     """DeepSpeed copies its conversion script into every folder."""
     return [
-        Finding(
-            id="program-in-folder",
-            severity=Severity.INFO,
-            says=f"The folder brings a program, {name[:80]} ({nbytes:,} bytes). It was not run; the fp32 "
+        PROGRAM_IN_FOLDER.found(
+            f"The folder brings a program, {name[:80]} ({nbytes:,} bytes). It was not run; the fp32 "
             "weights are put together here.",
             subjects=(name[:200],),
             evidence=(("nbytes", nbytes),),
@@ -128,10 +128,8 @@ def unreadable(items: Sequence[str]) -> list[Finding]:
     if not items:
         return []
     return [
-        Finding(
-            id="unreadable-items",
-            severity=Severity.ERROR,
-            says=f"{counted(len(items), 'file')} cannot be read: {items[0][:300]}",
+        UNREADABLE_ITEMS.found(
+            f"{counted(len(items), 'file')} cannot be read: {items[0][:300]}",
             subjects=tuple(item.partition(": ")[0][:200] for item in items[:_LISTED]),
             evidence=(("files", len(items)),),
             remedy="Copy them again; what the others hold is shown.",

@@ -9,11 +9,15 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import CorruptFile, ReadError, UnknownFormat
-from inspector.findings import Finding, Severity, ranked
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.entry import FolderPeek, FolderReader
+from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder
 from inspector.readers.folders.adapter_checks import adapter_facts, observe_adapter
 from inspector.readers.plain_json import parse_json
+
+ADAPTER_CONFIG = FindingKind("adapter-config", Severity.WARNING, "The adapter's config cannot be used")
+TWO_ADAPTER_FILES = FindingKind("two-adapter-files", Severity.NOTICE, "Two files hold an adapter")
 
 CONFIG = "adapter_config.json"
 FILES = ("adapter_model.safetensors", "adapter_model.bin")
@@ -50,10 +54,8 @@ def _read(peek: FolderPeek) -> Checkpoint:
     findings = [*observe_adapter(checkpoint, config), *trouble]
     if len(there) > 1:
         findings.append(
-            Finding(
-                id="two-adapter-files",
-                severity=Severity.NOTICE,
-                says=f"{there[1]} lies beside {there[0]} and was not opened: loaders take the first.",
+            TWO_ADAPTER_FILES.found(
+                f"{there[1]} lies beside {there[0]} and was not opened: loaders take the first.",
                 remedy="Delete the one that is older.",
             )
         )
@@ -63,15 +65,15 @@ def _read(peek: FolderPeek) -> Checkpoint:
         Part(name=there[0], nbytes=folder.size_of(there[0]) or 0, says=f"the adapter, {checkpoint.format_says}"),
         *(Part(name=name, nbytes=folder.size_of(name) or 0, says="not opened", opened=False) for name in there[1:]),
     ]
-    return replace(
+    adapter = replace(
         checkpoint,
         format=READER.id,
         format_says=f"PEFT adapter ({dict(facts)['adapter type']}{f', rank {rank}' if rank else ''}), "
         f"{checkpoint.format_says}",
         metadata=(*facts, *checkpoint.metadata),
-        findings=ranked([*findings, *checkpoint.findings]),
         parts=(*parts, *checkpoint.parts),
     )
+    return with_findings(adapter, findings)
 
 
 def read_config(folder: Folder) -> tuple[dict[str, object], list[Finding]]:
@@ -90,10 +92,8 @@ def read_config(folder: Folder) -> tuple[dict[str, object], list[Finding]]:
             why = "is no JSON object"
         except ReadError as error:
             why = f"cannot be read: {error.says[:200]}"
-    finding = Finding(
-        id="adapter-config",
-        severity=Severity.WARNING,
-        says=f"{CONFIG} {why}; rank and scale of the adapter are not known from it.",
+    finding = ADAPTER_CONFIG.found(
+        f"{CONFIG} {why}; rank and scale of the adapter are not known from it.",
         remedy="Loaders need it: get it from where the adapter came from.",
     )
     return {}, [finding]
@@ -102,10 +102,7 @@ def read_config(folder: Folder) -> tuple[dict[str, object], list[Finding]]:
 def adapter_beside(checkpoint: Checkpoint, folder: Folder) -> Checkpoint:
     """The same for an adapter file that was opened by itself, with its config beside it."""
     config, _ = read_config(folder)
-    found = observe_adapter(checkpoint, config) if config else []
-    if not found:
-        return checkpoint
-    return replace(checkpoint, findings=ranked([*found, *checkpoint.findings]))
+    return with_findings(checkpoint, observe_adapter(checkpoint, config)) if config else checkpoint
 
 
 READER = FolderReader(

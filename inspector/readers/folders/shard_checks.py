@@ -6,10 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.folder import Folder
 from inspector.readers.folders.shard_layout import ShardIndex, families, gaps, shard_name
 from inspector.units import counted
+
+NO_INDEX = FindingKind("no-index", Severity.WARNING, "Shards without an index")
+SHARD_FORMAT = FindingKind("shard-format", Severity.WARNING, "A shard is of another format than its ending says")
+DUPLICATE_TENSOR = FindingKind("duplicate-tensor", Severity.WARNING, "A tensor is in several shards")
+TOTAL_SIZE = FindingKind("total-size", Severity.WARNING, "The index tells another total size")
+STRAY_SHARD = FindingKind("stray-shard", Severity.WARNING, "Shards that the index does not name")
+SHARD_COUNTS = FindingKind("shard-counts", Severity.WARNING, "Names of shards announce different counts")
+WRONG_SHARD = FindingKind("wrong-shard", Severity.ERROR, "Tensors are in another shard than the index says")
+SHARD_GAP = FindingKind("shard-gap", Severity.ERROR, "Numbers of shards are missing")
+MISSING_SHARD = FindingKind("missing-shard", Severity.ERROR, "Shards are missing")
+SHARD_OUTSIDE = FindingKind("shard-outside", Severity.ERROR, "The index names a file outside the folder")
+UNREADABLE_SHARD = FindingKind("unreadable-shard", Severity.ERROR, "Shards cannot be read")
+NOT_IN_SHARDS = FindingKind("not-in-shards", Severity.ERROR, "Tensors of the index that no shard holds")
+NOT_IN_INDEX = FindingKind("not-in-index", Severity.WARNING, "Tensors that the index does not name")
+INDEX_NAMES_TWICE = FindingKind("index-names-twice", Severity.WARNING, "The index names a tensor twice")
+INDEX_ENTRY = FindingKind("index-entry", Severity.WARNING, "An entry of the index names no file")
 
 _LISTED = 20
 
@@ -47,27 +63,25 @@ def _names(names: Sequence[str], most: int = 2) -> str:
 
 def _lost(shards: Shards, index: ShardIndex) -> list[Finding]:
     found: list[Finding] = []
-    for files, ident, what in (
-        (list(shards.missing), "missing-shard", "missing"),
-        (list(shards.outside), "shard-outside", "named by a path that leads outside the folder, and not opened"),
-        (list(shards.unreadable), "unreadable-shard", "unreadable"),
+    for files, kind, what in (
+        (list(shards.missing), MISSING_SHARD, "missing"),
+        (list(shards.outside), SHARD_OUTSIDE, "named by a path that leads outside the folder, and not opened"),
+        (list(shards.unreadable), UNREADABLE_SHARD, "unreadable"),
     ):
         if not files:
             continue
         gone = [key for key, file in index.weight_map.items() if file in set(files) and key not in shards.holders]
         whole = counted(len(index.weight_map), "tensor")
         share = f", and with {'it' if len(files) == 1 else 'them'} {len(gone):,} of {whole}" if index.name else ""
-        why = f" ({shards.unreadable[files[0]][:200]})" if ident == "unreadable-shard" else ""
+        why = f" ({shards.unreadable[files[0]][:200]})" if kind is UNREADABLE_SHARD else ""
         found.append(
-            Finding(
-                id=ident,
-                severity=Severity.ERROR,
-                says=f"{counted(len(files), 'shard')} {'is' if len(files) == 1 else 'are'} {what}: {_names(files)}{why}"
+            kind.found(
+                f"{counted(len(files), 'shard')} {'is' if len(files) == 1 else 'are'} {what}: {_names(files)}{why}"
                 f"{share}{f', first {gone[0][:100]}' if gone else ''}.",
                 subjects=tuple(gone[:_LISTED]),
                 evidence=(("shards", len(files)), ("tensors", len(gone)), ("first", files[0][:200])),
                 remedy="Put the missing files beside the others; what is there is shown and can be exported."
-                if ident != "shard-outside"
+                if kind is not SHARD_OUTSIDE
                 else "No program writes such an index; do not let another program follow it.",
             )
         )
@@ -82,10 +96,8 @@ def _gaps(index: ShardIndex, folder: Folder) -> list[Finding]:
     counts = {family[1] for family in named}
     if len(counts) > 1:
         found.append(
-            Finding(
-                id="shard-counts",
-                severity=Severity.WARNING,
-                says=f"The names of the shards announce different counts: {', '.join(map(str, sorted(counts)[:6]))}.",
+            SHARD_COUNTS.found(
+                f"The names of the shards announce different counts: {', '.join(map(str, sorted(counts)[:6]))}.",
                 evidence=(("counts", len(counts)),),
                 remedy="Two savings may be mixed in this folder; compare the dates of the files.",
             )
@@ -94,10 +106,8 @@ def _gaps(index: ShardIndex, folder: Folder) -> list[Finding]:
         missing, first = gaps(numbers, family[1])
         if family in named and missing:
             found.append(
-                Finding(
-                    id="shard-gap",
-                    severity=Severity.ERROR,
-                    says=f"The names count to {family[1]:,}, but {counted(missing, 'shard')} of them "
+                SHARD_GAP.found(
+                    f"The names count to {family[1]:,}, but {counted(missing, 'shard')} of them "
                     f"{'is' if missing == 1 else 'are'} not there: number {', '.join(map(str, first[:6]))}"
                     f"{' …' if missing > 6 else ''}.",
                     evidence=(("announced", family[1]), ("missing", missing)),
@@ -116,10 +126,8 @@ def _formats(shards: Shards) -> list[Finding]:
     if not wrong:
         return []
     return [
-        Finding(
-            id="shard-format",
-            severity=Severity.WARNING,
-            says=f"{counted(len(wrong), 'shard')} {'is' if len(wrong) == 1 else 'are'} of another format than the "
+        SHARD_FORMAT.found(
+            f"{counted(len(wrong), 'shard')} {'is' if len(wrong) == 1 else 'are'} of another format than the "
             f"ending says: {wrong[0][0][:100]} is a {wrong[0][1]}.",
             subjects=tuple(path for path, _ in wrong[:_LISTED]),
             evidence=(("shards", len(wrong)),),
@@ -140,63 +148,60 @@ def _disagreements(shards: Shards, index: ShardIndex) -> list[Finding]:
         elif opened.get(file, -1) not in holders:
             wrong.append((key, file, shards.opened[holders[0]][0]))
     unnamed = [key for key in shards.holders if key not in index.weight_map]
-    found: list[Finding] = []
-    if wrong:
-        key, told, real = wrong[0]
-        found.append(
-            Finding(
-                id="wrong-shard",
-                severity=Severity.ERROR,
-                says=f"{counted(len(wrong), 'tensor')} {'is' if len(wrong) == 1 else 'are'} in another shard than the "
-                f"index says: {key[:100]} is in {real[:100]}, the index says {told[:100]}.",
-                subjects=tuple(key for key, _, _ in wrong[:_LISTED]),
-                evidence=(("tensors", len(wrong)),),
-                remedy="A loader that goes by the index does not find them; write the index again. Shown is what the "
-                "files hold.",
-            )
-        )
-    for keys, ident, severity, what, remedy in (
+    found = _in_wrong_shard(wrong)
+    for keys, kind, what, remedy in (
         (
             absent,
-            "not-in-shards",
-            Severity.ERROR,
+            NOT_IN_SHARDS,
             "named by the index, but in no shard",
             "A model loaded from this starts with random numbers there. Get the files again from their source.",
         ),
         (
             unnamed,
-            "not-in-index",
-            Severity.WARNING,
+            NOT_IN_INDEX,
             "in the shards, but not in the index",
             "A loader that goes by the index leaves them out. They are shown here.",
         ),
         (
             list(index.twice),
-            "index-names-twice",
-            Severity.WARNING,
+            INDEX_NAMES_TWICE,
             "named twice by the index; the last one counts",
             "Write the index again.",
         ),
         (
             list(index.unusable),
-            "index-entry",
-            Severity.WARNING,
+            INDEX_ENTRY,
             "given no file name by the index",
             "Write the index again.",
         ),
     ):
         if keys:
             found.append(
-                Finding(
-                    id=ident,
-                    severity=severity,
-                    says=f"{counted(len(keys), 'tensor')} {'is' if len(keys) == 1 else 'are'} {what}: {_names(keys)}.",
+                kind.found(
+                    f"{counted(len(keys), 'tensor')} {'is' if len(keys) == 1 else 'are'} {what}: {_names(keys)}.",
                     subjects=tuple(key[:200] for key in keys[:_LISTED]),
                     evidence=(("tensors", len(keys)),),
                     remedy=remedy,
                 )
             )
     return found
+
+
+def _in_wrong_shard(wrong: Sequence[tuple[str, str, str]]) -> list[Finding]:
+    """wrong: (key, the shard that the index names, the one that holds it) each."""
+    if not wrong:
+        return []
+    key, named, real = wrong[0]
+    return [
+        WRONG_SHARD.found(
+            f"{counted(len(wrong), 'tensor')} {'is' if len(wrong) == 1 else 'are'} in another shard than the "
+            f"index says: {key[:100]} is in {real[:100]}, the index says {named[:100]}.",
+            subjects=tuple(key for key, _, _ in wrong[:_LISTED]),
+            evidence=(("tensors", len(wrong)),),
+            remedy="A loader that goes by the index does not find them; write the index again. Shown is what the "
+            "files hold.",
+        )
+    ]
 
 
 def _duplicates(shards: Shards, index: ShardIndex) -> list[Finding]:
@@ -206,10 +211,8 @@ def _duplicates(shards: Shards, index: ShardIndex) -> list[Finding]:
     key, numbers = next(iter(twice.items()))
     places = [shards.opened[number][0] for number in numbers]
     return [
-        Finding(
-            id="duplicate-tensor",
-            severity=Severity.WARNING,
-            says=f"{counted(len(twice), 'tensor')} {'is' if len(twice) == 1 else 'are'} in more than one shard: "
+        DUPLICATE_TENSOR.found(
+            f"{counted(len(twice), 'tensor')} {'is' if len(twice) == 1 else 'are'} in more than one shard: "
             f"{key[:100]} in {_names(places, 3)}. Shown is the one "
             f"{'that the index names' if index.name else 'in the first'}.",
             subjects=tuple(list(twice)[:_LISTED]),
@@ -229,10 +232,8 @@ def _sizes(shards: Shards, index: ShardIndex, tensors: Sequence[TensorInfo]) -> 
     if told in (real, once):
         return []
     return [
-        Finding(
-            id="total-size",
-            severity=Severity.WARNING,
-            says=f"The index says {told:,} bytes in all; the tensors in the shards have {real:,} "
+        TOTAL_SIZE.found(
+            f"The index says {told:,} bytes in all; the tensors in the shards have {real:,} "
             f"({abs(real - told):,} {'more' if real > told else 'fewer'}).",
             evidence=(("told_nbytes", told), ("real_nbytes", real)),
             remedy="The index belongs to another saving, or was edited; loaders use the number only to plan memory.",
@@ -251,10 +252,8 @@ def _strays(index: ShardIndex, folder: Folder) -> list[Finding]:
     if not stray:
         return []
     return [
-        Finding(
-            id="stray-shard",
-            severity=Severity.WARNING,
-            says=f"{counted(len(stray), 'shard')} in the folder {'is' if len(stray) == 1 else 'are'} not named by "
+        STRAY_SHARD.found(
+            f"{counted(len(stray), 'shard')} in the folder {'is' if len(stray) == 1 else 'are'} not named by "
             f"{index.name}: {_names(stray)}.",
             subjects=tuple(stray[:_LISTED]),
             evidence=(("shards", len(stray)),),
@@ -264,10 +263,8 @@ def _strays(index: ShardIndex, folder: Folder) -> list[Finding]:
 
 
 def _no_index(shards: Shards) -> Finding:
-    return Finding(
-        id="no-index",
-        severity=Severity.WARNING,
-        says=f"{counted(len(shards.opened), 'shard')} without an index.json; they were put together by their names.",
+    return NO_INDEX.found(
+        f"{counted(len(shards.opened), 'shard')} without an index.json; they were put together by their names.",
         evidence=(("shards", len(shards.opened)),),
         remedy="Loaders need the index: get it from where the shards came from.",
     )

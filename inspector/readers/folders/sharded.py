@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
-from inspector.checkpoint.types import Checkpoint, Origin, Part, StateDict, TensorInfo
+from inspector.checkpoint.types import Checkpoint, Part, StateDict, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
-from inspector.findings import ranked
 from inspector.limits import Limits
 from inspector.readers.entry import FolderPeek, FolderReader
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.folders.shard_checks import Shards, observe_shards
 from inspector.readers.folders.shard_layout import (
@@ -101,21 +101,21 @@ def read_sharded(peek: FolderPeek, index: ShardIndex) -> Checkpoint:
     ]
     if index.name:
         parts.insert(0, Part(name=index.name, nbytes=index.nbytes, says=f"index of {len(index.weight_map):,} tensors"))
-    return Checkpoint(
-        origin=Origin(name=peek.folder.name, nbytes=joined.source.size),
+    content = FileContent(
         format=READER.id,
         format_says=f"sharded {kind} checkpoint, {counted(len(shards.opened), 'file')}",
         root=_root(shards, chosen, peek.limits),
-        tensors=tuple(everything),
+        tensors=everything,
         storages=joined.storages,
-        state_dicts=states,
+        states=states,
         metadata=(*index.metadata, *_metadata(shards)),
         globals=joined.globals,
-        findings=ranked(findings),
-        skipped=tuple(f"{path}: {s}" for path, checkpoint in shards.opened for s in checkpoint.skipped)[:20],
+        findings=findings,
+        observed=True,
+        skipped=[f"{path}: {s}" for path, checkpoint in shards.opened for s in checkpoint.skipped][:20],
         parts=(*joined.parts, *parts),
-        source=joined.source,
     )
+    return finished(joined.source, content, name=peek.folder.name)
 
 
 def _open_shards(peek: FolderPeek, index: ShardIndex) -> Shards:

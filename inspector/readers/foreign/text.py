@@ -10,6 +10,7 @@ import re
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import InspectorError, UnknownFormat
+from inspector.side_files import encoding_of
 
 _LFS = re.compile(rb"version https://git-lfs[^\n]*\n(?:ext[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,19})")
 _ANNEX = re.compile(r"(?:\.\./|\./|/)*(?:\.git/)?annex/objects/[^\s]*?([A-Z0-9]+E?-[^\s/]*)\s*\Z")
@@ -114,7 +115,7 @@ def name_text(head: bytes, name: str, *, whole: bool) -> InspectorError | None:
 
 
 def _decoded(head: bytes) -> str | None:
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff") and len(head) > 8:
+    if encoding_of(head) == "utf-16" and len(head) > 8:
         text = head[: len(head) & ~1].decode("utf-16", "replace")
         return text if text.isprintable() or ("\n" in text and "\ufffd" not in text) else None
     try:

@@ -15,6 +15,7 @@ from inspector.errors import CorruptFile
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import NoDirectory
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.finish import FileContent
 from inspector.readers.noticed.torch_words import NO_DIRECTORY
 from inspector.readers.noticed.truncation import Cut
 from inspector.units import human_bytes
@@ -53,15 +54,12 @@ def read_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Chec
         torch_says=NO_DIRECTORY if is_cut else "",
         damaged="" if is_cut else error.says,
     )
-    return checkpoint_from_pickle(
-        pickle,
-        source=source,
-        limits=limits,
-        format_id="torch-zip",
+    content = FileContent(
+        format="torch-zip",
         format_says=f"torch.save zip archive, {'cut short' if is_cut else 'directory damaged'}",
         storages=storages,
-        cut=cut,
     )
+    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, cut=cut)
 
 
 def _inside(pickle: Unpickled, storages: dict[str, Storage]) -> str:

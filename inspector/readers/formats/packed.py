@@ -6,20 +6,28 @@ archive of a folder holds is opened as the folder would be.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from inspector.checkpoint.packed_source import PackedSource, Packing, most_unpacked, packing_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UnknownFormat
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, tar_folder, zip_folder
 from inspector.readers.archives.tar_directory import TarDirectory, is_tar
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.foreign.naming import name_special_zip, name_zip
+from inspector.readers.noticed.truncation import CUT_SHORT
 from inspector.units import counted
+
+MEMBERS_LEFT_OUT = FindingKind(
+    "members-left-out", Severity.WARNING, "Members of the archive were left out", also=(Severity.ERROR,)
+)
+LEADS_OUTSIDE = FindingKind("leads-outside", Severity.ERROR, "Members lead out of the folder that is unpacked into")
+ARCHIVE_DOUBTS = FindingKind(
+    "archive-doubts", Severity.WARNING, "The archive is not as programs write it", also=(Severity.ERROR,)
+)
 
 _MOST_LEVELS = 4
 # How the names of compressed files end, and of compressed tars.
@@ -54,7 +62,7 @@ def _read(peek: Peek) -> Checkpoint:
     if not folder.members:
         raise _nothing(folder) if directory is None else name_zip(peek.source, directory)
     checkpoint = peek.open_folder(folder_root(folder))
-    return replace(checkpoint, findings=(*observe_archive(folder), *checkpoint.findings))
+    return with_findings(checkpoint, observe_archive(folder))
 
 
 def unpacked_source(source: ByteSource, packing: Packing, limits: Limits) -> PackedSource:
@@ -81,15 +89,13 @@ def _read_packed(peek: Peek, inside: PackedSource) -> Checkpoint:
         ) from error
     if not inside.trouble:
         return checkpoint
-    return replace(checkpoint, findings=(cut_stream(inside, source.name), *checkpoint.findings))
+    return with_findings(checkpoint, [cut_stream(inside, source.name)])
 
 
 def cut_stream(inside: PackedSource, name: str) -> Finding:
     """The finding about a compressed file that breaks off."""
-    return Finding(
-        id="cut-short",
-        severity=Severity.ERROR,
-        says=f"The {inside.packing} stream of {name} ends too early ({inside.trouble[:100]}): {inside.size:,} bytes "
+    return CUT_SHORT.found(
+        f"The {inside.packing} stream of {name} ends too early ({inside.trouble[:100]}): {inside.size:,} bytes "
         "came out of it, and what they hold is shown.",
         evidence=(("unpacked_nbytes", inside.size),),
         remedy="Download or copy it again.",
@@ -129,10 +135,9 @@ def observe_archive(folder: ArchiveFolder) -> list[Finding]:
     if folder.doubts:
         cut = [doubt for doubt in folder.doubts if "cut short" in doubt]
         found.append(
-            Finding(
-                id="cut-short" if cut else "archive-doubts",
+            (CUT_SHORT if cut else ARCHIVE_DOUBTS).found(
+                f"{folder.name} is no {folder.kind} as programs write it: {'; '.join(folder.doubts[:4])}.",
                 severity=Severity.ERROR if cut or folder.stops else Severity.WARNING,
-                says=f"{folder.name} is no {folder.kind} as programs write it: {'; '.join(folder.doubts[:4])}.",
                 evidence=(("doubts", len(folder.doubts)),),
                 remedy="Other programs may unpack something else from it. Get it again from its source.",
             )
@@ -140,11 +145,10 @@ def observe_archive(folder: ArchiveFolder) -> list[Finding]:
     if folder.left_out_count:
         name, why = folder.left_out[0]
         found.append(
-            Finding(
-                id="members-left-out",
-                severity=Severity.ERROR if folder.unread else Severity.WARNING,
-                says=f"{counted(folder.left_out_count, 'member')} of {folder.name} "
+            MEMBERS_LEFT_OUT.found(
+                f"{counted(folder.left_out_count, 'member')} of {folder.name} "
                 f"{'was' if folder.left_out_count == 1 else 'were'} left out: {name[:80]} {why}.",
+                severity=Severity.ERROR if folder.unread else Severity.WARNING,
                 subjects=tuple(name for name, _ in folder.left_out),
                 evidence=(("members", folder.left_out_count), ("unread", folder.unread)),
                 remedy="Nothing was written anywhere. Be careful with what unpacks this archive.",
@@ -153,10 +157,8 @@ def observe_archive(folder: ArchiveFolder) -> list[Finding]:
     if folder.outside:
         out = [name for name, why in folder.left_out if "outside" in why]
         found.append(
-            Finding(
-                id="leads-outside",
-                severity=Severity.ERROR,
-                says=f"{counted(folder.outside, 'member leads', 'members lead')} out of the folder that {folder.name} "
+            LEADS_OUTSIDE.found(
+                f"{counted(folder.outside, 'member leads', 'members lead')} out of the folder that {folder.name} "
                 f"is unpacked into{f': {out[0][:80]}' if out else ''}.",
                 subjects=tuple(out),
                 evidence=(("members", folder.outside),),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from inspector.checkpoint.types import Checkpoint, Storage
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
+from inspector.readers.noticed.contents import trailing_data
 from inspector.readers.noticed.storage_findings import missing_storages
 from inspector.readers.unpickle.hidden_pickles import (
     Hidden,
@@ -17,7 +19,9 @@ from inspector.readers.unpickle.hidden_pickles import (
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.verdict_lists import UNMISTAKABLE
 from inspector.readers.unpickle.verdicts import may_exist
-from inspector.units import counted, human_bytes
+from inspector.units import counted
+
+SEVERAL_PICKLES = FindingKind("several-pickles", Severity.WARNING, "Several pickles in one file")
 
 # Opcodes with which protocols 0 and 1 begin an object; text may begin with the same letters, so it is tried out. The
 # later protocols may go without their mark as well.
@@ -69,10 +73,8 @@ def _read(peek: Peek) -> Checkpoint:
             break
     if more:
         findings.append(
-            Finding(
-                id="several-pickles",
-                severity=Severity.WARNING,
-                says=f"{counted(len(more), 'further pickle')} follow the first; only the first is shown, "
+            SEVERAL_PICKLES.found(
+                f"{counted(len(more), 'further pickle')} follow the first; only the first is shown, "
                 "the globals of all are listed.",
                 evidence=(("pickles", len(more) + 1),),
                 remedy="A program that reads on would run those too.",
@@ -86,30 +88,14 @@ def _read(peek: Peek) -> Checkpoint:
     findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
     more += hidden.outcomes
     if not pickle.outcome.broken and at < source.size:
-        findings.append(
-            Finding(
-                id="trailing-data",
-                severity=Severity.NOTICE,
-                says=f"{human_bytes(source.size - at)} lie behind the pickle.",
-                evidence=(("nbytes", source.size - at),),
-                remedy="pickle ignores them.",
-            )
-        )
+        findings.append(trailing_data(source.size - at, "the pickle", "pickle ignores them."))
     storages = {
         key: Storage(id=key, nbytes=ref.numel, present_nbytes=0, offset=None, device=ref.location or None)
         for key, ref in pickle.storages.items()
     }
     findings += missing_storages(list(storages), "this file: it is the data.pkl out of an archive")
-    return checkpoint_from_pickle(
-        pickle,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
-        format_says=READER.says,
-        storages=storages,
-        findings=findings,
-        also=more,
-    )
+    content = FileContent(format=READER.id, format_says=READER.says, storages=storages, findings=findings)
+    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=more)
 
 
 READER = Reader(

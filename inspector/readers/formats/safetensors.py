@@ -7,20 +7,22 @@ import math
 
 from inspector.checkpoint.dtypes import DTYPES, SAFETENSORS_DTYPES
 from inspector.checkpoint.layout import row_major
-from inspector.checkpoint.nested import NamedTensors, find_state_dicts
+from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, Origin, Storage, TensorInfo
+from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.formats.safetensors_header import read_entries
-from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.noticed.contents import DATA_OVERLAPS, TRAILING_DATA, UNUSABLE_ENTRY
 from inspector.readers.noticed.torch_words import NOT_COVERED
 from inspector.readers.noticed.truncation import Cut, observe_cut
-from inspector.readers.noticed.wrapper_names import observe_wrappers
 from inspector.units import counted, human_bytes, human_shape
+
+DATA_HOLES = FindingKind("data-holes", Severity.WARNING, "Data that belong to no tensor")
 
 # What a tensor takes in memory, with its place in the tree and its storage (bytes, by estimate).
 _TENSOR_NBYTES = 1100
@@ -81,11 +83,8 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
     if count and not tensors:
         raise CorruptFile(f"No entry in the header of {source.name} is a tensor: {unusable[0]}.")
     findings += _layout_findings(source, tensors, storages, start, room, unusable)
-    findings += observe_storages(tuple(tensors), storages, source.name)
     findings += _behind(source, start, storages, limits)
     group = NamedTensors(path=(), kind="safetensors", tensors=tuple(tensors), ordered=False)
-    states = find_state_dicts([group])
-    findings += observe_wrappers(states)
     text = _metadata(metadata)
     if any(len(key) > _SHORT or len(value) > _SHORT for key, value in text):
         # Imported where there is something to look at: it needs the pickle machine, and most files say but "pt".
@@ -94,19 +93,18 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
         # A key is text as well, and shown cut.
         whole = [(key[:200], key) for key in metadata if isinstance(key, str)] if isinstance(metadata, dict) else []
         findings += observe_metadata([*text, *whole], limits, "safetensors")
-    return Checkpoint(
-        origin=Origin(name=source.name, nbytes=source.size),
+    content = FileContent(
         format=READER.id,
         format_says=READER.says,
         root=_root(tensors, text),
-        tensors=tuple(tensors),
+        tensors=tensors,
         storages=storages,
-        state_dicts=states,
+        groups=[group],
         metadata=text,
-        findings=tuple(findings),
-        skipped=tuple(unusable[:20]),
-        source=source,
+        findings=findings,
+        skipped=unusable[:20],
     )
+    return finished(source, content)
 
 
 def _tensor(name: str, entry: object, limits: Limits) -> tuple[TensorInfo, int, int] | str:
@@ -165,10 +163,8 @@ def _layout_findings(
     findings: list[Finding] = []
     if unusable:
         findings.append(
-            Finding(
-                id="unusable-entry",
-                severity=Severity.ERROR,
-                says=f"{counted(len(unusable), 'header entry', 'header entries')} cannot be used: {unusable[0]}.",
+            UNUSABLE_ENTRY.found(
+                f"{counted(len(unusable), 'header entry', 'header entries')} cannot be used: {unusable[0]}.",
                 subjects=tuple(u.partition(":")[0] for u in unusable[:20]),
                 remedy="The safetensors library refuses this file. Write it again from its source.",
             )
@@ -186,17 +182,16 @@ def _layout_findings(
         overlaps += max(0, min(b, at) - a)
         at = max(at, b)
     trailing = max(0, room - end)
-    for nbytes, ident, what in (
-        (holes, "data-holes", "belong to no tensor"),
-        (overlaps, "data-overlaps", "belong to more than one tensor"),
-        (trailing, "trailing-data", "lie behind the last tensor"),
+    for nbytes, kind, what in (
+        (holes, DATA_HOLES, "belong to no tensor"),
+        (overlaps, DATA_OVERLAPS, "belong to more than one tensor"),
+        (0 if unusable else trailing, TRAILING_DATA, "lie behind the last tensor"),
     ):
-        if nbytes and not (ident == "trailing-data" and unusable):
+        if nbytes:
             findings.append(
-                Finding(
-                    id=ident,
+                kind.found(
+                    f"{human_bytes(nbytes)} of the data {what}; the format forbids it.",
                     severity=Severity.WARNING,
-                    says=f"{human_bytes(nbytes)} of the data {what}; the format forbids it.",
                     evidence=(("nbytes", nbytes),),
                     remedy="The safetensors library refuses this file. Write it again from its source.",
                 )

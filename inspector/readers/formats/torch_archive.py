@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import Storage
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import member_doubts
 from inspector.readers.archives.zip_members import Member, payload_heads, payload_offsets
 from inspector.readers.assemble import Unpickled, unpickle, unpickle_bytes
+from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE, trailing_data
 from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.noticed.torch_words import missing_record, wrong_record
 from inspector.readers.unpickle.hidden_pickles import (
@@ -31,6 +32,8 @@ from inspector.readers.unpickle.hidden_pickles import (
 from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
 from inspector.units import counted, human_bytes
+
+COMPRESSED_ARCHIVE = FindingKind("compressed-archive", Severity.INFO, "The archive is compressed")
 
 _STORED, _DEFLATED = 0, 8
 _SMALL_NBYTES = 1 << 20
@@ -177,10 +180,8 @@ def archive_findings(
     if doubts:
         shown = f"; {counted(len(candidates), 'other candidate')} for the main pickle" if candidates else ""
         found.append(
-            Finding(
-                id="ambiguous-archive",
-                severity=Severity.WARNING,
-                says="torch and other tools may read different content from this archive: "
+            AMBIGUOUS_ARCHIVE.found(
+                "torch and other tools may read different content from this archive: "
                 f"{'; '.join(doubts[:4])}{shown}. Shown is {main.name[:80]} at byte {main.header_offset:,}; the "
                 "names of every candidate are listed.",
                 subjects=tuple(where for where, _ in candidates),
@@ -194,20 +195,16 @@ def archive_findings(
         )
     if directory.trailing_nbytes:
         found.append(
-            Finding(
-                id="trailing-data",
-                severity=Severity.NOTICE,
-                says=f"{human_bytes(directory.trailing_nbytes)} lie behind the end of the archive.",
-                evidence=(("nbytes", directory.trailing_nbytes),),
-                remedy="torch.load fails when it is more than a few kilobytes; cut it off.",
+            trailing_data(
+                directory.trailing_nbytes,
+                "the end of the archive",
+                "torch.load fails when it is more than a few kilobytes; cut it off.",
             )
         )
     if main.method == _DEFLATED:
         found.append(
-            Finding(
-                id="compressed-archive",
-                severity=Severity.INFO,
-                says="The archive is compressed; torch.save never compresses, so it was packed by another program.",
+            COMPRESSED_ARCHIVE.found(
+                "The archive is compressed; torch.save never compresses, so it was packed by another program.",
                 remedy="torch.load(mmap=True) cannot open it.",
             )
         )

@@ -7,10 +7,12 @@ from dataclasses import replace
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
+from inspector.readers.noticed.contents import trailing_data
 from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
 from inspector.readers.noticed.torch_words import BROKE_OFF, unexpected_end, wrong_storage
 from inspector.readers.noticed.truncation import Cut
@@ -25,7 +27,8 @@ from inspector.readers.unpickle.hidden_pickles import (
     search_numbers,
 )
 from inspector.readers.unpickle.stand_ins import Mapping
-from inspector.units import human_bytes
+
+UNUSED_STORAGE = FindingKind("unused-storage", Severity.WARNING, "A storage that belongs to no tensor")
 
 MAGIC = 0x1950A86A20F9469CFC6C
 _MAGIC_BYTES = MAGIC.to_bytes(10, "little")
@@ -40,17 +43,8 @@ def _claims(peek: Peek) -> str:
 
 def _read(peek: Peek) -> Checkpoint:
     source, limits = peek.source, peek.limits
-    at = 0
-    heads: list[Unpickled] = []
-    for what in ("magic number", "protocol version", "system information"):
-        pickle = unpickle(source, at, source.size, limits)
-        if pickle.outcome.broken:
-            raise CorruptFile(
-                f"{source.name} is a legacy torch.save file that breaks off in its {what}: {pickle.outcome.broken}.",
-                hint="Download or copy it again.",
-            )
-        heads.append(pickle)
-        at = pickle.outcome.end
+    heads = _heads(source, limits)
+    at = heads[-1].outcome.end
     info = heads[2].outcome.value
     big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
     main = unpickle(source, at, source.size, limits)
@@ -90,20 +84,32 @@ def _read(peek: Peek) -> Checkpoint:
     also += hidden.outcomes
     version = heads[1].outcome.value
     code, left_out = source_texts(main.sources)
-    made = checkpoint_from_pickle(
-        main,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
+    content = FileContent(
+        format=READER.id,
         format_says=READER.says,
         storages=storages,
         findings=findings,
         skipped=left_out,
         metadata=() if version == 1001 else (("legacy protocol", str(version)[:40]),),
-        also=also,
-        cut=cut,
+        code=code,
     )
-    return replace(made, code=code)
+    return checkpoint_from_pickle(main, content, source=source, limits=limits, also=also, cut=cut)
+
+
+def _heads(source: ByteSource, limits: Limits) -> list[Unpickled]:
+    """The three pickles before the main one."""
+    heads: list[Unpickled] = []
+    at = 0
+    for what in ("magic number", "protocol version", "system information"):
+        pickle = unpickle(source, at, source.size, limits)
+        if pickle.outcome.broken:
+            raise CorruptFile(
+                f"{source.name} is a legacy torch.save file that breaks off in its {what}: {pickle.outcome.broken}.",
+                hint="Download or copy it again.",
+            )
+        heads.append(pickle)
+        at = pickle.outcome.end
+    return heads
 
 
 def _search(source: ByteSource, numbers: list[Head], at: int, limits: Limits) -> Hidden:
@@ -180,24 +186,14 @@ def _findings(
         found += wrong_sizes(wrong, wrong_storage(wrong[0][1], wrong[0][2]))
     if unknown:
         found.append(
-            Finding(
-                id="unused-storage",
-                severity=Severity.WARNING,
-                says=f"Storage {unknown[0][:40]} belongs to no tensor, so what follows it could not be placed.",
+            UNUSED_STORAGE.found(
+                f"Storage {unknown[0][:40]} belongs to no tensor, so what follows it could not be placed.",
                 subjects=tuple(unknown[:20]),
                 remedy="Load and save the file again with torch, if you trust it.",
             )
         )
     if needed and needed < source.size and not unknown and not wrong:
-        found.append(
-            Finding(
-                id="trailing-data",
-                severity=Severity.NOTICE,
-                says=f"{human_bytes(source.size - needed)} lie behind the last storage.",
-                evidence=(("nbytes", source.size - needed),),
-                remedy="torch ignores them.",
-            )
-        )
+        found.append(trailing_data(source.size - needed, "the last storage", "torch ignores them."))
     return found
 
 

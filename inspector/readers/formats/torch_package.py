@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Origin, StateDict, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.formats.torch_archive import (
     archive_findings,
     archive_storages,
@@ -27,6 +28,8 @@ from inspector.readers.formats.torch_archive import (
 from inspector.readers.noticed.observations import observe_storages
 from inspector.readers.unpickle.class_sources import source_texts
 from inspector.units import counted
+
+TORCH_PACKAGE = FindingKind("torch-package", Severity.NOTICE, "A torch.package archive")
 
 _MOST_PICKLES = 200
 _SOURCE_NBYTES = 4_000_000
@@ -71,15 +74,8 @@ def _read(peek: Peek) -> Checkpoint:
             storages, findings = archive_storages(
                 source, directory, prefix, pickle, big_endian, folder=".data", suffix=".storage"
             )
-            opened = checkpoint_from_pickle(
-                pickle,
-                source=source,
-                limits=replace(limits, nodes=nodes),
-                format_id=READER.id,
-                format_says=READER.says,
-                storages=storages,
-                findings=findings,
-            )
+            content = FileContent(format=READER.id, format_says=READER.says, storages=storages, findings=findings)
+            opened = checkpoint_from_pickle(pickle, content, source=source, limits=replace(limits, nodes=nodes))
         except ReadError as error:
             skipped.append(f"{name[:120]} could not be followed: {error.says[:300]}")
             continue
@@ -115,8 +111,7 @@ def _assemble(
             replace(f, says=f"{name[:120]}: {f.says}") for f in checkpoint.findings if f.id not in _NOT_PER_PICKLE
         ]
     findings += [f for f in observe_storages(tensors, storages, source.name) if f.id == "shared-storage"]
-    return Checkpoint(
-        origin=Origin(name=source.name, nbytes=source.size),
+    content = FileContent(
         format=READER.id,
         format_says=READER.says,
         root=Value(
@@ -128,14 +123,15 @@ def _assemble(
         ),
         tensors=tensors,
         storages=storages,
-        state_dicts=tuple(_state(s, name) for name, c in made for s in c.state_dicts),
+        states=[_state(s, name) for name, c in made for s in c.state_dicts],
         metadata=(*_metadata(peek, directory, prefix), *((f"{n}: {k}", v) for n, c in made for k, v in c.metadata)),
         globals=_globals(made, modules),
-        findings=tuple(findings),
+        findings=findings,
+        observed=True,
         skipped=(*skipped, *left_out, *(f"{n}: {said}" for n, c in made for said in c.skipped)),
         code=code,
-        source=source,
     )
+    return finished(source, content)
 
 
 def _sources(
@@ -195,10 +191,8 @@ def _globals(made: list[tuple[str, Checkpoint]], modules: frozenset[str]) -> tup
 
 def _package_findings(files: int, pickles: int) -> list[Finding]:
     return [
-        Finding(
-            id="torch-package",
-            severity=Severity.NOTICE,
-            says=f"This is a torch.package archive: {counted(pickles, 'pickle')} and {counted(files, 'Python file')}. "
+        TORCH_PACKAGE.found(
+            f"This is a torch.package archive: {counted(pickles, 'pickle')} and {counted(files, 'Python file')}. "
             "Its tensors are shown, its code is shown as text and was not run.",
             evidence=(("pickles", pickles), ("python_files", files)),
             remedy="torch.package.PackageImporter runs the Python code inside. Export the tensors here instead.",

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile, LimitExceeded
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import TarDirectory, TarMember
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
+from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
 from inspector.readers.unpickle.arguments import sizes_of, storage_dtype, strided
 from inspector.readers.unpickle.class_sources import source_texts
 from inspector.readers.unpickle.hidden_pickles import Hidden, observe_hidden, search_behind
@@ -32,6 +34,8 @@ from inspector.readers.unpickle.stand_ins import (
     TensorStub,
     text_of,
 )
+
+BROKEN_MEMBER = FindingKind("broken-member", Severity.ERROR, "A member cannot be read to its end")
 
 _MEMBERS = ("pickle", "storages", "tensors")
 _ASKED = (*_MEMBERS, "sys_info")
@@ -112,18 +116,15 @@ def _read(peek: Peek) -> Checkpoint:
     )
     code, left_out = source_texts(found.sources)
     hidden = _search(source, directory, members, main.outcome, limits)
-    made = checkpoint_from_pickle(
-        main,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
+    content = FileContent(
+        format=READER.id,
         format_says=READER.says,
         storages=found.storages,
         findings=[*_findings(source, found), *_doubts(source, directory), *observe_hidden(hidden)],
         skipped=[*left_out, *hidden.left_out],
-        also=[*found.outcomes, *hidden.outcomes],
+        code=code,
     )
-    return replace(made, code=code)
+    return checkpoint_from_pickle(main, content, source=source, limits=limits, also=[*found.outcomes, *hidden.outcomes])
 
 
 def _search(
@@ -155,10 +156,8 @@ def _doubts(source: ByteSource, directory: TarDirectory) -> list[Finding]:
     if not doubts:
         return []
     return [
-        Finding(
-            id="ambiguous-archive",
-            severity=Severity.WARNING,
-            says=f"{source.name} is no tar archive as torch wrote it: {'; '.join(doubts[:4])}.",
+        AMBIGUOUS_ARCHIVE.found(
+            f"{source.name} is no tar archive as torch wrote it: {'; '.join(doubts[:4])}.",
             evidence=(("doubts", len(doubts)),),
             remedy="Other programs may read something else from it; do not trust another tool's scan of it.",
         )
@@ -324,10 +323,8 @@ def _findings(source: ByteSource, found: _Read) -> list[Finding]:
     if not found.problems:
         return []
     return [
-        Finding(
-            id="broken-member",
-            severity=Severity.ERROR,
-            says=f"{source.name} cannot be read to its end: {'; '.join(p.rstrip('.') for p in found.problems[:2])}.",
+        BROKEN_MEMBER.found(
+            f"{source.name} cannot be read to its end: {'; '.join(p.rstrip('.') for p in found.problems[:2])}.",
             evidence=(("problems", len(found.problems)),),
             remedy="Tensors without numbers are shown as such. Get the file again from its source.",
         )

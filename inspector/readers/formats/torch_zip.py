@@ -13,6 +13,7 @@ from inspector.readers.archives.zip_directory import Directory, find_member, rea
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.assemble import checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
 from inspector.readers.formats.torch_archive import (
     archive_findings,
     archive_storages,
@@ -62,17 +63,11 @@ def _read(peek: Peek) -> Checkpoint:
     others = other_pickles(source, directory, main, limits)
     hidden = search_archive(source, directory, main, pickle, heads, limits)
     findings = [*archive_findings(source, directory, main, others), *problems, *observe_hidden(hidden)]
-    return checkpoint_from_pickle(
-        pickle,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
-        format_says=READER.says,
-        storages=storages,
-        findings=findings,
-        skipped=hidden.left_out,
-        also=[*(outcome for _, outcome in others), *hidden.outcomes],
+    content = FileContent(
+        format=READER.id, format_says=READER.says, storages=storages, findings=findings, skipped=hidden.left_out
     )
+    also = [*(outcome for _, outcome in others), *hidden.outcomes]
+    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also)
 
 
 READER = Reader(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.noticed.templates import observe_template
 from inspector.readers.unpickle.encoded import decodings, may_hide_pickle
@@ -21,6 +21,14 @@ from inspector.readers.unpickle.machine import calls_importable
 from inspector.readers.unpickle.unpickling import unpickle_bytes
 from inspector.readers.unpickle.verdicts import judge
 from inspector.units import counted
+
+CONFIGURED_CALL = FindingKind("configured-call", Severity.ERROR, "Settings ask for calls that no model needs")
+PICKLE_IN_METADATA = FindingKind(
+    "pickle-in-metadata", Severity.NOTICE, "A pickle in the metadata", also=(Severity.WARNING, Severity.ERROR)
+)
+PROGRAM_IN_TEXT = FindingKind("program-in-text", Severity.INFO, "Text of the file is a program")
+PROGRAM_IN_METADATA = FindingKind("program-in-metadata", Severity.INFO, "The metadata hold program text")
+ADDRESS_IN_METADATA = FindingKind("address-in-metadata", Severity.INFO, "The metadata hold an address")
 
 _LISTED = 20
 _TRIAL_OPCODES = 100_000
@@ -56,10 +64,8 @@ def observe_targets(text: str, where: str, *, strict: bool) -> Finding | None:
     bad = [target for target in dict.fromkeys(_TARGET.findall(text)) if _is_bad_target(target, strict=strict)]
     if not bad:
         return None
-    return Finding(
-        id="configured-call",
-        severity=Severity.ERROR,
-        says=f"{where[:80]} asks for {counted(len(bad), 'call')} that no model needs, first {bad[0][:80]}: a program "
+    return CONFIGURED_CALL.found(
+        f"{where[:80]} asks for {counted(len(bad), 'call')} that no model needs, first {bad[0][:80]}: a program "
         "that builds the model from these settings makes it.",
         subjects=tuple(target[:200] for target in bad[:_LISTED]),
         evidence=(("calls", len(bad)),),
@@ -104,12 +110,12 @@ def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str
             addresses.append(key)
     found = [_pickles_finding(pickles, names, worst)] if pickles else []
     found += templates.values()
-    for keys, ident, is_what in (
-        (scripts, "program-in-metadata", "program text"),
-        (addresses, "address-in-metadata", "an address"),
+    for keys, kind, is_what in (
+        (scripts, PROGRAM_IN_METADATA, "program text"),
+        (addresses, ADDRESS_IN_METADATA, "an address"),
     ):
         if keys:
-            found.append(_inert(keys, ident, is_what, what))
+            found.append(_inert(keys, kind, is_what, what))
     return found
 
 
@@ -124,10 +130,8 @@ def observe_constants(root: Value) -> list[Finding]:
     if not found:
         return []
     return [
-        Finding(
-            id="program-in-text",
-            severity=Severity.INFO,
-            says=f"{counted(len(found), 'text')} of the file {'is' if len(found) == 1 else 'are'} program text, first "
+        PROGRAM_IN_TEXT.found(
+            f"{counted(len(found), 'text')} of the file {'is' if len(found) == 1 else 'are'} program text, first "
             f"{found[0][:60]!r}. It is inert: unpickling makes a text of it and runs nothing.",
             evidence=(("texts", len(found)), *((f"text {n}", text[:200]) for n, text in enumerate(found[:20], 1))),
             remedy="Only a program that takes it for code would run it.",
@@ -147,21 +151,18 @@ def _pickles(text: str, limits: Limits) -> Iterable[Sequence[tuple[str, str]]]:
 
 def _pickles_finding(keys: Sequence[str], names: Sequence[str], worst: Severity) -> Finding:
     named = f" It would import {', '.join(n[:80] for n in dict.fromkeys(names[:3]))}." if names else ""
-    return Finding(
-        id="pickle-in-metadata",
+    return PICKLE_IN_METADATA.found(
+        f"There is a pickle in the metadata {keys[0][:80]!r}; whoever decodes and loads that runs it.{named}",
         severity=worst,
-        says=f"There is a pickle in the metadata {keys[0][:80]!r}; whoever decodes and loads that runs it.{named}",
         subjects=tuple(key[:200] for key in keys[:_LISTED]),
         evidence=(("pickles", len(keys)),),
         remedy="No ordinary program keeps a pickle there. Nothing was run here.",
     )
 
 
-def _inert(keys: Sequence[str], ident: str, is_what: str, what: str) -> Finding:
-    return Finding(
-        id=ident,
-        severity=Severity.INFO,
-        says=f"{counted(len(keys), 'text')} of the metadata {'holds' if len(keys) == 1 else 'hold'} {is_what}, first "
+def _inert(keys: Sequence[str], kind: FindingKind, is_what: str, what: str) -> Finding:
+    return kind.found(
+        f"{counted(len(keys), 'text')} of the metadata {'holds' if len(keys) == 1 else 'hold'} {is_what}, first "
         f"{keys[0][:80]!r}. It is inert: a loader of {what} keeps metadata as text, runs nothing of it and fetches "
         "nothing.",
         subjects=tuple(key[:200] for key in keys[:_LISTED]),

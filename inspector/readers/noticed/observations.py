@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import span_of
+from inspector.checkpoint.layout import PACKED_LAYOUTS, span_of
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage, TensorInfo
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.noticed.torch_words import no_device, too_few_devices
 from inspector.units import counted, human_bytes
+
+SHARED_STORAGE = FindingKind("shared-storage", Severity.INFO, "Tensors share memory")
+SAVED_DEVICE = FindingKind("saved-device", Severity.NOTICE, "Saved on another device than the CPU")
+SAVED_SLICE = FindingKind(
+    "saved-slice", Severity.NOTICE, "Slices were saved with the whole they are of", also=(Severity.WARNING,)
+)
+VIEW_OUTSIDE_STORAGE = FindingKind(
+    "view-outside-storage", Severity.ERROR, "Tensors reach behind the end of their storage"
+)
+NO_DATA = FindingKind("no-data", Severity.WARNING, "Tensors have a shape and no numbers")
+DANGEROUS_GLOBAL = FindingKind("dangerous-global", Severity.ERROR, "Loading would import names that can run code")
+UNKNOWN_GLOBAL = FindingKind("unknown-global", Severity.WARNING, "Loading would import names that are not known")
 
 _LISTED = 20
 _WASTE_NBYTES = 4096
@@ -17,6 +29,7 @@ _WASTE_NBYTES = 4096
 
 def observe_storages(tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], name: str) -> list[Finding]:
     """Findings about storages and the views on them."""
+    tensors = [t for t in tensors if t.layout not in PACKED_LAYOUTS]
     views: dict[str, list[TensorInfo]] = {}
     for tensor in tensors:
         if tensor.storage_id is not None:
@@ -33,10 +46,8 @@ def _shared(views: Mapping[str, list[TensorInfo]]) -> Finding | None:
     names = " and ".join(".".join(t.path) for t in first[:2]) + (
         f" and {len(first) - 2} more" if len(first) > 2 else ""
     )
-    return Finding(
-        id="shared-storage",
-        severity=Severity.INFO,
-        says=f"{counted(sum(map(len, groups)), 'tensor')} share memory in {counted(len(groups), 'group')}, "
+    return SHARED_STORAGE.found(
+        f"{counted(sum(map(len, groups)), 'tensor')} share memory in {counted(len(groups), 'group')}, "
         f"for example {names}.",
         subjects=tuple(t.name for group in groups for t in group)[:_LISTED],
         evidence=(("groups", len(groups)), ("tensors", sum(map(len, groups)))),
@@ -53,10 +64,8 @@ def _devices(tensors: Iterable[TensorInfo], name: str) -> Finding | None:
         return None
     says = ", ".join(f"{counted(n, 'tensor')} on {device}" for device, n in sorted(counts.items())[:8])
     errors = {device: no_device(device) for device in sorted(counts)[:_LISTED]}
-    return Finding(
-        id="saved-device",
-        severity=Severity.NOTICE,
-        says=f"{name} was saved with {says}.",
+    return SAVED_DEVICE.found(
+        f"{name} was saved with {says}.",
         subjects=tuple(sorted(counts)[:_LISTED]),
         evidence=(
             *sorted(counts.items())[:_LISTED],
@@ -118,11 +127,10 @@ def _waste(unused: list[tuple[int, str]], storages: Mapping[str, Storage]) -> Fi
     total = sum(nbytes for nbytes, _ in unused)
     unused.sort(reverse=True)
     held = sum(s.nbytes for s in storages.values())
-    return Finding(
-        id="saved-slice",
-        severity=Severity.WARNING if total * 10 >= held else Severity.NOTICE,
-        says=f"{human_bytes(total)} of {human_bytes(held)} in the file are used by no tensor: "
+    return SAVED_SLICE.found(
+        f"{human_bytes(total)} of {human_bytes(held)} in the file are used by no tensor: "
         f"{counted(len(unused), 'tensor is a slice', 'tensors are slices')} of a larger one that was saved whole.",
+        severity=Severity.WARNING if total * 10 >= held else Severity.NOTICE,
         subjects=tuple(name for _, name in unused[:_LISTED]),
         evidence=(("wasted_nbytes", total), ("storages", len(unused))),
         remedy="Save it again with every slice cloned (tensor.clone()); an export does that.",
@@ -132,10 +140,8 @@ def _waste(unused: list[tuple[int, str]], storages: Mapping[str, Storage]) -> Fi
 def _outside(bad: list[TensorInfo]) -> Finding | None:
     if not bad:
         return None
-    return Finding(
-        id="view-outside-storage",
-        severity=Severity.ERROR,
-        says=f"{counted(len(bad), 'tensor')} reach behind the end of their storage, first {bad[0].name}.",
+    return VIEW_OUTSIDE_STORAGE.found(
+        f"{counted(len(bad), 'tensor')} reach behind the end of their storage, first {bad[0].name}.",
         subjects=tuple(t.name for t in bad[:_LISTED]),
         evidence=(("tensors", len(bad)),),
         remedy="The file was damaged or made by hand; torch.load refuses it. Get it again from its source.",
@@ -146,10 +152,8 @@ def _no_data(tensors: Iterable[TensorInfo]) -> Finding | None:
     empty = [t for t in tensors if t.storage_id is None and t.device == "meta"]
     if not empty:
         return None
-    return Finding(
-        id="no-data",
-        severity=Severity.WARNING,
-        says=f"The file gives {counted(len(empty), 'tensor')} only a shape and no numbers (meta tensors), "
+    return NO_DATA.found(
+        f"The file gives {counted(len(empty), 'tensor')} only a shape and no numbers (meta tensors), "
         f"first {empty[0].name}.",
         subjects=tuple(t.name for t in empty[:_LISTED]),
         evidence=(("tensors", len(empty)),),
@@ -160,18 +164,16 @@ def _no_data(tensors: Iterable[TensorInfo]) -> Finding | None:
 def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> list[Finding]:
     """Findings about the names a pickle would import. exportable: whether there are tensors to take out instead."""
     found: list[Finding] = []
-    for verdict, ident, severity, what in (
-        (GlobalVerdict.DANGEROUS, "dangerous-global", Severity.ERROR, "can run code or reach the system"),
-        (GlobalVerdict.UNKNOWN, "unknown-global", Severity.WARNING, "are not known here"),
+    for verdict, kind, what in (
+        (GlobalVerdict.DANGEROUS, DANGEROUS_GLOBAL, "can run code or reach the system"),
+        (GlobalVerdict.UNKNOWN, UNKNOWN_GLOBAL, "are not known here"),
     ):
         names = [u.name for u in uses if u.verdict is verdict]
         what = what.replace("are", "is") if len(names) == 1 else what
         if names:
             found.append(
-                Finding(
-                    id=ident,
-                    severity=severity,
-                    says=f"Loading this file with pickle would import {counted(len(names), 'name')} that {what}: "
+                kind.found(
+                    f"Loading this file with pickle would import {counted(len(names), 'name')} that {what}: "
                     f"{', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}. Nothing was run here.",
                     subjects=tuple(n[:200] for n in names[:_LISTED]),
                     evidence=(("names", len(names)),),

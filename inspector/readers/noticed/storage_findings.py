@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted
+
+STORAGE_MISSING = FindingKind("storage-missing", Severity.ERROR, "Storages are missing")
+STORAGE_SIZE = FindingKind("storage-size", Severity.ERROR, "Storages do not have their declared size")
 
 _LISTED = 20
 
@@ -15,10 +18,8 @@ def missing_storages(keys: Sequence[str], where: str, torch_says: str = "") -> l
     if not keys:
         return []
     return [
-        Finding(
-            id="storage-missing",
-            severity=Severity.ERROR,
-            says=f"{counted(len(keys), 'storage')} named by the pickle {'is' if len(keys) == 1 else 'are'} not in "
+        STORAGE_MISSING.found(
+            f"{counted(len(keys), 'storage')} named by the pickle {'is' if len(keys) == 1 else 'are'} not in "
             f"{where}, first {keys[0][:40]}.",
             subjects=tuple(key[:200] for key in keys[:_LISTED]),
             evidence=(("storages", len(keys)), *((("error", torch_says),) if torch_says else ())),
@@ -33,10 +34,8 @@ def wrong_sizes(sizes: Sequence[tuple[str, int, int]], torch_says: str) -> list[
         return []
     key, declared, held = sizes[0]
     return [
-        Finding(
-            id="storage-size",
-            severity=Severity.ERROR,
-            says=f"{counted(len(sizes), 'storage')} {'does' if len(sizes) == 1 else 'do'} not have the size that the "
+        STORAGE_SIZE.found(
+            f"{counted(len(sizes), 'storage')} {'does' if len(sizes) == 1 else 'do'} not have the size that the "
             f"pickle declares: storage {key[:40]} declares {declared:,} bytes, the file holds {held:,}.",
             subjects=tuple(key[:200] for key, _, _ in sizes[:_LISTED]),
             evidence=(

@@ -12,10 +12,13 @@ import re
 import string
 from collections.abc import Iterable, Iterator
 
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.noticed.jinja import Expression, Names, NotJinja
 from inspector.readers.noticed.jinja_tokens import Block, Token, blocks_of
 from inspector.readers.noticed.jinja_values import BUILT, DATA, texts_in
+
+TEMPLATE_REACHES_OUT = FindingKind("template-reaches-out", Severity.ERROR, "The template reaches out of itself")
+TEMPLATE_MAY_REACH_OUT = FindingKind("template-may-reach-out", Severity.WARNING, "The template may reach out of itself")
 
 _MOST_TOKENS = 200_000
 # Attributes of frames, generators, coroutines, tracebacks, code and functions: jinja2.sandbox keeps the same.
@@ -216,10 +219,8 @@ def _fields(text: str) -> Iterable[str]:
 
 
 def _reaches_out(block: str, what: str, where: str) -> Finding:
-    return Finding(
-        id="template-reaches-out",
-        severity=Severity.ERROR,
-        says=f"The template in {where[:80]} reaches out of it by {what}: a program that renders it without a sandbox "
+    return TEMPLATE_REACHES_OUT.found(
+        f"The template in {where[:80]} reaches out of it by {what}: a program that renders it without a sandbox "
         "runs what it says.",
         subjects=(where[:200],),
         evidence=(("block", block[:200]),),
@@ -229,10 +230,8 @@ def _reaches_out(block: str, what: str, where: str) -> Finding:
 
 
 def _may_reach_out(block: str, what: str, where: str) -> Finding:
-    return Finding(
-        id="template-may-reach-out",
-        severity=Severity.WARNING,
-        says=f"The template in {where[:80]} may reach out of it: {what}. What that gives was not followed.",
+    return TEMPLATE_MAY_REACH_OUT.found(
+        f"The template in {where[:80]} may reach out of it: {what}. What that gives was not followed.",
         subjects=(where[:200],),
         evidence=(("block", block[:200]),),
         remedy="Nothing was rendered here. A chat template needs no such thing; read the block.",

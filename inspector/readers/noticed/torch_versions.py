@@ -13,13 +13,19 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Storage, TensorInfo
-from inspector.findings import Evidence, Finding, Severity
+from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.readers.noticed import torch_words
 from inspector.readers.unpickle.operands import first_refused_operand
 from inspector.readers.unpickle.stand_ins import Use
 from inspector.readers.unpickle.verdict_lists import DANGEROUS_MODULES, WEIGHTS_ONLY_BLOCKED
 from inspector.readers.unpickle.verdicts import weights_only_allows
 from inspector.units import counted
+
+NOT_FOR_TORCH_LOAD = FindingKind("not-for-torch-load", Severity.INFO, "torch.load does not read this format")
+LOADS_WITH = FindingKind("loads-with", Severity.INFO, "It needs a certain release of torch or later")
+WEIGHTS_ONLY_REFUSES = FindingKind("weights-only-refuses", Severity.NOTICE, "torch.load(weights_only=True) refuses it")
+NEEDS_CODE = FindingKind("needs-code", Severity.NOTICE, "A real load needs code of other packages")
+BIG_ENDIAN = FindingKind("big-endian", Severity.NOTICE, "Numbers are stored big-endian")
 
 _LISTED = 20
 # Release that first had the type and could save it.
@@ -87,10 +93,8 @@ def _format(loaded: Loaded) -> Finding | None:
     error, instead = _FORMATS.get(loaded.format_id, ("", ""))
     if not error:
         return None
-    return Finding(
-        id="not-for-torch-load",
-        severity=Severity.INFO,
-        says=f'torch.load, as it is called since torch 2.6, says to it: "{error}"',
+    return NOT_FOR_TORCH_LOAD.found(
+        f'torch.load, as it is called since torch 2.6, says to it: "{error}"',
         evidence=(("error", error), ("format", loaded.format_id)),
         remedy=instead,
     )
@@ -113,10 +117,8 @@ def _oldest(loaded: Loaded) -> Finding | None:
     why = [what for what, release in reasons.items() if release == oldest]
     if _number(oldest) < (2, 1):  # Years back; not worth a line.
         return None
-    return Finding(
-        id="loads-with",
-        severity=Severity.INFO,
-        says=f"It loads with torch {oldest} or later: it has {' and '.join(why[:3])}.",
+    return LOADS_WITH.found(
+        f"It loads with torch {oldest} or later: it has {' and '.join(why[:3])}.",
         evidence=(("oldest", oldest), *tuple(reasons.items())[:_LISTED]),
         remedy="With an earlier one, load it elsewhere and save the tensors in another type.",
     )
@@ -146,10 +148,8 @@ def _weights_only(loaded: Loaded) -> Finding | None:
         ("error", errors[0]),
         *((("add_safe_globals", ", ".join(names[:_LISTED])[:1000]),) if names and not blocked else ()),
     )
-    return Finding(
-        id="weights-only-refuses",
-        severity=Severity.NOTICE,
-        says=f"torch.load(weights_only=True), the default since torch 2.6, refuses this file: {' and '.join(reasons)}.",
+    return WEIGHTS_ONLY_REFUSES.found(
+        f"torch.load(weights_only=True), the default since torch 2.6, refuses this file: {' and '.join(reasons)}.",
         subjects=tuple(n[:200] for n in names[:_LISTED]),
         evidence=evidence,
         remedy=_way_in(loaded, names, blocked=bool(blocked)),
@@ -188,10 +188,8 @@ def _code(loaded: Loaded) -> Finding | None:
         else torch_words.no_module(top[:200])
     )
     listed = ", ".join(f"{name[:40]}" for name in list(modules)[:4]) + (" …" if len(modules) > 4 else "")
-    return Finding(
-        id="needs-code",
-        severity=Severity.NOTICE,
-        says=f"A real load needs the code of {counted(len(modules), 'module')} that torch does not bring along "
+    return NEEDS_CODE.found(
+        f"A real load needs the code of {counted(len(modules), 'module')} that torch does not bring along "
         f"({listed}); without it, it ends with: {error}",
         subjects=tuple(f"{u.module}.{u.name}"[:200] for uses in modules.values() for u in uses)[:_LISTED],
         evidence=(("modules", len(modules)), ("error", error)),
@@ -203,10 +201,8 @@ def _byte_order(loaded: Loaded) -> Finding | None:
     turned = sum(s.big_endian for s in loaded.storages.values())
     if not turned:
         return None
-    return Finding(
-        id="big-endian",
-        severity=Severity.NOTICE,
-        says=f"{counted(turned, 'storage')} hold big-endian numbers, as mainframes write them; they are turned here.",
+    return BIG_ENDIAN.found(
+        f"{counted(turned, 'storage')} hold big-endian numbers, as mainframes write them; they are turned here.",
         evidence=(("storages", turned), ("oldest", "2.1")),
         remedy="torch before 2.1 ignores the byte order of an archive and reads wrong numbers without a word.",
     )

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import span_of
+from inspector.checkpoint.layout import PACKED_LAYOUTS, span_of
+from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Storage, TensorInfo
-from inspector.findings import Evidence, Finding, Severity
+from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.units import counted, human_bytes, human_share
+
+CUT_SHORT = FindingKind("cut-short", Severity.ERROR, "The file ends too early")
+DAMAGED_DIRECTORY = FindingKind("damaged-directory", Severity.ERROR, "The archive's directory is damaged")
 
 _LISTED = 20
 
@@ -32,11 +36,14 @@ class Cut:
 
 def fraction_lost(tensor: TensorInfo, storages: Mapping[str, Storage]) -> float:
     """How much of the bytes that a tensor reaches is not in the file, 0.0 to 1.0. 0.0 for one without bytes."""
-    if tensor.storage_id is None or not tensor.numel or tensor.dtype not in DTYPES:
+    packed = tensor.layout in PACKED_LAYOUTS
+    if tensor.storage_id is None or not tensor.numel or (tensor.dtype not in DTYPES and not packed):
         return 0.0
     storage = storages.get(tensor.storage_id)
     if storage is None:
         return 1.0
+    if packed:
+        return 1 - storage.present_nbytes / storage.nbytes if storage.nbytes else 0.0
     first, end = (n * DTYPES[tensor.dtype].itemsize for n in span_of(tensor))
     return 1 - max(0, min(end, storage.present_nbytes) - first) / (end - first)
 
@@ -62,15 +69,30 @@ def observe_cut(cut: Cut, tensors: Sequence[TensorInfo], storages: Mapping[str, 
         *((f"percent gone of {t.name[:200]}", _percent(share)) for t, share in partly[:_LISTED]),
         ("error", cut.torch_says),
     )
-    return Finding(
-        id="damaged-directory" if cut.damaged else "cut-short",
-        severity=Severity.ERROR,
-        says=f"{_start(cut, name)} {_tensors(partly, lost, whole)}",
+    return (DAMAGED_DIRECTORY if cut.damaged else CUT_SHORT).found(
+        f"{_start(cut, name)} {_tensors(partly, lost, whole)}",
         subjects=tuple(t.name for t in (*(t for t, _ in partly), *lost))[:_LISTED],
         evidence=evidence,
         remedy="Download or copy it again."
         + (" `convert --salvage` writes the tensors that are whole into a new file." if whole else ""),
     )
+
+
+def observe_missing(
+    source: ByteSource, tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], *, inside: str = ""
+) -> list[Finding]:
+    """The same where each tensor has a storage of its own, and their headers tell how long the file should be.
+
+    inside: what the end falls into, where that is known to be cut whatever the storages say.
+    """
+    pairs = [(t, storages.get(t.storage_id or "")) for t in tensors]
+    placed = [(t, s) for t, s in pairs if s is not None and s.offset is not None]
+    missing = [(t.name, s.nbytes - s.present_nbytes) for t, s in placed if s.present_nbytes < s.nbytes]
+    if not missing and not inside:
+        return []
+    where = inside or f"the numbers of {missing[0][0][:80]}"
+    cut = Cut(ends_at=source.size, missing_nbytes=sum(n for _, n in missing), inside=where, torch_says="")
+    return [observe_cut(cut, [t for t, _ in placed], storages, source.name)]
 
 
 def _start(cut: Cut, name: str) -> str:
@@ -82,7 +104,9 @@ def _start(cut: Cut, name: str) -> str:
 
 def _tensors(partly: Sequence[tuple[TensorInfo, float]], lost: Sequence[TensorInfo], whole: int) -> str:
     if not partly and not lost:
-        return f"All {counted(whole, 'tensor')} are whole." if whole else "It shows no tensor."
+        if whole == 1:
+            return "Its one tensor is whole."
+        return f"All {whole:,} tensors are whole." if whole else "It shows no tensor."
     said = [f"{counted(len(lost), 'tensor is lost', 'tensors are lost')} ({lost[0].name})"] if lost else []
     if partly:
         first, share = partly[0]

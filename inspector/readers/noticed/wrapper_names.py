@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from inspector.checkpoint.bookkeeping import COUNTERS
 from inspector.checkpoint.types import StateDict, StateRole
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS, WRAPPERS
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted
+
+WRAPPER_NAMES = FindingKind("wrapper-names", Severity.NOTICE, "Names carry the segments of wrappers")
 
 # "module" is also a name that people choose, so it counts only where every name begins with it, but for a counter
 # such as torch's AveragedModel puts beside its wrapped module.
@@ -47,10 +49,8 @@ def _wrapped(state: StateDict) -> Finding | None:
         )
         says = f"Names of {state.label[:200]} carry {each}"
     tools = "; ".join(f'"{s}" comes from {WRAPPERS[s]}' for s in kept)
-    return Finding(
-        id="wrapper-names",
-        severity=Severity.NOTICE,
-        says=f"{says}: {tools}.",
+    return WRAPPER_NAMES.found(
+        f"{says}: {tools}.",
         subjects=tuple(".".join(name) for name in names[:3]),
         evidence=tuple(kept.items()),
         remedy="A model that is not wrapped the same way does not load them: repair takes the segments out.",

@@ -16,7 +16,7 @@ from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import CorruptFile, ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, read_directory
 from inspector.readers.archives.zip_members import Member, payload_offsets
@@ -25,6 +25,15 @@ from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.unpickling import unpickle
 from inspector.readers.unpickle.verdicts import judge
 from inspector.units import counted
+
+MEMBERS_NOT_SEARCHED = FindingKind(
+    "members-not-searched", Severity.ERROR, "Not all of the file was searched for pickles"
+)
+HIDDEN_PICKLE = FindingKind(
+    "hidden-pickle", Severity.WARNING, "A pickle where no loader of the format looks", also=(Severity.ERROR,)
+)
+TWO_FORMATS = FindingKind("two-formats", Severity.WARNING, "The file is of two formats at once")
+BURIED_PICKLE = FindingKind("buried-pickle", Severity.ERROR, "A pickle lies buried in the file")
 
 _FIRST = frozenset(b"\x80c(]}")
 _ZIP = b"PK\x03\x04"
@@ -120,11 +129,10 @@ def observe_hidden(hidden: Hidden) -> list[Finding]:
     called = f"; they would import {', '.join(n[:60] for n in dict.fromkeys(names[:3]))}" if names else ""
     return [
         *unsearched,
-        Finding(
-            id="hidden-pickle",
-            severity=Severity.ERROR if grave else Severity.WARNING,
-            says=f"{counted(len(places), 'pickle lies', 'pickles lie')} where no loader of the format looks, first "
+        HIDDEN_PICKLE.found(
+            f"{counted(len(places), 'pickle lies', 'pickles lie')} where no loader of the format looks, first "
             f"{places[0]}{called}. Nothing was run here.",
+            severity=Severity.ERROR if grave else Severity.WARNING,
             subjects=tuple(places[:_LISTED]),
             evidence=(
                 ("pickles", len(places)),
@@ -136,10 +144,8 @@ def observe_hidden(hidden: Hidden) -> list[Finding]:
 
 
 def _unsearched(left_out: Sequence[str]) -> Finding:
-    return Finding(
-        id="members-not-searched",
-        severity=Severity.ERROR,
-        says=f"Not all of the file was searched for pickles: {left_out[0][:200]}",
+    return MEMBERS_NOT_SEARCHED.found(
+        f"Not all of the file was searched for pickles: {left_out[0][:200]}",
         evidence=(("places", len(left_out)), *((f"place {n}", what[:200]) for n, what in enumerate(left_out[:20], 1))),
         remedy="No ordinary program writes such a file: treat it as made by hand.",
     )
@@ -333,13 +339,33 @@ def observe_polyglot(directory: Directory | None, what: str) -> list[Finding]:
     if directory is None or not directory.members:
         return []
     return [
-        Finding(
-            id="two-formats",
-            severity=Severity.WARNING,
-            says=f"The file is {what} and a zip archive of {counted(len(directory.members), 'member')} at once, "
-            f"first {directory.members[0].name[:80]}: tools that look at its end open the archive.",
+        two_formats(
+            what,
+            f"a zip archive of {counted(len(directory.members), 'member')}",
+            f", first {directory.members[0].name[:80]}: tools that look at its end open the archive.",
             subjects=tuple(m.name[:200] for m in directory.members[:_LISTED]),
             evidence=(("members", len(directory.members)),),
-            remedy="No ordinary program writes such a file; do not trust another tool's scan of it.",
         )
     ]
+
+
+def two_formats(shown: str, other: str, how: str, *, evidence: Evidence, subjects: Sequence[str] = ()) -> Finding:
+    """The finding about a file that programs open as the one or the other. how: the rest of the sentence."""
+    return TWO_FORMATS.found(
+        f"The file is {shown} and {other} at once{how}",
+        subjects=subjects,
+        evidence=evidence,
+        remedy="No ordinary program writes such a file; do not trust another tool's scan of it.",
+    )
+
+
+def buried_pickle(found: tuple[int, list[str]], place: str, then: str = "", *, remedy: str) -> Finding:
+    """The finding about a pickle that something else goes before. place: the file, or a part of it."""
+    at, names = found
+    return BURIED_PICKLE.found(
+        f"A pickle begins at byte {at:,} of {place} and would import "
+        f"{', '.join(name[:80] for name in names[:3])}{then}.",
+        subjects=tuple(name[:200] for name in names[:_LISTED]),
+        evidence=(("byte", at),),
+        remedy=remedy,
+    )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.readers.unpickle.array_meanings import array_of, note_class
 from inspector.readers.unpickle.encoded import LONG, may_hide_pickle
-from inspector.readers.unpickle.machine import CALL_NBYTES, PAIR_NBYTES, Handler, Machine, Outcome
+from inspector.readers.unpickle.machine import CALL_NBYTES, PAIR_NBYTES, Handler, Machine, Outcome, Semantics
 from inspector.readers.unpickle.opcodes import OPCODES, TABLE
 from inspector.readers.unpickle.stand_ins import (
     NOT_UNDERSTOOD,
@@ -27,7 +27,6 @@ from inspector.readers.unpickle.stand_ins import (
     Mapping,
     Meaning,
     NumpyDtype,
-    PersistentRef,
     WrappedArray,
     text_of,
 )
@@ -279,7 +278,7 @@ class _Astray(Machine):
 
     def __init__(self, m: Machine, at: int, steps: int) -> None:
         limits = replace(m.limits, opcodes=steps, pickle_nbytes=m.whole - at)
-        super().__init__(m.source, at, m.whole, limits=limits, meanings={}, build=_no_build, persistent=PersistentRef)
+        super().__init__(m.source, at, m.whole, limits=limits, semantics=Semantics(meanings={}, build=_no_build))
         self.stack = list(m.stack)
         self.below = [list(items) for items in m.below]
         self.slots_below = m.slots_below

@@ -64,6 +64,19 @@ Handler = Callable[["Machine"], None]
 Replaced = Callable[["Machine", object, object], object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Semantics:
+    """What becomes of names, states and persistent ids.
+
+    meanings: by the name that is called. build: fills an object with its state. persistent: what stands for an id.
+    """
+
+    meanings: MappingABC[str, Meaning]
+    build: Build
+    persistent: Persistent = PersistentRef
+    replaced: Replaced | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Outcome:
     """What one pickle held.
@@ -105,18 +118,15 @@ class Machine(Window):
         stop: int,
         *,
         limits: Limits,
-        meanings: MappingABC[str, Meaning],
-        build: Build,
-        persistent: Persistent = PersistentRef,
+        semantics: Semantics,
         keep_below: int = 4096,
-        replaced: Replaced | None = None,
     ) -> None:
         super().__init__(source, start, stop, limits)
-        self.meanings = meanings
-        self.build = build
-        self.persistent = persistent
+        self.meanings = semantics.meanings
+        self.build = semantics.build
+        self.persistent = semantics.persistent
+        self.replaced = semantics.replaced
         self.keep_below = keep_below
-        self.replaced = replaced
         self.frame_end = 0
         self.stack: list[object] = []
         self.below: list[list[object]] = []

@@ -16,7 +16,7 @@ from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage
 from inspector.errors import LimitExceeded, ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import find_member, read_directory
 from inspector.readers.archives.zip_members import payload_offsets
@@ -25,6 +25,13 @@ from inspector.readers.unpickle.encoded import LONG, begins_as_pickle, decodings
 from inspector.readers.unpickle.machine import Outcome, calls_importable
 from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, BytesAt, Mapping, StorageRef
 from inspector.units import counted
+
+PICKLE_IN_CONSTANT = FindingKind(
+    "pickle-in-constant", Severity.NOTICE, "A pickle inside a constant", also=(Severity.WARNING, Severity.ERROR)
+)
+CONSTANTS_LEFT_OUT = FindingKind(
+    "constants-left-out", Severity.WARNING, "Constants that may be pickles were not looked into"
+)
 
 LOADER = "torch.storage._load_from_bytes"
 MOST_LEVELS = 4
@@ -68,6 +75,13 @@ class Inside:
     left_out: int = 0
     files: int = 0
     followed: int = 0
+
+    def add(self, deeper: Inside) -> None:
+        """Take over what was found further inside."""
+        self.outcomes += deeper.outcomes
+        self.hidden += deeper.hidden
+        self.left_out += deeper.left_out
+        self.storages.update(deeper.storages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,10 +369,9 @@ def observe_inside(inside: Inside, hidden: Sequence[GlobalUse]) -> list[Finding]
         worst = any(u.verdict is GlobalVerdict.DANGEROUS for u in bad)
         named = f" It would import {', '.join(u.name[:80] for u in bad[:3])}." if bad else ""
         found.append(
-            Finding(
-                id="pickle-in-constant",
+            PICKLE_IN_CONSTANT.found(
+                f"There is another pickle inside {places[0]}{more}; whoever loads that runs it as well.{named}",
                 severity=Severity.ERROR if worst else Severity.WARNING if bad else Severity.NOTICE,
-                says=f"There is another pickle inside {places[0]}{more}; whoever loads that runs it as well.{named}",
                 subjects=tuple(u.name[:200] for u in bad[:20]),
                 evidence=(("pickles", len(inside.hidden)),),
                 remedy="Nothing was run here. The names are listed with the others.",
@@ -366,10 +379,8 @@ def observe_inside(inside: Inside, hidden: Sequence[GlobalUse]) -> list[Finding]
         )
     if inside.left_out:
         found.append(
-            Finding(
-                id="constants-left-out",
-                severity=Severity.WARNING,
-                says=f"{counted(inside.left_out, 'constant')} may be pickles too and were not looked into.",
+            CONSTANTS_LEFT_OUT.found(
+                f"{counted(inside.left_out, 'constant')} may be pickles too and were not looked into.",
                 evidence=(("constants", inside.left_out),),
                 remedy="No ordinary program writes so many, or nests them so deep: treat the file as made by hand.",
             )

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.limits import Limits
 from inspector.readers.noticed.torch_versions import refused_operand
 from inspector.readers.unpickle.array_meanings import MEMMAP
 from inspector.readers.unpickle.joblib_arrays import WrappedArrays
-from inspector.readers.unpickle.machine import Machine, Outcome, Persistent
+from inspector.readers.unpickle.machine import Machine, Outcome, Persistent, Semantics
 from inspector.readers.unpickle.meanings import MEANINGS, build
 from inspector.readers.unpickle.nested_pickles import LOADER, MOST_LEVELS, Followed, Inside, Loader, Stretch, look_into
 from inspector.readers.unpickle.opcodes import TABLE
 from inspector.readers.unpickle.persistent import torch_persistent
 from inspector.readers.unpickle.stand_ins import Meaning, StorageRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nesting:
+    """Where a pickle lies.
+
+    in_file: the source is the file itself, so long constants can stay in it. level: how many pickles it lies in.
+    prefix: goes before the keys of its storages.
+    """
+
+    in_file: bool = True
+    level: int = 0
+    prefix: str = ""
+
+
+_OUTERMOST = Nesting()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,40 +62,30 @@ def unpickle(
     stop: int,
     limits: Limits,
     *,
-    in_file: bool = True,
-    level: int = 0,
-    prefix: str = "",
+    nesting: Nesting = _OUTERMOST,
     persistent: Persistent | None = None,
     joblib: bool = False,
 ) -> Unpickled:
     """Follow one pickle, and those inside its constants.
 
-    in_file: the source is the file itself, so long constants can stay in it. level: how many pickles it lies in.
-    prefix: goes before the keys of its storages. persistent: what stands for a persistent id, torch.save's if None.
-    joblib: whether joblib.load may be what opens it, which reads arrays between the opcodes.
+    persistent: what stands for a persistent id, torch.save's if None. joblib: whether joblib.load may be what opens it,
+    which reads arrays between the opcodes.
     """
+    in_file, level, prefix = nesting.in_file, nesting.level, nesting.prefix
     storages: dict[str, StorageRef] = {}
     sources: list[tuple[str, str]] = []
     inside = Inside()
 
     def follow(stretch: Stretch, at: int, inner_prefix: str) -> Followed:
-        on_file = in_file and stretch.inline is None
-        found = unpickle(
-            stretch.source, at, stretch.stop, limits, in_file=on_file, level=level + 1, prefix=inner_prefix
-        )
-        inside.outcomes += found.inside.outcomes
-        inside.hidden += found.inside.hidden
-        inside.left_out += found.inside.left_out
-        inside.storages.update(found.inside.storages)
+        deeper = Nesting(in_file=in_file and stretch.inline is None, level=level + 1, prefix=inner_prefix)
+        found = unpickle(stretch.source, at, stretch.stop, limits, nesting=deeper)
+        inside.add(found.inside)
         return Followed(outcome=found.outcome, storages=found.storages)
 
     def follow_objects(at: int) -> Outcome:
-        found = unpickle(source, at, stop, limits, in_file=in_file, level=level + 1, prefix=prefix)
+        found = unpickle(source, at, stop, limits, nesting=replace(nesting, level=level + 1))
         inside.outcomes.append((f"the array of objects at byte {at:,}", found.outcome))
-        inside.outcomes += found.inside.outcomes
-        inside.hidden += found.inside.hidden
-        inside.left_out += found.inside.left_out
-        inside.storages.update(found.inside.storages)
+        inside.add(found.inside)
         return found.outcome
 
     loader = Loader(source, limits, inside, follow, in_file=in_file, prefix=prefix)
@@ -91,25 +98,37 @@ def unpickle(
         start,
         stop,
         limits=limits,
-        meanings=meanings,
-        build=build,
-        persistent=persistent or torch_persistent(storages, sources, prefix),
+        semantics=Semantics(
+            meanings=meanings,
+            build=build,
+            persistent=persistent or torch_persistent(storages, sources, prefix),
+            replaced=arrays,
+        ),
         # Where the source is no file, nobody could find a constant again that was left in it.
         keep_below=4096 if in_file else limits.pickle_nbytes + 1,
-        replaced=arrays,
     )
     loader.suspects = machine.suspects
     outcome = machine.run(TABLE)
     limits.spend(outcome.nbytes)  # Given back once its outline is made, in checkpoint_from_pickle.
+    _try_suspects(machine, loader, inside, level)
+    if arrays is not None:
+        inside.outcomes += arrays.astray
+    _count_followed(outcome, Counter({LOADER: inside.followed, **(arrays.read if arrays else {})}))
+    operand = refused_operand(source, start, outcome.end, outcome.protocol)
+    return Unpickled(outcome=outcome, storages=storages, sources=sources, operand=operand, inside=inside)
+
+
+def _try_suspects(machine: Machine, loader: Loader, inside: Inside, level: int) -> None:
+    """Look into the constants that may be pickles, as deep as that is done."""
     if level < MOST_LEVELS:
         look_into(loader, machine.suspects, inside)
     else:
         inside.left_out += len(machine.suspects)
     inside.left_out += machine.more_suspects
-    followed = Counter({LOADER: inside.followed})
-    if arrays is not None:
-        followed.update(arrays.read)
-        inside.outcomes += arrays.astray
+
+
+def _count_followed(outcome: Outcome, followed: Mapping[str, int]) -> None:
+    """Note how many calls of each name were followed. followed: by name."""
     wrapped = any(f"{u.module}.{u.name}" in _WRAPPERS for u in outcome.uses.values())
     for use in outcome.uses.values():
         if f"{use.module}.{use.name}" in followed:
@@ -117,10 +136,8 @@ def unpickle(
         elif f"{use.module}.{use.name}" != MEMMAP:
             continue
         use.followed = 0 if wrapped else use.followed
-    operand = refused_operand(source, start, outcome.end, outcome.protocol)
-    return Unpickled(outcome=outcome, storages=storages, sources=sources, operand=operand, inside=inside)
 
 
 def unpickle_bytes(data: bytes, limits: Limits) -> Unpickled:
     """The same for a pickle that had to be inflated."""
-    return unpickle(BufferSource(data), 0, len(data), limits, in_file=False)
+    return unpickle(BufferSource(data), 0, len(data), limits, nesting=Nesting(in_file=False))

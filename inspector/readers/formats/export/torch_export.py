@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
-from inspector.checkpoint.types import Checkpoint, GlobalUse, Origin, SourceText, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, SourceText, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ReadError, UnknownFormat
 from inspector.findings import Finding
@@ -18,12 +18,12 @@ from inspector.readers.archives.json_member import read_json
 from inspector.readers.archives.zip_directory import find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.formats.export.findings import config_finding, export_finding, native_finding, observe_program
 from inspector.readers.formats.export.program import ProgramFacts, read_program
 from inspector.readers.formats.export.weights import Archive, Weights, add_compiled, add_config, add_pickled, ordered
 from inspector.readers.formats.torch_archive import byte_order, member_bytes
-from inspector.readers.noticed.observations import observe_globals, observe_storages
-from inspector.readers.noticed.wrapper_names import observe_wrappers
+from inspector.readers.noticed.observations import observe_globals
 from inspector.units import counted, human_shape
 
 _OLD = "serialized_exported_program.json"
@@ -148,23 +148,20 @@ def _assemble(archive: Archive, found: Weights, programs: dict[str, ProgramFacts
     if found.problems:
         findings.append(config_finding(found.problems))
     findings += observe_globals(uses)
-    findings += observe_storages(tensors, found.storages, source.name)
-    findings += observe_wrappers(states)
-    return Checkpoint(
-        origin=Origin(name=source.name, nbytes=source.size),
+    content = FileContent(
         format=READER.id,
         format_says=READER.says,
         root=_root(groups),
         tensors=tensors,
         storages=found.storages,
-        state_dicts=states,
-        metadata=tuple(_metadata(archive, programs)),
+        states=states,
+        metadata=list(_metadata(archive, programs)),
         globals=uses,
-        findings=tuple(findings),
-        skipped=tuple(found.skipped),
-        code=tuple(_code(programs)),
-        source=source,
+        findings=findings,
+        skipped=found.skipped,
+        code=list(_code(programs)),
     )
+    return finished(source, content)
 
 
 def _merged(uses: list[GlobalUse]) -> tuple[GlobalUse, ...]:

@@ -13,14 +13,22 @@ from itertools import pairwise
 from inspector.checkpoint.layout import row_major
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Encoding, Part, Storage, TensorInfo
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint, mapping_value, observe_unusable
 from inspector.readers.folder import Folder
 from inspector.readers.formats.gguf.ggml_types import GGML_TYPES
 from inspector.readers.formats.gguf.header import MAGIC, GgufHeader, TensorEntry, byte_order, read_header
+from inspector.readers.noticed.contents import DATA_OVERLAPS, trailing_data
+from inspector.readers.noticed.truncation import observe_missing
 from inspector.units import counted, human_bytes, human_shape
+
+BAD_ALIGNMENT = FindingKind("bad-alignment", Severity.ERROR, "The alignment is no power of two")
+DUPLICATE_KEYS = FindingKind("duplicate-keys", Severity.WARNING, "Metadata keys occur twice")
+SPLIT_FILE = FindingKind("split-file", Severity.NOTICE, "One file of a split model", also=(Severity.ERROR,))
+MISALIGNED_DATA = FindingKind("misaligned-data", Severity.ERROR, "Tensors do not begin at the alignment")
 
 _ALIGNMENT = 32
 _SPLIT = re.compile(r"(.{0,200})-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
@@ -47,7 +55,7 @@ def _read(peek: Peek) -> Checkpoint:
     start = -(-header.end // alignment) * alignment
     tensors, storages, unusable = _tensors(header, source, start)
     findings += observe_unusable(unusable, what=source.name, remedy="llama.cpp refuses this file. Convert it again.")
-    findings += observe_cut(tensors, storages, source.name)
+    findings += observe_missing(source, tensors, storages)
     findings += _layout(tensors, storages, source, start, alignment, bool(unusable))
     findings += _behind(source, header.end, storages, limits)
     if header.twice:
@@ -56,21 +64,18 @@ def _read(peek: Peek) -> Checkpoint:
     findings += split
     findings += _observe_texts([*header.texts, *header.long_texts], limits)
     texts = [("gguf_version", f"{header.version}" + (", big-endian" if header.big_endian else "")), *header.texts]
-    return flat_checkpoint(
-        source=source,
-        format_id=READER.id,
+    more = header.more_texts
+    content = FileContent(
+        format=READER.id,
         format_says=f"{READER.says}, version {header.version}",
-        kind="GGUF",
         tensors=tensors,
         storages=storages,
         findings=findings,
         metadata=texts,
-        facts=[("(metadata)", mapping_value(texts, more=header.more_texts))],
-        skipped=[f"{counted(header.more_texts, 'metadata entry', 'metadata entries')} are not listed."]
-        if header.more_texts
-        else [],
+        skipped=[f"{counted(more, 'metadata entry', 'metadata entries')} are not listed."] if more else [],
         parts=parts,
     )
+    return flat_checkpoint(source, content, kind="GGUF", facts=[("(metadata)", mapping_value(texts, more=more))])
 
 
 def _tensors(
@@ -157,16 +162,14 @@ def _layout(
             lapped.append(name)
         at = max(at, offset + nbytes)
     found: list[Finding] = []
-    for names, ident, what in (
-        (off, "misaligned-data", f"begin at no multiple of the alignment {alignment}"),
-        (lapped, "data-overlaps", "lie on top of another tensor"),
+    for names, kind, what in (
+        (off, MISALIGNED_DATA, f"begin at no multiple of the alignment {alignment}"),
+        (lapped, DATA_OVERLAPS, "lie on top of another tensor"),
     ):
         if names:
             found.append(
-                Finding(
-                    id=ident,
-                    severity=Severity.ERROR,
-                    says=f"{counted(len(names), 'tensor')} {what}, first {names[0][:80]}.",
+                kind.found(
+                    f"{counted(len(names), 'tensor')} {what}, first {names[0][:80]}.",
                     subjects=tuple(names[:20]),
                     evidence=(("tensors", len(names)),),
                     remedy="The format forbids it, and llama.cpp refuses the file. Convert it again.",
@@ -175,13 +178,7 @@ def _layout(
     trailing = source.size - at
     if trailing >= alignment and not incomplete:
         found.append(
-            Finding(
-                id="trailing-data",
-                severity=Severity.NOTICE,
-                says=f"{human_bytes(trailing)} lie behind the last tensor.",
-                evidence=(("nbytes", trailing),),
-                remedy="llama.cpp ignores them; another file may have been appended.",
-            )
+            trailing_data(trailing, "the last tensor", "llama.cpp ignores them; another file may have been appended.")
         )
     return found
 
@@ -212,20 +209,16 @@ def _observe_texts(texts: Sequence[tuple[str, str]], limits: Limits) -> list[Fin
 
 
 def _bad_alignment(alignment: int) -> Finding:
-    return Finding(
-        id="bad-alignment",
-        severity=Severity.ERROR,
-        says=f"general.alignment is {alignment:,}, which is no power of two; {_ALIGNMENT} is assumed.",
+    return BAD_ALIGNMENT.found(
+        f"general.alignment is {alignment:,}, which is no power of two; {_ALIGNMENT} is assumed.",
         evidence=(("alignment", alignment),),
         remedy="Convert the model again.",
     )
 
 
 def _twice(keys: Sequence[str]) -> Finding:
-    return Finding(
-        id="duplicate-keys",
-        severity=Severity.WARNING,
-        says=f"{counted(len(keys), 'metadata key occurs', 'metadata keys occur')} twice, first {keys[0]}.",
+    return DUPLICATE_KEYS.found(
+        f"{counted(len(keys), 'metadata key occurs', 'metadata keys occur')} twice, first {keys[0]}.",
         subjects=tuple(keys[:20]),
         evidence=(("keys", len(keys)),),
         remedy="Programs differ in which one they read. Convert the model again.",
@@ -256,10 +249,9 @@ def _split(header: GgufHeader, source: ByteSource, folder: Folder | None) -> tup
     else:
         says += ". Whether the other parts are complete was not looked at"
     return [
-        Finding(
-            id="split-file",
+        SPLIT_FILE.found(
+            f"{says}.",
             severity=Severity.ERROR if missing else Severity.NOTICE,
-            says=f"{says}.",
             subjects=tuple(missing[:20]),
             evidence=(("part", number), ("parts", count), ("missing", len(missing))),
             remedy="Counts here are those of this file alone. llama-gguf-split --merge makes one file of all parts.",

@@ -13,15 +13,18 @@ from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalUse, Storage, TensorInfo
 from inspector.checkpoint.values import Value
 from inspector.errors import LimitExceeded, ReadError
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.limits import Limits
 from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle, unpickle_bytes
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, observe_cut, observe_unusable
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint, observe_unusable
 from inspector.readers.foreign.naming import name_zip
 from inspector.readers.formats.numpy.array import describe, object_finding, observe_header, opaque_value
 from inspector.readers.formats.numpy.header import PREAMBLE_NBYTES, BadHeader, NpyHeader, header_span, parse_header
+from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
+from inspector.readers.noticed.truncation import observe_missing
 from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
@@ -87,7 +90,7 @@ def _read(peek: Peek) -> Checkpoint:
     findings = [
         *found.findings,
         *observe_unusable(found.unusable, what=source.name, remedy="Get the file again from its source."),
-        *observe_cut(found.tensors, found.storages, source.name),
+        *observe_missing(source, found.tensors, found.storages),
     ]
     if found.objects:
         what = "The array" if found.objects == 1 else "The first of them"
@@ -96,11 +99,16 @@ def _read(peek: Peek) -> Checkpoint:
     doubts = [doubt for doubt in directory.doubts if "top folders" not in doubt]
     if doubts:
         findings.append(_ambiguous(doubts))
-    return flat_checkpoint(
-        source=source, format_id=READER.id, format_says=READER.says + (", compressed" if deflated else ""),
-        kind="npz", tensors=found.tensors, storages=found.storages, findings=findings, values=found.values,
-        nested=found.nested, globals_=found.uses, skipped=found.skipped,
-    )  # fmt: skip
+    content = FileContent(
+        format=READER.id,
+        format_says=READER.says + (", compressed" if deflated else ""),
+        tensors=found.tensors,
+        storages=found.storages,
+        findings=findings,
+        globals=found.uses,
+        skipped=found.skipped,
+    )
+    return flat_checkpoint(source, content, kind="npz", values=found.values, nested=found.nested)
 
 
 def _starts(source: ByteSource, members: Sequence[Member], offsets: Sequence[int | None]) -> list[bytes]:
@@ -184,9 +192,8 @@ def _add_objects(
         if len(data) > cap:
             raise LimitExceeded(f"its pickle inflates to more than {human_bytes(cap)}")
         pickle, inner = unpickle_bytes(data[header.start :], limits), BufferSource(data, name)
-    made = checkpoint_from_pickle(
-        pickle, source=inner, limits=limits, format_id=READER.id, format_says=READER.says, storages={}
-    )
+    content = FileContent(format=READER.id, format_says=READER.says)
+    made = checkpoint_from_pickle(pickle, content, source=inner, limits=limits)
     found.values.append((name, made.root))
     found.uses += [replace(use, place=f"{name}.{use.place}" if use.place else name) for use in made.globals]
     found.findings += [f for f in made.findings if f.id not in {known.id for known in found.findings}]
@@ -211,10 +218,8 @@ def _add_objects(
 
 
 def _ambiguous(doubts: Sequence[str]) -> Finding:
-    return Finding(
-        id="ambiguous-archive",
-        severity=Severity.WARNING,
-        says=f"Two programs may read different content from this archive: {'; '.join(doubts[:4])}. "
+    return AMBIGUOUS_ARCHIVE.found(
+        f"Two programs may read different content from this archive: {'; '.join(doubts[:4])}. "
         "Shown is the first of each name.",
         evidence=(("doubts", len(doubts)),),
         remedy="No ordinary program writes such an archive.",

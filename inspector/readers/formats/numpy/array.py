@@ -11,10 +11,11 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, observe_cut
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint
 from inspector.readers.formats.numpy.header import (
     MAGIC,
     NUMPY_NBYTES,
@@ -24,7 +25,12 @@ from inspector.readers.formats.numpy.header import (
     header_span,
     parse_header,
 )
-from inspector.units import human_bytes, human_shape
+from inspector.readers.noticed.contents import trailing_data, unnamed_tensors
+from inspector.readers.noticed.truncation import observe_missing
+from inspector.units import human_shape
+
+OBJECT_ARRAY = FindingKind("object-array", Severity.WARNING, "An array of Python objects, saved as a pickle")
+LONG_HEADER = FindingKind("long-header", Severity.NOTICE, "The header is longer than numpy.load reads")
 
 
 def _claims(peek: Peek) -> str:
@@ -43,10 +49,8 @@ def _read(peek: Peek) -> Checkpoint:
     findings = observe_header(header, source.name)
     if header.element.is_object:
         pickle = unpickle(source, header.start, source.size, limits)
-        made = checkpoint_from_pickle(
-            pickle, source=source, limits=limits, format_id=READER.id, format_says=READER.says, storages={},
-            findings=[*findings, object_finding(1, "The array")],
-        )  # fmt: skip
+        content = replace(_content(), findings=[*findings, object_finding(1, "The array")])
+        made = checkpoint_from_pickle(pickle, content, source=source, limits=limits)
         shape = human_shape(header.shape)
         return replace(made, metadata=(("shape", shape), ("dtype", "object"), *made.metadata))
     stem = source.name.removesuffix(".npy") or "array"
@@ -54,7 +58,7 @@ def _read(peek: Peek) -> Checkpoint:
     value = None if info.dtype else opaque_value(header)
     tensors = [info] if info.dtype else []
     storages = {stem: storage} if info.dtype else {}
-    findings += observe_cut(tensors, storages, source.name)
+    findings += observe_missing(source, tensors, storages)
     findings += _trailing(source, header, storage)
     if (end := header.start + storage.nbytes) < source.size and header.element.itemsize:
         from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
@@ -62,19 +66,22 @@ def _read(peek: Peek) -> Checkpoint:
         findings += observe_hidden(search_behind(source, end, source.size, limits, "behind the array"))
     if info.dtype:
         findings.append(
-            Finding(
-                id="unnamed-tensors",
-                severity=Severity.INFO,
-                says=f"The file is one array, {human_shape(info.shape)} {info.dtype}; its name is that of the file.",
-                evidence=(("tensors", 1),),
-                remedy="Nothing is wrong with it; it just is no model.",
+            unnamed_tensors(
+                f"The file is one array, {human_shape(info.shape)} {info.dtype}; its name is that of the file.", 1
             )
         )
-    return flat_checkpoint(
-        source=source, format_id=READER.id, format_says=READER.says, kind="numpy array", tensors=tensors,
-        storages=storages, findings=findings, values=[(stem, value)] if value else [],
+    content = replace(
+        _content(),
+        tensors=tensors,
+        storages=storages,
+        findings=findings,
         metadata=[("npy_version", ".".join(map(str, header.version)))],
-    )  # fmt: skip
+    )
+    return flat_checkpoint(source, content, kind="numpy array", values=[(stem, value)] if value else [])
+
+
+def _content() -> FileContent:
+    return FileContent(format=READER.id, format_says=READER.says)
 
 
 def describe(
@@ -112,10 +119,8 @@ def opaque_value(header: NpyHeader) -> Value:
 
 def object_finding(n: int, what: str) -> Finding:
     """An array of Python objects is a pickle."""
-    return Finding(
-        id="object-array",
-        severity=Severity.WARNING,
-        says=f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
+    return OBJECT_ARRAY.found(
+        f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
         evidence=(("arrays", n),),
         remedy="numpy.load refuses it with “Object arrays cannot be loaded when allow_pickle=False”. Do not allow it "
         "for a file you do not trust: export the arrays here instead.",
@@ -127,11 +132,8 @@ def observe_header(header: NpyHeader, name: str) -> list[Finding]:
     if header.nbytes <= NUMPY_NBYTES:
         return []
     return [
-        Finding(
-            id="long-header",
-            severity=Severity.NOTICE,
-            says=f"The header of {name[:80]} has {header.nbytes:,} bytes; numpy.load refuses more than "
-            f"{NUMPY_NBYTES:,}.",
+        LONG_HEADER.found(
+            f"The header of {name[:80]} has {header.nbytes:,} bytes; numpy.load refuses more than {NUMPY_NBYTES:,}.",
             evidence=(("nbytes", header.nbytes),),
             remedy="numpy.load(max_header_size=…) reads it; export the array here otherwise.",
         )
@@ -144,15 +146,7 @@ def _trailing(source: ByteSource, header: NpyHeader, storage: Storage) -> list[F
         return []
     following = more >= 6 and source.read(source.size - more, 6) == MAGIC
     says = "another array, saved into the same file" if following else "numpy ignores it"
-    return [
-        Finding(
-            id="trailing-data",
-            severity=Severity.NOTICE,
-            says=f"{human_bytes(more)} lie behind the array: {says}.",
-            evidence=(("nbytes", more),),
-            remedy="Only the first array is shown." if following else "",
-        )
-    ]
+    return [trailing_data(more, f"the array: {says}", "Only the first array is shown." if following else "")]
 
 
 READER = Reader(

@@ -13,17 +13,28 @@ from dataclasses import replace
 from inspector.checkpoint.joined_source import JoinedSource
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Part, Storage
-from inspector.checkpoint.values import Value
 from inspector.errors import CorruptFile, LimitExceeded
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.cursor import Cursor, Ended
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.flat import flat_checkpoint, mapping_value, observe_cut, observe_unusable
+from inspector.readers.finish import FileContent
+from inspector.readers.flat import flat_checkpoint, mapping_value, observe_unusable
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.formats.onnx.graph import ModelWalk, OnnxModel
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Walk
+from inspector.readers.noticed.truncation import observe_missing
 from inspector.readers.unpickle.encoded import LEAST
 from inspector.units import counted, human_bytes
+
+EXTERNAL_DATA_OUTSIDE = FindingKind("external-data-outside", Severity.ERROR, "Data are named outside the folder")
+EXTERNAL_DATA_MISSING = FindingKind(
+    "external-data-missing", Severity.ERROR, "Numbers lie in files that are missing", also=(Severity.WARNING,)
+)
+NO_OPSET = FindingKind("no-opset", Severity.WARNING, "The operator set is not stated")
+CONSTANT_TENSORS = FindingKind("constant-tensors", Severity.INFO, "Tensors are constants inside operators")
+GENERATED_NAMES = FindingKind("generated-names", Severity.INFO, "Names that the exporter made up")
+PYTHON_OPERATORS = FindingKind("python-operators", Severity.ERROR, "Operators call Python code")
+CUSTOM_OPERATORS = FindingKind("custom-operators", Severity.INFO, "Operators that are not ONNX's own")
 
 # ModelProto's fields with their wire types.
 _TOP = {1: VARINT, 2: BYTES, 3: BYTES, 4: BYTES, 5: VARINT, 6: BYTES, 7: BYTES, 8: BYTES, 14: BYTES, 20: BYTES,
@@ -88,7 +99,7 @@ def _read(peek: Peek) -> Checkpoint:
         replace(t, storage_id=None, note=_no_data(t.note)) if t.name not in storages else t for t in model.tensors
     ]
     findings += observe_unusable(model.unusable, what=source.name, remedy="onnxruntime refuses it. Export it again.")
-    findings += _observe_cut(model, walk, source.name, storages)
+    findings += observe_missing(source, model.tensors, storages, inside=_inside(model, walk))
     findings += _observe_model(model, cut=walk.cut or bool(model.problem))
     metadata = _metadata(model)
     texts = [*model.facts, *model.properties]
@@ -96,12 +107,25 @@ def _read(peek: Peek) -> Checkpoint:
         from inspector.readers.noticed.named_code import observe_metadata
 
         findings += observe_metadata(texts, limits, "ONNX")
-    facts: list[tuple[str, Value]] = [("(model)", mapping_value(metadata[:400]))]
+    content = FileContent(
+        format=READER.id,
+        format_says=READER.says,
+        tensors=tensors,
+        storages=storages,
+        findings=findings,
+        metadata=metadata,
+        skipped=["What the operators compute was not followed."],
+        parts=parts,
+    )
     return flat_checkpoint(
-        source=joined, format_id=READER.id, format_says=READER.says, kind="ONNX graph", tensors=tensors,
-        storages=storages, findings=findings, metadata=metadata, facts=facts, values=model.values,
-        skipped=["What the operators compute was not followed."], parts=parts, nbytes=source.size, name=source.name,
-    )  # fmt: skip
+        joined,
+        content,
+        kind="ONNX graph",
+        facts=[("(model)", mapping_value(metadata[:400]))],
+        values=model.values,
+        name=source.name,
+        nbytes=source.size,
+    )
 
 
 def _no_data(note: str) -> str:
@@ -168,10 +192,8 @@ def _observe_outside(
     found: list[Finding] = []
     if outside:
         found.append(
-            Finding(
-                id="external-data-outside",
-                severity=Severity.ERROR,
-                says=f"{counted(len(outside), 'place')} that the model names for its data lead out of its folder, "
+            EXTERNAL_DATA_OUTSIDE.found(
+                f"{counted(len(outside), 'place')} that the model names for its data lead out of its folder, "
                 f"first {outside[0][:80]!r}. They were not followed.",
                 subjects=tuple(n[:200] for n in outside[:20]),
                 evidence=(("places", len(outside)),),
@@ -181,11 +203,10 @@ def _observe_outside(
     if missing:
         why = "the file came alone" if alone else "not beside the model"
         found.append(
-            Finding(
-                id="external-data-missing",
-                severity=Severity.WARNING if alone else Severity.ERROR,
-                says=f"The numbers of {counted(len(lost), 'tensor')} of {len(model.tensors):,} lie in "
+            EXTERNAL_DATA_MISSING.found(
+                f"The numbers of {counted(len(lost), 'tensor')} of {len(model.tensors):,} lie in "
                 f"{counted(len(missing), 'other file')}, first {missing[0][:80]}: {why}.",
+                severity=Severity.WARNING if alone else Severity.ERROR,
                 subjects=tuple(n[:200] for n in missing[:20]),
                 evidence=(("files", len(missing)), ("tensors", len(lost))),
                 remedy="Put it into the folder of the model and open the model by its path, or the whole folder.",
@@ -194,33 +215,27 @@ def _observe_outside(
     return found
 
 
-def _observe_cut(model: OnnxModel, walk: Walk, name: str, storages: dict[str, Storage]) -> list[Finding]:
-    unknown = ""
-    if walk.cut:
-        unknown = "Its list of tensors is incomplete: what follows the cut is unknown."
+def _inside(model: OnnxModel, walk: Walk) -> str:
+    """What the end of the file falls into, "" where its list of tensors is whole."""
     if model.problem:
-        unknown = f"It could be followed only so far: {model.problem}."
-    return observe_cut(model.tensors, storages, name, unknown=unknown)
+        return f"its graph, which could be followed only so far: {model.problem}"
+    return "its list of tensors: what follows the cut is unknown" if walk.cut else ""
 
 
 def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
     found: list[Finding] = []
     if not any(key == "opset" for key, _ in model.facts) and not cut:
         found.append(
-            Finding(
-                id="no-opset",
-                severity=Severity.WARNING,
-                says="The model does not say which operator set it uses. That follows the graph: the file may be cut "
+            NO_OPSET.found(
+                "The model does not say which operator set it uses. That follows the graph: the file may be cut "
                 "short right behind it.",
                 remedy="onnxruntime refuses it. Download or export it again.",
             )
         )
     if model.constants:
         found.append(
-            Finding(
-                id="constant-tensors",
-                severity=Severity.INFO,
-                says=f"{counted(model.constants, 'tensor')} ({human_bytes(model.constant_nbytes)}) are constants "
+            CONSTANT_TENSORS.found(
+                f"{counted(model.constants, 'tensor')} ({human_bytes(model.constant_nbytes)}) are constants "
                 "inside operators, not among those listed.",
                 evidence=(("tensors", model.constants), ("nbytes", model.constant_nbytes)),
                 remedy="Exporters write shapes, scalars and folded numbers so; weights are initializers.",
@@ -229,10 +244,8 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
     generated = [n for n in (t.name.rpartition("/")[2] for t in model.tensors) if _GENERATED.fullmatch(n)]
     if generated:
         found.append(
-            Finding(
-                id="generated-names",
-                severity=Severity.INFO,
-                says=f"{len(generated):,} of {counted(len(model.tensors), 'tensor')} have names that the exporter made "
+            GENERATED_NAMES.found(
+                f"{len(generated):,} of {counted(len(model.tensors), 'tensor')} have names that the exporter made "
                 f"up, first {generated[0][:80]}.",
                 subjects=tuple(n[:200] for n in generated[:20]),
                 evidence=(("tensors", len(generated)),),
@@ -241,10 +254,8 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
         )
     if model.runs_python:
         found.append(
-            Finding(
-                id="python-operators",
-                severity=Severity.ERROR,
-                says=f"{counted(len(model.runs_python), 'kind')} of operators hand their inputs to Python code, first "
+            PYTHON_OPERATORS.found(
+                f"{counted(len(model.runs_python), 'kind')} of operators hand their inputs to Python code, first "
                 f"{next(iter(model.runs_python))[:80]}.",
                 subjects=tuple(name[:200] for name in model.runs_python)[:20],
                 evidence=(("kinds", len(model.runs_python)),),
@@ -254,10 +265,8 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
     custom = [name for name in model.operators if "::" in name and not name.startswith(_STANDARD)]
     if custom:
         found.append(
-            Finding(
-                id="custom-operators",
-                severity=Severity.INFO,
-                says=f"{counted(len(custom), 'kind')} of operators are not ONNX's own, first {custom[0][:80]}.",
+            CUSTOM_OPERATORS.found(
+                f"{counted(len(custom), 'kind')} of operators are not ONNX's own, first {custom[0][:80]}.",
                 subjects=tuple(n[:200] for n in custom[:20]),
                 evidence=(("kinds", len(custom)),),
                 remedy="It runs only where a library brings them, or where the model's own functions define them.",

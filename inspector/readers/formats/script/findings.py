@@ -10,9 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.formats.script.code import CodeFacts, Spot
 from inspector.units import counted
+
+SCRIPT_REACHES_SYSTEM = FindingKind(
+    "script-reaches-system", Severity.ERROR, "Operators that reach files or other processes"
+)
+SCRIPT_CUSTOM_OPERATORS = FindingKind(
+    "script-custom-operators", Severity.WARNING, "Operators of libraries beside torch"
+)
+SCRIPT_HIDES_OPERATORS = FindingKind(
+    "script-hides-operators", Severity.ERROR, "The code hides which operators it calls"
+)
+SCRIPT_LOOPS = FindingKind("script-loops", Severity.INFO, "Loops whose end depends on the data, or prints")
+TORCHSCRIPT = FindingKind("torchscript", Severity.NOTICE, "A TorchScript program")
+SCRIPT_CODE_UNREADABLE = FindingKind("script-code-unreadable", Severity.WARNING, "Code members cannot be read")
+SCRIPT_CODE_UNUSED = FindingKind("script-code-unused", Severity.NOTICE, "Code members that nothing uses")
 
 REACHING: dict[str, str] = {
     "aten::save": "writes a file",
@@ -71,10 +85,8 @@ def _reaching(facts: Sequence[CodeFacts]) -> Finding | None:
     if not spots:
         return None
     first = next(iter(spots.values()))
-    return Finding(
-        id="script-reaches-system",
-        severity=Severity.ERROR,
-        says=f"The program names {counted(len(spots), 'operator')} that reach files or other processes: "
+    return SCRIPT_REACHES_SYSTEM.found(
+        f"The program names {counted(len(spots), 'operator')} that reach files or other processes: "
         f"{'; '.join(_where(s) for s in list(spots.values())[:3])}{' …' if len(spots) > 3 else ''}. "
         f"{first.name[:80]} {reach_of(first.name) or 'talks to other processes'}. Nothing was run here.",
         subjects=tuple(spots)[:_LISTED],
@@ -99,10 +111,8 @@ def _custom(facts: Sequence[CodeFacts]) -> Finding | None:
     if not spots:
         return None
     listed = list(spots.values())
-    return Finding(
-        id="script-custom-operators",
-        severity=Severity.WARNING,
-        says=f"The program names {counted(len(spots), 'operator or class', 'operators or classes')} of libraries "
+    return SCRIPT_CUSTOM_OPERATORS.found(
+        f"The program names {counted(len(spots), 'operator or class', 'operators or classes')} of libraries "
         f"beside torch: {'; '.join(_where(s) for s in listed[:3])}{' …' if len(spots) > 3 else ''}. "
         "What they do is not in the file.",
         subjects=tuple(spots)[:_LISTED],
@@ -115,10 +125,8 @@ def _hidden(facts: Sequence[CodeFacts]) -> Finding | None:
     spots = [s for f in facts for s in f.hidden]
     if not spots:
         return None
-    return Finding(
-        id="script-hides-operators",
-        severity=Severity.ERROR,
-        says=f"The code hides which operators it calls in {counted(len(spots), 'place')}, first "
+    return SCRIPT_HIDES_OPERATORS.found(
+        f"The code hides which operators it calls in {counted(len(spots), 'place')}, first "
         f"{_where(spots[0])}: a namespace is used as a value, or a string does not end. torch never writes that.",
         subjects=tuple(f"{s.member}:{s.line}" for s in spots[:_LISTED]),
         evidence=(("places", len(spots)),),
@@ -135,10 +143,8 @@ def _loops(facts: Sequence[CodeFacts]) -> Finding | None:
         parts.append(f"{counted(len(loops), 'while loop')} whose end depends on the data, first {_where(loops[0])}")
     if prints:
         parts.append(f"{counted(len(prints), 'print')}, first {_where(prints[0])}")
-    return Finding(
-        id="script-loops",
-        severity=Severity.INFO,
-        says=f"The program has {' and '.join(parts)}.",
+    return SCRIPT_LOOPS.found(
+        f"The program has {' and '.join(parts)}.",
         evidence=(("while_loops", len(loops)), ("prints", len(prints))),
         remedy="Ordinary programs have them too; a loop can also run for ever.",
     )
@@ -146,10 +152,8 @@ def _loops(facts: Sequence[CodeFacts]) -> Finding | None:
 
 def script_finding(code_files: int) -> Finding:
     """The sentence under every TorchScript file."""
-    return Finding(
-        id="torchscript",
-        severity=Severity.NOTICE,
-        says=f"This is a TorchScript program ({counted(code_files, 'code file')}), not a plain checkpoint; "
+    return TORCHSCRIPT.found(
+        f"This is a TorchScript program ({counted(code_files, 'code file')}), not a plain checkpoint; "
         "its tensors are shown, its code is shown as text and was not run.",
         evidence=(("code_files", code_files),),
         remedy="torch.jit.load runs the program inside and has no restricted mode. Export the tensors here instead.",
@@ -158,10 +162,8 @@ def script_finding(code_files: int) -> Finding:
 
 def unreadable_finding(problems: Sequence[str]) -> Finding:
     """Code members that cannot be shown."""
-    return Finding(
-        id="script-code-unreadable",
-        severity=Severity.WARNING,
-        says=f"{counted(len(problems), 'code member')} cannot be read as text: {problems[0]}.",
+    return SCRIPT_CODE_UNREADABLE.found(
+        f"{counted(len(problems), 'code member')} cannot be read as text: {problems[0]}.",
         subjects=tuple(problems[:_LISTED]),
         evidence=(("members", len(problems)),),
         remedy="What that code does is not known here; do not load the file with torch.jit.load.",
@@ -170,10 +172,8 @@ def unreadable_finding(problems: Sequence[str]) -> Finding:
 
 def unused_finding(members: Sequence[str]) -> Finding:
     """Code members that neither the pickled objects nor the code they need refer to."""
-    return Finding(
-        id="script-code-unused",
-        severity=Severity.NOTICE,
-        says=f"{counted(len(members), 'code member')} belong to no object of the file, first {members[0][:120]}.",
+    return SCRIPT_CODE_UNUSED.found(
+        f"{counted(len(members), 'code member')} belong to no object of the file, first {members[0][:120]}.",
         subjects=tuple(m[:200] for m in members[:_LISTED]),
         evidence=(("members", len(members)),),
         remedy="torch.jit.save writes only the code it needs; the rest was added by another program.",

@@ -11,20 +11,23 @@ from typing import Any
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import row_major
-from inspector.checkpoint.nested import NamedTensors, find_state_dicts
+from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, Storage, TensorInfo
+from inspector.checkpoint.types import Checkpoint, ModuleNode, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.json_member import read_json
 from inspector.readers.archives.zip_directory import Directory
 from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.assemble import Unpickled
-from inspector.readers.noticed.observations import observe_storages
+from inspector.readers.finish import FileContent, finished
 from inspector.readers.unpickle.stand_ins import Named, text_of
 from inspector.units import counted, human_shape
+
+TORCHSCRIPT_LEGACY = FindingKind("torchscript-legacy", Severity.NOTICE, "A layout of the first TorchScript")
+SCRIPT_MODEL_JSON = FindingKind("script-model-json", Severity.ERROR, "Entries of model.json do not fit")
 
 # caffe2/proto/caffe2.proto, TensorProto.DataType
 _DTYPES = {
@@ -45,14 +48,12 @@ def read_model_json(
     reading = _Reading(source, directory, prefix, model, attributes, limits)
     modules = reading.module(model["mainModule"], "", "", 0)
     tensors = tuple(reading.tensors)
-    findings = [_legacy_finding(), *observe_storages(tensors, reading.storages, source.name)]
+    findings = [_legacy_finding()]
     if reading.wrong or twice:
         wrong = [*reading.wrong, *(f"the key {key[:60]} occurs twice" for key in twice)]
         findings.append(
-            Finding(
-                id="script-model-json",
-                severity=Severity.ERROR,
-                says=f"{counted(len(wrong), 'entry of model.json', 'entries of model.json')} do not fit: {wrong[0]}.",
+            SCRIPT_MODEL_JSON.found(
+                f"{counted(len(wrong), 'entry of model.json', 'entries of model.json')} do not fit: {wrong[0]}.",
                 subjects=tuple(wrong[:20]),
                 evidence=(("entries", len(wrong)),),
                 remedy="Get the file again from its source.",
@@ -61,25 +62,22 @@ def read_model_json(
     kind = str(model["mainModule"].get("name", ""))[:200] or "TorchScript module"
     group = NamedTensors(path=(), kind=kind, tensors=tensors, is_module=True, modules=modules)
     producer = " ".join(str(model.get(k, ""))[:60] for k in ("producerName", "producerVersion")).strip()
-    return Checkpoint(
-        origin=Origin(name=source.name, nbytes=source.size),
+    content = FileContent(
         format="torchscript",
         format_says="TorchScript archive",
         root=_root(tensors),
         tensors=tensors,
         storages=reading.storages,
-        state_dicts=find_state_dicts([group]) if tensors else (),
-        metadata=(("producer", producer),) if producer else (),
-        findings=tuple(findings),
-        source=source,
+        groups=[group],
+        metadata=[("producer", producer)] if producer else [],
+        findings=findings,
     )
+    return finished(source, content)
 
 
 def _legacy_finding() -> Finding:
-    return Finding(
-        id="torchscript-legacy",
-        severity=Severity.NOTICE,
-        says="It has the layout of torch 1.0 and 1.1, which torch 2.15 refuses: "
+    return TORCHSCRIPT_LEGACY.found(
+        "It has the layout of torch 1.0 and 1.1, which torch 2.15 refuses: "
         '"Legacy model format is not supported on mobile."',
         remedy="Export the tensors here; the torch version that wrote it can load it.",
     )

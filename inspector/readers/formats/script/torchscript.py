@@ -20,13 +20,14 @@ from inspector.checkpoint.types import (
     TensorInfo,
 )
 from inspector.errors import ReadError
-from inspector.findings import Finding
+from inspector.findings import Finding, ranked
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
+from inspector.readers.finish import FileContent
 from inspector.readers.foreign.naming import name_zip
 from inspector.readers.formats.script.code import ScriptClass, module_name, plain_class
 from inspector.readers.formats.script.findings import (
@@ -102,7 +103,7 @@ def _read(peek: Peek) -> Checkpoint:
         format=READER.id,
         format_says=READER.says,
         metadata=(*_metadata(source, directory, prefix, program, made, others, limits), *made.metadata, *extras),
-        findings=tuple(findings),
+        findings=ranked(findings),
         skipped=(*made.skipped, *unread, *_left_out(program, others)),
         code=tuple(program.texts),
     )
@@ -113,9 +114,8 @@ def _globals_of(others: Pickles, source: ByteSource, limits: Limits) -> tuple[Gl
     if not outcomes:
         return ()
     first = next(iter(others.found.values()))
-    return checkpoint_from_pickle(
-        first, source=source, limits=limits, format_id="", format_says="", storages={}, also=outcomes[1:]
-    ).globals
+    content = FileContent(format="", format_says="")
+    return checkpoint_from_pickle(first, content, source=source, limits=limits, also=outcomes[1:]).globals
 
 
 def _judged(uses: Sequence[GlobalUse], program: Program) -> tuple[GlobalUse, ...]:
@@ -145,17 +145,15 @@ def _from_pickle(
     # Members that are pickles by name are followed anyway.
     unnamed = tuple(m for m in directory.members if not m.name.lower().endswith((".pkl", ".debug_pkl")))
     hidden = search_archive(source, replace(directory, members=unnamed), main, pickle, heads, limits)
-    made = checkpoint_from_pickle(
-        pickle,
-        source=source,
-        limits=limits,
-        format_id=READER.id,
+    content = FileContent(
+        format=READER.id,
         format_says=READER.says,
         storages=storages,
         findings=[*findings, *observe_hidden(hidden)],
         skipped=hidden.left_out,
-        also=[*others.outcomes(), *(outcome for _, outcome in rivals), *hidden.outcomes],
     )
+    also = [*others.outcomes(), *(outcome for _, outcome in rivals), *hidden.outcomes]
+    made = checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also)
     constants = others.find("constants.pkl")
     if constants is None:
         return made
