@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from inspector.sharing import share_processors
+from inspector.openmp import share_processors
 from inspector.web.guard import on_script_error
 from inspector.web.uploads import routes
 

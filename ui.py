@@ -4,7 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.web import components, garbage, guard, session, sidebar
+from inspector.web import components, guard, session, sidebar
+from inspector.web import gc_freeze as garbage
 
 # A picture of our own: Streamlit fetches the symbol of an icon name from another host for the browser's tab.
 ICON = Path(components.__file__).parent / "static" / "icon.png"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from inspector.architectures.recognise import recognise
     from inspector.architectures.targets import parse_target, target_of, target_of_candidate
     from inspector.cam.explain import explain
-    from inspector.cam.layers import propose_layers
-    from inspector.cam.preprocess import stated_preprocessing
+    from inspector.cam.inputs.preprocess import stated_preprocessing
+    from inspector.cam.layers.proposals import propose_layers
     from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
     from inspector.checkpoint.types import Checkpoint
     from inspector.errors import InspectorError
@@ -59,11 +59,11 @@ _HOMES = {
     "open_checkpoint": "inspector.readers",
     "overlay": "inspector.render.overlay",
     "parse_target": "inspector.architectures.targets",
-    "propose_layers": "inspector.cam.layers",
+    "propose_layers": "inspector.cam.layers.proposals",
     "python_code": "inspector.keys.code",
     "ready_model": "inspector.ready",
     "recognise": "inspector.architectures.recognise",
-    "stated_preprocessing": "inspector.cam.preprocess",
+    "stated_preprocessing": "inspector.cam.inputs.preprocess",
     "summarise": "inspector.overview",
     "target_of": "inspector.architectures.targets",
     "target_of_candidate": "inspector.architectures.targets",

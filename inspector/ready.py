@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import target_of_candidate
 from inspector.architectures.types import Recognition, Target, TargetKind
-from inspector.cam.answers import stated_answer
 from inspector.cam.runs import ReadyModel
+from inspector.cam.targets.answers import stated_answer
 from inspector.cam.training_place import place_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UnknownArchitecture, UsageError
@@ -30,8 +30,8 @@ def ready_model(
     model would explain nothing.
     """
     from inspector.architectures.own_model import model_of_code
-    from inspector.cam.classes import class_names
-    from inspector.cam.preprocess import infer_preprocessing
+    from inspector.cam.inputs.classes import class_names
+    from inspector.cam.inputs.preprocess import infer_preprocessing
     from inspector.keys.apply import load_into, load_repaired
 
     name = checkpoint.origin.name

@@ -4,7 +4,8 @@ import streamlit as st
 
 from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
-from inspector.web import measuring, reports, verdicts
+from inspector.web import answers as verdicts
+from inspector.web import measuring, reports
 from inspector.web.components import figures, file_line, finding_cards, need_file, title, verdict_rows
 from inspector.web.session import in_hand
 from inspector.web.trees import table

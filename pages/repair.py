@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inspector.architectures.types import Target
-from inspector.keys.left_over import left_over
+from inspector.keys.placing.left_over import left_over
 from inspector.web import pasting, reports
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said

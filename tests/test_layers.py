@@ -20,13 +20,13 @@ FLOOR = (
     "progress",
     "units",
     "limits",
-    "sharing",
+    "openmp",
     "side_files",
     "new_files",
     "shell_lines",
     "installed",
 )
-SLICES = ("params", "flops", "weights", "keys", "cam", "exports", "pasted")
+SLICES = ("params", "flops", "weights", "keys", "cam", "exports", "error_messages")
 
 # A part may import its own files, the floor, and what is named here.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -52,7 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 EXTRA: dict[str, tuple[str, ...]] = {
     "exports": ("keys", "readers"),
     # An error is explained with the rules of the repair and the verdicts on globals.
-    "pasted": ("keys", "readers"),
+    "error_messages": ("keys", "readers"),
     "params": (),
 }
 
@@ -93,7 +93,21 @@ def test_streamlit_only_in_web() -> None:
     assert [str(p) for p in files if "streamlit" in {name.split(".")[0] for name in _house().imported(p)}] == []
 
 
-NO_TORCH = ("checkpoint", "readers", "params", "weights", "pasted", "render", "inspection", "cli", "__init__", *FLOOR)
+NO_TORCH = (
+    *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "cli", "__init__"),
+    *FLOOR,
+)
+    "checkpoint",
+    "readers",
+    "params",
+    "weights",
+    "error_messages",
+    "render",
+    "inspection",
+    "cli",
+    "__init__",
+    *FLOOR,
+)
 TORCH_BY_NAME = {"torch_bridge.py"}
 HEAVY = {"torch", "torchvision", "thop"}
 

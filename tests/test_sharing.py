@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from inspector.sharing import share_processors
+from inspector.openmp import share_processors
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from inspector.cam.exporting.request import Request, command_line
-from inspector.cam.preprocess import stated_preprocessing
+from inspector.cam.inputs.preprocess import stated_preprocessing
 from inspector.cam.report import Options
 from inspector.keys.code import python_code
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan

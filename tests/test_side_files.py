@@ -16,7 +16,7 @@ import pytest
 from inspector import open_checkpoint
 from inspector.architectures.targets import read_keys
 from inspector.architectures.user_code import check_source, parse_factory
-from inspector.cam.picture import open_picture
+from inspector.cam.inputs.picture import open_picture
 from inspector.checkpoint.source import PathSource
 from inspector.cli.explaining import names_of
 from inspector.cli.main import run
@@ -245,10 +245,10 @@ _OURS = {
 }
 _NO_PATHS = {
     ("architectures/user_code.py", "(files('inspector.architectures') / 'code_runner.py').read_text"),
-    ("cam/picture.py", "Image.open"),  # on bytes
-    ("cam/picture.py", "picture.load"),
+    ("cam/inputs/picture.py", "Image.open"),  # on bytes
+    ("cam/inputs/picture.py", "picture.load"),
     ("keys/apply.py", "load"),  # a tensor
-    ("cli/see.py", "load"),  # a checkpoint, by open_file
+    ("cli/explain.py", "load"),  # a checkpoint, by open_file
     ("cli/series.py", "load"),
 }
 

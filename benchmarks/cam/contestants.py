@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
 from inspector.cam.report import LayerProposal
 
 Contestant = Callable[[], Tensor | None]

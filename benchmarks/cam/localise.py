@@ -23,13 +23,13 @@ from torch.nn import functional
 
 from inspector.architectures.build import build_model
 from inspector.architectures.recognise import recognise
-from inspector.cam.layers import propose_layers
-from inspector.cam.maps import Axes, heat_grid
+from inspector.cam.engine.maps import Axes, heat_grid
+from inspector.cam.inputs.preprocess import infer_preprocessing, prepare
+from inspector.cam.layers.proposals import propose_layers
 from inspector.cam.methods import METHODS
-from inspector.cam.preprocess import infer_preprocessing, prepare
 from inspector.cam.report import LayerProposal, Preprocessing
-from inspector.cam.trust.agreement import energy_in_mask, points_at
 from inspector.cam.trust.baselines import centred_gaussian, edges, random_map
+from inspector.cam.trust.correlation import energy_in_mask, points_at
 from inspector.checkpoint.torch_bridge import to_state_dict
 from inspector.errors import ExplainError
 from inspector.readers import open_checkpoint

@@ -50,7 +50,7 @@ def main(who: str, name: str, path: str) -> None:
     import torch
 
     from benchmarks.cam.contestants import one, untrained
-    from inspector.cam.layers import find_layer
+    from inspector.cam.layers.proposals import find_layer
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

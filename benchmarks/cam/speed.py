@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.cam.contestants import OURS, TARGET, contestants, loud, stretched, untrained
-from inspector.cam.layers import find_layer
-from inspector.cam.maps import Axes, heat_grid, heat_maps
-from inspector.cam.projection import first_component
+from inspector.cam.engine.maps import Axes, heat_grid, heat_maps
+from inspector.cam.engine.projection import first_component
+from inspector.cam.layers.proposals import find_layer
 from inspector.cam.report import LayerProposal, Maps
 
 MODELS = (("resnet18", "layer4"), ("mobilenet_v3_small", "features"), ("resnet50", "layer4"))

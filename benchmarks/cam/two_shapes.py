@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks.cam.localise import AT_ONCE, SLOW, Subject, jobs, load, mean, prepared, score
-from inspector.cam.maps import Axes, heat_grid
+from inspector.cam.engine.maps import Axes, heat_grid
 from inspector.errors import ExplainError
 
 # Far from the seeds of training and of the other table.

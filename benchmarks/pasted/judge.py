@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from inspector.pasted.explain import explain_error
-from inspector.pasted.report import PastedError
+from inspector.error_messages.explain import explain_error
+from inspector.error_messages.report import PastedError
 
 # What a wide cause, named where one of two lists is there, stands for.
 _WIDE = {

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from PIL import Image
 from torch import nn
 
-from inspector.cam.combine import AUGMENTED_MAPS
 from inspector.cam.describe import Setting
-from inspector.cam.maps import Axes, of_input
+from inspector.cam.engine.combine import AUGMENTED_MAPS
+from inspector.cam.engine.maps import Axes, of_input
+from inspector.cam.engine.scene import Scene, open_scene
+from inspector.cam.engine.tensors import shape_of
+from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.method import BACKWARD, Method
 from inspector.cam.methods import method_named
-from inspector.cam.preprocess import prepare
 from inspector.cam.report import PLAIN, Estimate, LayerProposal, Options
-from inspector.cam.scene import Scene, open_scene
-from inspector.cam.tensors import shape_of
 
 
 def estimate(

@@ -9,11 +9,11 @@ from importlib import metadata
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.answers import AnswerKind
-from inspector.cam.judge import judge, judge_fused
-from inspector.cam.questions import A_CLASS, Asked, Question
-from inspector.cam.readings import shares_of
+from inspector.cam.empty_maps import judge, judge_fused
 from inspector.cam.report import Crop, Explanation, Made, Preprocessing, Score
+from inspector.cam.targets.answers import AnswerKind
+from inspector.cam.targets.questions import A_CLASS, Asked, Question
+from inspector.cam.targets.readings import shares_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

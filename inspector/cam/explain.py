@@ -10,16 +10,16 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.answers import AnswerKind
-from inspector.cam.combine import FUSIONS
 from inspector.cam.describe import Setting, explanation_of
-from inspector.cam.maps import Targets
-from inspector.cam.preprocess import prepare
-from inspector.cam.questions import A_CLASS, Question
+from inspector.cam.engine.combine import FUSIONS
+from inspector.cam.engine.maps import Targets
+from inspector.cam.engine.tensors import shape_of
+from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.report import PLAIN, Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.cam.runnable import mixes_pictures
 from inspector.cam.spec import MapRequest, MapSpec, unfused
-from inspector.cam.tensors import shape_of
+from inspector.cam.targets.answers import AnswerKind
+from inspector.cam.targets.questions import A_CLASS, Question
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 

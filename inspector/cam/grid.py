@@ -11,12 +11,12 @@ from PIL import Image
 from torch import nn
 
 from inspector.cam.describe import Setting, explanation_of
-from inspector.cam.layouts import layer_name
-from inspector.cam.maps import Axes, heat_grid, of_input
-from inspector.cam.preprocess import prepare
+from inspector.cam.engine.maps import Axes, heat_grid, of_input
+from inspector.cam.engine.tensors import shape_of
+from inspector.cam.inputs.preprocess import prepare
+from inspector.cam.layers.layouts import layer_name
 from inspector.cam.report import PLAIN, Explanation, Grid, LayerProposal, Made, Maps, Options
 from inspector.cam.spec import MapSpec
-from inspector.cam.tensors import shape_of
 from inspector.errors import ExplainError, UsageError
 from inspector.progress import Progress, silent
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from inspector.cam.objectives import Objective
+from inspector.cam.targets.objectives import Objective
 
 if TYPE_CHECKING:
+    from inspector.cam.engine.scene import Scene
     from inspector.cam.report import LayerProposal
-    from inspector.cam.scene import Scene
 
 # What a backward costs, and a forward with its backward, in forward passes.
 BACKWARD = 2

@@ -10,11 +10,11 @@ from PIL import Image
 from torch import nn
 
 from inspector.cam.describe import Setting
+from inspector.cam.engine.maps import Axes
 from inspector.cam.explain import explain_many
 from inspector.cam.grid import explain_grid
-from inspector.cam.maps import Axes
-from inspector.cam.picture import open_picture
-from inspector.cam.preprocess import prepare
+from inspector.cam.inputs.picture import open_picture
+from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.report import Explanation, Options
 from inspector.cam.spec import MapRequest
 from inspector.errors import InspectorError, UsageError

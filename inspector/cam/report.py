@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.cam.answers import AnswerKind
+from inspector.cam.targets.answers import AnswerKind
 from inspector.findings import Finding
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Explanation:
     line takes it, None and "" for a class. place: the box, left, top, right, bottom in pixels of the upright picture.
     answer: how the scores are meant. options: how the map was made. scores: top classes, best first.
     raw_minimum, raw_maximum: of `raw`. negative_share: share of its absolute mass below zero.
-    findings: what is wrong with the map, with the cause (`judge.py`). crop: geometry for overlays.
+    findings: what is wrong with the map, with the cause (`empty_maps.py`). crop: geometry for overlays.
     """
 
     heat: NDArray[np.float32]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from inspector.architectures.types import Recognition
-from inspector.cam.answers import AnswerKind
 from inspector.cam.report import Preprocessing
+from inspector.cam.targets.answers import AnswerKind
 from inspector.cam.training_place import Place
 
 if TYPE_CHECKING:

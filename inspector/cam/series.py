@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.runs import ReadyModel
+from inspector.cam.targets.answers import AnswerKind
 from inspector.cam.training_place import Place
 from inspector.errors import ExplainError, InspectorError
 from inspector.progress import Progress, silent
@@ -170,7 +170,7 @@ def agreement_with_last(maps: Sequence[Explanation]) -> tuple[float, ...]:
     """Rank correlation of each raw map with the last one's; NaN where one of the two has nothing to show."""
     import torch
 
-    from inspector.cam.trust.agreement import rank_correlation
+    from inspector.cam.trust.correlation import rank_correlation
 
     def usable(one: Explanation) -> bool:
         return not any(finding.id in _EMPTY for finding in one.findings) and one.raw.shape == maps[-1].raw.shape

@@ -8,12 +8,12 @@ from typing import Self
 
 from torch import Tensor, nn
 
-from inspector.cam.combine import AUGMENTED_MAPS, FUSIONS, augmented_maps, joined
-from inspector.cam.layouts import layer_text
-from inspector.cam.maps import Targets, choose_layers, heat_maps, of_input
+from inspector.cam.engine.combine import AUGMENTED_MAPS, FUSIONS, augmented_maps, joined
+from inspector.cam.engine.maps import Targets, choose_layers, heat_maps, of_input
+from inspector.cam.layers.layouts import layer_text
 from inspector.cam.methods import METHODS, method_named
-from inspector.cam.readings import Reading, class_scores
 from inspector.cam.report import PLAIN, Explanation, LayerProposal, Made, Maps, Options
+from inspector.cam.targets.readings import Reading, class_scores
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
 

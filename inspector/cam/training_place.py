@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inspector.cam.stated import stated_beside
+from inspector.cam.inputs.stated import stated_beside
 from inspector.checkpoint.types import Checkpoint
 
 # As Lightning, transformers, DeepSpeed, mmengine and hand-written loops call them. "epochs" is what was planned.

@@ -38,8 +38,8 @@ def convert(
     json: Json = False,
 ) -> int:
     """Write the tensors under their own names: another format or type, in shards or joined, EMA only. No target."""
+    from inspector.exports.averaged import find_averaged
     from inspector.exports.convert import export_as_is
-    from inspector.exports.pick import find_averaged
 
     where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)

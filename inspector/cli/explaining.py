@@ -16,7 +16,7 @@ from inspector.architectures.types import TargetKind
 from inspector.cam.exporting.arrays import NpzWriter
 from inspector.cam.exporting.manifest import Entry, Source, entry_of, manifest_of
 from inspector.cam.exporting.request import Request, settled
-from inspector.cam.layouts import layer_name
+from inspector.cam.layers.layouts import layer_name
 from inspector.cli.ending import set_output_aside
 from inspector.cli.options import find_target, open_file, pick_state, recognised
 from inspector.cli.output import check_place, written_whole
@@ -30,11 +30,11 @@ from inspector.side_files import PathKind, kind_of_path, read_text, reason_of, s
 if TYPE_CHECKING:
     from PIL import Image
 
-    from inspector.cam.answers import AnswerKind
     from inspector.cam.picture_maps import PictureMaps
-    from inspector.cam.questions import Question
     from inspector.cam.report import Explanation
     from inspector.cam.runs import ReadyModel
+    from inspector.cam.targets.answers import AnswerKind
+    from inspector.cam.targets.questions import Question
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -47,7 +47,7 @@ def load(
     preprocessing: JSON, "" for what can be inferred. names: a file of class names, "" likewise. answer: how the scores
     are meant, None for what the file says; one that is said here is not stated by the file.
     """
-    from inspector.cam.preprocess import stated_preprocessing
+    from inspector.cam.inputs.preprocess import stated_preprocessing
     from inspector.ready import ready_model
 
     # What the person gave is read before the work: a wrong name should not cost them a minute.
@@ -93,7 +93,7 @@ def pictures_in(given: Sequence[Path]) -> tuple[Path, ...]:
 
 def names_of(where: str) -> tuple[str, ...]:
     """Class names from a file ("-": standard input): JSON (a list, or index to name), or a name in each line."""
-    from inspector.cam.classes import names_in_text
+    from inspector.cam.inputs.classes import names_in_text
 
     text = read_text(where, "list of names", hint="One name in each line, or JSON.")
     found = names_in_text(text, Path(where).suffix.lower())
@@ -104,7 +104,7 @@ def names_of(where: str) -> tuple[str, ...]:
 
 def question_of(pixels_of: int | None, box: str) -> Question:
     """box: "1", "1:17" with a class, or "left,top,right,bottom", also with a class behind a colon."""
-    from inspector.cam.questions import A_CLASS, OfBox, OfPixels
+    from inspector.cam.targets.questions import A_CLASS, OfBox, OfPixels
 
     if pixels_of is not None and box:
         raise UsageError("Pixels of a class or a box: one of them can be explained.")

@@ -153,9 +153,9 @@ def repair(
     json: Json = False,
 ) -> int:
     """Repair a file for a target, verify it and write it. Exits with 1 and writes nothing when it refuses."""
+    from inspector.exports.averaged import find_averaged
     from inspector.exports.export import export_repaired
     from inspector.exports.optimizer import GROUPS_BY_KIND
-    from inspector.exports.pick import find_averaged
     from inspector.keys.diagnose import diagnose as ask
     from inspector.keys.rules import twins
     from inspector.keys.verify import Compared

@@ -14,7 +14,10 @@ from typing import Any
 
 import typer
 
-from inspector.cli import convert, fix, look, paste, see, serve
+from inspector.cli import app as serve
+from inspector.cli import convert, fix, look
+from inspector.cli import explain as see
+from inspector.cli import explain_error as paste
 from inspector.cli.ending import (
     STOPPED,
     UNREAD,
@@ -33,8 +36,8 @@ from inspector.cli.ending import (
 from inspector.cli.scan import scan
 from inspector.errors import ExportError, InspectorError
 from inspector.installed import missing_package
+from inspector.openmp import share_processors
 from inspector.progress import Stopped
-from inspector.sharing import share_processors
 from inspector.side_files import reason_of, shown_name
 
 app = typer.Typer(

@@ -38,7 +38,7 @@ def each_checkpoint(
     first: the one that the others are held against; it is taken out, so that one model is held at a time. by_hand: the
     preprocessing was given. Raises what the first one meets where no checkpoint gives a map.
     """
-    from inspector.cam.picture import open_picture
+    from inspector.cam.inputs.picture import open_picture
     from inspector.cam.spec import MapRequest
 
     one = first[0]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from inspector.checkpoint.types import TensorInfo
 from inspector.errors import ExportError
-from inspector.readers.folders.peft import CONFIG
+from inspector.readers.folders.peft.reader import CONFIG
 from inspector.readers.plain_json import parse_json
 from inspector.side_files import PathKind, kind_of_path, read_bytes
 from inspector.units import human_shape

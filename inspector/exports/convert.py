@@ -14,14 +14,14 @@ from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError, ReadError
 from inspector.exports.cast import Cast
-from inspector.exports.losses import left_behind, provenance, unshown
+from inspector.exports.left_behind import left_behind, provenance, unshown
 from inspector.exports.report import ExportReport
 from inspector.exports.sources import stream_of_tensors
 from inspector.exports.write import check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.progress import Progress, silent
-from inspector.readers.noticed.truncation import fraction_lost
+from inspector.readers.checks.truncation import fraction_lost
 from inspector.units import counted, human_share
 
 

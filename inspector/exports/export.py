@@ -14,7 +14,7 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ExportError, KeysDoNotFit, ReadError, UsageError
 from inspector.exports.cast import Cast
-from inspector.exports.losses import left_behind, provenance, unshown
+from inspector.exports.left_behind import left_behind, provenance, unshown
 from inspector.exports.plan_checks import MODEL_NBYTES, PlanChecks, model_is_built
 from inspector.exports.report import ExportReport
 from inspector.exports.sources import stream_of_plan

@@ -15,9 +15,9 @@ from inspector.checkpoint.raw_tensor import RawTensor, read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError
 from inspector.exports.adapter import Adapter, Pair, understand
+from inspector.exports.adapter_targets import layers_of, places_of
 from inspector.exports.cast import Cast
-from inspector.exports.losses import left_behind, provenance
-from inspector.exports.places import layers_of, places_of
+from inspector.exports.left_behind import left_behind, provenance
 from inspector.exports.report import ExportReport
 from inspector.exports.sources import stream_of_tensors
 from inspector.exports.stream import Block, Stream, own_block

@@ -1,6 +1,6 @@
 """The state dict of an optimizer for the repaired parameters: indices written anew, moments re-arranged as they were.
 
-`keys/optimizer_travel.py` decides what follows whom; nothing is decided here.
+`keys/optimizer/remap.py` decides what follows whom; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from inspector.errors import ExportError, InspectorError
 from inspector.exports.plain import NotPlain, plain_of
 from inspector.keys.apply import state_of
 from inspector.keys.operations import operation_of
-from inspector.keys.optimizer import ELEMENTWISE, map_optimizers, may_be_parameter, value_at
-from inspector.keys.optimizer_travel import OptimizerPlan, plan_travel
+from inspector.keys.optimizer.map import ELEMENTWISE, map_optimizers, may_be_parameter, value_at
+from inspector.keys.optimizer.remap import OptimizerPlan, plan_travel
 from inspector.keys.report import RepairPlan, Step
 
 # What a user says yes to where groups of an optimizer can be read by kind of parameter, and in other ways too.

@@ -27,8 +27,8 @@ from inspector.exports.plain import NotPlain, plain_of, text_key
 from inspector.exports.report import ExportReport, WrittenFile
 from inspector.exports.write import check, check_destination, new_export
 from inspector.keys.apply import apply_plan, check_complete, state_of
-from inspector.keys.optimizer import map_optimizers
-from inspector.keys.optimizer_travel import OptimizerPlan
+from inspector.keys.optimizer.map import map_optimizers
+from inspector.keys.optimizer.remap import OptimizerPlan
 from inspector.keys.report import Proof, RepairPlan, StepKind, Verification
 from inspector.keys.verify import Compared, verify_plan
 from inspector.progress import Progress, silent

@@ -15,14 +15,14 @@ from inspector.checkpoint.values import ValueKind
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
 from inspector.keys import sentences
-from inspector.keys.keytree import Leaf
-from inspector.keys.layouts import written_elsewhere
+from inspector.keys.checks import CHECKS, REFUSALS
+from inspector.keys.checks.entry import Context
 from inspector.keys.loading import loader_of
 from inspector.keys.partial import PARTS
+from inspector.keys.placing.layouts import written_elsewhere
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
-from inspector.keys.remarks import CHECKS, REFUSALS
-from inspector.keys.remarks.entry import Context
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule

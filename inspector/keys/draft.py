@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from inspector.keys.keytree import Leaf, Node
-from inspector.keys.layouts import Elsewhere
+from inspector.keys.placing.layouts import Elsewhere
+from inspector.keys.placing.tree import Leaf, Node
 from inspector.keys.report import Step
 from inspector.keys.rules.entry import Link, Move, Rule
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from inspector.architectures.types import Target
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
+from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.draft import Draft
-from inspector.keys.keytree import Leaf, Node, before_shared_end
-from inspector.keys.remarks.entry import Context, refusing
+from inspector.keys.placing.stacks import is_block, stacks
+from inspector.keys.placing.tree import Leaf, Node, before_shared_end
 from inspector.keys.report import Ambiguity, Evidence, StepKind
 from inspector.keys.rules.entry import Link, Questions
-from inspector.keys.stacks import is_block, stacks
 from inspector.units import counted
 
 PART, SHALLOWER = "part", "shallower"

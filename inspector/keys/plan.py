@@ -10,15 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from inspector.architectures.types import Target
 from inspector.keys.draft import Draft
-from inspector.keys.keytree import Leaf, grow
-from inspector.keys.layouts import shown_by, where_from
 from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
-from inspector.keys.order import Sides, lost_order
-from inspector.keys.placing import place
+from inspector.keys.placing.by_name import place
+from inspector.keys.placing.by_order import Sides, lost_order
+from inspector.keys.placing.layouts import shown_by, where_from
+from inspector.keys.placing.spelling import give_back, respell
+from inspector.keys.placing.tree import Leaf, grow
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
-from inspector.keys.spelling import give_back, respell
 
 _EXAMPLES = 3
 _MOST_PLACES = 8

@@ -7,11 +7,11 @@ model: other widths, another depth, or nothing in common.
 from __future__ import annotations
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
-from inspector.keys.keytree import Node
-from inspector.keys.remarks.entry import Context, refusing
+from inspector.keys.checks.entry import Context, refusing
+from inspector.keys.placing.stacks import is_block, stacks
+from inspector.keys.placing.tree import Node
 from inspector.keys.report import StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
-from inspector.keys.stacks import is_block, stacks
 from inspector.units import counted, human_shape
 
 

@@ -10,19 +10,19 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Sto
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
+from inspector.readers.checks.contents import unnamed_tensors
+from inspector.readers.checks.named_code import observe_constants
+from inspector.readers.checks.observations import observe_globals
+from inspector.readers.checks.torch_versions import Loaded, observe_loading
+from inspector.readers.checks.truncation import Cut, observe_cut
 from inspector.readers.finish import FileContent, finished
-from inspector.readers.noticed.contents import unnamed_tensors
-from inspector.readers.noticed.named_code import observe_constants
-from inspector.readers.noticed.observations import observe_globals
-from inspector.readers.noticed.torch_versions import Loaded, observe_loading
-from inspector.readers.noticed.truncation import Cut, observe_cut
 from inspector.readers.plain_metadata import metadata_of
-from inspector.readers.unpickle.machine import Outcome
-from inspector.readers.unpickle.nested_pickles import Inside, observe_inside
-from inspector.readers.unpickle.outline import Outline, outline
+from inspector.readers.unpickle.globals.verdicts import judge, settle_wrappers
+from inspector.readers.unpickle.machine.machine import Outcome
+from inspector.readers.unpickle.nested.nested_pickles import Inside, observe_inside
+from inspector.readers.unpickle.outline.outline import Outline, outline
 from inspector.readers.unpickle.stand_ins import ArrayBytes, BytesAt, Use
 from inspector.readers.unpickle.unpickling import Unpickled, unpickle, unpickle_bytes
-from inspector.readers.unpickle.verdicts import judge, settle_wrappers
 from inspector.units import counted
 
 MISFIT_TENSOR = FindingKind("misfit-tensor", Severity.ERROR, "A tensor is rebuilt from arguments that do not fit")

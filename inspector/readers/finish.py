@@ -19,8 +19,8 @@ from inspector.checkpoint.types import (
 )
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, ranked
-from inspector.readers.noticed.observations import observe_storages
-from inspector.readers.noticed.wrapper_names import observe_wrappers
+from inspector.readers.checks.observations import observe_storages
+from inspector.readers.checks.wrapper_names import observe_wrappers
 
 NOTHING = Value(kind=ValueKind.NONE, type_name="", says="")
 

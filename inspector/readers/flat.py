@@ -10,8 +10,8 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding
+from inspector.readers.checks.contents import UNUSABLE_ENTRY
 from inspector.readers.finish import FileContent, finished
-from inspector.readers.noticed.contents import UNUSABLE_ENTRY
 from inspector.units import counted, human_shape
 
 _LISTED = 20

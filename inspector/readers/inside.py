@@ -28,7 +28,7 @@ from inspector.readers.formats.packed import (
     unpacked_source,
 )
 from inspector.readers.opening import detect_format, peek_at
-from inspector.readers.unpickle.hidden_pickles import buried_pickle, search_directory
+from inspector.readers.unpickle.nested.hidden_pickles import buried_pickle, search_directory
 from inspector.units import counted
 
 PROGRAM_INSIDE = FindingKind("program-inside", Severity.NOTICE, "The archive holds programs")

@@ -12,11 +12,11 @@ from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
-from inspector.readers.collecting import without_collecting
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.folder import DirectoryFolder
-from inspector.readers.second_look import deserves_second_look
-from inspector.readers.shelf import (
+from inspector.readers.gc_pause import without_collecting
+from inspector.readers.polyglot import deserves_second_look
+from inspector.readers.registry import (
     Shelf,
     Slot,
     beside_metadata,
@@ -28,7 +28,7 @@ from inspector.readers.shelf import (
     zip_of,
     zip_with,
 )
-from inspector.readers.surroundings import look_around
+from inspector.readers.siblings import look_around
 from inspector.side_files import PathKind, kind_of_path
 
 # Order carries meaning: of all zips, a torch.save archive is what the particular ones leave and `packed` the rest;
@@ -53,11 +53,11 @@ READERS: Sequence[Reader] = Shelf(
 )
 # From the most particular layout to the least.
 FOLDER_READERS: Sequence[FolderReader] = Shelf(
-    Slot("folders.deepspeed"),
-    Slot("folders.dcp"),
-    Slot("folders.dcp_safetensors"),
-    Slot("folders.sharded"),
-    Slot("folders.peft"),
+    Slot("folders.deepspeed.reader"),
+    Slot("folders.dcp.reader"),
+    Slot("folders.dcp.safetensors"),
+    Slot("folders.sharded.reader"),
+    Slot("folders.peft.reader"),
 )
 _MOST_LEVELS = 6
 
@@ -102,7 +102,7 @@ class ReaderOpening(Opening):
         _check_depth(peek.opening.depth, peek.source.name)
         claim = self.claim(peek)
         if claim is None:
-            from inspector.readers.foreign.naming import name_foreign
+            from inspector.readers.not_checkpoints.naming import name_foreign
 
             raise name_foreign(peek.source, peek.source.name)
         reader, _ = claim
@@ -114,7 +114,7 @@ class ReaderOpening(Opening):
         return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
 
     def folder(self, peek: FolderPeek) -> Checkpoint:
-        from inspector.readers.evidence import add_evidence
+        from inspector.readers.sidecars import add_evidence
         from inspector.readers.single_file import open_single
 
         _check_depth(peek.opening.depth, peek.folder.name)

@@ -14,13 +14,13 @@ from inspector.errors import ReadError
 from inspector.findings import Finding
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.assemble import uses_of
+from inspector.readers.checks.observations import observe_globals
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import with_findings
-from inspector.readers.noticed.observations import observe_globals
-from inspector.readers.second_look import PICKLES
-from inspector.readers.unpickle.hidden_pickles import observe_hidden, observe_polyglot, search_end, two_formats
-from inspector.readers.unpickle.machine import Outcome, calls_importable
-from inspector.readers.unpickle.opcodes import OPCODES
+from inspector.readers.polyglot import PICKLES
+from inspector.readers.unpickle.machine.machine import Outcome, calls_importable
+from inspector.readers.unpickle.machine.opcodes import OPCODES
+from inspector.readers.unpickle.nested.hidden_pickles import observe_hidden, observe_polyglot, search_end, two_formats
 from inspector.readers.unpickle.unpickling import unpickle
 
 _TRIAL_OPCODES = 100_000

@@ -14,10 +14,10 @@ from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import InspectorError, ReadError, UnknownFormat
 from inspector.findings import FindingKind, Severity
 from inspector.readers.entry import FolderPeek
-from inspector.readers.evidence import add_evidence
 from inspector.readers.finish import with_findings
 from inspector.readers.folder import SubFolder
-from inspector.readers.foreign.naming import NEVER_SUFFIXES, WEIGHT_SUFFIXES, name_folder
+from inspector.readers.not_checkpoints.naming import NEVER_SUFFIXES, WEIGHT_SUFFIXES, name_folder
+from inspector.readers.sidecars import add_evidence
 from inspector.units import counted
 
 OPENED_INSIDE = FindingKind("opened-inside", Severity.INFO, "The checkpoint lies in a folder", also=(Severity.NOTICE,))

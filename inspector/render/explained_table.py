@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inspector.cam.layouts import layer_name
+from inspector.cam.layers.layouts import layer_name
 from inspector.cam.report import Explanation
 from inspector.render.outline import above, measure_outline
 from inspector.render.spreadsheet import Number, csv_text

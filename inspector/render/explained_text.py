@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from inspector.cam.layouts import layer_name, layout_text
+from inspector.cam.layers.layouts import layer_name, layout_text
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Estimate, Explanation, LayerProposal
 from inspector.cam.trust.assess import Trust

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from inspector.cam.picture import upright
+from inspector.cam.inputs.picture import upright
 from inspector.cam.report import Crop, Explanation
 from inspector.errors import UsageError
 from inspector.render.colour_maps import coloured

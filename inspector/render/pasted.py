@@ -11,7 +11,7 @@ from inspector.render.text import safe, table
 from inspector.render.visible import one_line
 
 if TYPE_CHECKING:
-    from inspector.pasted.report import PastedError, PastedReport
+    from inspector.error_messages.report import PastedError, PastedReport
 
 
 def pasted_text(report: PastedReport) -> RenderableType:

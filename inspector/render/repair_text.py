@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 
 from inspector.keys.folding import fold
-from inspector.keys.left_over import left_over
+from inspector.keys.placing.left_over import left_over
 from inspector.render.text import findings_text, safe, table
 from inspector.shell_lines import quote_word
 from inspector.units import counted, human_shape, shorten_middle

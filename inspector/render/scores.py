@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.report import Score
+from inspector.cam.targets.answers import AnswerKind
 from inspector.units import human_share
 
 READ_AS = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from inspector.cam.picture import upright
+from inspector.cam.inputs.picture import upright
 from inspector.cam.report import Explanation
 from inspector.render.overlay import overlay
 from inspector.render.visible import visible

@@ -343,7 +343,7 @@ def export_text(report: ExportReport) -> RenderableType:
 def explanation_text(explanation: Explanation, written: Sequence[str]) -> RenderableType:
     """The classes, the map's range, what was assumed."""
     from inspector.cam.advice import advice
-    from inspector.cam.layouts import layer_name
+    from inspector.cam.layers.layouts import layer_name
     from inspector.cam.methods import method_named
     from inspector.render.scores import READ_AS, share_text
 
@@ -379,7 +379,7 @@ def explanation_text(explanation: Explanation, written: Sequence[str]) -> Render
 
 def _read(layer: LayerProposal) -> str:
     """The grid, and the layout where somebody gave it."""
-    from inspector.cam.layouts import layout_text
+    from inspector.cam.layers.layouts import layout_text
 
     given = f" as {layout_text(layer)}" if layer.layout_given else ""
     return f"{layer.grid[0]}x{layer.grid[1]}{given}"

@@ -16,7 +16,7 @@ from inspector.findings import Finding, Severity, ranked
 from inspector.limits import Limits
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
-from inspector.readers.evidence import READ
+from inspector.readers.sidecars import READ
 from inspector.survey.report import RowKind, SurveyRow
 from inspector.survey.unclaimed import observe_unclaimed
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, FindingKind, Severity
-from inspector.readers.unpickle.verdicts import judge
+from inspector.readers.unpickle.globals.verdicts import judge
 from inspector.units import counted
 
 TAGGED_CALL = FindingKind(

@@ -14,9 +14,9 @@ from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
-from inspector.readers.unpickle.encoded import STARTS, decodings
-from inspector.readers.unpickle.hidden_pickles import names_of, search_behind
-from inspector.readers.unpickle.verdicts import judge, may_exist
+from inspector.readers.unpickle.globals.verdicts import judge, may_exist
+from inspector.readers.unpickle.nested.encoded import STARTS, decodings
+from inspector.readers.unpickle.nested.hidden_pickles import names_of, search_behind
 from inspector.survey.beginning import Beginning
 
 SPELLED_PICKLE = FindingKind(

@@ -9,10 +9,10 @@ from pathlib import Path
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.findings import Finding
 from inspector.limits import Limits
-from inspector.readers.noticed.named_code import observe_targets
-from inspector.readers.noticed.templates import observe_template
+from inspector.readers.checks.named_code import observe_targets
+from inspector.readers.checks.templates import observe_template
 from inspector.readers.opening import open_source
-from inspector.readers.unpickle.hidden_pickles import buried_pickle, search_buried
+from inspector.readers.unpickle.nested.hidden_pickles import buried_pickle, search_buried
 from inspector.survey.beginning import Beginning
 from inspector.survey.settings_calls import observe_settings
 from inspector.survey.spelled import observe_spelled, unescaped

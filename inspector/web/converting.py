@@ -22,7 +22,7 @@ _CONFIG = "adapter_config.json"
 
 def show_convert(hand: Hand, state: StateDict) -> None:
     """Choose, write, hand out. What the file does not hold whole is left out only if the visitor accepts that."""
-    from inspector.readers.noticed.truncation import fraction_lost
+    from inspector.readers.checks.truncation import fraction_lost
 
     checkpoint = reports.checkpoint_of(hand)
     chosen = _averaged(checkpoint, state)
@@ -40,7 +40,7 @@ def show_convert(hand: Hand, state: StateDict) -> None:
 
 def _averaged(checkpoint: Checkpoint, state: StateDict) -> StateDict:
     """The averaged twin alone, where the state dict holds one and the visitor wants it."""
-    from inspector.exports.pick import find_averaged
+    from inspector.exports.averaged import find_averaged
 
     try:
         found = find_averaged(checkpoint)

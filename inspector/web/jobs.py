@@ -17,7 +17,7 @@ import streamlit as st
 from inspector.errors import InspectorError
 from inspector.progress import Progress, Stopped
 from inspector.units import human_share
-from inspector.web import garbage
+from inspector.web import gc_freeze as garbage
 
 _LOG = logging.getLogger("inspector.web")
 _KEPT = 24

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint
-from inspector.pasted.clean import MOST_CHARACTERS
-from inspector.pasted.explain import explain_error
-from inspector.pasted.report import PastedError, PastedReport, Renaming
+from inspector.error_messages.clean import MOST_CHARACTERS
+from inspector.error_messages.explain import explain_error
+from inspector.error_messages.report import PastedError, PastedReport, Renaming
 from inspector.web.text import escaped, mono, plain, visible
 from inspector.web.trees import arrow, table
 

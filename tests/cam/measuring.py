@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from inspector.cam.engine.tensors import shape_of
 from inspector.cam.report import PLAIN, LayerProposal, Options
 from inspector.cam.spec import MapRequest
-from inspector.cam.tensors import shape_of
 from inspector.cam.trust.assess import Cost, Trust, assess, cost
 from inspector.cam.trust.cost import Plan
 from inspector.cam.trust.making import Maker

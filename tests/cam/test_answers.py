@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from inspector.cam.answers import AnswerKind, infer_answer, stated_answer
-from inspector.cam.readings import BoxScore, shares_of
-from inspector.cam.scene import open_scene
+from inspector.cam.engine.scene import open_scene
+from inspector.cam.targets.answers import AnswerKind, infer_answer, stated_answer
+from inspector.cam.targets.readings import BoxScore, shares_of
 from inspector.cam.trust.measure import Case
 from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.measures.perturbation import deletion, insertion

@@ -11,8 +11,8 @@ import torchvision
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.attention import attentions
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.attention import attentions
+from inspector.cam.engine.maps import heat_maps
 from inspector.errors import ExplainError
 
 WIDTH, HEADS, SIDE, PATCH = 8, 2, 12, 4

@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 from torchvision import transforms
 
-from inspector.cam.classes import class_names, names_in_text
-from inspector.cam.preprocess import infer_preprocessing, prepare, stated_preprocessing
+from inspector.cam.inputs.classes import class_names, names_in_text
+from inspector.cam.inputs.preprocess import infer_preprocessing, prepare, stated_preprocessing
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UsageError
 from inspector.readers import open_checkpoint

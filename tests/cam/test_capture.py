@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.capture import Place, capture, unwrap
-from inspector.cam.readings import logits_of
+from inspector.cam.engine.capture import Place, capture, unwrap
+from inspector.cam.targets.readings import logits_of
 from inspector.errors import ExplainError, NoSuchLayer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.cam.classes import names_in_text
+from inspector.cam.inputs.classes import names_in_text
 
 
 @pytest.mark.parametrize(

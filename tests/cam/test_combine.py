@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.combine import augmented_maps, fuse
-from inspector.cam.maps import Axes, heat_grid, heat_maps
+from inspector.cam.engine.combine import augmented_maps, fuse
+from inspector.cam.engine.maps import Axes, heat_grid, heat_maps
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Options
 from inspector.errors import UsageError

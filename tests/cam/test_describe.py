@@ -9,13 +9,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.describe import Setting, scores_of
+from inspector.cam.engine.maps import Axes
 from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
-from inspector.cam.maps import Axes
 from inspector.cam.report import Preprocessing
 from inspector.cam.spec import MapRequest
+from inspector.cam.targets.answers import AnswerKind
 from inspector.render.explained_table import COLUMNS, row_of
 from inspector.render.scores import share_text
 

@@ -7,8 +7,8 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.layers import find_layer, propose_layers
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.layers.proposals import find_layer, propose_layers
 from inspector.errors import LayerNotSpatial
 
 PICTURE = (3, 64, 96)

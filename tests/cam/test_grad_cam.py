@@ -7,8 +7,8 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.layers import find_layer
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.layers.proposals import find_layer
 from inspector.cam.methods import METHODS
 from inspector.cam.methods.grad_cam import grad_cam
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.maps import Axes, heat_grid, heat_maps
+from inspector.cam.engine.maps import Axes, heat_grid, heat_maps
 from inspector.cam.methods import METHODS
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
 from inspector.errors import ExplainError
 
 RELUS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -7,8 +7,8 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.layers import find_layer, propose_layers
-from inspector.cam.trace import trace
+from inspector.cam.engine.trace import trace
+from inspector.cam.layers.proposals import find_layer, propose_layers
 from inspector.errors import ExplainError, LayerNotSpatial, NoSuchLayer
 
 

@@ -10,11 +10,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 from inspector.cam.describe import Setting
+from inspector.cam.engine.maps import Axes, heat_maps
 from inspector.cam.explain import explain
 from inspector.cam.grid import explain_grid
-from inspector.cam.layers import find_layer
-from inspector.cam.layouts import layer_name, layer_text, layout_text, split_layout, with_layout
-from inspector.cam.maps import Axes, heat_maps
+from inspector.cam.layers.layouts import layer_name, layer_text, layout_text, split_layout, with_layout
+from inspector.cam.layers.proposals import find_layer
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.cam.spec import MapRequest
 from inspector.errors import LayerNotSpatial, UsageError

@@ -13,7 +13,7 @@ from torchvision.models import get_model
 
 from inspector.cam.describe import Setting
 from inspector.cam.explain import explain, explain_many
-from inspector.cam.preprocess import infer_preprocessing
+from inspector.cam.inputs.preprocess import infer_preprocessing
 from inspector.cam.report import Preprocessing
 from inspector.cam.spec import MapRequest
 from inspector.checkpoint.torch_bridge import to_state_dict

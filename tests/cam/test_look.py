@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.layers import propose_layers
-from inspector.cam.look import Kind, Look, look
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.layers.proposals import propose_layers
+from inspector.cam.live import Kind, Look, look
 from inspector.cam.methods import METHODS
-from inspector.cam.readings import PixelScores
 from inspector.cam.spec import MapSpec
+from inspector.cam.targets.readings import PixelScores
 from inspector.errors import ExplainError, TargetOutOfRange
 
 ARITHMETIC = tuple(m for m in METHODS if m.arithmetic is not None and m.id != "cam")

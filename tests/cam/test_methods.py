@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.projection import reduce
 from inspector.cam.methods import METHODS, method_named
-from inspector.cam.objectives import against_nearest
-from inspector.cam.projection import reduce
+from inspector.cam.targets.objectives import against_nearest
 from inspector.errors import ExplainError, UsageError
 
 # Two channels on a 1x2 grid.

@@ -19,8 +19,8 @@ from inspector.architectures.index import load_index
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import parse_spec
 from inspector.architectures.types import ArchitectureSpec, Candidate, Recognition
-from inspector.cam.picture import input_shape
-from inspector.cam.preprocess import infer_preprocessing, prepare
+from inspector.cam.inputs.picture import input_shape
+from inspector.cam.inputs.preprocess import infer_preprocessing, prepare
 from inspector.cli.main import run
 from inspector.readers import open_checkpoint
 

@@ -16,10 +16,10 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.layers import propose_layers
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.engine.tensors import spatial
+from inspector.cam.layers.proposals import propose_layers
 from inspector.cam.report import LayerProposal
-from inspector.cam.tensors import spatial
 
 TORCHVISION = (
     "resnet18",

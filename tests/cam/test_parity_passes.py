@@ -15,9 +15,9 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.layers import propose_layers
-from inspector.cam.maps import heat_maps
-from inspector.cam.projection import first_component
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.engine.projection import first_component
+from inspector.cam.layers.proposals import propose_layers
 
 TARGET, SIDE = 2, 64
 MODELS = ("resnet18", "squeezenet1_1", "shufflenet_v2_x0_5")

@@ -8,7 +8,7 @@ import torchvision
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inspector.cam.maps import Axes, heat_grid, heat_maps
+from inspector.cam.engine.maps import Axes, heat_grid, heat_maps
 from inspector.cam.methods import METHODS, occlusion
 from inspector.cam.report import Options
 from inspector.errors import ExplainError

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from torchvision.transforms import functional
 
-from inspector.cam.picture import crop_box, open_picture, seen_crop, upright
+from inspector.cam.inputs.picture import crop_box, open_picture, seen_crop, upright
 from inspector.cam.report import Preprocessing
 from inspector.errors import ExplainError
 

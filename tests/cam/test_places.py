@@ -15,12 +15,12 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.capture import first_tensor, replace_tensor
-from inspector.cam.layers import propose_layers
-from inspector.cam.maps import Axes, heat_grid
-from inspector.cam.readings import logits_of
+from inspector.cam.engine.capture import first_tensor, replace_tensor
+from inspector.cam.engine.maps import Axes, heat_grid
+from inspector.cam.engine.tensors import spatial
+from inspector.cam.layers.proposals import propose_layers
 from inspector.cam.report import LayerProposal
-from inspector.cam.tensors import spatial
+from inspector.cam.targets.readings import logits_of
 
 PLACES = 8
 

@@ -13,8 +13,8 @@ from torchvision import transforms
 from torchvision.models import ResNet18_Weights, get_weight
 
 from inspector.architectures.types import ArchitectureSpec, Candidate, OfficialFile, Recognition
-from inspector.cam.classes import class_names
-from inspector.cam.preprocess import infer_preprocessing, prepare
+from inspector.cam.inputs.classes import class_names
+from inspector.cam.inputs.preprocess import infer_preprocessing, prepare
 from inspector.cam.report import Preprocessing
 from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint, ModuleNode, Origin, StateDict, StateRole, TensorInfo

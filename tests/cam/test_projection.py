@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from inspector.cam.projection import first_component
+from inspector.cam.engine.projection import first_component
 
 
 def by_svd(features: Tensor) -> Tensor:

@@ -12,17 +12,17 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.combine import augmented_maps
 from inspector.cam.costs import estimate
 from inspector.cam.describe import Setting
+from inspector.cam.engine.combine import augmented_maps
+from inspector.cam.engine.maps import Axes, heat_maps
 from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
-from inspector.cam.maps import Axes, heat_maps
 from inspector.cam.methods import METHODS
-from inspector.cam.questions import OfBox, OfPixels, in_input, in_picture
-from inspector.cam.readings import BoxScore, PixelScores
 from inspector.cam.report import Crop, Options, Preprocessing
 from inspector.cam.spec import MapRequest
+from inspector.cam.targets.questions import OfBox, OfPixels, in_input, in_picture
+from inspector.cam.targets.readings import BoxScore, PixelScores
 from inspector.errors import ExplainError, TargetOutOfRange, UsageError
 
 PLAIN = Preprocessing(
@@ -191,7 +191,7 @@ def test_pixels_are_mirrored_with_the_picture(small: Image.Image) -> None:
         seen.append(kwargs["read"].masks)  # type: ignore[attr-defined]
         return heat_maps(*args, **kwargs)  # type: ignore[arg-type]
 
-    with mock.patch("inspector.cam.combine.heat_maps", side_effect=spy):
+    with mock.patch("inspector.cam.engine.combine.heat_maps", side_effect=spy):
         augmented_maps(model, batch, layer="conv", targets=0, read=read)
     assert [bool(masks[0, 0, 0]) for masks in seen] == [True, True, False, True, False, True, False]
     box = BoxScore(torch.tensor([[1.0, 2.0, 5.0, 6.0]]), [1]).mirrored(12)

@@ -8,10 +8,11 @@ import torchvision
 from torch import Tensor, nn
 from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
-from inspector.cam.layers import find_layer
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.engine.tensors import without_padding
+from inspector.cam.layers.proposals import find_layer
 from inspector.cam.methods import METHODS
-from inspector.cam.readings import (
+from inspector.cam.targets.readings import (
     BoxScore,
     PixelScores,
     class_scores,
@@ -20,7 +21,6 @@ from inspector.cam.readings import (
     overlaps,
     pixel_scores,
 )
-from inspector.cam.tensors import without_padding
 from inspector.errors import ExplainError, TargetOutOfRange
 
 

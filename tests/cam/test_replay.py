@@ -7,9 +7,9 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from inspector.cam.capture import Place, borrowed
-from inspector.cam.layers import propose_layers
-from inspector.cam.replay import Replay
+from inspector.cam.engine.capture import Place, borrowed
+from inspector.cam.engine.replay import Replay
+from inspector.cam.layers.proposals import propose_layers
 
 
 def whole(model: nn.Module, path: str, picture: Tensor, outputs: Tensor) -> Tensor:

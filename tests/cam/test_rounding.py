@@ -13,13 +13,13 @@ from PIL import Image
 from torch import Tensor, nn
 
 from inspector.cam.describe import Setting
+from inspector.cam.engine.maps import Axes
+from inspector.cam.engine.rounding import rounding_share, score_share
 from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
-from inspector.cam.maps import Axes
 from inspector.cam.method import Unit
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.report import Explanation, Preprocessing
-from inspector.cam.rounding import rounding_share, score_share
 from inspector.cam.spec import MapRequest
 
 PRECISIONS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -304,7 +304,7 @@ def test_pictures_do_not_change_each_others_maps(noise: Image.Image) -> None:
     # One square of the picture covered, by hand: the fall of the score of that copy alone.
     asked = {"preprocessing": steps(5), "layer": None, "method": "occlusion", "target": 0}
     found = explain(model, noise, **asked)
-    from inspector.cam.preprocess import prepare
+    from inspector.cam.inputs.preprocess import prepare
 
     batch, _ = prepare(noise, steps(5))
     covered = batch.clone()

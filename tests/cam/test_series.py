@@ -18,7 +18,6 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.describe import Setting
 from inspector.cam.report import Explanation, Options, Preprocessing
 from inspector.cam.runs import ReadyModel
@@ -33,6 +32,7 @@ from inspector.cam.series import (
     on_one_scale,
 )
 from inspector.cam.spec import MapRequest
+from inspector.cam.targets.answers import AnswerKind
 from inspector.cam.training_place import Place, place_of
 from inspector.errors import CorruptFile, ExplainError
 from inspector.readers import open_checkpoint

@@ -10,13 +10,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from inspector.cam.combine import AUGMENTED_MAPS
 from inspector.cam.describe import Setting
+from inspector.cam.engine.combine import AUGMENTED_MAPS
+from inspector.cam.engine.maps import Axes
 from inspector.cam.explain import explain
-from inspector.cam.look import look
-from inspector.cam.maps import Axes
+from inspector.cam.inputs.preprocess import prepare
+from inspector.cam.live import look
 from inspector.cam.picture_maps import explain_pictures
-from inspector.cam.preprocess import prepare
 from inspector.cam.report import PLAIN, Options, Preprocessing
 from inspector.cam.spec import MapRequest, MapSpec
 from inspector.errors import ExplainError, InspectorError, UsageError

@@ -11,9 +11,9 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils import checkpoint
 
+from inspector.cam.engine.maps import heat_maps
 from inspector.cam.explain import explain
-from inspector.cam.layers import propose_layers
-from inspector.cam.maps import heat_maps
+from inspector.cam.layers.proposals import propose_layers
 from inspector.cam.report import Preprocessing
 from inspector.errors import ExplainError, InspectorError, LayerNotSpatial
 

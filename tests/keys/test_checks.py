@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from inspector.findings import Severity
+from inspector.keys.checks import CHECKS, REFUSALS
+from inspector.keys.checks.entry import NO_FIT
 from inspector.keys.diagnose import diagnose
-from inspector.keys.keytree import Leaf, before_shared_end, grow
 from inspector.keys.partial import PARTS
 from inspector.keys.phrases import plainest_phrases
+from inspector.keys.placing.stacks import is_block, stacks
+from inspector.keys.placing.tree import Leaf, before_shared_end, grow
 from inspector.keys.refusals import MISFITS
-from inspector.keys.remarks import CHECKS, REFUSALS
-from inspector.keys.remarks.entry import NO_FIT
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions
-from inspector.keys.stacks import is_block, stacks
 
 
 def test_what_refuses_makes_one_kind_of_finding_and_nothing_else_does():

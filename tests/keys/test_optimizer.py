@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from inspector.keys.diagnose import diagnose
-from inspector.keys.optimizer import map_optimizers
-from inspector.keys.optimizer_dealing import GroupsByKind, NotMapped, deal
+from inspector.keys.optimizer.by_index import GroupsByKind, NotMapped, deal
+from inspector.keys.optimizer.map import map_optimizers
 from inspector.readers import open_checkpoint
 
 

@@ -199,8 +199,8 @@ def test_what_waits_in_a_whole_repair_waits_in_a_part(shapes, file_of, target_of
 def test_a_rename_with_an_equal_empty_place_is_asked_about(file_of, target_of):
     # Whatever placed it: tower_b is empty and has the same names and shapes below.
     from inspector.keys.draft import Draft
-    from inspector.keys.keytree import Leaf, grow
     from inspector.keys.partial import refuse_part
+    from inspector.keys.placing.tree import Leaf, grow
     from inspector.keys.report import Cost, Evidence, Step
     from inspector.keys.rules.entry import Link, Move, Questions
 

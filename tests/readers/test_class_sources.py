@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inspector.readers import open_checkpoint
 from inspector.readers.formats.torch_legacy import MAGIC
-from inspector.readers.unpickle.class_sources import source_texts
+from inspector.readers.unpickle.meanings.class_sources import source_texts
 
 _HEAD = pickle.dumps(MAGIC, 2) + pickle.dumps(1001, 2) + pickle.dumps({"little_endian": True}, 2)
 

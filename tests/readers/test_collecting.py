@@ -11,7 +11,7 @@ import pytest
 from inspector.checkpoint.source import BufferSource
 from inspector.errors import ReadError
 from inspector.readers import open_checkpoint
-from inspector.readers.collecting import without_collecting
+from inspector.readers.gc_pause import without_collecting
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import OneCycleLR, StepLR
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
-from inspector.readers.unpickle.verdicts import judge
+from inspector.readers.unpickle.globals.verdicts import judge
 
 
 class Fetched:

@@ -15,8 +15,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from inspector.architectures.types import Target, TargetKind, TargetTensor
-from inspector.cam.classes import class_names
-from inspector.cam.preprocess import infer_preprocessing
+from inspector.cam.inputs.classes import class_names
+from inspector.cam.inputs.preprocess import infer_preprocessing
 from inspector.checkpoint.source import BufferSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, LimitExceeded, UnknownFormat
@@ -24,10 +24,10 @@ from inspector.exports.export import export_repaired
 from inspector.keys.diagnose import diagnose
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers import open_checkpoint
-from inspector.readers.evidence import FILES, add_evidence
 from inspector.readers.folder import DirectoryFolder
 from inspector.readers.plain_json import parse_json
 from inspector.readers.plain_yaml import read_yaml
+from inspector.readers.sidecars import FILES, add_evidence
 
 
 def opened(folder: Path, **files: str | bytes) -> Checkpoint:

@@ -19,7 +19,7 @@ import torch
 from inspector.checkpoint.data import read_array
 from inspector.errors import CorruptFile, InspectorError, ReadError, UnknownFormat
 from inspector.readers import open_checkpoint
-from inspector.readers.foreign.messages import safetensors_says, torch_says
+from inspector.readers.not_checkpoints.messages import safetensors_says, torch_says
 
 RNG = np.random.default_rng(0)
 FLOATS = RNG.normal(size=400).astype("<f4").tobytes()

@@ -18,7 +18,7 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import InspectorError, LimitExceeded
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import open_checkpoint
-from inspector.readers.unpickle.opcodes import OPCODES
+from inspector.readers.unpickle.machine.opcodes import OPCODES
 
 ROUTES = sorted(variants(Path("x")))
 

@@ -17,7 +17,7 @@ from inspector.errors import LimitExceeded, ReadError
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import open_checkpoint
 from inspector.readers.formats.safetensors_header import read_entries
-from inspector.readers.unpickle import room as room_module
+from inspector.readers.unpickle.machine import room as room_module
 from tests.steps import steps
 
 # A twentieth of the default, with floods as much shorter: the same code, twenty times as fast.

@@ -262,7 +262,7 @@ def test_a_file_that_begins_otherwise_is_followed_from_its_beginning(tmp_path: P
 
 
 def test_the_beginning_that_all_files_share_is_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.readers.unpickle.machine import Machine
+    from inspector.readers.unpickle.machine.machine import Machine
 
     runs: list[int] = []
     run = Machine.run

@@ -28,7 +28,7 @@ from inspector.limits import Limits
 from inspector.readers import open_checkpoint
 from inspector.readers.folder import leads_outside
 from inspector.readers.formats.export.program import _WORD
-from inspector.readers.unpickle.nested_pickles import _BASE64
+from inspector.readers.unpickle.nested.nested_pickles import _BASE64
 
 LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 VERSION = {"a/version": b"3\n"}
@@ -310,7 +310,7 @@ def test_the_pickles_of_a_package_share_one_limit_of_values() -> None:
 
 
 def test_the_first_bytes_that_deserve_a_second_look_are_those_of_pickle() -> None:
-    from inspector.readers import second_look
-    from inspector.readers.unpickle.opcodes import OPCODES
+    from inspector.readers import polyglot as second_look
+    from inspector.readers.unpickle.machine.opcodes import OPCODES
 
     assert set(OPCODES) - {ord("P")} == second_look._FIRST

@@ -22,8 +22,8 @@ from inspector.findings import Finding, Severity
 from inspector.limits import Limits
 from inspector.readers import claims_folder, detect_format, open_checkpoint
 from inspector.readers.folder import DirectoryFolder
-from inspector.readers.folders.shard_layout import families, gaps, shard_name
-from inspector.readers.folders.sharded import READER
+from inspector.readers.folders.sharded.layout import families, gaps, shard_name
+from inspector.readers.folders.sharded.reader import READER
 
 State = dict[str, torch.Tensor]
 

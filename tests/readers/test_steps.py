@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from inspector.checkpoint.source import BufferSource
 from inspector.limits import Limits
-from inspector.readers.unpickle import machine, stream
-from inspector.readers.unpickle.machine import Handler, Machine, Semantics
-from inspector.readers.unpickle.meanings import MEANINGS, build
-from inspector.readers.unpickle.opcodes import TABLE
-from inspector.readers.unpickle.persistent import torch_persistent
+from inspector.readers.unpickle.machine import machine, stream
+from inspector.readers.unpickle.machine.machine import Handler, Machine, Semantics
+from inspector.readers.unpickle.machine.opcodes import TABLE
+from inspector.readers.unpickle.meanings.persistent import torch_persistent
+from inspector.readers.unpickle.meanings.table import MEANINGS, build
 from inspector.readers.unpickle.stand_ins import Call, Group, Mapping, StorageRef, TensorStub
 
 

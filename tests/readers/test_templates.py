@@ -9,8 +9,8 @@ import pytest
 from jinja2 import Environment
 from jinja2.lexer import TOKEN_FLOAT, TOKEN_INTEGER, TOKEN_NAME, TOKEN_STRING
 
-from inspector.readers.noticed.jinja_tokens import blocks_of
-from inspector.readers.noticed.templates import observe_template
+from inspector.readers.checks.jinja_tokens import blocks_of
+from inspector.readers.checks.templates import observe_template
 from inspector.survey.survey import survey_folder
 from tests.readers.real_templates import REAL
 

@@ -21,7 +21,7 @@ import torch
 
 from inspector.findings import Finding, Severity
 from inspector.readers import open_checkpoint
-from inspector.readers.noticed import torch_words
+from inspector.readers.checks import torch_words
 
 STATE = OrderedDict(w=torch.arange(6, dtype=torch.float32), n=torch.ones(2))
 

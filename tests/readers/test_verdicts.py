@@ -25,8 +25,8 @@ from torch.distributed.checkpoint.metadata import Metadata, TensorProperties
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
-from inspector.readers.unpickle.verdict_lists import KNOWN_CLASS_MODULES, KNOWN_CLASS_NAME
-from inspector.readers.unpickle.verdicts import judge, weights_only_allows
+from inspector.readers.unpickle.globals.lists import KNOWN_CLASS_MODULES, KNOWN_CLASS_NAME
+from inspector.readers.unpickle.globals.verdicts import judge, weights_only_allows
 
 
 def verdicts(checkpoint: Checkpoint) -> set[GlobalVerdict]:

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from inspector.keys.left_over import left_over
+from inspector.keys.placing.left_over import left_over
 from inspector.keys.report import Ambiguity, Cost, Evidence, KeyReport, RepairPlan, RuleUse, Step, StepKind
 from inspector.render.repair_text import keys_text
 

@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from inspector.architectures.recognise import recognise
-from inspector.cam.preprocess import infer_preprocessing, prepare
+from inspector.cam.inputs.preprocess import infer_preprocessing, prepare
 from inspector.readers import open_checkpoint
 from sample_models.family import build_model, load_run
 from sample_models.pictures import PICTURES

@@ -10,7 +10,7 @@ from PIL import Image
 from inspector.architectures.build import build_model
 from inspector.architectures.recognise import recognise
 from inspector.cam.explain import explain
-from inspector.cam.preprocess import infer_preprocessing
+from inspector.cam.inputs.preprocess import infer_preprocessing
 from inspector.checkpoint.torch_bridge import to_state_dict
 from inspector.readers import open_checkpoint
 from sample_models.shapes import CLASSES, generate

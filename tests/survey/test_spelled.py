@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import save as save_safetensors
 
-from inspector.readers.unpickle import hidden_pickles
+from inspector.readers.unpickle.nested import hidden_pickles
 from inspector.survey import spelled
 from inspector.survey.survey import survey_folder
 

@@ -16,11 +16,11 @@ import torchvision
 from PIL import Image
 from torch import nn
 
-from inspector.cam.answers import AnswerKind
-from inspector.cam.layouts import with_layout
-from inspector.cam.look import Kind
-from inspector.cam.picture import input_shape
+from inspector.cam.inputs.picture import input_shape
+from inspector.cam.layers.layouts import with_layout
+from inspector.cam.live import Kind
 from inspector.cam.report import Explanation, LayerProposal, Options
+from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.main import run
 from inspector.web import uploads
 from inspector.web.explain import inputs, looking

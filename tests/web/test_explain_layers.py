@@ -13,7 +13,7 @@ import torchvision
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from inspector.cam.preprocess import stated_preprocessing
+from inspector.cam.inputs.preprocess import stated_preprocessing
 from inspector.render.overlay import png_bytes
 from inspector.web import uploads
 from inspector.web.explain import looking

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.exporting.request import command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
 from inspector.cam.spec import MapSpec
+from inspector.cam.targets.answers import AnswerKind
 from inspector.errors import ExplainError
 from inspector.findings import Finding, Severity
 from inspector.render.scores import share_text

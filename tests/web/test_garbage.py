@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from inspector.web import garbage
+from inspector.web import gc_freeze as garbage
 
 
 @pytest.fixture

@@ -152,8 +152,8 @@ def _members(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> list
 def made(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """(stages of the three checkpoints, the work itself to be done again with another progress)."""
     from inspector.cam.describe import Setting
-    from inspector.cam.layers import propose_layers
-    from inspector.cam.picture import open_picture
+    from inspector.cam.inputs.picture import open_picture
+    from inspector.cam.layers.proposals import propose_layers
     from inspector.cam.series import Common
     from inspector.cam.spec import MapSpec
 

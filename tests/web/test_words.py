@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.cam.picture import input_shape
+from inspector.cam.inputs.picture import input_shape
 from inspector.cam.report import Preprocessing
 from inspector.checkpoint.types import ModuleNode, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind

@@ -6,9 +6,9 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.exporting.request import Request, command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing, Score
+from inspector.cam.targets.answers import AnswerKind
 from inspector.findings import Finding
 
 SCHEMA = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from inspector.cam.answers import AnswerKind
 from inspector.cam.report import Explanation, Options, Preprocessing
 from inspector.cam.spec import MapSpec
+from inspector.cam.targets.answers import AnswerKind
 from inspector.shell_lines import join_words, operand, option_words
 
 

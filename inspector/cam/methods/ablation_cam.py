@@ -12,10 +12,10 @@ import time
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import CHUNK, Scene
+from inspector.cam.engine.tensors import channel_axis
 from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import CHUNK, Scene
-from inspector.cam.tensors import channel_axis
 
 
 def ablation_cam(scene: Scene, layer: LayerProposal) -> Tensor:

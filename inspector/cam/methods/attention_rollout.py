@@ -8,10 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import Scene
+from inspector.cam.layers.tokens import follow_attention, read_out
 from inspector.cam.method import Method
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
-from inspector.cam.tokens import follow_attention, read_out
 
 
 def attention_rollout(scene: Scene, layer: LayerProposal) -> Tensor:

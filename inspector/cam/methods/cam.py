@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from inspector.cam.engine.scene import Scene
 from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
 from inspector.errors import ExplainError
 
 # The mean and the head are computed twice, in two orders: so many units of rounding apart, at the answer's size.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from inspector.cam.method import Method, Unit
 from inspector.cam.methods.grad_cam import grad_cam
-from inspector.cam.objectives import against_nearest
+from inspector.cam.targets.objectives import against_nearest
 
 METHOD = Method(
     id="finer-cam",

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.cam.guided import guided
+from inspector.cam.engine.guided import guided
+from inspector.cam.engine.scene import Scene
 from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
 
 
 def guided_gradient(scene: Scene) -> Tensor:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from inspector.cam.engine.scene import Scene
+from inspector.cam.engine.tensors import enlarge, normalise, without_padding
 from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.methods.grad_cam import METHOD as GRAD_CAM
 from inspector.cam.methods.grad_cam import grad_cam
 from inspector.cam.methods.guided_backpropagation import guided_gradient
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
-from inspector.cam.tensors import enlarge, normalise, without_padding
 
 
 def guided_grad_cam(scene: Scene, layer: LayerProposal) -> Tensor:

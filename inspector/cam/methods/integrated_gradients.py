@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import Scene
+from inspector.cam.engine.tensors import working_precision
 from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
-from inspector.cam.tensors import working_precision
 
 STEPS = 32
 

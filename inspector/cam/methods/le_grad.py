@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import Scene
+from inspector.cam.layers.tokens import block_attentions
 from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
-from inspector.cam.tokens import block_attentions
 
 
 def le_grad(scene: Scene, layer: LayerProposal) -> Tensor:

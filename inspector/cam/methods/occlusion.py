@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import CHUNK, Scene
 from inspector.cam.method import Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import CHUNK, Scene
 
 # A square is a fifth of the shorter side, and moves by a third of itself.
 SIDE = 5

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from inspector.cam.engine.scene import Scene
 from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene
 
 
 def saliency(scene: Scene, layer: LayerProposal) -> Tensor:

@@ -12,10 +12,10 @@ import math
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import CHUNK, Scene
+from inspector.cam.engine.tensors import enlarge, without_padding
 from inspector.cam.method import Method, Weighed
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import CHUNK, Scene
-from inspector.cam.tensors import enlarge, without_padding
 
 # Units in the last place by which equal scores may differ.
 _UNITS = 64

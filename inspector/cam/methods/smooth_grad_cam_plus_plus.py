@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.scene import Scene, place_of
+from inspector.cam.engine.tensors import spatial, working_precision
 from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.report import LayerProposal
-from inspector.cam.scene import Scene, place_of
-from inspector.cam.tensors import spatial, working_precision
 
 COPIES = 8
 # Of the picture's range, as in SmoothGrad (arXiv 1706.03825, section 3).

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.cam.engine.tensors import stored_epsilon
 from inspector.cam.method import Method, Unit
-from inspector.cam.tensors import stored_epsilon
 
 # A channel whose activation cancels to less than this share of its magnitude has no sum to divide by: rounding alone.
 _CANCELLED = 1e-6

@@ -1,44 +1,85 @@
-"""Numbers that compare two maps, or a map with the truth."""
+"""Do the methods agree: how alike they rank the places of one picture, for the same layer, class and options."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inspector.cam.engine.maps import Axes, heat_grid
+from inspector.cam.method import Method
+from inspector.cam.methods import METHODS, method_named
+from inspector.cam.report import Maps
+from inspector.cam.trust.correlation import rank_correlation
+from inspector.cam.trust.making import Maker
+from inspector.errors import ExplainError
+from inspector.progress import Progress, silent
 
 
-def rank_correlation(one: Tensor, other: Tensor) -> float:
-    """Spearman's, of two maps of one shape, ties at their mean rank: -1 to 1; NaN where one of them is constant or has
-    cells that are not finite."""
-    if not bool(torch.isfinite(one).all() and torch.isfinite(other).all()):
-        return float("nan")
-    a, b = _ranks(one), _ranks(other)
-    a, b = a - a.mean(), b - b.mean()
-    below = float(a.norm() * b.norm())
-    return float(a @ b) / below if below > 0 else float("nan")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """methods: ids, the measured map's own first. correlations: Spearman's of each with each, of maps before ReLU; NaN
+    where one of the two is constant."""
+
+    methods: tuple[str, ...]
+    correlations: tuple[tuple[float, ...], ...]
 
 
-def energy_in_mask(heat: Tensor, mask: Tensor) -> float:
-    """Share of the map's sum that lies inside the mask (Wang 2020, arXiv 1910.01279, section 4.3); NaN for no heat.
+def compared_methods(own: str) -> tuple[Method, ...]:
+    """Those beside the map's own that are arithmetic on a layer."""
+    return tuple(m for m in METHODS if m.arithmetic is not None and m.by_layer and m.id != own)
 
-    heat: (H, W), not negative. mask: (H, W) of bool.
+
+def agreement(
+    model: nn.Module, picture: Tensor, maker: Maker, own: Tensor, progress: Progress = silent
+) -> Agreement | None:
+    """own: (h, w), the map that is measured, before ReLU; the others are made as it was.
+
+    A map on another grid is brought to that of the others. None where the map is of no layer: then there is nothing
+    that the methods share.
     """
-    total = float(heat.double().sum())
-    return float(heat.double()[mask].sum()) / total if total > 0 else float("nan")
+    if not method_named(maker.method).by_layer:
+        return None
+    others = compared_methods(maker.method)
+    maps = {maker.method: own}
+    if maker.options.fusion or maker.options.augmented:
+        for number, method in enumerate(others):
+            progress(number, len(others), "asking the other methods")
+            try:
+                made = maker.by(method.id)(model, picture, progress=_pause(progress, number, len(others)))
+            except ExplainError:
+                continue
+            maps[method.id] = made.raw[0]
+    else:
+        progress(0, 2, "asking the other methods")
+        maps |= _at_once(model, picture, maker, [method.id for method in others])
+        progress(1, 2, "asking the other methods")
+    sizes = [tuple(one.shape) for one in maps.values()]
+    size = sizes[-1]
+    ranked = [_to(one, size) for one in maps.values()]
+    values = [[1.0] * len(ranked) for _ in ranked]
+    for i, one in enumerate(ranked):
+        progress(len(ranked) + i, 2 * len(ranked), "comparing the methods")
+        for j in range(i + 1):
+            values[i][j] = values[j][i] = rank_correlation(one, ranked[j])
+    return Agreement(methods=tuple(maps), correlations=tuple(tuple(row) for row in values))
 
 
-def points_at(heat: Tensor, mask: Tensor) -> float:
-    """1 when the hottest pixel lies inside the mask, 0 when not, the share inside of several equally hot ones.
-
-    The pointing game (Zhang 2016, arXiv 1608.00507, section 4.1) without its tolerance. NaN for a map without heat.
-    """
-    if not float(heat.max()) > 0:
-        return float("nan")
-    return float(mask[heat == heat.max()].double().mean())
+def _at_once(model: nn.Module, picture: Tensor, maker: Maker, methods: list[str]) -> dict[str, Tensor]:
+    """All of them from one forward; what has no map at this layer of this model is left out."""
+    axes = Axes(layers=maker.layers, methods=methods, classes=[maker.target])
+    ((row,),) = heat_grid(model, picture, axes, options=maker.options, read=maker.read, lenient=True)
+    return {cell.method: cell.raw[0] for cell in row if isinstance(cell, Maps)}
 
 
-def _ranks(values: Tensor) -> Tensor:
-    flat = values.double().flatten()
-    _, at, counts = torch.unique(flat, return_inverse=True, return_counts=True)
-    last = counts.cumsum(0).double()
-    mean: Tensor = last - (counts.double() - 1) / 2
-    return mean[at]
+def _pause(progress: Progress, done: int, total: int) -> Progress:
+    return lambda _done, _total, note: progress(done, total, note)
+
+
+def _to(one: Tensor, size: tuple[int, ...]) -> Tensor:
+    if tuple(one.shape) == size:
+        return one
+    return functional.interpolate(
+        one[None, None].double(), size=list(size), mode="bilinear", align_corners=False, antialias=True
+    )[0, 0]

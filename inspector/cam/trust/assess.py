@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from inspector.cam.answers import AnswerKind
-from inspector.cam.readings import BoxScore
+from inspector.cam.engine.scene import open_scene
 from inspector.cam.report import PLAIN, Maps, Options
-from inspector.cam.scene import open_scene
-from inspector.cam.trust.agreement import energy_in_mask, points_at
-from inspector.cam.trust.alike import Agreement, agreement
+from inspector.cam.targets.answers import AnswerKind
+from inspector.cam.targets.readings import BoxScore
+from inspector.cam.trust.agreement import Agreement, agreement
 from inspector.cam.trust.baselines import centred_gaussian, edges
+from inspector.cam.trust.correlation import energy_in_mask, points_at
 from inspector.cam.trust.cost import (
     WHOLE,
     Ledger,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from inspector.cam.tensors import enlarge, normalise
+from inspector.cam.engine.tensors import enlarge, normalise
 
 # Standard deviation of the centred Gaussian, of each side.
 _WIDTH = 0.25

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import unwrap
+from inspector.cam.engine.capture import unwrap
+from inspector.cam.engine.scene import open_scene
 from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import method_named
 from inspector.cam.report import PLAIN
-from inspector.cam.scene import open_scene
-from inspector.cam.trust.alike import compared_methods
+from inspector.cam.trust.agreement import compared_methods
 from inspector.cam.trust.infill import impute
 from inspector.cam.trust.making import Maker
 from inspector.cam.trust.measure import Measure

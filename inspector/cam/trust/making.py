@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.combine import FUSIONS
-from inspector.cam.readings import Reading, class_scores
+from inspector.cam.engine.combine import FUSIONS
+from inspector.cam.engine.tensors import normalise
 from inspector.cam.report import Maps
 from inspector.cam.spec import MapSpec
-from inspector.cam.tensors import normalise
+from inspector.cam.targets.readings import Reading, class_scores
 from inspector.cam.trust.baselines import random_map
 from inspector.progress import Progress, silent
 

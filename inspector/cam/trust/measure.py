@@ -9,9 +9,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from inspector.cam.answers import AnswerKind
-from inspector.cam.readings import shares_of
-from inspector.cam.scene import Scene
+from inspector.cam.engine.scene import Scene
+from inspector.cam.targets.answers import AnswerKind
+from inspector.cam.targets.readings import shares_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

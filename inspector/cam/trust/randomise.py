@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.capture import borrowed, unwrap
-from inspector.cam.trust.agreement import rank_correlation
+from inspector.cam.engine.capture import borrowed, unwrap
+from inspector.cam.trust.correlation import rank_correlation
 from inspector.progress import Progress, silent
 
 MOST_STAGES = 10

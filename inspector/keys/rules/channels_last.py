@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from inspector.architectures.types import TargetKind
-from inspector.keys.layouts import Elsewhere, Voucher, voucher_of
+from inspector.keys.placing.layouts import Elsewhere, Voucher, voucher_of
+from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
-from inspector.keys.roles import roles_of, split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.keys.rules.transposed import AS_IT_IS, is_square, is_turned, lies_turned, shown_ways
 from inspector.units import counted, human_shape

@@ -14,8 +14,8 @@ from enum import IntEnum
 
 from inspector.architectures.types import Target
 from inspector.findings import FindingKind, Severity
-from inspector.keys.keytree import Leaf, Node, Path
-from inspector.keys.layouts import Elsewhere
+from inspector.keys.placing.layouts import Elsewhere
+from inspector.keys.placing.tree import Leaf, Node, Path
 from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step, StepKind
 
 
@@ -29,7 +29,7 @@ class Move:
     says: str
     # For the exported code: what is done, and under "place" where.
     parameters: tuple[tuple[str, str], ...] = ()
-    # False when what lies below merely fits into gaps; the user is then asked (see `doubts.py`).
+    # False when what lies below merely fits into gaps; the user is then asked (see `ambiguities.py`).
     sure: bool = True
     # What tells it from the rule's other moves, where the parameters do not.
     change: tuple[str | int, ...] = ()
@@ -280,7 +280,7 @@ class Rule:
     replaces_head: bool = False
     # Its tensors come one per layer, and are spoken of by their last name.
     one_per_layer: bool = False
-    # Names without shapes are enough for it, as an error message has them (`pasted/`).
+    # Names without shapes are enough for it, as an error message has them (`error_messages/`).
     names_suffice: bool = False
     # What no shape shows and its steps rest on, "" when nothing: what a finding "cannot-tell" is about.
     rests_on: str = ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from inspector.keys.keytree import Leaf, numbered
+from inspector.keys.placing.roles import roles_of
+from inspector.keys.placing.tree import Leaf, numbered
 from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
-from inspector.keys.roles import roles_of
 from inspector.keys.rules.entry import Leftovers, Link, Rule
 from inspector.units import counted, human_shape
 

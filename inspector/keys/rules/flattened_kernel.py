@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from inspector.keys.layouts import Voucher, voucher_of
+from inspector.keys.placing.layouts import Voucher, voucher_of
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from inspector.checkpoint.types import Shape
-from inspector.keys.keytree import Leaf
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 from inspector.keys.rules.stacked import places_of

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from inspector.keys.keytree import Node, Path, numbered, overlap
+from inspector.keys.placing.stacks import is_block
+from inspector.keys.placing.tree import Node, Path, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Renames, Route, Rule
-from inspector.keys.stacks import is_block
 
 _FARTHEST = 64
 SHIFTED, AS_NAMED = "shifted", "as-named"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from inspector.keys.keytree import Leaf
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inspector.keys.keytree import Path
+from inspector.keys.placing.tree import Path
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule
 

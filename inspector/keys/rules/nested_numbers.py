@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inspector.keys.keytree import Node, Path, numbered
+from inspector.keys.placing.tree import Node, Path, numbered
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Pair, Renames, Route, Rule
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from inspector.keys.keytree import Leaf
+from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, RuleUse
-from inspector.keys.roles import is_counter
 from inspector.keys.rules.entry import Move, Phrase, Questions, Rule, Spelling
 
 Rows = tuple[tuple[str, str], ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.keytree import Leaf, Node
+from inspector.keys.placing.tree import Leaf, Node
 from inspector.keys.report import Cost
 from inspector.keys.rules.entry import Link, Move, Pair, Rule
 

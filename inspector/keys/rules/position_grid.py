@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from inspector.keys.placing.roles import split_name
 from inspector.keys.report import Cost, Step, StepKind
-from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 
 NAMES = ("pos_embed", "pos_embedding", "position_embeddings", "position_embedding", "positional_embedding")

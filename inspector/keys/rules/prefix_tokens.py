@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inspector.keys.placing.roles import split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
-from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.keys.rules.position_grid import NAMES, is_square
 

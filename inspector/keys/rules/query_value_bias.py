@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.keytree import Leaf
+from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
-from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Rule
 from inspector.keys.rules.stacked import places_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inspector.keys.placing.roles import split_name
 from inspector.keys.report import Cost, Evidence, Step, StepKind
-from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Rule
 
 _VALUES = {"running_mean": "statistics:0", "running_var": "statistics:1"}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
-from inspector.keys.keytree import Leaf
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.keytree import Leaf
 from inspector.keys.operations.drop_copy import LEAVE_OUT
+from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
-from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Rule
 
 # What output layers and embeddings of language models are called in transformers, GPT-NeoX, Llama's and GPT-2's own

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.layouts import Voucher, is_weight, voucher_of
+from inspector.keys.placing.layouts import Voucher, is_weight, voucher_of
+from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
-from inspector.keys.roles import roles_of, split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted, human_shape
 

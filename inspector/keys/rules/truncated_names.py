@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
-from inspector.keys.keytree import Leaf
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 

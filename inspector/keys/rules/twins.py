@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.keytree import Node, numbered, overlap
+from inspector.keys.placing.tree import Node, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules import wrapper_segment
 from inspector.keys.rules.entry import Move, Pair, Route, Rule

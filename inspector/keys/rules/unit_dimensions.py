@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.checkpoint.types import Shape
-from inspector.keys.layouts import Voucher, voucher_of
+from inspector.keys.placing.layouts import Voucher, voucher_of
+from inspector.keys.placing.roles import squeezed
 from inspector.keys.report import Cost, Step, StepKind
-from inspector.keys.roles import squeezed
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import human_shape
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from inspector.keys.operations.computed import COMPUTED
+from inspector.keys.placing.roles import split_name
 from inspector.keys.report import Cost, Evidence, Step, StepKind
-from inspector.keys.roles import split_name
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 
 _TABLE, _INDEX = "relative_position_bias_table", "relative_position_index"

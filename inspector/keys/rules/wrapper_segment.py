@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.keytree import Node, numbered, overlap
+from inspector.keys.placing.tree import Node, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Renames, Route, Rule, substitution
 

@@ -15,9 +15,9 @@ from inspector.errors import CorruptFile
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import NoDirectory
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.checks.torch_words import NO_DIRECTORY
+from inspector.readers.checks.truncation import Cut
 from inspector.readers.finish import FileContent
-from inspector.readers.noticed.torch_words import NO_DIRECTORY
-from inspector.readers.noticed.truncation import Cut
 from inspector.units import human_bytes
 
 _LOCAL = b"PK\x03\x04"

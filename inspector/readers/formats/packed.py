@@ -14,11 +14,11 @@ from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, tar_folder, zip_folder
 from inspector.readers.archives.tar_directory import TarDirectory, is_tar
+from inspector.readers.checks.truncation import CUT_SHORT
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder, SubFolder
-from inspector.readers.foreign.naming import name_special_zip, name_zip
-from inspector.readers.noticed.truncation import CUT_SHORT
+from inspector.readers.not_checkpoints.naming import name_special_zip, name_zip
 from inspector.units import counted
 
 MEMBERS_LEFT_OUT = FindingKind(

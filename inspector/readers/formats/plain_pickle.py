@@ -5,20 +5,20 @@ from __future__ import annotations
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
+from inspector.readers.checks.contents import trailing_data
+from inspector.readers.checks.storage_findings import missing_storages
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
-from inspector.readers.noticed.contents import trailing_data
-from inspector.readers.noticed.storage_findings import missing_storages
-from inspector.readers.unpickle.hidden_pickles import (
+from inspector.readers.unpickle.globals.lists import UNMISTAKABLE
+from inspector.readers.unpickle.globals.verdicts import may_exist
+from inspector.readers.unpickle.machine.machine import Outcome
+from inspector.readers.unpickle.nested.hidden_pickles import (
     Hidden,
     observe_hidden,
     observe_polyglot,
     search_behind,
     search_end,
 )
-from inspector.readers.unpickle.machine import Outcome
-from inspector.readers.unpickle.verdict_lists import UNMISTAKABLE
-from inspector.readers.unpickle.verdicts import may_exist
 from inspector.units import counted
 
 SEVERAL_PICKLES = FindingKind("several-pickles", Severity.WARNING, "Several pickles in one file")

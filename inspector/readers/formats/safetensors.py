@@ -14,12 +14,12 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
+from inspector.readers.checks.contents import DATA_OVERLAPS, TRAILING_DATA, UNUSABLE_ENTRY
+from inspector.readers.checks.torch_words import NOT_COVERED
+from inspector.readers.checks.truncation import Cut, observe_cut
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent, finished
 from inspector.readers.formats.safetensors_header import read_entries
-from inspector.readers.noticed.contents import DATA_OVERLAPS, TRAILING_DATA, UNUSABLE_ENTRY
-from inspector.readers.noticed.torch_words import NOT_COVERED
-from inspector.readers.noticed.truncation import Cut, observe_cut
 from inspector.units import counted, human_bytes, human_shape
 
 DATA_HOLES = FindingKind("data-holes", Severity.WARNING, "Data that belong to no tensor")
@@ -88,7 +88,7 @@ def _assemble(source: ByteSource, n: int, limits: Limits) -> Checkpoint:
     text = _metadata(metadata)
     if any(len(key) > _SHORT or len(value) > _SHORT for key, value in text):
         # Imported where there is something to look at: it needs the pickle machine, and most files say but "pt".
-        from inspector.readers.noticed.named_code import observe_metadata
+        from inspector.readers.checks.named_code import observe_metadata
 
         # A key is text as well, and shown cut.
         whole = [(key[:200], key) for key in metadata if isinstance(key, str)] if isinstance(metadata, dict) else []
@@ -204,7 +204,7 @@ def _behind(source: ByteSource, start: int, storages: dict[str, Storage], limits
     at = max((s.offset + s.nbytes for s in storages.values() if s.offset is not None), default=start)
     if at >= source.size:
         return []
-    from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
+    from inspector.readers.unpickle.nested.hidden_pickles import observe_hidden, search_behind
 
     return observe_hidden(search_behind(source, at, source.size, limits, "behind the last tensor"))
 

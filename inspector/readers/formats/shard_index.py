@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UnknownFormat
 from inspector.readers.entry import FolderPeek, Peek, Reader
-from inspector.readers.folders.shard_layout import looks_like_index, read_index
-from inspector.readers.folders.sharded import read_sharded
+from inspector.readers.folders.sharded.layout import looks_like_index, read_index
+from inspector.readers.folders.sharded.reader import read_sharded
 from inspector.units import counted
 
 

@@ -18,10 +18,11 @@ from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import member_doubts
 from inspector.readers.archives.zip_members import Member, payload_heads, payload_offsets
 from inspector.readers.assemble import Unpickled, unpickle, unpickle_bytes
-from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE, trailing_data
-from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
-from inspector.readers.noticed.torch_words import missing_record, wrong_record
-from inspector.readers.unpickle.hidden_pickles import (
+from inspector.readers.checks.contents import AMBIGUOUS_ARCHIVE, trailing_data
+from inspector.readers.checks.storage_findings import missing_storages, wrong_sizes
+from inspector.readers.checks.torch_words import missing_record, wrong_record
+from inspector.readers.unpickle.machine.machine import Outcome
+from inspector.readers.unpickle.nested.hidden_pickles import (
     Head,
     Hidden,
     names_of,
@@ -29,7 +30,6 @@ from inspector.readers.unpickle.hidden_pickles import (
     search_members,
     search_numbers,
 )
-from inspector.readers.unpickle.machine import Outcome
 from inspector.readers.unpickle.stand_ins import StorageRef
 from inspector.units import counted, human_bytes
 

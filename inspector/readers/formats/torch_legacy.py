@@ -10,14 +10,14 @@ from inspector.errors import CorruptFile
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.checks.contents import trailing_data
+from inspector.readers.checks.storage_findings import missing_storages, wrong_sizes
+from inspector.readers.checks.torch_words import BROKE_OFF, unexpected_end, wrong_storage
+from inspector.readers.checks.truncation import Cut
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
-from inspector.readers.noticed.contents import trailing_data
-from inspector.readers.noticed.storage_findings import missing_storages, wrong_sizes
-from inspector.readers.noticed.torch_words import BROKE_OFF, unexpected_end, wrong_storage
-from inspector.readers.noticed.truncation import Cut
-from inspector.readers.unpickle.class_sources import source_texts
-from inspector.readers.unpickle.hidden_pickles import (
+from inspector.readers.unpickle.meanings.class_sources import source_texts
+from inspector.readers.unpickle.nested.hidden_pickles import (
     Head,
     Hidden,
     observe_hidden,

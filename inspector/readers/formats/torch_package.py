@@ -16,6 +16,7 @@ from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import checkpoint_from_pickle
+from inspector.readers.checks.observations import observe_storages
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent, finished
 from inspector.readers.formats.torch_archive import (
@@ -25,8 +26,7 @@ from inspector.readers.formats.torch_archive import (
     member_bytes,
     unpickle_member,
 )
-from inspector.readers.noticed.observations import observe_storages
-from inspector.readers.unpickle.class_sources import source_texts
+from inspector.readers.unpickle.meanings.class_sources import source_texts
 from inspector.units import counted
 
 TORCH_PACKAGE = FindingKind("torch-package", Severity.NOTICE, "A torch.package archive")

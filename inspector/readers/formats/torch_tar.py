@@ -19,13 +19,13 @@ from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.tar_directory import TarDirectory, TarMember
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
+from inspector.readers.checks.contents import AMBIGUOUS_ARCHIVE
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
-from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
-from inspector.readers.unpickle.arguments import sizes_of, storage_dtype, strided
-from inspector.readers.unpickle.class_sources import source_texts
-from inspector.readers.unpickle.hidden_pickles import Hidden, observe_hidden, search_behind
-from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.machine.arguments import sizes_of, storage_dtype, strided
+from inspector.readers.unpickle.machine.machine import Outcome
+from inspector.readers.unpickle.meanings.class_sources import source_texts
+from inspector.readers.unpickle.nested.hidden_pickles import Hidden, observe_hidden, search_behind
 from inspector.readers.unpickle.stand_ins import (
     GlobalRef,
     Mapping,

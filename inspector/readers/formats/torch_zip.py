@@ -22,7 +22,7 @@ from inspector.readers.formats.torch_archive import (
     search_archive,
     unpickle_member,
 )
-from inspector.readers.unpickle.hidden_pickles import Head, observe_hidden
+from inspector.readers.unpickle.nested.hidden_pickles import Head, observe_hidden
 
 
 def _claims(peek: Peek) -> str:
@@ -35,7 +35,7 @@ def _claims(peek: Peek) -> str:
 
 
 def _named(source: ByteSource, directory: Directory) -> InspectorError:
-    from inspector.readers.foreign.naming import name_zip
+    from inspector.readers.not_checkpoints.naming import name_zip
 
     return name_zip(source, directory)
 

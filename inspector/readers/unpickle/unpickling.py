@@ -8,14 +8,22 @@ from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.limits import Limits
-from inspector.readers.noticed.torch_versions import refused_operand
-from inspector.readers.unpickle.array_meanings import MEMMAP
-from inspector.readers.unpickle.joblib_arrays import WrappedArrays
-from inspector.readers.unpickle.machine import Machine, Outcome, Persistent, Semantics
-from inspector.readers.unpickle.meanings import MEANINGS, build
-from inspector.readers.unpickle.nested_pickles import LOADER, MOST_LEVELS, Followed, Inside, Loader, Stretch, look_into
-from inspector.readers.unpickle.opcodes import TABLE
-from inspector.readers.unpickle.persistent import torch_persistent
+from inspector.readers.checks.torch_versions import refused_operand
+from inspector.readers.unpickle.machine.machine import Machine, Outcome, Persistent, Semantics
+from inspector.readers.unpickle.machine.opcodes import TABLE
+from inspector.readers.unpickle.meanings.arrays import MEMMAP
+from inspector.readers.unpickle.meanings.joblib_arrays import WrappedArrays
+from inspector.readers.unpickle.meanings.persistent import torch_persistent
+from inspector.readers.unpickle.meanings.table import MEANINGS, build
+from inspector.readers.unpickle.nested.nested_pickles import (
+    LOADER,
+    MOST_LEVELS,
+    Followed,
+    Inside,
+    Loader,
+    Stretch,
+    look_into,
+)
 from inspector.readers.unpickle.stand_ins import Meaning, StorageRef
 
 

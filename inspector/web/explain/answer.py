@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.cam.answers import AnswerKind, infer_answer
 from inspector.cam.report import Explanation, Score
+from inspector.cam.targets.answers import AnswerKind, infer_answer
 from inspector.render.scores import READ_AS, share_text
 from inspector.web import reports
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
 if TYPE_CHECKING:
-    from inspector.cam.look import Look
+    from inspector.cam.live import Look
 
 _BARS = 5
 
@@ -31,14 +31,14 @@ class Naming:
 
 def stated_names(hand: Hand) -> tuple[str, ...]:
     """What the file, its digest or a file beside it calls the classes."""
-    from inspector.cam.classes import class_names
+    from inspector.cam.inputs.classes import class_names
 
     return class_names(reports.recognition_of(hand), reports.checkpoint_of(hand))
 
 
 def class_count(seen: Look, hand: Hand) -> int:
     """How many names are needed: one for each column, or for each label that the detector could give."""
-    from inspector.cam.look import Kind
+    from inspector.cam.live import Kind
 
     if seen.kind is not Kind.BOXES:
         return len(seen.logits)
@@ -47,7 +47,7 @@ def class_count(seen: Look, hand: Hand) -> int:
 
 def named(seen: Look, naming: Naming) -> tuple[str, ...]:
     """A name for each column, () where there is none."""
-    from inspector.cam.look import Kind
+    from inspector.cam.live import Kind
 
     if seen.kind is Kind.BOXES:
         return tuple(f"{_called(box.label, naming)}, box {number}" for number, box in enumerate(seen.boxes, start=1))
@@ -58,7 +58,7 @@ def scores_of(seen: Look, naming: Naming) -> tuple[Score, ...]:
     """Every column, best first; of a segmentation those classes that the model sees somewhere, by their share of the
     picture."""
     from inspector.cam.describe import scores_of as class_scores
-    from inspector.cam.look import Kind
+    from inspector.cam.live import Kind
 
     names = named(seen, naming)
     if seen.kind is Kind.CLASSES:
@@ -85,7 +85,7 @@ def class_label(score: Score) -> str:
 
 def choose_columns(seen: Look, scores: tuple[Score, ...], key: str) -> tuple[int, int | None]:
     """(the column asked about, another one beside it or None)."""
-    from inspector.cam.look import Kind
+    from inspector.cam.live import Kind
 
     by_index = {score.index: score for score in scores}
     what = {Kind.CLASSES: "Class", Kind.PIXELS: "Pixels of", Kind.BOXES: "Box"}[seen.kind]
@@ -151,7 +151,7 @@ def edit_naming(hand: Hand, count: int) -> Naming:
 
 
 def _edit_names(hand: Hand, kept: tuple[str, ...], count: int) -> tuple[str, ...]:
-    from inspector.cam.classes import names_in_text
+    from inspector.cam.inputs.classes import names_in_text
 
     turn = f"names-turn-{hand.sha256}"
     left, right = st.columns([3, 2])

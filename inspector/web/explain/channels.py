@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 from PIL import Image
 
-from inspector.cam.layouts import layer_name
+from inspector.cam.layers.layouts import layer_name
 from inspector.cam.report import Explanation, LayerProposal
 from inspector.render.overlay import overlay
 from inspector.web import reports
@@ -22,7 +22,7 @@ _MOST, _A_ROW = 24, 6
 
 def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Explanation) -> None:
     """Small pictures; the chosen one large, with its numbers. made: a map of the same column."""
-    from inspector.cam.tensors import enlarge, normalise
+    from inspector.cam.engine.tensors import enlarge, normalise
     from inspector.render.colour_maps import colour_table
 
     seen = looking.look_at(subject)

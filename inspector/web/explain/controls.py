@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.cam.layouts import layer_name, layout_text, with_layout
-from inspector.cam.picture import input_shape
+from inspector.cam.inputs.picture import input_shape
+from inspector.cam.layers.layouts import layer_name, layout_text, with_layout
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
-from inspector.cam.layouts import layer_name
+from inspector.cam.layers.layouts import layer_name
 from inspector.cam.report import Explanation, LayerProposal
 from inspector.errors import ExplainError
 from inspector.render.overlay import overlay

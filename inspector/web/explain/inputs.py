@@ -32,7 +32,7 @@ def unknowns(preprocessing: Preprocessing, explanation: Explanation) -> str:
 
 def inferred(hand: Hand) -> Preprocessing:
     """What the model's pictures were prepared with, as far as anybody says."""
-    from inspector.cam.preprocess import infer_preprocessing
+    from inspector.cam.inputs.preprocess import infer_preprocessing
 
     return infer_preprocessing(reports.recognition_of(hand), reports.checkpoint_of(hand))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.cam.picture import input_shape as shape_for
+from inspector.cam.inputs.picture import input_shape as shape_for
 from inspector.cam.report import PLAIN, Crop, Explanation, LayerProposal, Made, Options, Preprocessing
 from inspector.web import jobs, reports
 from inspector.web.explain import pictures
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from inspector.cam.describe import Setting
-    from inspector.cam.look import Look
+    from inspector.cam.live import Look
     from inspector.cam.spec import MapSpec
     from inspector.progress import Progress
 
@@ -49,7 +49,7 @@ class Subject:
 @st.cache_resource(max_entries=16, show_spinner="Tracing one forward pass …")
 def proposals(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
     """Layers worth explaining, the suggested one first."""
-    from inspector.cam.layers import propose_layers
+    from inspector.cam.layers.proposals import propose_layers
 
     model = reports.model_of(Hand(sha256=sha256, name=name))
     with reports.torch_lock:
@@ -59,7 +59,7 @@ def proposals(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[Laye
 @st.cache_resource(max_entries=64, show_spinner="Tracing one forward pass …")
 def layer_named(sha256: str, name: str, shape: tuple[int, int, int], path: str) -> LayerProposal:
     """A layer beyond the proposals. Raises NoSuchLayer, LayerNotSpatial."""
-    from inspector.cam.layers import find_layer
+    from inspector.cam.layers.proposals import find_layer
 
     model = reports.model_of(Hand(sha256=sha256, name=name))
     with reports.torch_lock:
@@ -74,7 +74,7 @@ def input_shape(picture: Picture, preprocessing: Preprocessing) -> tuple[int, in
 
 def prepared(picture: Picture, preprocessing: Preprocessing) -> tuple[Tensor, Crop]:
     """((1, C, H, W), the rectangle of the picture that it shows)."""
-    from inspector.cam.preprocess import prepare
+    from inspector.cam.inputs.preprocess import prepare
 
     return prepare(pictures.decoded(picture), preprocessing)
 
@@ -101,7 +101,7 @@ def _look(
     preprocessing: Preprocessing,
     layers: tuple[LayerProposal, ...],
 ) -> Look:
-    from inspector.cam.look import look
+    from inspector.cam.live import look
 
     model = reports.model_of(Hand(sha256=sha256, name=name))
     batch, _ = prepared(_picture, preprocessing)
@@ -177,7 +177,7 @@ def setting_of(subject: Subject, naming: Naming) -> Setting:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _crop(picture_sha256: str, preprocessing: Preprocessing, _picture: Picture) -> tuple[tuple[int, int], Crop]:
-    from inspector.cam.picture import seen_crop, upright
+    from inspector.cam.inputs.picture import seen_crop, upright
 
     size = upright(pictures.decoded(_picture)).size
     return size, seen_crop(size, preprocessing)

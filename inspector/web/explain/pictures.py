@@ -51,7 +51,7 @@ def picture_in_hand() -> Picture | None:
 
 def take_picture(name: str, data: bytes) -> Picture:
     """Take it in hand after reading it once. Raises ExplainError for what is no picture."""
-    from inspector.cam.picture import open_picture
+    from inspector.cam.inputs.picture import open_picture
 
     open_picture(data)
     picture = Picture(name=name, data=data)
@@ -62,7 +62,7 @@ def take_picture(name: str, data: bytes) -> Picture:
 # A picture of 100 megapixels, the most that is taken, is 300 MB here.
 @st.cache_resource(max_entries=3, show_spinner=False)
 def _decoded(sha256: str, _data: bytes) -> Image.Image:
-    from inspector.cam.picture import open_picture
+    from inspector.cam.inputs.picture import open_picture
 
     return open_picture(_data)
 
@@ -74,7 +74,7 @@ def decoded(picture: Picture) -> Image.Image:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _shown(sha256: str, _data: bytes, longest: int) -> Image.Image:
-    from inspector.cam.picture import upright
+    from inspector.cam.inputs.picture import upright
 
     picture = upright(_decoded(sha256, _data))
     largest = max(picture.size)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.cam.answers import infer_answer
 from inspector.cam.series import Common, Stage, in_order
+from inspector.cam.targets.answers import infer_answer
 from inspector.cam.training_place import Place, place_of
 from inspector.errors import InspectorError
 from inspector.units import counted, human_bytes, human_duration
@@ -59,7 +59,7 @@ def show_run(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> No
 
     target: the class chosen above.
     """
-    from inspector.cam.look import Kind
+    from inspector.cam.live import Kind
 
     seen = looking.look_at(subject)
     if seen.kind is not Kind.CLASSES:

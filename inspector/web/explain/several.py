@@ -23,7 +23,7 @@ from inspector.web.explain.pictures import TYPES, Picture, sample_pictures
 from inspector.web.text import plain
 
 if TYPE_CHECKING:
-    from inspector.cam.look import Look
+    from inspector.cam.live import Look
     from inspector.cam.spec import MapSpec
     from inspector.progress import Progress
 
@@ -44,7 +44,7 @@ class Made:
 
 def show_several(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> None:
     """Take pictures, say what they cost, work behind the page, show the sheet. target: the class chosen above."""
-    from inspector.cam.look import Kind
+    from inspector.cam.live import Kind
 
     seen = looking.look_at(subject)
     if seen.kind is not Kind.CLASSES:
@@ -117,7 +117,7 @@ def make_sheet(
 ) -> Made:
     """One map of each picture; one that cannot be read or explained is said and left out. No Streamlit calls."""
     from inspector.cam.explain import explain_many
-    from inspector.cam.picture import open_picture
+    from inspector.cam.inputs.picture import open_picture
 
     model = seen.twin()
     setting = replace(looking.setting_of(subject, naming), categories=named(seen, naming))

@@ -193,7 +193,7 @@ def _choose_mask(made: Explanation) -> tuple[Tensor | None, str]:
 
 def mask_of(data: bytes, made: Explanation) -> Tensor:
     """(H, W) of bool at the model's input size. Raises ExplainError as `mask_seen` does, and when it is no picture."""
-    from inspector.cam.picture import open_picture, upright
+    from inspector.cam.inputs.picture import open_picture, upright
     from inspector.cam.trust.masks import mask_seen
 
     return mask_seen(upright(open_picture(data)), made.crop, (made.heat.shape[0], made.heat.shape[1]))

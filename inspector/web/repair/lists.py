@@ -11,7 +11,7 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.types import StateDict
 from inspector.findings import Finding
 from inspector.keys.folding import Fold, fold, search
-from inspector.keys.left_over import LeftOver
+from inspector.keys.placing.left_over import LeftOver
 from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse
 from inspector.render.json import as_json
 from inspector.render.plan_table import PlanRow, find_rows, plan_rows, rows_csv

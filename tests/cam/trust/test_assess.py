@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.maps import heat_maps
-from inspector.cam.trust.agreement import energy_in_mask, points_at, rank_correlation
+from inspector.cam.engine.maps import heat_maps
 from inspector.cam.trust.baselines import centred_gaussian, edges, random_map
+from inspector.cam.trust.correlation import energy_in_mask, points_at, rank_correlation
 from inspector.cam.trust.randomise import randomisation
 from inspector.errors import UsageError
 from inspector.progress import Stopped

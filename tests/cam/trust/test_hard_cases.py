@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.combine import augmented_maps, joined
-from inspector.cam.maps import heat_maps
+from inspector.cam.engine.combine import augmented_maps, joined
+from inspector.cam.engine.maps import heat_maps
+from inspector.cam.engine.scene import open_scene
 from inspector.cam.report import LayerProposal, Options
-from inspector.cam.scene import open_scene
-from inspector.cam.trust.agreement import rank_correlation
-from inspector.cam.trust.alike import agreement
+from inspector.cam.trust.agreement import agreement
 from inspector.cam.trust.assess import Trust
+from inspector.cam.trust.correlation import rank_correlation
 from inspector.cam.trust.measure import Case
 from inspector.cam.trust.measures.drop import drop, increase
 from inspector.cam.trust.randomise import randomisation

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.cam.scene import open_scene
+from inspector.cam.engine.scene import open_scene
 from inspector.cam.trust.infill import impute
 from inspector.cam.trust.measure import Case, by_heat
 from inspector.cam.trust.measures.drop import drop, increase

@@ -17,13 +17,13 @@ from inspector.findings import Finding
 from inspector.readers.archives.json_member import read_json
 from inspector.readers.archives.zip_directory import find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
+from inspector.readers.checks.observations import observe_globals
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent, finished
 from inspector.readers.formats.export.findings import config_finding, export_finding, native_finding, observe_program
 from inspector.readers.formats.export.program import ProgramFacts, read_program
 from inspector.readers.formats.export.weights import Archive, Weights, add_compiled, add_config, add_pickled, ordered
 from inspector.readers.formats.torch_archive import byte_order, member_bytes
-from inspector.readers.noticed.observations import observe_globals
 from inspector.units import counted, human_shape
 
 _OLD = "serialized_exported_program.json"

@@ -15,14 +15,14 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Encoding, Part, Storage, TensorInfo
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
+from inspector.readers.checks.contents import DATA_OVERLAPS, trailing_data
+from inspector.readers.checks.truncation import observe_missing
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
 from inspector.readers.flat import flat_checkpoint, mapping_value, observe_unusable
 from inspector.readers.folder import Folder
 from inspector.readers.formats.gguf.ggml_types import GGML_TYPES
 from inspector.readers.formats.gguf.header import MAGIC, GgufHeader, TensorEntry, byte_order, read_header
-from inspector.readers.noticed.contents import DATA_OVERLAPS, trailing_data
-from inspector.readers.noticed.truncation import observe_missing
 from inspector.units import counted, human_bytes, human_shape
 
 BAD_ALIGNMENT = FindingKind("bad-alignment", Severity.ERROR, "The alignment is no power of two")
@@ -188,15 +188,15 @@ def _behind(source: ByteSource, end: int, storages: dict[str, Storage], limits: 
     at = max((s.offset + s.nbytes for s in storages.values() if s.offset is not None), default=end)
     if at >= source.size:
         return []
-    from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
+    from inspector.readers.unpickle.nested.hidden_pickles import observe_hidden, search_behind
 
     return observe_hidden(search_behind(source, at, source.size, limits, "behind the last tensor"))
 
 
 def _observe_texts(texts: Sequence[tuple[str, str]], limits: Limits) -> list[Finding]:
     """What programs that render or decode the metadata would run."""
-    from inspector.readers.noticed.named_code import observe_metadata
-    from inspector.readers.noticed.templates import observe_template
+    from inspector.readers.checks.named_code import observe_metadata
+    from inspector.readers.checks.templates import observe_template
 
     found: dict[str, Finding] = {}
     for key, text in texts:

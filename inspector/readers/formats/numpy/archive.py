@@ -17,14 +17,14 @@ from inspector.findings import Finding
 from inspector.limits import Limits
 from inspector.readers.archives.zip_members import Member, payload_offsets
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle, unpickle_bytes
+from inspector.readers.checks.contents import AMBIGUOUS_ARCHIVE
+from inspector.readers.checks.truncation import observe_missing
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
 from inspector.readers.flat import flat_checkpoint, observe_unusable
-from inspector.readers.foreign.naming import name_zip
 from inspector.readers.formats.numpy.array import describe, object_finding, observe_header, opaque_value
 from inspector.readers.formats.numpy.header import PREAMBLE_NBYTES, BadHeader, NpyHeader, header_span, parse_header
-from inspector.readers.noticed.contents import AMBIGUOUS_ARCHIVE
-from inspector.readers.noticed.truncation import observe_missing
+from inspector.readers.not_checkpoints.naming import name_zip
 from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8

@@ -13,6 +13,8 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle
+from inspector.readers.checks.contents import trailing_data, unnamed_tensors
+from inspector.readers.checks.truncation import observe_missing
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
 from inspector.readers.flat import flat_checkpoint
@@ -25,8 +27,6 @@ from inspector.readers.formats.numpy.header import (
     header_span,
     parse_header,
 )
-from inspector.readers.noticed.contents import trailing_data, unnamed_tensors
-from inspector.readers.noticed.truncation import observe_missing
 from inspector.units import human_shape
 
 OBJECT_ARRAY = FindingKind("object-array", Severity.WARNING, "An array of Python objects, saved as a pickle")
@@ -61,7 +61,7 @@ def _read(peek: Peek) -> Checkpoint:
     findings += observe_missing(source, tensors, storages)
     findings += _trailing(source, header, storage)
     if (end := header.start + storage.nbytes) < source.size and header.element.itemsize:
-        from inspector.readers.unpickle.hidden_pickles import observe_hidden, search_behind
+        from inspector.readers.unpickle.nested.hidden_pickles import observe_hidden, search_behind
 
         findings += observe_hidden(search_behind(source, end, source.size, limits, "behind the array"))
     if info.dtype:

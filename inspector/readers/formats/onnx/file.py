@@ -15,6 +15,7 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Part, Storage
 from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, FindingKind, Severity
+from inspector.readers.checks.truncation import observe_missing
 from inspector.readers.cursor import Cursor, Ended
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
@@ -22,8 +23,7 @@ from inspector.readers.flat import flat_checkpoint, mapping_value, observe_unusa
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.formats.onnx.graph import ModelWalk, OnnxModel
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Walk
-from inspector.readers.noticed.truncation import observe_missing
-from inspector.readers.unpickle.encoded import LEAST
+from inspector.readers.unpickle.nested.encoded import LEAST
 from inspector.units import counted, human_bytes
 
 EXTERNAL_DATA_OUTSIDE = FindingKind("external-data-outside", Severity.ERROR, "Data are named outside the folder")
@@ -104,7 +104,7 @@ def _read(peek: Peek) -> Checkpoint:
     metadata = _metadata(model)
     texts = [*model.facts, *model.properties]
     if any(len(text) >= LEAST for _, text in texts):
-        from inspector.readers.noticed.named_code import observe_metadata
+        from inspector.readers.checks.named_code import observe_metadata
 
         findings += observe_metadata(texts, limits, "ONNX")
     content = FileContent(

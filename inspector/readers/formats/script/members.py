@@ -13,7 +13,7 @@ from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import Unpickled
 from inspector.readers.formats.script.code import CodeFacts, ScriptClass, is_scripted, read_classes, read_facts
 from inspector.readers.formats.torch_archive import member_bytes, unpickle_member
-from inspector.readers.unpickle.machine import Outcome
+from inspector.readers.unpickle.machine.machine import Outcome
 
 CODE_NBYTES = 4_000_000
 _MOST_CODE = 5_000

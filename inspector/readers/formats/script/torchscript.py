@@ -26,9 +26,9 @@ from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import Member
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
+from inspector.readers.checks.observations import observe_globals, observe_storages
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
-from inspector.readers.foreign.naming import name_zip
 from inspector.readers.formats.script.code import ScriptClass, module_name, plain_class
 from inspector.readers.formats.script.findings import (
     OWN_CLASSES,
@@ -48,9 +48,9 @@ from inspector.readers.formats.torch_archive import (
     search_archive,
     unpickle_member,
 )
-from inspector.readers.noticed.observations import observe_globals, observe_storages
-from inspector.readers.unpickle.hidden_pickles import Head, observe_hidden
-from inspector.readers.unpickle.outline import outline
+from inspector.readers.not_checkpoints.naming import name_zip
+from inspector.readers.unpickle.nested.hidden_pickles import Head, observe_hidden
+from inspector.readers.unpickle.outline.outline import outline
 from inspector.readers.unpickle.stand_ins import Mapping, TensorStub
 from inspector.units import counted, human_shape
 

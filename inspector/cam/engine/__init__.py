@@ -1,0 +1,1 @@
+"""The model, lent for one batch: one forward, its backwards, further passes, and maps from them."""

@@ -1,0 +1,1 @@
+"""From a picture to the model's input, and what its classes are called."""

@@ -1,0 +1,1 @@
+"""What is asked of an answer, and how an answer becomes scores."""

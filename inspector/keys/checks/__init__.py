@@ -1,0 +1,28 @@
+"""What is checked of a drafted repair, in order: reasons to refuse, then everything else that is to be said."""
+
+from __future__ import annotations
+
+from inspector.findings import Check
+from inspector.keys.checks import adapters, conventions, origins, packed, pieces, repair, sizes
+from inspector.keys.checks import auxiliary_tensors as passengers
+from inspector.keys.checks.entry import Context
+
+# The first that finds anything is the refusal. Those about the numbers come first: they hold whatever the names do.
+REFUSALS: tuple[Check[Context], ...] = (
+    *pieces.REFUSALS,
+    *packed.REFUSALS,
+    *adapters.REFUSALS,
+    *origins.REFUSALS,
+    pieces.RANK,
+    *sizes.REFUSALS,
+)
+CHECKS: tuple[Check[Context], ...] = (
+    *repair.CHECKS,
+    *sizes.CHECKS,
+    *conventions.CHECKS,
+    *adapters.CHECKS,
+    *packed.CHECKS,
+    *origins.CHECKS,
+    *passengers.CHECKS,
+    repair.OPTIMIZERS,
+)

@@ -1,0 +1,73 @@
+"""LoRA and its kin: an adapter alone is no model; beside its base it is lost where only the base is taken."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from inspector.checkpoint.types import TensorInfo
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.keys.checks.entry import MOST_SUBJECTS, Context, refusing
+from inspector.units import counted
+
+ADAPTER_INSIDE = FindingKind("adapter-inside", Severity.WARNING, "An adapter beside its base model")
+
+# PEFT, diffusers, kohya. An adapter's own name may stand behind lora_A.
+_DOWN = re.compile(
+    r"^(.*?)[._]lora[._](A|down)(?:\.([^.]+))?(?:\.weight)?$|^(.*)\.lora_(?:embedding_)?A(?:\.([^.]+))?$"
+)
+_ANY = re.compile(
+    r"[._](lora_(A|B|embedding_A|embedding_B|magnitude_vector|down|up)|lora\.(down|up)|hada_w[12]_[ab]|lokr_w[12])([._]|$)"
+)
+
+
+def parts(context: Context) -> list[TensorInfo]:
+    """Tensors of adapters that the target has no place for."""
+    return [t for t in context.state.tensors if _ANY.search(t.name) and t.name not in context.used]
+
+
+def _alone(context: Context) -> str:
+    """An adapter without its base, with its rank and the layers it is for."""
+    adapter = parts(context)
+    rest = [t for t in context.state.tensors if not _ANY.search(t.name) and t.name.rpartition(".")[2] != "alpha"]
+    if not adapter or rest or any(_ANY.search(name) for name in context.places):
+        return ""
+    modules = [found for t in adapter if (found := _module(t.name))]
+    ranks = sorted({min(t.shape[:2]) for t in adapter if len(t.shape) >= 2})
+    what = f"of rank {ranks[0]}" if len(ranks) == 1 else f"of ranks {ranks[0]} to {ranks[-1]}" if ranks else ""
+    ends = Counter(re.split(r"[._](?=[a-z])", module)[-1] for module in modules)
+    kinds = ", ".join(name for name, _ in ends.most_common(4))
+    return (
+        f"This is an adapter {what} for {counted(len(modules), 'layer')} ({kinds}), not a model: none of its "
+        f"{counted(len(context.state.tensors), 'tensor')} is a weight of {context.target.label}. Load the base model "
+        "first, then the adapter with the library that wrote it, or merge it into its base."
+    )
+
+
+def _module(name: str) -> str:
+    found = _DOWN.match(name)
+    return (found[1] or found[4] or "") if found else ""
+
+
+def _beside(context: Context) -> Iterator[Finding]:
+    adapter = parts(context)
+    if not adapter or len(adapter) == len(context.state.tensors):
+        return
+    names = sorted({found for t in adapter if (found := _adapter_name(t.name))})
+    called = f" called {', '.join(names[:3])}" if names else ""
+    yield ADAPTER_INSIDE.found(
+        f"{counted(len(adapter), 'tensor')} are an adapter{called} beside its base model: without them the repaired "
+        "model is the base as it was before the fine-tuning.",
+        subjects=[t.name for t in adapter[:MOST_SUBJECTS]],
+        remedy="Merge the adapter into its base first (merge_and_unload in PEFT), or leave it out knowingly.",
+    )
+
+
+def _adapter_name(name: str) -> str:
+    found = re.search(r"\.lora_(?:A|B|embedding_A|embedding_B)\.([^.]+)(?:\.weight)?$", name)
+    return found[1] if found and found[1] != "weight" else ""
+
+
+REFUSALS = (refusing(_alone),)
+CHECKS = (Check(kinds=(ADAPTER_INSIDE,), find=_beside),)

@@ -1,0 +1,128 @@
+"""Numbers that are not the weights themselves: quantised with scales beside them, packed, or complex.
+
+A weight in eight bits loads under the name of the real one and is a thousand times too large without its scale. So a
+file that has such partners, which the target lacks, is refused: this is no matter of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.checkpoint.dtypes import find_dtype
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.keys.checks.entry import MOST_SUBJECTS, Context, refusing
+from inspector.units import counted
+
+COMPLEX_TENSORS = FindingKind(
+    "complex-tensors", Severity.NOTICE, "Complex numbers without a complex place", also=(Severity.WARNING,)
+)
+
+# (who writes it, leaf names of which all are needed, what to do)
+_KINDS: tuple[tuple[str, frozenset[str], str], ...] = (
+    (
+        "GPTQ or AWQ",
+        frozenset({"qweight", "scales"}),
+        "load it with the library that packed it, or dequantise it there",
+    ),
+    ("bitsandbytes", frozenset({"absmax"}), "load it with bitsandbytes, or save the dequantised model"),
+    ("bitsandbytes", frozenset({"SCB"}), "load it with bitsandbytes, or save the dequantised model"),
+    (
+        "torch's quantised layers",
+        frozenset({"_packed_params"}),
+        "call the model's own int_repr and dequantise, then save",
+    ),
+    (
+        "torch's quantised layers",
+        frozenset({"zero_point", "scale"}),
+        "build the quantised model, or save dequantised weights",
+    ),
+    ("scaled float8", frozenset({"scale_weight"}), "multiply each weight by its scale first"),
+    ("scaled float8", frozenset({"weight_scale"}), "multiply each weight by its scale first"),
+    ("scaled float8", frozenset({"weight_scale_inv"}), "multiply each block of a weight by its scale first"),
+    ("scaled float8", frozenset({"scaled_fp8"}), "multiply each weight by its scale first"),
+)
+
+
+def _quantised(context: Context) -> str:
+    """Quantised weights with scales beside them, and who packed them."""
+    by_module: dict[str, set[str]] = {}
+    for name in (*context.tensors, *(() if context.state.is_module else context.state.others)):
+        segments = name.split(".")
+        for i in range(max(0, len(segments) - 3), len(segments)):
+            by_module.setdefault(".".join(segments[:i]), set()).add(segments[i])
+    for who, needed, remedy in _KINDS:
+        if needed & context.leaf_names or any(part in needed for n in context.places for part in n.split(".")[-3:]):
+            continue  # the target is quantised as well
+        modules = [module for module, names in by_module.items() if needed <= names]
+        if modules and _is_weight_of(who, modules, context):
+            partners = ", ".join(sorted(needed))
+            return (
+                f"The weights are quantised by {who}: {counted(len(modules), 'layer')} "
+                f"({modules[0] or 'the file'} first) keep {partners} beside their numbers, and {context.target.label} "
+                f"has no place for these. This is not a renaming; {remedy}."
+            )
+    kinds = [t.name for t in context.state.tensors if t.encoding is not None and t.encoding.scheme.startswith("per_")]
+    if kinds and not any(t.dtype in ("qint8", "quint8", "qint32") for t in context.target.tensors):
+        return (
+            f"{counted(len(kinds), 'tensor')} ({kinds[0]} first) are quantised tensors of torch, and "
+            f"{context.target.label} computes with real numbers: save the dequantised model first."
+        )
+    return ""
+
+
+def _is_weight_of(who: str, modules: list[str], context: Context) -> bool:
+    """Whether these are partners of weights: packed ones lack their weight, scaled ones have few bits."""
+    if who != "torch's quantised layers":
+        return True
+    return any(
+        f"{module}.weight" not in context.tensors
+        or _few_bits(context.tensors[f"{module}.weight"].dtype)
+        or "quant" in module
+        for module in modules
+    )
+
+
+def _few_bits(dtype: str) -> bool:
+    known = find_dtype(dtype)
+    return known is None or not known.floating or known.itemsize == 1
+
+
+def _integers(context: Context) -> str:
+    """Integers on the place of real numbers: whatever they mean, a scale for them is somewhere else."""
+    wanted = {t.name: t.dtype for t in context.target.tensors if t.dtype}
+    wrong = []
+    for ours, theirs in context.goes.items():
+        tensor = context.tensors.get(ours)
+        goal = find_dtype(wanted.get(theirs) or "")
+        if tensor is not None and goal is not None and goal.floating and len(tensor.shape) >= 2:
+            known = find_dtype(tensor.dtype)
+            if known is not None and not known.floating and known.itemsize == 1:
+                wrong.append(ours)
+    if not wrong:
+        return ""
+    return (
+        f"{counted(len(wrong), 'tensor')} ({wrong[0]} first) are whole numbers of eight bits where "
+        f"{context.target.label} has real ones: quantised or packed weights, whose scale the names do not tell. Save "
+        "dequantised weights first."
+    )
+
+
+def _complex(context: Context) -> Iterator[Finding]:
+    wanted = {t.name: t.dtype or "" for t in context.target.tensors}
+    found = [
+        t.name
+        for t in context.state.tensors
+        if t.dtype.startswith("complex") and not wanted.get(context.goes.get(t.name, ""), "").startswith("complex")
+    ]
+    if found:
+        yield COMPLEX_TENSORS.found(
+            f"{counted(len(found), 'tensor')} ({found[0]} first) hold complex numbers, and {context.target.label} has "
+            "no complex place for them: usually rotation tables (freqs_cis), which the model computes itself.",
+            severity=Severity.WARNING if any(name in context.used for name in found) else Severity.NOTICE,
+            subjects=found[:MOST_SUBJECTS],
+            remedy="Leave them out; a real place would lose their imaginary half.",
+        )
+
+
+REFUSALS = (refusing(_quantised), refusing(_integers))
+CHECKS = (Check(kinds=(COMPLEX_TENSORS,), find=_complex),)

@@ -1,0 +1,135 @@
+"""Every tensor of the file on a place of the target: by names, and by order where names do not suffice.
+
+Order never overrules a name in silence: where the two contradict each other, the user decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.keys.placing.align import Alignment, align
+from inspector.keys.placing.ambiguities import settle_doubts
+from inspector.keys.placing.by_order import (
+    BY_ORDER,
+    Pairs,
+    Sides,
+    against_names,
+    contest,
+    gaps_in_order,
+    place_by_order,
+    same_names,
+    whole_order,
+    why_no_order,
+)
+from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.tree import Leaf, Node, before_shared_end
+from inspector.keys.report import Ambiguity
+from inspector.keys.rules import index_shift, same_order, twins
+from inspector.keys.rules.entry import Link, Move, Questions, Rule
+
+# Fewer equal names than one in so many are chance.
+_FEW = 10
+
+Placed = tuple[list[Link], list[tuple[Leaf, Move]], list[Leaf]]
+
+
+def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions) -> Placed:
+    """(placed, left out by choice, held until an answer). source, goal: the trees of both sides."""
+    asked = questions.again()
+    found = align(source, goal, rules=rules, questions=asked)
+    links = _one_each(found, asked)
+    linked = {link.source.name for link in links}
+    explained = len(links)
+    # What waits for an answer is not left over yet: no doubt may rest on it.
+    waits = {leaf.name for leaf in found.held}
+    left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
+    links, held = settle_doubts(links, left, sides.places, rules, asked)
+    held = [*found.held, *held]
+    pairs = whole_order(sides) if same_order.RULE in rules and _lacks(sides, links) and not why_no_order(sides) else ()
+    if pairs:
+        same = same_names(sides)
+        if asked.open:
+            explained = max(explained, _worth_asking(pairs, source, goal, rules, questions))
+        if 2 * explained < len(pairs) and _FEW * len(same) < len(pairs):
+            # Names explain next to nothing: their guesses and questions are given up for the one whole answer.
+            questions.take(asked, open_too=False)
+            return _by_order(pairs, same, sides, questions)
+    questions.take(asked)
+    if asked.open or held or found.dropped or not _lacks(sides, links):
+        return links, found.dropped, held
+    if pairs and not (asked.used and against_names(links, pairs)):
+        return _by_order(pairs, links, sides, questions)
+    if not pairs and same_order.RULE in rules and 2 * len(links) >= len(sides.places) and not why_no_order(sides):
+        more, held = place_by_order(gaps_in_order(sides, links), links, sides, questions)
+        links = [*links, *more]
+    return links, [], held
+
+
+def _worth_asking(pairs: Pairs, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions) -> int:
+    """How many tensors names would place if layer numbers had moved: then that is the better question.
+
+    0 where the order contradicts it.
+    """
+    trial = Questions(answers={**questions.answers, index_shift.RULE.id: index_shift.SHIFTED})
+    links = _one_each(align(source, goal, rules=rules, questions=trial), trial)
+    return 0 if against_names(links, pairs) else len(links)
+
+
+def _lacks(sides: Sides, links: Sequence[Link]) -> bool:
+    """Whether a place that holds a weight stays empty."""
+    filled = {link.target.name for link in links}
+    return any(not is_counter(place) and place.name not in filled for place in sides.places)
+
+
+def _by_order(pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions) -> Placed:
+    """Everything by position, unless names say otherwise: then the user decides."""
+    against = against_names(named, pairs)
+    if against:
+        wrong = {link.source.name for link, _ in against}
+        answer = questions.ask(contest(against, len(pairs)))
+        kept = [link for link in named if link.source.name not in wrong]
+        if answer is None:
+            return kept, [], [link.source for link, _ in against]
+        if answer != BY_ORDER:
+            return list(named), [], []
+        named = kept
+    more, held = place_by_order(pairs, named, sides, questions)
+    return [*named, *more], [], held
+
+
+def _one_each(found: Alignment, questions: Questions) -> list[Link]:
+    """One tensor per place. Where several landed on one, the user is asked which prefix is meant."""
+    by_place: dict[str, list[Link]] = {}
+    for link in found.links:
+        by_place.setdefault(link.target.name, []).append(link)
+    links = []
+    contests: dict[tuple[str, ...], list[list[Link]]] = {}
+    for contenders in by_place.values():
+        if len(contenders) == 1:
+            links.append(contenders[0])
+        else:
+            contests.setdefault(tuple(sorted(_prefixes(contenders))), []).append(contenders)
+    for prefixes, places in sorted(contests.items()):
+        rivals = " and ".join(x.source.name for x in places[0])
+        options = tuple((prefix or "no-prefix", f'the tensors under "{prefix}"') for prefix in prefixes)
+        chosen = questions.ask(
+            Ambiguity(
+                id="collision",
+                question=f"{rivals} both fit {places[0][0].target.name}. Which one?",
+                options=options,
+            ),
+            place=" or ".join(prefix or "no-prefix" for prefix in prefixes),
+        )
+        for contenders in places:
+            for prefix, link in zip(_prefixes(contenders), contenders, strict=True):
+                if chosen is None:
+                    found.held.append(link.source)
+                elif (prefix or "no-prefix") == chosen:
+                    links.append(link)
+                else:
+                    found.dropped.append((link.source, twins.NOT_CHOSEN))
+    return links
+
+
+def _prefixes(contenders: Sequence[Link]) -> list[str]:
+    return [".".join(path) for path in before_shared_end([tuple(x.source.name.split(".")) for x in contenders])]

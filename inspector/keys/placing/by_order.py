@@ -1,0 +1,265 @@
+"""Placing by order: where names say nothing, and file and target list the same tensors one after the other.
+
+The order of a state dict is the order in which a model's author wrote its layers down. It is evidence only where both
+sides still have it, and only as a whole: the sequences of (role, shape) must agree from the first tensor to the last,
+or, where names have placed most, from one placed tensor to the next. It is never proof, so a plan that rests on it
+waits for the user's acceptance; where even the order leaves a choice (`symmetry.py`) it asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from inspector.checkpoint.types import Shape
+from inspector.keys.placing.roles import is_counter, roles_of, split_name, squeezed, ways
+from inspector.keys.placing.symmetry import symmetric
+from inspector.keys.placing.tree import Leaf
+from inspector.keys.report import Ambiguity, Evidence
+from inspector.keys.rules import same_order
+from inspector.keys.rules.entry import Link, Move, Questions
+from inspector.units import counted
+
+IN_ORDER, LEAVE_OUT = "in-order", "leave-out"
+BY_ORDER, BY_NAME = "order", "names"
+Pairs = Sequence[tuple[Leaf, Leaf]]
+_MOVE = Move(same_order.RULE.id, "place tensors by their order")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The file's tensors and the target's places, each in its own order. ordered: whether the container keeps it."""
+
+    leaves: Sequence[Leaf]
+    places: Sequence[Leaf]
+    source_ordered: bool
+    target_ordered: bool
+
+
+def why_no_order(sides: Sides) -> str:
+    """Why the order of these two says nothing, "" when it does."""
+    if not sides.source_ordered:
+        return "the file's format does not keep the order of the layers"
+    if not sides.target_ordered:
+        return "the target's format does not keep the order of the layers"
+    if any(place.shape is None for place in sides.places):
+        return "the target tells no shapes"
+    ours = [leaf.name for leaf in sides.leaves if not is_counter(leaf)]
+    theirs = [place.name for place in sides.places if not is_counter(place)]
+    if sorted_by_name(ours) and not sorted_by_name(theirs):
+        return "the file's tensors are sorted by name"
+    if sorted_by_name(theirs) and not sorted_by_name(ours):
+        return "the target's tensors are sorted by name"
+    return ""
+
+
+def sorted_by_name(names: Sequence[str]) -> bool:
+    """Whether this is an alphabet's order (or that with numbers as numbers), and not just a running number."""
+    if len(names) < 3 or _runs(names):
+        return False
+    natural = [
+        [int(x) if x.isdecimal() and x.isascii() else x for x in re.split(r"([0-9]{1,18})", name)] for name in names
+    ]
+    return all(a <= b for a, b in pairwise(names)) or all(a <= b for a, b in pairwise(natural))
+
+
+def _runs(names: Sequence[str]) -> bool:
+    """p0001, p0002, ...: one name and a number that goes up by one each time."""
+    found = [re.fullmatch(r"(.*?)([0-9]{1,18})([^0-9]*)", name) for name in names]
+    kinds = {(f[1], f[3]) for f in found if f is not None}
+    numbers = [int(f[2]) for f in found if f is not None]
+    steps = {b - a for a, b in pairwise(numbers)}
+    return len(numbers) == len(names) and len(kinds) == 1 and steps == {1}
+
+
+def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:
+    """(tensor, place) by position when the whole sequences agree, counters set aside; else None."""
+    ours = [leaf for leaf in sides.leaves if not is_counter(leaf)]
+    theirs = [place for place in sides.places if not is_counter(place)]
+    if _agree(ours, theirs):
+        return list(zip(ours, theirs, strict=True)) + _counters(sides, dict(zip(ours, theirs, strict=True)))
+    # Names that say nothing do not say either which tensors are counters.
+    if len(theirs) < len(sides.places) and _agree(sides.leaves, sides.places):
+        return list(zip(sides.leaves, sides.places, strict=True))
+    return None
+
+
+def _agree(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
+    if not ours or len(ours) != len(theirs):
+        return False
+    if any(squeezed(a.shape) != squeezed(b.shape) for a, b in zip(ours, theirs, strict=True)):
+        return False
+    roles = zip(roles_of(ours), roles_of(theirs), strict=True)
+    return all(a is None or b is None or a == b for a, b in roles) and _modules_hold(ours, theirs)
+
+
+def _modules_hold(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
+    """Whether a weight and the bias or statistics beside it stay in one module."""
+    modules: dict[str, set[str]] = {}
+    for (leaf, role), place in zip(zip(ours, roles_of(ours), strict=True), theirs, strict=True):
+        module = split_name(leaf.name)[0]
+        if role is not None and module:
+            modules.setdefault(module, set()).add(split_name(place.name)[0])
+    return all(len(places) == 1 for places in modules.values())
+
+
+def _counters(sides: Sides, placed: dict[Leaf, Leaf]) -> list[tuple[Leaf, Leaf]]:
+    """Counters go where the other tensors of their module go."""
+    modules = {split_name(a.name)[0]: split_name(b.name)[0] for a, b in placed.items()}
+    there = {place.name: place for place in sides.places if is_counter(place)}
+    found = []
+    for leaf in sides.leaves:
+        module, last = split_name(leaf.name)
+        if is_counter(leaf) and module in modules:
+            place = there.pop(f"{modules[module]}.{last}" if modules[module] else last, None)
+            if place is not None:
+                found.append((leaf, place))
+    return found
+
+
+def gaps_in_order(sides: Sides, links: Sequence[Link]) -> list[tuple[Leaf, Leaf]]:
+    """(tensor, place) between tensors that names have placed, where what is left over there agrees as a sequence.
+
+    Empty when the placed tensors are not in one order on both sides: then order means nothing.
+    """
+    ours = [leaf for leaf in sides.leaves if not is_counter(leaf)]
+    theirs = [place for place in sides.places if not is_counter(place)]
+    at = {place.name: i for i, place in enumerate(theirs)}
+    goes = {link.source.name: at[link.target.name] for link in links if link.target.name in at}
+    path = [goes[leaf.name] for leaf in ours if leaf.name in goes]
+    if not path or any(a >= b for a, b in pairwise(path)):
+        return []
+    found: list[tuple[Leaf, Leaf]] = []
+    start, run = 0, []
+    for leaf in [*ours, None]:
+        if leaf is not None and leaf.name not in goes:
+            run.append(leaf)
+            continue
+        end = goes[leaf.name] if leaf is not None else len(theirs)
+        if run and _agree(run, theirs[start:end]):
+            found += zip(run, theirs[start:end], strict=True)
+        start, run = end + 1, []
+    return found + _counters(sides, dict(found))
+
+
+def place_by_order(
+    pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions
+) -> tuple[list[Link], list[Leaf]]:
+    """(links, tensors held until the user has answered) for pairs that only the order has brought together.
+
+    named: what names have placed; it is not placed again, and it pins its neighbours.
+    """
+    there = {link.source.name for link in named}
+    new = [(leaf, place) for leaf, place in pairs if leaf.name not in there]
+    evidence = _evidence(new, named, sides)
+    open_ = {place.name for _, place in new if evidence[place.name] is Evidence.SYMMETRIC}
+    held: list[Leaf] = []
+    if open_:
+        answer = questions.ask(_question(new, evidence, sides))
+        if answer is None:
+            held = [leaf for leaf, place in new if place.name in open_]
+        if answer != IN_ORDER:
+            new = [(leaf, place) for leaf, place in new if place.name not in open_]
+    links = [Link(leaf, place, (_MOVE,), evidence[place.name]) for leaf, place in new]
+    return links, held
+
+
+def _evidence(new: Pairs, named: Sequence[Link], sides: Sides) -> dict[str, Evidence]:
+    roles = dict(zip((leaf.name for leaf in sides.leaves), roles_of(sides.leaves), strict=True))
+    leaf_of = {place.name: leaf for leaf, place in new}
+    vague = {squeezed(leaf.shape) for leaf, _ in new if roles[leaf.name] is None}
+    tokens: list[Hashable] = []
+    for place in sides.places:
+        leaf = leaf_of.get(place.name)
+        if leaf is None:
+            tokens.append(("named", place.name))
+        elif is_counter(leaf):
+            tokens.append("counter")
+        else:
+            # Where one of a shape has no role, none of that shape is told apart by its own.
+            shape = squeezed(leaf.shape)
+            tokens.append((shape, None if shape in vague else roles[leaf.name]))
+    found = symmetric([place.name for place in sides.places], tokens)
+    count = Counter(tokens)
+    elsewhere = _left_over(leaf_of, named, sides)
+    evidence: dict[str, Evidence] = {}
+    for i, place in enumerate(sides.places):
+        if place.name in leaf_of:
+            alone = count[tokens[i]] == 1 and squeezed(place.shape) not in elsewhere
+            by_order = Evidence.SYMMETRIC if i in found else Evidence.ORDER_ONLY
+            evidence[place.name] = Evidence.UNIQUE_TOKEN if alone else by_order
+    return evidence
+
+
+def _left_over(leaf_of: Mapping[str, Leaf], named: Sequence[Link], sides: Sides) -> set[Shape | None]:
+    """Shapes of what neither names nor order have placed, on both sides."""
+    ours = {link.source.name for link in named} | {leaf.name for leaf in leaf_of.values()}
+    theirs = {link.target.name for link in named} | set(leaf_of)
+    left = [x for x in sides.leaves if x.name not in ours] + [x for x in sides.places if x.name not in theirs]
+    return {squeezed(x.shape) for x in left if not is_counter(x)}
+
+
+def _question(new: Pairs, evidence: dict[str, Evidence], sides: Sides) -> Ambiguity:
+    doubted = [(leaf, place) for leaf, place in new if evidence[place.name] is Evidence.SYMMETRIC]
+    modules = list(dict.fromkeys(split_name(place.name)[0] or place.name for _, place in doubted))
+    leaf, place = doubted[0]
+    return Ambiguity(
+        id="symmetric",
+        question=(
+            f"{counted(len(doubted), 'tensor')} could change places with equally shaped neighbours "
+            f"({', '.join(modules[:3])}{' ...' if modules[3:] else ''}), and no shape would tell: does the file list "
+            f"them in the target's order, {leaf.name} as {place.name} first?"
+        ),
+        options=(
+            (IN_ORDER, "yes, file and target define these layers in one order"),
+            (LEAVE_OUT, "no, or not known: leave them out"),
+        ),
+    )
+
+
+def same_names(sides: Sides) -> list[Link]:
+    """Tensors whose name and shape are the target's as they are, counters set aside."""
+    there = {place.name: place for place in sides.places}
+    found = [(leaf, there[leaf.name]) for leaf in sides.leaves if leaf.name in there and not is_counter(leaf)]
+    return [Link(leaf, place) for leaf, place in found if leaf.shape == place.shape]
+
+
+def against_names(links: Sequence[Link], pairs: Pairs) -> list[tuple[Link, Leaf]]:
+    """The placings by name that the order contradicts, with the place it gives instead."""
+    goes = {leaf.name: place for leaf, place in pairs}
+    return [
+        (link, goes[link.source.name])
+        for link in links
+        if link.source.name in goes and goes[link.source.name].name != link.target.name
+    ]
+
+
+def contest(against: Sequence[tuple[Link, Leaf]], total: int) -> Ambiguity:
+    """Names or order, where they contradict each other."""
+    link, place = against[0]
+    return Ambiguity(
+        id=same_order.RULE.id,
+        question=(
+            f"Names and order disagree about {counted(len(against), 'tensor')}: {link.source.name} would be "
+            f"{link.target.name} by its name and {place.name} by its position. The whole sequence of "
+            f"{counted(total, 'tensor')} agrees with the target's. Which holds?"
+        ),
+        options=((BY_ORDER, "the order: names were changed"), (BY_NAME, "the names, as far as they go")),
+    )
+
+
+def lost_order(sides: Sides) -> str:
+    """What is said when neither names nor order place anything: why, and how many placements the shapes leave."""
+    reason = why_no_order(sides)
+    count = ways(
+        [x for x in sides.leaves if not is_counter(x)], [place for place in sides.places if not is_counter(place)]
+    )
+    if count is None:
+        return "The order does not help either: the shapes are not the target's."
+    left = f"about 10^{count:.0f}" if count >= 6 else f"{round(10**count):,}"
+    if not reason:
+        reason = "the tensors come in another sequence than the target's"
+    return f"Nor by order: {reason}. Shapes alone leave {left} ways to place them."

@@ -1,0 +1,119 @@
+"""Which way round a file stores its matrices and kernels: what its names vouch for, and what only the user knows.
+
+A square matrix, and a kernel as wide as it has channels, has one shape in every layout, and each of them loads. torch,
+MLX and Chainer store (out, in); Keras, Flax, Haiku, TensorFlow, Paddle and transformers' Conv1D (in, out). Such a
+tensor is trusted to lie as torch has it only in a file that shows nothing but torch. Elsewhere its own name must vouch
+for it, as far as the tensors of that name whose shapes do tell agree; else the user is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Flag, StrEnum, auto
+
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.keys.placing.roles import roles_of, split_name
+from inspector.keys.placing.tree import Leaf
+
+
+class Voucher(StrEnum):
+    """What a tensor's own name says about its layout, told by others of that name.
+
+    NOTHING: "weight", which every library writes. IN_OUT: a name that only libraries with (in, out) matrices give.
+    CONV1D: a module of GPT-2's names, which transformers stores (in, out) and OpenAI's CLIP does not. OTHER: some name
+    that is not torch's. EMBEDDING: a table of rows, which no library turns round.
+    """
+
+    NOTHING = "nothing"
+    IN_OUT = "in-out"
+    CONV1D = "conv1d"
+    OTHER = "other"
+    EMBEDDING = "embedding"
+
+
+class Elsewhere(Flag):
+    """What in a file speaks of another layout than torch's; nothing in a file that shows nothing but torch.
+
+    IN_OUT: a name or a shape of a library that stores (in, out) and (h, w, in, out). KERNELS: the shape of a kernel
+    shows that its axes are in another order. CONTAINER: another library's format, and so one writer for all of it.
+    """
+
+    NOTHING = 0
+    IN_OUT = auto()
+    KERNELS = auto()
+    CONTAINER = auto()
+
+
+# Keras, Flax and TensorFlow 1 say kernel, Haiku and early TensorFlow w, TF-slim weights.
+_IN_OUT = frozenset({"kernel", "w", "weights"})
+# Where transformers' GPT-2 and its kin have a Conv1D; an adapter beside them may borrow its names.
+_CONV1D = re.compile(r"(.*\.)?h\.[0-9]+\.((attn|crossattention)\.(c_attn|c_proj|q_attn)|mlp\.(c_fc|c_proj))")
+_EMBEDDING = re.compile(
+    r"(wte|wpe|embedding|embeddings|embed_tokens|embed_positions|embed_in|tok_embeddings|shared"
+    r"|(word|token|token_type|position|positional|segment)_embed(ding)?s?)"
+)
+_EMBEDDING_LEAVES = frozenset({"embedding", "embeddings"})
+# Tables and buffers: nobody multiplies by them, so no library turns them round.
+_TABLE = re.compile(r"pos|embed|mask|index|table|token|queue|bias|mean|var|buffer|grid|coords|anchor", re.IGNORECASE)
+# Names that no torch module writes: Keras and TensorFlow, Flax and Haiku, Paddle. gamma and beta are not among them:
+# torch's first BERTs and every layer scale have them.
+_MARKS = _IN_OUT | {
+    "moving_mean",
+    "moving_variance",
+    "moving_var",
+    "_mean",
+    "_variance",
+    "recurrent_kernel",
+    "depthwise_kernel",
+    "pointwise_kernel",
+    "embeddings",
+}
+# Formats in which torch's own files do not come, and frameworks that safetensors files name as their writer.
+_OTHER_FORMATS = frozenset({"npz", "npy"})
+_OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle", "pd"})
+
+
+def is_weight(place: Leaf) -> bool:
+    """Whether a tensor of several dimensions may be something to multiply by: a weight by its role, or a bare one."""
+    role = roles_of([place])[0]
+    return role == "weight" or (role is None and _TABLE.search(split_name(place.name)[1]) is None)
+
+
+def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
+    """What the name of this tensor, which goes to this place, says about its layout."""
+    module, last = split_name(leaf.name)
+    parent = split_name(module)[1]
+    if last in _EMBEDDING_LEAVES or _EMBEDDING.fullmatch(parent) or _EMBEDDING.fullmatch(last):
+        return Voucher.EMBEDDING
+    if _CONV1D.fullmatch(module):
+        return Voucher.CONV1D
+    if last in _IN_OUT and last != split_name(place.name)[1]:
+        return Voucher.IN_OUT
+    known = last == split_name(place.name)[1] or re.search(r"(^|_)weight(_|$)", last)
+    return Voucher.NOTHING if known else Voucher.OTHER
+
+
+def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewhere: bool) -> Elsewhere:
+    """What the container and the names say. A name that the target has as well says nothing of either."""
+    theirs = {split_name(place.name)[1] for place in places}
+    marks = {split_name(leaf.name)[1] for leaf in leaves} & _MARKS - theirs
+    found = Elsewhere.CONTAINER if written_elsewhere else Elsewhere.NOTHING
+    return found | Elsewhere.IN_OUT if marks else found
+
+
+def shown_by(ours: Leaf, theirs: Leaf) -> Elsewhere:
+    """What it shows that the shapes of a matrix or kernel differ by the order of their axes alone."""
+    one, other = ours.shape or (), theirs.shape or ()
+    if one == other or len(one) != len(other) or sorted(one) != sorted(other) or sum(n > 1 for n in one) < 2:
+        return Elsewhere.NOTHING
+    return Elsewhere.IN_OUT if len(one) == 2 else Elsewhere.IN_OUT | Elsewhere.KERNELS
+
+
+def written_elsewhere(checkpoint: Checkpoint, state: StateDict) -> bool:
+    """Whether the container says that another library than torch wrote it: NumPy's arrays, or its own word."""
+    in_pickle = checkpoint.format == "pickle" and any("numpy array" in tensor.note for tensor in state.tensors[:1])
+    if checkpoint.format in _OTHER_FORMATS or in_pickle:
+        return True
+    writers = {value.strip().lower() for key, value in checkpoint.own_metadata if key in ("format", "framework")}
+    return bool(writers & _OTHER_WRITERS)

@@ -1,0 +1,73 @@
+"""What a tensor is for, as far as its leaf name and its neighbours say, so that two sequences can be compared.
+
+A token is (role, shape). Roles tell a norm's weight from its mean, which no shape does; a leaf name that says nothing
+has the role None, which contradicts no other. Counters carry no weight and are set aside before comparing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.types import Shape
+from inspector.keys.placing.tree import Leaf
+
+# Leaf names of one meaning, from torch, Keras and TensorFlow, Flax, and GPT-2's first release.
+_ROLES = {
+    "weight": "weight",
+    "gamma": "weight",
+    "kernel": "weight",
+    "g": "weight",
+    "bias": "bias",
+    "beta": "bias",
+    "b": "bias",
+    "running_mean": "mean",
+    "moving_mean": "mean",
+    "running_var": "variance",
+    "moving_variance": "variance",
+}
+# A layer scale is called gamma, too; then it has no beta beside it.
+_PARTNER = {"gamma": "beta", "g": "b"}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """'layer1.0.conv1.weight' -> ('layer1.0.conv1', 'weight'); '' for a tensor at the top."""
+    module, _, leaf = name.rpartition(".")
+    return module, leaf
+
+
+def roles_of(leaves: Sequence[Leaf]) -> list[str | None]:
+    """One role per leaf, None where the name does not say."""
+    names = {leaf.name for leaf in leaves}
+    return [_role(leaf.name, names) for leaf in leaves]
+
+
+def _role(name: str, names: set[str]) -> str | None:
+    module, leaf = split_name(name)
+    partner = _PARTNER.get(leaf)
+    if partner is not None and (f"{module}.{partner}" if module else partner) not in names:
+        return None
+    if leaf in _ROLES:
+        return _ROLES[leaf]
+    # in_proj_weight, q_bias: the last word says it.
+    return _ROLES.get(leaf.rpartition("_")[2]) if leaf.endswith(("_weight", "_bias")) else None
+
+
+def is_counter(leaf: Leaf) -> bool:
+    """A counter by its name, of one element or of unknown shape."""
+    return split_name(leaf.name)[1] in BOOKKEEPING and leaf.shape in ((), (1,), None)
+
+
+def squeezed(shape: Shape | None) -> Shape | None:
+    """Without dimensions of one: a 1x1 convolution as the matrix it is, a layer scale (C, 1, 1) as (C,)."""
+    return None if shape is None else tuple(n for n in shape if n != 1)
+
+
+def ways(one: Sequence[Leaf], other: Sequence[Leaf]) -> float | None:
+    """log10 of how many placements by shape alone there are, None when the shapes do not agree as multisets."""
+    ours, theirs = Counter(leaf.shape for leaf in one), Counter(leaf.shape for leaf in other)
+    if ours != theirs:
+        return None
+    return sum(math.lgamma(count + 1) for count in ours.values()) / math.log(10)

@@ -1,0 +1,208 @@
+"""Which torch can load a file, how, and what it says where it cannot.
+
+A file that any torch since 1.6 loads as it stands, on any machine, gets no finding. Sources: torch/serialization.py,
+torch/_weights_only_unpickler.py, and the pull requests that brought an element type or rebuild function. Each release
+below was looked up in the wheels themselves: the first whose torch/_C/__init__.pyi, _utils.py, _tensor.py or
+storage.py has the name, and the release before it, which has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.types import Storage, TensorInfo
+from inspector.findings import Evidence, Finding, FindingKind, Severity
+from inspector.readers.checks import torch_words
+from inspector.readers.unpickle.globals.lists import DANGEROUS_MODULES, WEIGHTS_ONLY_BLOCKED
+from inspector.readers.unpickle.globals.verdicts import weights_only_allows
+from inspector.readers.unpickle.machine.operands import first_refused_operand
+from inspector.readers.unpickle.stand_ins import Use
+from inspector.units import counted
+
+NOT_FOR_TORCH_LOAD = FindingKind("not-for-torch-load", Severity.INFO, "torch.load does not read this format")
+LOADS_WITH = FindingKind("loads-with", Severity.INFO, "It needs a certain release of torch or later")
+WEIGHTS_ONLY_REFUSES = FindingKind("weights-only-refuses", Severity.NOTICE, "torch.load(weights_only=True) refuses it")
+NEEDS_CODE = FindingKind("needs-code", Severity.NOTICE, "A real load needs code of other packages")
+BIG_ENDIAN = FindingKind("big-endian", Severity.NOTICE, "Numbers are stored big-endian")
+
+_LISTED = 20
+# Release that first had the type and could save it.
+_DTYPES = {
+    "complex32": "2.3",  # Saved at all since pytorch/pytorch#120388.
+    "quint4x2": "1.8",
+    "quint2x4": "1.11",
+    "uint16": "2.3",
+    "uint32": "2.3",
+    "uint64": "2.3",
+    "float8_e4m3fn": "2.2",  # In 2.1 already, but saved only since pytorch/pytorch#114662.
+    "float8_e5m2": "2.2",
+    "float8_e4m3fnuz": "2.2",
+    "float8_e5m2fnuz": "2.2",
+    "float8_e8m0fnu": "2.7",
+    "float4_e2m1fn_x2": "2.8",
+}
+_NAMES = {
+    "torch._utils._rebuild_tensor_v3": "2.2",  # pytorch/pytorch#114662
+    "torch._tensor._rebuild_from_type_v2": "1.10",
+    "torch._utils._rebuild_parameter_with_state": "2.0",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": "2.6",
+    "torch.storage.UntypedStorage": "2.0",
+    "torch.storage._UntypedStorage": "1.12",
+}
+# What torch.load says to a whole format, and what loads it instead.
+_FORMATS = {
+    "torchscript": (torch_words.SCRIPT, "torch.jit.load reads it, and runs the program inside."),
+    "torch-tar": (torch_words.TAR, "torch.load(weights_only=False) reads it, and runs whatever it names."),
+    "pickle": (torch_words.NOT_LEGACY, "It was written by pickle, not by torch.save."),
+}
+# Code that is there wherever torch is.
+_INSTALLED = frozenset({"torch", "numpy", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock"})
+_STANDARD_NAMES = """
+builtins collections copyreg _codecs argparse datetime pathlib decimal uuid fractions enum functools itertools typing
+random re math string json copy abc contextlib weakref zoneinfo ast dataclasses numbers warnings __torch__
+"""
+_STANDARD = frozenset({"copyreg extension", *_STANDARD_NAMES.split()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What decides how a file loads. uses: in the order of the stream. operand: the first that weights_only refuses."""
+
+    format_id: str
+    uses: Sequence[Use]
+    tensors: Sequence[TensorInfo]
+    storages: Mapping[str, Storage]
+    protocol: int
+    operand: int | None
+
+
+def refused_operand(source: ByteSource, start: int, stop: int, protocol: int) -> int | None:
+    """The first opcode of a pickle that weights_only has not; None at once for protocol 2, which torch.save writes."""
+    return None if protocol == 2 else first_refused_operand(source, start, stop)
+
+
+def observe_loading(loaded: Loaded) -> list[Finding]:
+    """Findings "loads-with", "weights-only-refuses", "needs-code" and "big-endian"."""
+    found = [_format(loaded), _oldest(loaded), _weights_only(loaded), _code(loaded), _byte_order(loaded)]
+    return [finding for finding in found if finding is not None]
+
+
+def _format(loaded: Loaded) -> Finding | None:
+    error, instead = _FORMATS.get(loaded.format_id, ("", ""))
+    if not error:
+        return None
+    return NOT_FOR_TORCH_LOAD.found(
+        f'torch.load, as it is called since torch 2.6, says to it: "{error}"',
+        evidence=(("error", error), ("format", loaded.format_id)),
+        remedy=instead,
+    )
+
+
+def _oldest(loaded: Loaded) -> Finding | None:
+    """The release that has every type and rebuild function of the file, where that is younger than archives are."""
+    reasons: dict[str, str] = {}
+    for tensor in loaded.tensors:
+        # An array of numpy, such as the state of its random numbers, needs no type of torch.
+        if tensor.dtype in _DTYPES and "numpy array" not in tensor.note:
+            reasons.setdefault(f"{tensor.dtype} tensors", _DTYPES[tensor.dtype])
+    for use in loaded.uses:
+        full = f"{use.module}.{use.name}"
+        if full in _NAMES:
+            reasons.setdefault(full, _NAMES[full])
+    if not reasons:
+        return None
+    oldest = max(reasons.values(), key=_number)
+    why = [what for what, release in reasons.items() if release == oldest]
+    if _number(oldest) < (2, 1):  # Years back; not worth a line.
+        return None
+    return LOADS_WITH.found(
+        f"It loads with torch {oldest} or later: it has {' and '.join(why[:3])}.",
+        evidence=(("oldest", oldest), *tuple(reasons.items())[:_LISTED]),
+        remedy="With an earlier one, load it elsewhere and save the tensors in another type.",
+    )
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+def _weights_only(loaded: Loaded) -> Finding | None:
+    refused = [u for u in loaded.uses if not weights_only_allows(u.module, u.name)]
+    names = list(dict.fromkeys(f"{u.module}.{u.name}" for u in refused))
+    if not names and loaded.operand is None:
+        return None
+    reasons, errors = [], []
+    if loaded.operand is not None:
+        reasons.append(f"its pickle protocol is {loaded.protocol or '0 or 1'}")
+        errors.append(torch_words.unsupported_operand(loaded.operand))
+    blocked = [u for u in refused if u.module in WEIGHTS_ONLY_BLOCKED]
+    if names:
+        reasons.append(f"it names {', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}")
+        words = torch_words.blocked_global if refused[0] in blocked else torch_words.unsupported_global
+        errors.append(words(refused[0].module[:200], refused[0].name[:200]))
+    evidence: Evidence = (
+        ("names", len(names)),
+        ("protocol", loaded.protocol),
+        ("error", errors[0]),
+        *((("add_safe_globals", ", ".join(names[:_LISTED])[:1000]),) if names and not blocked else ()),
+    )
+    return WEIGHTS_ONLY_REFUSES.found(
+        f"torch.load(weights_only=True), the default since torch 2.6, refuses this file: {' and '.join(reasons)}.",
+        subjects=tuple(n[:200] for n in names[:_LISTED]),
+        evidence=evidence,
+        remedy=_way_in(loaded, names, blocked=bool(blocked)),
+    )
+
+
+def _way_in(loaded: Loaded, names: list[str], *, blocked: bool) -> str:
+    ways = []
+    if any(t.storage_id is not None for t in loaded.tensors):
+        ways.append("Export the tensors here.")
+    if blocked:
+        ways.append("Names of os and sys cannot be allowed, and should not be.")
+    elif loaded.operand is not None:
+        ways.append("Whoever made it can save it again with torch.save's own pickle_protocol, 2.")
+    elif names:
+        shown = ", ".join(n[:80] for n in names[:3]) + (", ..." if len(names) > 3 else "")
+        ways.append(
+            f"If you trust {'it' if len(names) == 1 else 'them'}: torch.serialization.add_safe_globals([{shown}])."
+        )
+    return " ".join(ways)
+
+
+def _code(loaded: Loaded) -> Finding | None:
+    """Classes whose code is not installed with torch: without it even weights_only=False fails."""
+    modules: dict[str, list[Use]] = {}
+    for use in loaded.uses:
+        top = use.module.partition(".")[0]
+        if top not in _INSTALLED | _STANDARD | DANGEROUS_MODULES and top.isidentifier():
+            modules.setdefault(top, []).append(use)
+    if not modules:
+        return None
+    top, (first, *_) = next(iter(modules.items()))
+    error = (
+        torch_words.no_attribute("__main__", first.name[:200])
+        if top == "__main__"
+        else torch_words.no_module(top[:200])
+    )
+    listed = ", ".join(f"{name[:40]}" for name in list(modules)[:4]) + (" …" if len(modules) > 4 else "")
+    return NEEDS_CODE.found(
+        f"A real load needs the code of {counted(len(modules), 'module')} that torch does not bring along "
+        f"({listed}); without it, it ends with: {error}",
+        subjects=tuple(f"{u.module}.{u.name}"[:200] for uses in modules.values() for u in uses)[:_LISTED],
+        evidence=(("modules", len(modules)), ("error", error)),
+        remedy="Here it is shown without that code. To load it elsewhere, have at hand what it was made with.",
+    )
+
+
+def _byte_order(loaded: Loaded) -> Finding | None:
+    turned = sum(s.big_endian for s in loaded.storages.values())
+    if not turned:
+        return None
+    return BIG_ENDIAN.found(
+        f"{counted(turned, 'storage')} hold big-endian numbers, as mainframes write them; they are turned here.",
+        evidence=(("storages", turned), ("oldest", "2.1")),
+        remedy="torch before 2.1 ignores the byte order of an archive and reads wrong numbers without a word.",
+    )

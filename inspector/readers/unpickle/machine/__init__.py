@@ -1,0 +1,1 @@
+"""Follows a pickle opcode by opcode, within a budget, and runs nothing."""

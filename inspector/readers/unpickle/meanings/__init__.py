@@ -1,0 +1,1 @@
+"""What known globals make of their arguments; every other global stays inert."""

@@ -1,0 +1,1 @@
+"""Pickles inside pickles, behind them, and spelled as text."""

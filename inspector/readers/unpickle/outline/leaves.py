@@ -1,0 +1,166 @@
+"""Single records: the value of one without children, and the labelled children of one with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.checkpoint.types import Encoding, TensorInfo
+from inspector.checkpoint.values import Value, ValueKind
+from inspector.readers.unpickle.meanings.modules import attributes_of, class_of
+from inspector.readers.unpickle.stand_ins import (
+    ArrayStub,
+    BytesAt,
+    Call,
+    GlobalRef,
+    Group,
+    Labelled,
+    Mapping,
+    Named,
+    NumpyDtype,
+    Recipe,
+    StorageRef,
+    TensorStub,
+    WrappedArray,
+    int_text,
+    text_of,
+)
+from inspector.units import human_shape
+
+TEXT_WIDTH = 200
+
+
+def leaf_of(record: object) -> Value | None:
+    """The value of a record without children, None for containers and tensors."""
+    kind = type(record)
+    if record is None:
+        return Value(kind=ValueKind.NONE, type_name="NoneType", says="None")
+    if kind is bool:
+        return Value(kind=ValueKind.BOOLEAN, type_name="bool", says=str(record))
+    if isinstance(record, int):
+        return Value(kind=ValueKind.NUMBER, type_name="int", says=int_text(record))
+    if isinstance(record, float):
+        return Value(kind=ValueKind.NUMBER, type_name="float", says=repr(record))
+    if isinstance(record, str):
+        says = record if len(record) <= TEXT_WIDTH else record[: TEXT_WIDTH - 1] + "…"
+        return Value(kind=ValueKind.TEXT, type_name="str", says=says, size=len(record))
+    if isinstance(record, bytes | bytearray):
+        return Value(kind=ValueKind.BYTES, type_name="bytes", says=text_of(record, TEXT_WIDTH), size=len(record))
+    if isinstance(record, BytesAt):
+        says = f"{record.nbytes:,} bytes at byte {record.offset:,} of the stream"
+        return Value(kind=ValueKind.BYTES, type_name="bytes", says=says, size=record.nbytes)
+    if isinstance(record, Named):
+        return Value(kind=ValueKind.TEXT, type_name=record.kind, says=record.text[:TEXT_WIDTH])
+    if isinstance(record, NumpyDtype):
+        return Value(kind=ValueKind.TEXT, type_name="numpy.dtype", says=record.order.strip("=|") + record.code)
+    if isinstance(record, WrappedArray):
+        return Value(kind=ValueKind.OBJECT, type_name=record.name, says="joblib's stand-in for an array, without one")
+    if isinstance(record, StorageRef):
+        says = f"{record.numel:,} elements, storage {record.key[:40]}"
+        return Value(kind=ValueKind.OBJECT, type_name=f"torch.{record.type_name[:80]}", says=says)
+    if isinstance(record, Group) and record.kind == "torch.Size" and all(type(n) is int for n in record.items[:64]):
+        sizes = tuple(n for n in record.items[:64] if isinstance(n, int))
+        return Value(kind=ValueKind.TEXT, type_name="torch.Size", says=human_shape(sizes)[:TEXT_WIDTH])
+    if isinstance(record, tuple) and not record:
+        return Value(kind=ValueKind.SEQUENCE, type_name="tuple", says="empty")
+    return None
+
+
+def type_name_of(record: object) -> str:
+    if isinstance(record, Mapping | Group | ArrayStub | TensorStub):
+        return record.kind
+    return class_of(record)[:TEXT_WIDTH] if isinstance(record, Call) else type(record).__name__
+
+
+def mapping_children(record: Mapping) -> tuple[list[tuple[str, object]], set[str]]:
+    """(label, value) with the last value of a repeated key, as a dict keeps it; and the labels that are no text keys.
+
+    A key that is itself a record is listed beside its value, since it may hold a call.
+    """
+    children: dict[str, object] = {}
+    unnamed: set[str] = set()
+    for n, (key, value) in enumerate(record.pairs):
+        if type(key) is str:
+            children[key] = value
+            continue
+        label = text_of(key, 80)
+        if label in children and type(key) not in (int, float, bool):
+            label = f"{label} ({n})"
+        children[label] = value
+        unnamed.add(label)
+        if not isinstance(key, int | float | bytes | None):
+            children[f"key {n}"] = key
+            unnamed.add(f"key {n}")
+    return list(children.items()), unnamed
+
+
+def listed_size(record: Mapping | Call) -> int:
+    """About how many children `mapping_children` or `call_children` would list."""
+    if isinstance(record, Mapping):
+        return 2 * len(record.pairs)
+    states = sum(2 * len(state.pairs) for state in map(attributes_of, record.states) if isinstance(state, Mapping))
+    args = len(record.args) if isinstance(record.args, tuple) else 1
+    return states + len(record.states) + args + len(record.items) + 2 * len(record.pairs)
+
+
+def call_children(record: Call) -> list[tuple[str, object]]:
+    children: list[tuple[str, object]] = []
+    if not isinstance(record.callee, GlobalRef):
+        children.append(("called", record.callee))
+    if isinstance(record.args, tuple):
+        children += [(f"argument {i}", item) for i, item in enumerate(record.args)]
+    else:
+        children.append(("arguments", record.args))
+    if record.kwargs is not None:
+        children.append(("keywords", record.kwargs))
+    for state in record.states:
+        if isinstance(state, Mapping):
+            children += mapping_children(state)[0]
+        else:
+            children.append(("state", state))
+    children += [(str(i), item) for i, item in enumerate(record.items)]
+    for n, (key, value) in enumerate(record.pairs):
+        if type(key) is str:
+            children.append((key, value))
+        else:
+            children += [(f"key {n}", key), (f"value {n}", value)]
+    return children
+
+
+def labelled(number: int, item: object) -> tuple[str, object]:
+    """Something that belongs to a tensor, under its own label or its number."""
+    return (item.label, item.value) if isinstance(item, Labelled) else (f"part {number}", item)
+
+
+def encoding_of(recipe: Recipe, parts: Sequence[TensorInfo]) -> Encoding:
+    """A recipe with the parts as they are shown."""
+    return Encoding(
+        scheme=recipe.scheme,
+        parts=tuple(parts),
+        scale=recipe.scale,
+        zero_point=recipe.zero_point,
+        axis=recipe.axis,
+        coalesced=recipe.coalesced,
+        conjugated=recipe.conjugated,
+        negated=recipe.negated,
+    )
+
+
+def versions_of(attributes: object) -> tuple[tuple[str, int], ...] | None:
+    """torch's `_metadata` of a state dict; () when there is none, None when the attributes are anything else."""
+    if attributes is None:
+        return ()
+    if not isinstance(attributes, Mapping) or len(attributes.pairs) != 1 or attributes.pairs[0][0] != "_metadata":
+        return None
+    metadata = attributes.pairs[0][1]
+    if not isinstance(metadata, Mapping):
+        return None
+    found: list[tuple[str, int]] = []
+    for path, entry in metadata.pairs:
+        if type(path) is not str or not isinstance(entry, Mapping):
+            return None
+        for key, value in entry.pairs:
+            if type(key) is not str or isinstance(value, Call | Mapping | list | tuple | Group):
+                return None
+            if key == "version" and type(value) is int:
+                found.append((path, value))
+    return tuple(found)
