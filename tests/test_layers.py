@@ -94,17 +94,7 @@ def test_streamlit_only_in_web() -> None:
 
 
 NO_TORCH = (
-    *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "cli", "__init__"),
-    *FLOOR,
-)
-    "checkpoint",
-    "readers",
-    "params",
-    "weights",
-    "error_messages",
-    "render",
-    "inspection",
-    "cli",
+    *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
     "__init__",
     *FLOOR,
 )
