@@ -8,7 +8,7 @@ from inspector.web import pasting, reports
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.proof_table import proof_table
-from inspector.web.repair import choices, lists, proofs, python, targets
+from inspector.web.repair import choices, lists, proofs, python, targets, unwrapping
 from inspector.web.repair.export import show_export
 from inspector.web.text import escaped, plain
 from inspector.web.writing import stem_of
@@ -36,6 +36,9 @@ if target is not None:
 with st.expander("Paste the error that loading it gave", icon=":material/content_paste:"):
     pasting.paste_box("repair", checkpoint)
 if target is None:
+    if reports.own_target(hand, state) is None:
+        with said():
+            unwrapping.show_unwrap(hand, state)
     st.stop()
 
 answers = choices.answers_for(hand, state, target)

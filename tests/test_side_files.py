@@ -234,6 +234,7 @@ _OURS = {
     "exports/writers/pth.py": "the file just written",
     "exports/writers/pth_legacy.py": "the file just written",
     "exports/writers/safetensors_file.py": "the file just written",
+    "exports/writers/torch_zip.py": "the file just written",
     "cli/ending.py": "standard streams",
     "web/samples.py": "the samples of the checkout",
     "web/store.py": "the store's own records",

@@ -14,10 +14,9 @@ from typing import Any
 
 import typer
 
-from inspector.cli import app as serve
-from inspector.cli import convert, fix, look
-from inspector.cli import explain as see
-from inspector.cli import explain_error as paste
+from inspector.cli.app import app_
+from inspector.cli.convert import convert
+from inspector.cli.diagnose import diagnose
 from inspector.cli.ending import (
     STOPPED,
     UNREAD,
@@ -33,7 +32,16 @@ from inspector.cli.ending import (
     restore_output,
     signals_raised,
 )
+from inspector.cli.explain import explain
+from inspector.cli.explain_error import explain_error
+from inspector.cli.flops import flops
+from inspector.cli.identify import identify
+from inspector.cli.merge import merge
+from inspector.cli.open import open_
+from inspector.cli.repair import repair
 from inspector.cli.scan import scan
+from inspector.cli.stats import stats
+from inspector.cli.unwrap import unwrap
 from inspector.errors import ExportError, InspectorError
 from inspector.installed import missing_package
 from inspector.openmp import share_processors
@@ -51,18 +59,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _name, _command in (
-    ("open", look.open_),
+    ("open", open_),
     ("scan", scan),
-    ("identify", look.identify),
-    ("diagnose", fix.diagnose),
-    ("repair", fix.repair),
-    ("convert", convert.convert),
-    ("merge", convert.merge),
-    ("explain-error", paste.explain_error),
-    ("flops", look.flops),
-    ("stats", look.stats),
-    ("explain", see.explain),
-    ("app", serve.app_),
+    ("identify", identify),
+    ("diagnose", diagnose),
+    ("repair", repair),
+    ("unwrap", unwrap),
+    ("convert", convert),
+    ("merge", merge),
+    ("explain-error", explain_error),
+    ("flops", flops),
+    ("stats", stats),
+    ("explain", explain),
+    ("app", app_),
 ):
     app.command(_name, cls=Command)(_command)
 

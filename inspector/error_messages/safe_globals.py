@@ -2,8 +2,8 @@
 
 torch names one refused global at a time, and the object it belongs to needs others: a number of numpy also its type,
 that type's own class, and a name that numpy 1 and 2 write differently. So an answer allows the whole family of a name.
-The sets were read off torch 2.15 with numpy 2.4, and files of numpy 1.26; tests/error_messages/test_safe_globals.py makes
-a file of each kind, provokes the refusal and runs the lines. Names may be given with a value since torch 2.6.
+The sets were read off torch 2.15 with numpy 2.4, and files of numpy 1.26. Its test makes a file of each kind, provokes
+the refusal and runs the lines. Names may be given with a value since torch 2.6.
 """
 
 from __future__ import annotations

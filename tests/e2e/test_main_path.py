@@ -103,7 +103,8 @@ def test_a_sample_is_one_click(visitor, samples: Path) -> None:  # type: ignore[
     text = visitor.text()
     assert "shapes_module.pth" in text
     assert "shufflenet_v2_x0_5" in text
-    assert "Fails as it is" not in text
+    # Today's torch.load refuses a whole module.
+    assert 'Fails as it is: torch.load says "Unsupported global' in text
     visitor.check_calm()
 
 

@@ -53,7 +53,8 @@ def _wrapped(state: StateDict) -> Finding | None:
         f"{says}: {tools}.",
         subjects=tuple(".".join(name) for name in names[:3]),
         evidence=tuple(kept.items()),
-        remedy="A model that is not wrapped the same way does not load them: repair takes the segments out.",
+        remedy="A model that is not wrapped the same way does not load them: repair takes the segments out, also "
+        "without a known target.",
     )
 
 

@@ -1,4 +1,4 @@
-"""diagnose and repair: commands that compare a file with a target."""
+"""repair: the file that does load, proved."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inspector.cli.ending import printing
+from inspector.cli.key_options import Accept, Choose, Partial, parse_choices
 from inspector.cli.options import (
-    FailOn,
     File,
     Json,
     State,
     TargetOption,
-    exit_code,
     find_target,
     open_file,
     pick_state,
     progress_bar,
     show,
-    show_json,
 )
 from inspector.cli.output import (
     Dtype,
@@ -35,7 +32,6 @@ from inspector.cli.output import (
     writer_for,
 )
 from inspector.errors import ExportError, UsageError
-from inspector.findings import Severity
 from inspector.units import whole_number
 
 if TYPE_CHECKING:
@@ -43,17 +39,6 @@ if TYPE_CHECKING:
 
     from inspector.keys.report import KeyReport
 
-Accept = Annotated[
-    list[str] | None, typer.Option("--accept", metavar="RULE", help="Allow a lossy rule; may be given several times.")
-]
-Choose = Annotated[
-    list[str] | None, typer.Option("--choose", metavar="ID=OPTION", help="Answer an open question; may be repeated.")
-]
-
-Partial = Annotated[
-    bool,
-    typer.Option("--partial", help="A part is enough: what the file lacks stays at the model's initial value, listed."),
-]
 
 WithOptimizer = Annotated[
     bool,
@@ -72,65 +57,22 @@ Reference = Annotated[
         help="A file that loads into the target: both must answer alike, or none is written.",
     ),
 ]
+
+
 Pair = Annotated[
     str,
     typer.Option(
         "--pair", metavar="FILE", help="An .npz, .pt or .safetensors with an input and the output that belongs to it."
     ),
 ]
+
+
 InputShape = Annotated[
     str,
     typer.Option(
         "--input-shape", metavar="SHAPE", help="Shape of the noise for a forward pass, with its batch: 1x3x64x64."
     ),
 ]
-
-
-def diagnose(
-    file: File,
-    target: TargetOption = "",
-    state: State = "",
-    accept: Accept = None,
-    choose: Choose = None,
-    partial: Partial = False,
-    code: Annotated[bool, typer.Option("--code", help="Print only the Python lines that load the file.")] = False,
-    fail_on: FailOn = Severity.ERROR,
-    json: Json = False,
-) -> int:
-    """Say why a file does not load into a target, and what would make it load. Writes nothing."""
-    from inspector.keys.diagnose import diagnose as ask
-
-    checkpoint = open_file(file)
-    chosen = pick_state(checkpoint, state)
-    report = ask(
-        checkpoint,
-        find_target(target, checkpoint, chosen),
-        # None lets the diagnosis say that it chose among several.
-        state=chosen if state else None,
-        accept=tuple(accept or ()),
-        choose=_choices(choose),
-        partial=partial,
-    )
-    if code:
-        from inspector.keys.code import python_code
-
-        if report.plan is None or not report.plan.complete:
-            raise ExportError(report.refusal or report.says, hint="There are no lines that would load it as it stands.")
-        lines = python_code(report.plan, file_name=checkpoint.origin.name)
-        if json:
-            show_json({"code": lines})
-        else:
-            with printing():
-                print(lines)
-        return 0
-
-    def text() -> RenderableType:
-        from inspector.render.repair_text import keys_text
-
-        return keys_text(report)
-
-    show(report, text, as_json=json)
-    return exit_code(report.findings, fail_on)
 
 
 def repair(
@@ -163,7 +105,7 @@ def repair(
     inputs = [file, target, reference, pair]
     where = check_output(output, inputs, overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
-    answers = _choices(choose)
+    answers = parse_choices(choose)
     by_kind = with_optimizer and GROUPS_BY_KIND in (accept or ())
     averaged = find_averaged(checkpoint) if ema else None
     if averaged is not None:
@@ -236,14 +178,3 @@ def _shape(text: str) -> tuple[int, ...] | None:
     if math.prod(known) > 1 << 28:
         raise UsageError(f'"{text[:40]}" is too large an input.', hint="Two hundred million numbers are enough.")
     return tuple(known) or None
-
-
-def _choices(choose: list[str] | None) -> dict[str, str]:
-    """["twin=ema"] -> {"twin": "ema"}."""
-    made: dict[str, str] = {}
-    for text in choose or ():
-        question, equals, option = text.partition("=")
-        if not equals:
-            raise UsageError(f'"{text}" is no choice.', hint="Write --choose ID=OPTION as the diagnosis shows it.")
-        made[question] = option
-    return made

@@ -1,0 +1,75 @@
+"""diagnose: why a file does not load into a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.cli.ending import printing
+from inspector.cli.key_options import Accept, Choose, Partial, parse_choices
+from inspector.cli.options import (
+    FailOn,
+    File,
+    Json,
+    State,
+    TargetOption,
+    exit_code,
+    find_target,
+    open_file,
+    pick_state,
+    show,
+    show_json,
+)
+from inspector.errors import ExportError
+from inspector.findings import Severity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def diagnose(
+    file: File,
+    target: TargetOption = "",
+    state: State = "",
+    accept: Accept = None,
+    choose: Choose = None,
+    partial: Partial = False,
+    code: Annotated[bool, typer.Option("--code", help="Print only the Python lines that load the file.")] = False,
+    fail_on: FailOn = Severity.ERROR,
+    json: Json = False,
+) -> int:
+    """Say why a file does not load into a target, and what would make it load. Writes nothing."""
+    from inspector.keys.diagnose import diagnose as ask
+
+    checkpoint = open_file(file)
+    chosen = pick_state(checkpoint, state)
+    report = ask(
+        checkpoint,
+        find_target(target, checkpoint, chosen),
+        # None lets the diagnosis say that it chose among several.
+        state=chosen if state else None,
+        accept=tuple(accept or ()),
+        choose=parse_choices(choose),
+        partial=partial,
+    )
+    if code:
+        from inspector.keys.code import python_code
+
+        if report.plan is None or not report.plan.complete:
+            raise ExportError(report.refusal or report.says, hint="There are no lines that would load it as it stands.")
+        lines = python_code(report.plan, file_name=checkpoint.origin.name)
+        if json:
+            show_json({"code": lines})
+        else:
+            with printing():
+                print(lines)
+        return 0
+
+    def text() -> RenderableType:
+        from inspector.render.repair_text import keys_text
+
+        return keys_text(report)
+
+    show(report, text, as_json=json)
+    return exit_code(report.findings, fail_on)

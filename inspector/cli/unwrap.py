@@ -1,0 +1,72 @@
+"""unwrap: the weights without the dicts and name segments that tools put around them, for a model nobody names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inspector.cli.options import File, Json, State, open_file, pick_state, progress_bar, show
+from inspector.cli.output import (
+    Ema,
+    Output,
+    Overwrite,
+    ShardSize,
+    WriterName,
+    check_output,
+    refused,
+    shard_nbytes,
+    writer_for,
+)
+from inspector.errors import ExportError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def unwrap(
+    file: File,
+    output: Output = None,
+    state: State = "",
+    ema: Ema = False,
+    writer: WriterName = "",
+    shard_size: ShardSize = "",
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> int:
+    """Write the weights under plain names: dicts opened, "module." and its like dropped. Needs no target."""
+    from inspector.exports.averaged import find_averaged
+    from inspector.exports.convert import export_as_is
+    from inspector.exports.unwrap import PROOF
+    from inspector.exports.unwrap import unwrap as unwrapped
+
+    where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
+    checkpoint = open_file(file)
+    if ema and state:
+        raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
+    chosen = find_averaged(checkpoint).alone if ema else pick_state(checkpoint, state)
+    if chosen is None:
+        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")
+    try:
+        found = unwrapped(chosen)
+        written = export_as_is(
+            checkpoint,
+            found.state,
+            where,
+            writer=writer_for(where, writer, shard_size),
+            shard_nbytes=shard_nbytes(shard_size),
+            overwrite=overwrite,
+            progress=progress_bar("writing"),
+        )
+    except ExportError as error:
+        return refused(error, as_json=json)
+
+    def text() -> RenderableType:
+        from rich.console import Group
+
+        from inspector.render.text import export_text, pairs, safe
+
+        done = found.says or "Nothing was wrapped around them: the names are as they were."
+        return Group(pairs([("Unwrapped", safe(done)), ("Proof", PROOF)]), export_text(written))
+
+    report = {"opened": found.opened, "dropped": found.dropped, "left_out": found.left_out, "proof": PROOF}
+    show({"export": written, "unwrapped": report}, text, as_json=json)
+    return 0
