@@ -4,8 +4,9 @@ this is."""
 from __future__ import annotations
 
 import os
+import re
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +25,7 @@ EXTRAS = {
     "pandas": "web",
     "plotly": "web",
 }
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -71,14 +73,26 @@ def is_installed(name: str) -> bool:
 
 
 def require(name: str, what: str) -> None:
-    """Raise MissingLibrary, with the command that helps, where a package of EXTRAS is missing. what: takes it."""
+    """Raise MissingLibrary, with the command that helps, where a package of EXTRAS is missing. what: needs it."""
     if not is_installed(name):
-        raise MissingLibrary(f"{what} takes {name}, which is not installed.", hint=install_line(name))
+        raise MissingLibrary(f"{what} needs {name}, which is not installed.", hint=install_line(name))
 
 
-def install_line(name: str) -> str:
-    """How to get a package of EXTRAS, as a sentence."""
-    return f'Run: pip install "model-inspector[{EXTRAS[name]}]"'
+def install_line(*names: str) -> str:
+    """How to get these packages of EXTRAS, and all that comes with them, as a sentence."""
+    wanted = [package for extra in dict.fromkeys(EXTRAS[name] for name in names) for package in _packages(extra)]
+    return f"Run: pip install {' '.join(dict.fromkeys(wanted))}"
+
+
+def _packages(extra: str) -> list[str]:
+    """What an extra of this installation names. By the packages' own names: another project has ours on PyPI."""
+    try:
+        listed = requires("model-inspector") or []
+    except PackageNotFoundError:
+        listed = []
+    found = [line.partition(";")[0] for line in listed if f'extra == "{extra}"' in line]
+    names = [match[0] for text in found if (match := _NAME.match(text)) and match[0] != "model-inspector"]
+    return names or [extra]
 
 
 def own_version() -> str:

@@ -111,7 +111,7 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
     """What comes of the names once the file is read."""
     if not report.loads:
         mended = report.plan is not None and report.plan.complete
-        says = f"Fails as it is. {report.says}" if mended and not plain.obstacles else report.says
+        says = f"Fails as it is. {report.compared}" if mended and not plain.obstacles else report.compared
         return says, Severity.WARNING if mended else Severity.ERROR
     total = counted(len(report.matched), "tensor")
     if plain.obstacles:

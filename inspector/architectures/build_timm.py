@@ -20,7 +20,7 @@ def find_builder(spec: ArchitectureSpec) -> Any:
         raise MissingLibrary(
             f"{spec.label} can be named, compared and repaired without timm, but building it needs timm, which is "
             "not installed.",
-            hint="pip install 'model-inspector[timm]'",
+            hint="pip install timm",
         ) from error
     # A name with a place in front of it would be looked up in a network; only timm's own list counts.
     names = timm.list_models()

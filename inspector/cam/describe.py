@@ -22,7 +22,7 @@ class Setting:
 
     preprocessing: of its pictures. categories: class names in output order; ignored when their count is not that of the
     outputs. top: how many classes of the answer are told. question: what is scored, where that is no class
-    (`questions.py`). answer: how the scores are meant (`answers.py`).
+    (`targets/questions.py`). answer: how the scores are meant (`targets/answers.py`).
     """
 
     preprocessing: Preprocessing

@@ -45,12 +45,12 @@ def explain(
 ) -> Explanation:
     """One heat map of one picture.
 
-    layer: a name ("layer4", "relu:0" for the first call of a shared module, "norm=NHWC" with a layout: `layouts.py`), a
-    proposal, None for the suggested one.
+    layer: a name ("layer4", "relu:0" for the first call of a shared module, "norm=NHWC" with a layout:
+    `layers/layouts.py`), a proposal, None for the suggested one.
     layers: those that `options.fusion` makes one map of; () for the proposed ones.
     target: class index, None for the model's best. categories: class names in output order; ignored when their count
-    is not that of the outputs. question: what is scored, where that is no class (`questions.py`). answer: how the
-    scores are meant (`answers.py`).
+    is not that of the outputs. question: what is scored, where that is no class (`targets/questions.py`). answer:
+    how the scores are meant (`targets/answers.py`).
     Raises ExplainError and its kinds, UsageError for options that mean nothing together. The model is left as it was.
     """
     if layers and not options.fusion:

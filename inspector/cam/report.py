@@ -77,8 +77,8 @@ class Crop:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """One class of the model's answer. name: None where nothing names the classes. probability: by softmax or sigmoid,
-    as the answer is meant (`answers.py`), None of a plain number; of a box the detector's own confidence, which `logit`
-    is too."""
+    as the answer is meant (`targets/answers.py`), None of a plain number; of a box the detector's own confidence,
+    which `logit` is too."""
 
     index: int
     name: str | None

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from inspector.errors import UsageError
-from inspector.installed import app_folder, sample_sources, samples_folder
+from inspector.installed import app_folder, install_line, sample_sources, samples_folder
 from inspector.side_files import PathKind, kind_of_path, shown_name
 
 _PATIENCE_SECONDS = 10.0
@@ -31,7 +31,7 @@ def app_(
     if folder is None:
         raise UsageError("The web app is not part of this installation.", hint="Run it from a checkout of the project.")
     if find_spec("streamlit") is None:
-        raise UsageError("The web app needs Streamlit.", hint='Run: pip install "model-inspector[all]"')
+        raise UsageError("The web app needs Streamlit.", hint=install_line("streamlit", "torch"))
     _make_samples()
     environment = dict(os.environ)
     if root is not None:

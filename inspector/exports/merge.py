@@ -53,7 +53,7 @@ def merge_adapter(
     is more than plain LoRA, a tensor of it has no certain place, or as `export_repaired` does; MissingLibrary without
     torch, since the last digits of a product of matrices are those of the library that works it out.
     """
-    require("torch", f"Nothing was written: multiplying {adapter.origin.name}")
+    require("torch", f"Nothing was written: merging {adapter.origin.name}")
     entry = find_writer(writer, writers)
     destination = Path(destination)
     check_destination(base, destination, folder=shard_nbytes is not None, overwrite=overwrite)

@@ -21,6 +21,7 @@ from inspector.keys.loading import loader_of
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
 from inspector.keys.placing.tree import Leaf
+from inspector.keys.plain_load import plain_load
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
@@ -195,6 +196,8 @@ def _diagnose_one(
     unexpected = tuple(name for name in ours if name not in theirs) + others
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
     loads = bool(theirs) and not (missing or unexpected or reshaped)
+    compared = refusal.says if refusal else sentences.say(plan, target, loads=loads, rules=rules)
+    plain = plain_load(checkpoint, state)
     return KeyReport(
         target=target.label,
         state_dict=state.path,
@@ -203,7 +206,8 @@ def _diagnose_one(
         unexpected=unexpected,
         reshaped=reshaped,
         loads=loads,
-        says=refusal.says if refusal else sentences.say(plan, target, loads=loads, rules=rules),
+        says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
+        compared=compared,
         findings=(*([refusal] if refusal else []), *run_checks(CHECKS, replace(context, plan=plan))),
         plan=plan,
         refusal=refusal.says if refusal else "",
@@ -274,4 +278,5 @@ def _nothing(checkpoint: Checkpoint, target: Target) -> KeyReport:
         findings=(),
         plan=None,
         refusal=says,
+        compared=says,
     )

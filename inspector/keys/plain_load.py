@@ -55,6 +55,8 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
     """state: the one whose tensors are meant for the model."""
     kind = checkpoint.format
     call = "load_file" if kind == "safetensors" else "torch.load"
+    if not kind:  # names out of an error message
+        return PlainLoad(call=call, obstacles=())
     obstacles = []
     if not is_bare(checkpoint.source):
         obstacles.append(Obstacle(says=f"{call} does not look into archives", severity=Severity.NOTICE))

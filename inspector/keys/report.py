@@ -201,7 +201,8 @@ class KeyReport:
 
     matched, missing, unexpected: names (matched and missing as the target spells them, unexpected as the file does).
     reshaped: (name, shape in the file, shape in the target). loads: `load_state_dict(strict=True)` would pass as it is.
-    says: the diagnosis in one sentence. refusal: why it cannot be repaired, "" when it can.
+    says: the diagnosis in one sentence or two. compared: the part of it that names and shapes alone tell; the rest is
+    what a plain load meets before (`plain_load.py`). refusal: why it cannot be repaired, "" when it can.
     plan: the repair; None only when refused outright.
     """
 
@@ -216,6 +217,7 @@ class KeyReport:
     findings: tuple[Finding, ...]
     plan: RepairPlan | None
     refusal: str = ""
+    compared: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

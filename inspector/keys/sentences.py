@@ -8,12 +8,25 @@ from dataclasses import replace
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import StateDict, StateRole
 from inspector.findings import FindingKind, Severity
+from inspector.keys.plain_load import PlainLoad
 from inspector.keys.plan import by_operation_named, changes_by, listed
 from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Rule
 from inspector.units import counted
 
 SEVERAL_STATE_DICTS = FindingKind("several-state-dicts", Severity.NOTICE, "Several sets of weights in one file")
+
+
+def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: bool) -> str:
+    """The same answer, saying what the plain two lines meet before any name is compared. compared: what `say` said."""
+    if not plain.obstacles:
+        return compared
+    why = "; ".join(obstacle.says for obstacle in plain.obstacles)
+    if loads:
+        total = counted(len(target.tensors), "tensor")
+        return f"All {total} fit {target.label} by name and shape, but a plain load fails: {why}."
+    damage = [obstacle.says for obstacle in plain.obstacles if obstacle.severity is Severity.ERROR]
+    return f"{compared} But {'; '.join(damage)}." if damage else compared
 
 
 def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence[Rule]) -> str:

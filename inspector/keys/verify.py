@@ -97,7 +97,7 @@ def check_comparable(compared: Compared) -> None:
     """Raise MissingLibrary where answers are to be compared and no model can run, for want of torch."""
     given = compared.reference or compared.pair
     if given is not None:
-        require("torch", f"To hold a repair against {given.origin.name}")
+        require("torch", f"Comparing answers with {given.origin.name}")
 
 
 def _verify_plainly(checkpoint: Checkpoint, plan: RepairPlan, target: Target) -> Verification:

@@ -20,6 +20,7 @@ from benchmarks.keybench.numbers import fingerprints
 from benchmarks.keybench.run import is_case
 from inspector.architectures.targets import parse_target
 from inspector.exports.writers import WRITERS
+from inspector.installed import install_line
 from inspector.keys.diagnose import diagnose
 from inspector.keys.operations import operation_of
 from inspector.readers import open_checkpoint
@@ -145,8 +146,7 @@ def test_what_takes_torchs_own_arithmetic_is_refused_in_a_sentence(tmp_path: Pat
     for done, (_, _, what) in zip(without_torch(jobs, tmp_path), cases.values(), strict=True):
         assert done == {
             "error": "MissingLibrary",
-            "says": f"Nothing was written: to {what} takes torch, which is not installed. "
-            'Run: pip install "model-inspector[torch]"',
+            "says": f"Nothing was written: to {what} needs torch, which is not installed. {install_line('torch')}",
             "there": False,
         }
 
@@ -177,11 +177,10 @@ def test_conversions_and_casts_are_byte_for_byte_those_with_torch(tmp_path: Path
     assert "became infinite" in str(ours)
 
 
-def test_a_merge_says_that_it_takes_torch(tmp_path: Path) -> None:
+def test_a_merge_says_that_it_needs_torch(tmp_path: Path) -> None:
     torch.save(odd_state(), tmp_path / "in.pth")
     (done,) = without_torch([job(tmp_path / "in.pth", tmp_path / "x.pth", adapter=str(tmp_path / "in.pth"))], tmp_path)
     assert done["error"] == "MissingLibrary" and not done["there"]
     assert done["says"] == (
-        "Nothing was written: multiplying in.pth takes torch, which is not installed. "
-        'Run: pip install "model-inspector[torch]"'
+        f"Nothing was written: merging in.pth needs torch, which is not installed. {install_line('torch')}"
     )

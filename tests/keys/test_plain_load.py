@@ -134,3 +134,22 @@ def test_the_answer_is_what_happens(kind: str, tmp_path: Path) -> None:
     report = diagnose(checkpoint, target())
     expected = not plain_load(checkpoint, weights).obstacles and report.loads
     assert expected == really_loads(path), plain_load(checkpoint, weights)
+
+
+@pytest.mark.parametrize(
+    "kind", ["nested", "whole module", "hostile", "half", "TorchScript", "in a zip", "numpy values"]
+)
+def test_the_diagnosis_does_not_say_that_nothing_needs_doing(kind: str, tmp_path: Path) -> None:
+    name, data = FILES[kind](tmp_path)
+    (tmp_path / name).write_bytes(data)
+    says = diagnose(open_checkpoint(tmp_path / name), target()).says
+    assert "nothing needs doing" not in says
+    assert "but a plain load fails" in says or " But torch.load ends with" in says or "is left out" in says
+
+
+def test_half_a_file_under_a_wrapper_is_not_just_lossless(tmp_path: Path) -> None:
+    data = saved({f"module.{name}": tensor for name, tensor in state().items()})[:-1500]
+    (tmp_path / "m.pth").write_bytes(data)
+    report = diagnose(open_checkpoint(tmp_path / "m.pth"), target())
+    assert report.compared.endswith("Lossless.")
+    assert "But torch.load ends with" in report.says

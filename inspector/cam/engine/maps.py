@@ -1,6 +1,6 @@
 """Heat maps for a batch of prepared pictures: methods x layers from one forward and one backward, then arithmetic.
 
-This is the engine beneath `explain.py`; benchmarks and loops over many pictures call it directly.
+This is the engine beneath `cam/explain.py`; benchmarks and loops over many pictures call it directly.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def heat_maps(
 
     batch: (N, C, H, W), prepared. layer: a name, a proposal (which saves tracing), None for the suggested one.
     targets: one class for all, one for each, None for each picture's best class. options: its smoothing and its seed;
-    `MapSpec.make` fuses and augments too. read: what is scored, where that is not a class (`readings.py`).
+    `MapSpec.make` fuses and augments too. read: what is scored, where that is not a class (`targets/readings.py`).
     Raises NoSuchLayer, LayerNotSpatial, TargetOutOfRange, ExplainError; UsageError for an unknown method or a batch
     that is none. The model is left as it was.
     """

@@ -1,4 +1,4 @@
-"""Is a map more than rounding? For `maps.py`, which measures it, and `empty_maps.py`, which says it.
+"""Is a map more than rounding? For `maps.py`, which measures it, and `cam/empty_maps.py`, which says it.
 
 Two ways in which numbers of a map mean nothing, both relative, so that a model whose scores are scaled is judged alike:
 terms that cancel when they are added up, and a whole map that is lost in the score it explains.

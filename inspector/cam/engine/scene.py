@@ -209,7 +209,7 @@ def open_scene(
     """Lend the model, run the batch once and keep what the layers put out.
 
     batch: (N, C, H, W), prepared. targets: one class for all, one for each, None for each picture's best class.
-    read: what the scores are (`readings.py`).
+    read: what the scores are (`targets/readings.py`).
     Raises as `capture` and its forward do. The model is left as it was.
     """
     with capture(model, [place_of(layer) for layer in layers], read=read) as lent:

@@ -1,6 +1,6 @@
 """Which layer to look at: the ones that still know where, the one that knows most about what first.
 
-Found by tracing shapes (`trace.py`), not by names:
+Found by tracing shapes (`engine/trace.py`), not by names:
 - convolutional networks: the last map before the global pooling (Grad-CAM's own choice, Selvaraju 2017, section 3);
 - networks that keep channels last (Swin): the same, read as batch x height x width x channels;
 - vision transformers with a class token: what enters the last attention. Behind it only the class token reaches the

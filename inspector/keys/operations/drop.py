@@ -1,4 +1,4 @@
-"""A tensor that is left out, whatever it holds. The exported code filters its name out, which `code.py` writes."""
+"""A tensor that is left out, whatever it holds. The exported code filters its name out, which `keys/code.py` writes."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@ w, in), spconv; torch has (out, in, h, w).
 
 All kernels of one name are stored in one order. The orders under which every such kernel has the target's shape are
 found; one alone is proven by the shapes. A kernel whose own shape shows nothing (3x3x3x3) goes as the others only where
-its name vouches for that ("kernel" and its like, see `layouts.py`), else it is asked about. Kernels of two minds are
-left alone. Flax stores transposed convolutions (h, w, in, out) and flipped, which equal channels do not show. What such
-a file flattens, it flattens channels last, which no shape shows either.
+its name vouches for that ("kernel" and its like, see `placing/layouts.py`), else it is asked about. Kernels of two
+minds are left alone. Flax stores transposed convolutions (h, w, in, out) and flipped, which equal channels do not
+show. What such a file flattens, it flattens channels last, which no shape shows either.
 """
 
 from __future__ import annotations

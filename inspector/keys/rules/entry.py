@@ -2,7 +2,8 @@
 
 Two kinds. A *name rule* looks at one pair of places (a node of the file's tree, a node of the target's) and proposes
 routes: "this subtree of the file goes there". A *tensor rule* looks at what the names left over: tensors without a
-place, places without a tensor, pairs whose shapes differ. Rules propose; `align.py` and `plan.py` apply and check.
+place, places without a tensor, pairs whose shapes differ. Rules propose; `placing/align.py` and `keys/plan.py` apply
+and check.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Move:
     says: str
     # For the exported code: what is done, and under "place" where.
     parameters: tuple[tuple[str, str], ...] = ()
-    # False when what lies below merely fits into gaps; the user is then asked (see `ambiguities.py`).
+    # False when what lies below merely fits into gaps; the user is then asked (see `placing/ambiguities.py`).
     sure: bool = True
     # What tells it from the rule's other moves, where the parameters do not.
     change: tuple[str | int, ...] = ()
@@ -176,7 +177,7 @@ class Leftovers:
     links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
     missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
     questions: where a rule asks what shapes do not tell. turned: the target names whose axes a rule has put in order.
-    elsewhere: something shows another library's layout (`layouts.py`), so that a square matrix proves nothing.
+    elsewhere: something shows another library's layout (`placing/layouts.py`), so that a square matrix proves nothing.
     """
 
     target: Target
@@ -265,7 +266,7 @@ class Rule:
     says: str
     # A lossy rule needs the user's yes.
     cost: Cost
-    # What it did, as part of a sentence (see `sentences.py`).
+    # What it did, as part of a sentence (see `keys/sentences.py`).
     done: str
     # It needs the user's yes although it loses nothing.
     consent: bool = False
@@ -292,7 +293,7 @@ class Rule:
     # Ways to write a use as Python, the plainest first.
     phrases: Callable[[RuleUse], tuple[Phrase, ...]] | None = None
 
-    # How names are written, before anything is compared (see `spelling.py`).
+    # How names are written, before anything is compared (see `placing/spelling.py`).
     spells: Callable[[Sequence[Leaf], Sequence[Leaf], Questions], Iterable[Spelling]] | None = None
     # Where subtrees go (name rules).
     routes: Callable[[Pair], Iterable[Route]] | None = None

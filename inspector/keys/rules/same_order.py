@@ -1,7 +1,7 @@
 """The same tensors one after the other under other names: another author's names for the same network.
 
-Placing by position needs the whole sequence, so `order.py` does it; this entry is what is shown and accepted. It keeps
-every number and is asked for all the same, since no name confirms it.
+Placing by position needs the whole sequence, so `placing/by_order.py` does it; this entry is what is shown and
+accepted. It keeps every number and is asked for all the same, since no name confirms it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Matrices stored the other way round: (in, out) as Keras and GPT-2's Conv1D have them, where torch has (out, in).
 
 A shape shows it unless the matrix is square. A square one is turned by itself only where its own name vouches for that
-(`layouts.py`): every other kernel of the file, or every other Conv1D, is turned too. Its neighbours' word is not
-enough: a gate in a block of Conv1D is a linear layer. As soon as the file shows another layout or another library than
-torch's, every other square one is asked about, since either way loads.
+(`placing/layouts.py`): every other kernel of the file, or every other Conv1D, is turned too. Its neighbours' word is
+not enough: a gate in a block of Conv1D is a linear layer. As soon as the file shows another layout or another
+library than torch's, every other square one is asked about, since either way loads.
 """
 
 from __future__ import annotations

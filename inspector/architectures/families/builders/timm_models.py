@@ -18,7 +18,7 @@ def build_vit(settings: dict[str, Any]) -> Any:
     except ImportError as error:
         raise MissingLibrary(
             "Building a vision transformer of timm's names needs timm, which is not installed.",
-            hint="pip install 'model-inspector[timm]'",
+            hint="pip install timm",
         ) from error
     foreign = [name for name in ELSEWHERE if settings.get(name)]
     if foreign:
