@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict, StateRole
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.plain_load import PlainLoad, plain_load
 from inspector.keys.report import KeyReport
-from inspector.units import counted
+from inspector.units import counted, human_bytes
 
 
 class Topic(StrEnum):
@@ -78,7 +78,17 @@ def _model(inspection: Inspection) -> Answer:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
     severity = Severity.INFO if recognition.best else Severity.NOTICE
-    return Answer(topic=Topic.MODEL, says=recognition.says, severity=severity)
+    return Answer(topic=Topic.MODEL, says=recognition.says + _optimizer_share(checkpoint), severity=severity)
+
+
+def _optimizer_share(checkpoint: Checkpoint) -> str:
+    """How much of the tensors' bytes is optimizer state, where that is more than a quarter; else ""."""
+    states = [state for state in checkpoint.state_dicts if state.role is StateRole.OPTIMIZER]
+    held = sum(tensor.nbytes for state in states for tensor in state.tensors)
+    total = sum(tensor.nbytes for tensor in checkpoint.tensors)
+    if held * 4 <= total or not held:
+        return ""
+    return f" {human_bytes(held)} of {human_bytes(total)} are optimizer state."
 
 
 def _loading(inspection: Inspection, state: StateDict) -> Answer:

@@ -146,3 +146,16 @@ def test_noticed_is_neutral_until_the_numbers_were_read(resnet: Path) -> None:
     assert severity is None
     measured = summarise_reports(inspect(checkpoint, (*HEADER_QUESTIONS, Question.WEIGHTS)))
     assert answered(measured)[Topic.NOTICED] == ("No error, no warning.", Severity.INFO)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_file_that_is_mostly_optimizer_state_says_so_in_what_it_is(tmp_path: Path, trained: bool) -> None:
+    model = nn.Linear(64, 64)
+    optimizer = torch.optim.Adam(model.parameters()) if trained else torch.optim.SGD(model.parameters())
+    model(torch.ones(1, 64)).sum().backward()
+    optimizer.step()
+    torch.save({"state_dict": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "run.pth")
+    says = answered(summarise(open_checkpoint(tmp_path / "run.pth")))[Topic.MODEL][0]
+    # Two moments of 64 x 64 + 64 float32 each, and two step counters.
+    assert ("33.3 kB of 49.9 kB are optimizer state." in says) == trained, says
+    assert ("optimizer" in says) == trained

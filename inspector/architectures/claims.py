@@ -23,12 +23,12 @@ def stated_architectures(checkpoint: Checkpoint, index: Index) -> dict[str, str]
     found: dict[str, str] = {}
     for name, text in checkpoint.own_metadata:
         if name.rpartition(".")[2] in KEYS:
-            for label in _labels(text, index, LIBRARIES):
+            for label in labels_named(text, index, LIBRARIES):
                 found.setdefault(label, f'"{name}" in the file')
     for name, text in checkpoint.metadata:
         place, _, key = name.partition(": ")
         if key == "architecture" and place.rpartition("/")[2] == "config.json":
-            for label in _labels(text, index, LIBRARIES[::-1]):
+            for label in labels_named(text, index, LIBRARIES[::-1]):
                 found.setdefault(label, "config.json beside the file")
     return found
 
@@ -63,7 +63,7 @@ def stated_settings(checkpoint: Checkpoint) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _labels(text: str, index: Index, order: tuple[str, ...]) -> tuple[str, ...]:
+def labels_named(text: str, index: Index, order: tuple[str, ...]) -> tuple[str, ...]:
     """'timm/resnet50.a1_in1k' -> ("timm/resnet50",); () for a name that is not in the index."""
     name = _plain(text)
     if name is None:

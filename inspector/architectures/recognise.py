@@ -24,6 +24,7 @@ from inspector.architectures.match import (
     is_worth_naming,
     with_sentence,
 )
+from inspector.architectures.named_otherwise import check_claims
 from inspector.architectures.official import check_name, find_official
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
@@ -70,11 +71,12 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
     named = _worth_showing(ranked)
     otherwise = _otherwise(named[0].spec, stated_settings(checkpoint)) if named else ()
     likely = () if named or official is not None else alike(shapes, index)
+    misnamed = check_claims(checkpoint, state, named[0], index) if named else ()
     return Recognition(
         state_dict=state.path,
         candidates=named,
         official=official,
-        findings=(*check_name(checkpoint.origin), *_twin_findings(named, official, stated), *otherwise),
+        findings=(*check_name(checkpoint.origin), *misnamed, *_twin_findings(named, official, stated), *otherwise),
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         alike=likely,
     )

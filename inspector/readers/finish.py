@@ -20,6 +20,7 @@ from inspector.checkpoint.types import (
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, ranked
 from inspector.readers.checks.observations import observe_storages
+from inspector.readers.checks.odd_names import observe_names
 from inspector.readers.checks.wrapper_names import observe_wrappers
 
 NOTHING = Value(kind=ValueKind.NONE, type_name="", says="")
@@ -62,6 +63,7 @@ def finished(source: ByteSource, content: FileContent, *, name: str = "", nbytes
     if not content.observed:
         findings += observe_storages(content.tensors, content.storages, shown)
         findings += observe_wrappers(states)
+        findings += observe_names(content.tensors, content.format)
     return Checkpoint(
         origin=Origin(name=shown, nbytes=source.size if nbytes is None else nbytes),
         format=content.format,
