@@ -75,7 +75,7 @@ def export_as_is(
         progress=progress,
     )
     lost = (*cut, *left_behind(checkpoint, state, entry), *unshown(checkpoint, whole))
-    return replace(report, lost=lost + (cast.says if cast is not None else ()) + report.lost)
+    return replace(report, lost=lost + report.lost, cast=cast.report if cast is not None else None)
 
 
 def _sort(checkpoint: Checkpoint, state: StateDict, *, read: bool) -> tuple[list[TensorInfo], list[str]]:

@@ -114,11 +114,19 @@ def export_repaired(
     except ReadError as error:
         raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error
     if built is not None:
-        report = replace(report, verification=Verification(proofs=built.proofs + report.verification.proofs))
+        proofs = built.proofs
+        if cast is not None and cast.report is not None:
+            # The model held and ran the file's own numbers.
+            proofs = tuple(replace(p, says=f"Before the cast to {dtype}: {p.says}") for p in proofs)
+        report = replace(report, verification=Verification(proofs=proofs + report.verification.proofs))
     state = state_of(checkpoint, plan)
     used = {name for step in plan.steps if step.target is not None for name in step.sources}
     lost = left_behind(checkpoint, state, entry)
     lost += tuple(f"{s.source}: left out" for s in plan.steps if s.kind is StepKind.DROP)
     lost += unshown(checkpoint, [t for t in state.tensors if t.name in used])
-    lost += cast.says if cast is not None else ()
-    return replace(report, lost=lost + report.lost, stays_initial=plan.missing if plan.partial else ())
+    return replace(
+        report,
+        lost=lost + report.lost,
+        stays_initial=plan.missing if plan.partial else (),
+        cast=cast.report if cast is not None else None,
+    )

@@ -81,8 +81,8 @@ def merge_adapter(
         overwrite=overwrite,
         progress=progress,
     )
-    lost = (*left_behind(base, state, entry), *merged.says, *(cast.says if cast is not None else ()))
-    return replace(report, lost=lost + report.lost)
+    lost = (*left_behind(base, state, entry), *merged.says)
+    return replace(report, lost=lost + report.lost, cast=cast.report if cast is not None else None)
 
 
 class _Merged:

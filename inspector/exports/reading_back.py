@@ -72,8 +72,10 @@ def _compare(
                     says = f"The format's own library reads {each.name} otherwise."
                     return _skipped(entry, "reread"), _failed("library", says)
     count = counted(len(names), "tensor")
-    reread = f"Read back without executing anything: {count} bit for bit equal."
-    says = f"{entry.library} reads {count} bit for bit equal."
+    cast_to = next((stream.cast_to for _, stream in parts if stream.cast_to), "")
+    equal = f"equal after the cast to {cast_to}" if cast_to else "bit for bit equal"
+    reread = f"Read back without executing anything: {count} {equal}."
+    says = f"{entry.library} reads {count} {equal}."
     if partly:
         says = (
             f"{entry.library} takes a file like this whole, and above {human_bytes(_WHOLE_NBYTES)} only names, shapes "

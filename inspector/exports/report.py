@@ -17,6 +17,23 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CastReport:
+    """What a cast did to the numbers; no tensor is left out by one.
+
+    dtype: the new type. tensors: how many have it now and had another. largest_relative_error: |new - old| / |old| over
+    the numbers that stay finite and do not become zero. overflows: finite numbers that became infinite. underflows:
+    numbers that became zero. says: the same in one sentence.
+    """
+
+    dtype: str
+    tensors: int
+    largest_relative_error: float
+    overflows: int
+    underflows: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
     """One written file, or one folder of shards.
 
@@ -24,7 +41,7 @@ class ExportReport:
     for several files, which have one each. files: what was written; of a folder, its index last.
     lost: what the format cannot carry ("epoch", "_metadata"). verification: proofs on the file read back.
     stays_initial: names of the target that the file does not fill, for a part. optimizers: what became of each
-    optimizer of the file, a sentence each, where that was asked for.
+    optimizer of the file, a sentence each, where that was asked for. cast: None where every tensor kept its type.
     """
 
     name: str
@@ -37,3 +54,4 @@ class ExportReport:
     stays_initial: tuple[str, ...] = ()
     optimizers: tuple[str, ...] = ()
     files: tuple[WrittenFile, ...] = ()
+    cast: CastReport | None = None

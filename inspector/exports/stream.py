@@ -75,11 +75,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What is to be written. names: the order of the state dict. versions: torch's `_metadata`."""
+    """What is to be written. names: the order of the state dict. versions: torch's `_metadata`. cast_to: the type that
+    tensors were cast to on the way, "" for none."""
 
     names: tuple[str, ...]
     blocks: tuple[Block, ...]
     versions: tuple[tuple[str, int], ...] = ()
+    cast_to: str = ""
 
     @property
     def nbytes(self) -> int:

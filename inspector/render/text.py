@@ -333,6 +333,8 @@ def export_text(report: ExportReport) -> RenderableType:
     ]
     if report.lost:
         rows.append(("Left behind", ", ".join(safe(what) for what in report.lost)))
+    if report.cast is not None:
+        rows.append(("Cast", report.cast.says))
     if report.optimizers:
         rows.append(("Optimizer", " ".join(safe(says) for says in report.optimizers)))
     if report.stays_initial:

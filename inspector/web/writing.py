@@ -103,6 +103,8 @@ def show_written(written: Written, *, key: str = "write") -> None:
     proof_table(report.verification, "Read back from the file", f"{key}-proofs")
     if report.stays_initial:
         st.caption(plain(f"Stays at the model's initial value: {folded_line(report.stays_initial, _LOST_SHOWN)}."))
+    if report.cast is not None:
+        st.caption(plain(report.cast.says))
     for says in report.optimizers:
         st.caption(plain(says))
     if report.lost:

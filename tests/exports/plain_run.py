@@ -37,6 +37,7 @@ def do(job: dict) -> dict:
     return {
         "sha256": [file.sha256 for file in report.files],
         "lost": list(report.lost),
+        "cast": report.cast.says if report.cast is not None else "",
         "proofs": {proof.id: [proof.passed, proof.says] for proof in report.verification.proofs},
     }
 

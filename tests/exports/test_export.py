@@ -134,8 +134,13 @@ def test_a_cast_touches_floats_only_and_is_said(dtype, net, training_file, tmp_p
     for name, tensor in net.state_dict().items():
         if tensor.is_floating_point():
             assert torch.equal(again[name], tensor.to(wanted))
-    infinite = "; 1 value became infinite" if dtype == "float16" else ""
-    assert f"8 tensors cast to {dtype}{infinite}." in report.lost
+    assert report.cast is not None and (report.cast.dtype, report.cast.tensors) == (dtype, 8)
+    assert report.cast.overflows == (1 if dtype == "float16" else 0)
+    # A cast leaves nothing behind, and after it nothing is bit for bit what it was.
+    assert not any("cast" in line for line in report.lost)
+    for proof in report.verification.proofs:
+        assert "bit for bit" not in proof.says or proof.says.startswith(f"Before the cast to {dtype}: "), proof
+    assert any(f"equal after the cast to {dtype}." in proof.says for proof in report.verification.proofs)
 
 
 def test_stored_half_precision_is_kept_unless_asked_otherwise(net, tmp_path):

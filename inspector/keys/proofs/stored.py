@@ -80,7 +80,8 @@ class BytesTally:
     def __init__(self, checkpoint: Checkpoint, plan: RepairPlan) -> None:
         self._checkpoint = checkpoint
         self._infos = {t.name: t for t in state_of(checkpoint, plan).tensors}
-        self._equal = self._cast = self._computed = 0
+        self._equal = self._computed = 0
+        self._cast_to: dict[str, int] = {}
         self._wrong = ""
 
     def look(self, step: Step, tensor: RawTensor) -> bool:
@@ -110,7 +111,7 @@ class BytesTally:
         if source.dtype == part.tensor.dtype:
             return np.array_equal(source.raw_bytes, part.tensor.raw_bytes)
         # The model computes in another type: what it holds must be the file's numbers, cast.
-        self._cast += 1
+        self._cast_to[part.tensor.dtype] = self._cast_to.get(part.tensor.dtype, 0) + 1
         cast = source.cast(part.tensor.dtype)
         if np.array_equal(cast.raw_bytes, part.tensor.raw_bytes):
             return True
@@ -121,6 +122,9 @@ class BytesTally:
         """What all that was looked at proves."""
         if self._wrong:
             return Proof(id="bytes", says=self._wrong, passed=False)
-        more = f", {self._cast:,} of them after the cast to the model's type" if self._cast else ""
-        more += f"; {self._computed:,} were computed or filled and have no source bytes" if self._computed else ""
-        return Proof(id="bytes", says=f"{counted(self._equal, 'tensor')} bit for bit the file's{more}.", passed=True)
+        equal = f"{counted(self._equal, 'tensor')} bit for bit the file's"
+        if self._cast_to:
+            casts = " and ".join(f"{n:,} of them after the cast to {dtype}" for dtype, n in self._cast_to.items())
+            equal = f"{counted(self._equal, 'tensor')} equal to the file's, {casts}"
+        more = f"; {self._computed:,} were computed or filled and have no source bytes" if self._computed else ""
+        return Proof(id="bytes", says=f"{equal}{more}.", passed=True)
