@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from inspector.checkpoint.joined_source import JoinedSource, paths_of
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict
 from inspector.keys.report import RepairPlan
 from inspector.keys.versions import needed_version
 from inspector.shell_lines import join_words, operand
@@ -26,6 +26,8 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     No files: the opened thing is the one file. The format is "" where it has to be exported first.
     """
     kind = checkpoint.format
+    if state.is_module and any(use.verdict is GlobalVerdict.DANGEROUS for use in checkpoint.globals):
+        return "", ()  # Only weights_only=False makes a module, and it would run what the file names.
     nested = bool(state.path) and kind not in (*_TORCH, "dcp")
     if kind not in _PLAIN or nested or not is_bare(checkpoint.source):
         return "", ()

@@ -14,6 +14,9 @@ from inspector.units import human_shape
 
 # By argument; "" for the first one, whatever it is called.
 Inputs = Mapping[str, Tensor]
+# Beyond these no answer to standard normal noise is of use: logits stay below hundreds, the largest activations of
+# language models below 1e5 (Sun 2024, "Massive Activations in Large Language Models"), probabilities above 1e-9.
+MOST_SPREAD, LEAST_SPREAD = 1e6, 1e-9
 # Where torchvision's and transformers' classes put the answer that counts; else the first tensor is taken.
 _ANSWERS = ("out", "logits", "last_hidden_state", "sample")
 
@@ -95,7 +98,15 @@ def judge_answer(
         empty = any(t.dim() >= 2 and not bool(t.any()) for t in state.values())
         why = ", as some weights of the file are all zero" if empty else ""
         return Proof(id="forward", says=f"{says}, all the same{why}.", passed=None if empty else False)
-    return Proof(id="forward", says=f"{says}, finite, standard deviation {spread:.3g}.", passed=True)
+    return Proof(id="forward", says=f"{says}, finite, standard deviation {spread:.3g}{_odd(spread)}.", passed=True)
+
+
+def _odd(spread: float) -> str:
+    """What is to be said about a standard deviation that no trained network has; "" for all others."""
+    if LEAST_SPREAD <= spread <= MOST_SPREAD:
+        return ""
+    what = "as good as constant" if spread < LEAST_SPREAD else "absurdly large"
+    return f", which is {what}: the keys fit, but look at the weights themselves"
 
 
 def _not_run(says: str) -> Proof:

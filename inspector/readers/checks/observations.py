@@ -177,7 +177,8 @@ def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> li
                     f"{', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}. Nothing was run here.",
                     subjects=tuple(n[:200] for n in names[:_LISTED]),
                     evidence=(("names", len(names)),),
-                    remedy="Do not load it with torch.load(weights_only=False) unless you trust whoever made it"
+                    remedy="Do not load it with pickle or torch.load(weights_only=False)"
+                    + (" unless you trust whoever made it" if verdict is GlobalVerdict.UNKNOWN else ", whoever sent it")
                     + ("; export the tensors as safetensors instead." if exportable else "."),
                 )
             )

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Storage, TensorInfo
+from inspector.checkpoint.types import GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.readers.checks import torch_words
 from inspector.readers.unpickle.globals.lists import DANGEROUS_MODULES, WEIGHTS_ONLY_BLOCKED
-from inspector.readers.unpickle.globals.verdicts import weights_only_allows
+from inspector.readers.unpickle.globals.verdicts import judge, weights_only_allows
 from inspector.readers.unpickle.machine.operands import first_refused_operand
 from inspector.readers.unpickle.stand_ins import Use
 from inspector.units import counted
@@ -57,6 +57,7 @@ _FORMATS = {
     "torch-tar": (torch_words.TAR, "torch.load(weights_only=False) reads it, and runs whatever it names."),
     "pickle": (torch_words.NOT_LEGACY, "It was written by pickle, not by torch.save."),
 }
+_NOT_LOADED = "Do not allow or load what it names: some of it can run code."
 # Code that is there wherever torch is.
 _INSTALLED = frozenset({"torch", "numpy", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock"})
 _STANDARD_NAMES = """
@@ -96,7 +97,8 @@ def _format(loaded: Loaded) -> Finding | None:
     return NOT_FOR_TORCH_LOAD.found(
         f'torch.load, as it is called since torch 2.6, says to it: "{error}"',
         evidence=(("error", error), ("format", loaded.format_id)),
-        remedy=instead,
+        # Nobody is told how to run what was made to be run.
+        remedy=_NOT_LOADED if _names_danger(loaded.uses) else instead,
     )
 
 
@@ -138,6 +140,7 @@ def _weights_only(loaded: Loaded) -> Finding | None:
         reasons.append(f"its pickle protocol is {loaded.protocol or '0 or 1'}")
         errors.append(torch_words.unsupported_operand(loaded.operand))
     blocked = [u for u in refused if u.module in WEIGHTS_ONLY_BLOCKED]
+    dangerous = _names_danger(refused)
     if names:
         reasons.append(f"it names {', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}")
         words = torch_words.blocked_global if refused[0] in blocked else torch_words.unsupported_global
@@ -146,22 +149,32 @@ def _weights_only(loaded: Loaded) -> Finding | None:
         ("names", len(names)),
         ("protocol", loaded.protocol),
         ("error", errors[0]),
-        *((("add_safe_globals", ", ".join(names[:_LISTED])[:1000]),) if names and not blocked else ()),
+        *(
+            (("add_safe_globals", ", ".join(names[:_LISTED])[:1000]),)
+            if names and not blocked and not dangerous
+            else ()
+        ),
     )
     return WEIGHTS_ONLY_REFUSES.found(
         f"torch.load(weights_only=True), the default since torch 2.6, refuses this file: {' and '.join(reasons)}.",
         subjects=tuple(n[:200] for n in names[:_LISTED]),
         evidence=evidence,
-        remedy=_way_in(loaded, names, blocked=bool(blocked)),
+        remedy=_way_in(loaded, names, blocked=bool(blocked), dangerous=dangerous),
     )
 
 
-def _way_in(loaded: Loaded, names: list[str], *, blocked: bool) -> str:
+def _names_danger(uses: Sequence[Use]) -> bool:
+    return any(judge(use.module, use.name)[0] is GlobalVerdict.DANGEROUS for use in uses)
+
+
+def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool) -> str:
     ways = []
     if any(t.storage_id is not None for t in loaded.tensors):
         ways.append("Export the tensors here.")
     if blocked:
         ways.append("Names of os and sys cannot be allowed, and should not be.")
+    elif dangerous:
+        ways.append(_NOT_LOADED)
     elif loaded.operand is not None:
         ways.append("Whoever made it can save it again with torch.save's own pickle_protocol, 2.")
     elif names:
