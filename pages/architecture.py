@@ -6,6 +6,7 @@ from inspector.units import human_bytes, human_count, human_macs
 from inspector.web import architecture, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.guard import said
+from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, mono
 from inspector.web.trees import draw_tree, module_branch, table
 
@@ -22,7 +23,7 @@ if state is None:
     st.stop()
 
 recognition = reports.recognition_of(hand, state)
-st.html(f'<p class="mi-answer">{escaped(recognition.says)}</p>')
+st.html(f'<p class="mi-answer">{escaped(in_page_words(recognition.says))}</p>')
 finding_cards(recognition.findings)
 if recognition.candidates:
     table(

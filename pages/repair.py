@@ -7,6 +7,7 @@ from inspector.keys.placing.left_over import left_over
 from inspector.web import pasting, reports
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
+from inspector.web.option_words import in_page_words
 from inspector.web.proof_table import proof_table
 from inspector.web.repair import choices, lists, proofs, python, targets, unwrapping
 from inspector.web.repair.export import show_export
@@ -51,7 +52,7 @@ state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict),
 icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""
 st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:
-    st.warning(plain(report.refusal), icon=":material/block:")
+    st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
 
 if plan is not None and plan.rules:
     st.subheader("Rules")

@@ -8,6 +8,7 @@ from inspector.architectures.types import Candidate
 from inspector.flops.report import CostReport
 from inspector.params.report import ParameterReport
 from inspector.units import human_bytes, human_count, human_macs, human_shape
+from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, mono
 from inspector.web.trees import Branch
 
@@ -20,7 +21,8 @@ def candidate_row(candidate: Candidate, *, explained: bool) -> tuple[str, ...]:
     if len(candidate.twins) > _TWINS:
         twins += f" and {len(candidate.twins) - _TWINS} more"
     return (
-        mono(candidate.spec.label) + (f"<br><small>{escaped(candidate.says)}</small>" if explained else ""),
+        mono(candidate.spec.label)
+        + (f"<br><small>{escaped(in_page_words(candidate.says))}</small>" if explained else ""),
         f"{candidate.score:.3f}",
         f"{len(candidate.matched):,}",
         f"{len(candidate.missing):,}",

@@ -13,6 +13,7 @@ from inspector.findings import Finding, Severity, ranked
 from inspector.units import counted
 from inspector.web import samples, session
 from inspector.web.guard import said
+from inspector.web.option_words import in_page_words
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain
 
@@ -93,11 +94,11 @@ def _card(finding: Finding) -> str:
         more += f"<li>and {counted(len(finding.subjects) - _SUBJECTS_SHOWN, 'more', 'more')}</li>"
     measured = "".join(f"<li>{escaped(label)}: {mono(str(value), 90)}</li>" for label, value in finding.evidence)
     details = f"<details><summary>Evidence</summary><ul>{measured}{more}</ul></details>" if more or measured else ""
-    remedy = f'<p class="mi-remedy">{escaped(finding.remedy)}</p>' if finding.remedy else ""
+    remedy = f'<p class="mi-remedy">{escaped(in_page_words(finding.remedy))}</p>' if finding.remedy else ""
     return (
         f'<div class="mi-finding mi-{finding.severity.value}" data-finding="{escaped(finding.id)}">'
         f'<span class="mi-icon" aria-hidden="true">{icon}</span>'
-        f"<div><p><b>{word}</b> {escaped(finding.says)}</p>{remedy}{details}</div></div>"
+        f"<div><p><b>{word}</b> {escaped(in_page_words(finding.says))}</p>{remedy}{details}</div></div>"
     )
 
 
@@ -121,7 +122,7 @@ def verdict_rows(rows: Sequence[Verdict]) -> None:
             left, right = st.columns([7, 1.3], vertical_alignment="center")
             left.html(
                 f'<div class="mi-verdict mi-{tone}"><span class="mi-icon" aria-hidden="true">{icon}</span>'
-                f"<b>{escaped(row.word)}</b><span>{escaped(row.says)}</span></div>"
+                f"<b>{escaped(row.word)}</b><span>{escaped(in_page_words(row.says))}</span></div>"
             )
             if row.page:
                 right.page_link(row.page, label=row.link, icon=":material/arrow_forward:", icon_position="right")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from inspector.errors import InspectorError
+from inspector.web.option_words import in_page_words
 from inspector.web.text import plain
 
 _LOG = logging.getLogger("inspector.web")
@@ -17,8 +18,8 @@ _LOG = logging.getLogger("inspector.web")
 
 def show_error(error: InspectorError) -> None:
     """The sentence and the hint of an error that we raised on purpose."""
-    hint = f"\n\n{plain(error.hint)}" if error.hint else ""
-    st.error(plain(error.says) + hint, icon=":material/error:")
+    hint = f"\n\n{plain(in_page_words(error.hint))}" if error.hint else ""
+    st.error(plain(in_page_words(error.says)) + hint, icon=":material/error:")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.error_messages.clean import MOST_CHARACTERS
 from inspector.error_messages.explain import explain_error
 from inspector.error_messages.report import PastedError, PastedReport, Renaming
+from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, mono, plain, visible
 from inspector.web.trees import arrow, table
 
@@ -40,7 +41,7 @@ def show_report(report: PastedReport, place: str) -> None:
 
 def _show_error(error: PastedError, key: str, *, alone: bool) -> None:
     says = "" if alone else f"<p><b>{escaped(error.says)}</b></p>"
-    steps = "".join(f"<li>{escaped(step)}</li>" for step in error.steps)
+    steps = "".join(f"<li>{escaped(in_page_words(step))}</li>" for step in error.steps)
     either = "".join(
         f"<p><b>{word}</b> {escaped(cause.says)} <i>Sign: {escaped(cause.sign)}.</i></p>"
         for word, cause in zip(("Either", "Or"), error.causes, strict=False)

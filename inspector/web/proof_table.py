@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.keys.report import Proof, Verification
+from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped
 from inspector.web.trees import badge, table
 
@@ -16,4 +17,4 @@ def proof_table(verification: Verification, heading: str, key: str) -> None:
 
 def _row(proof: Proof) -> tuple[str, str]:
     word, tone = _WORDS[proof.passed]
-    return badge(word, tone), escaped(proof.says)
+    return badge(word, tone), escaped(in_page_words(proof.says))

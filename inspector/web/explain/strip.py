@@ -26,6 +26,7 @@ from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture, decoded, for_display
 from inspector.web.explain.several import download_buttons
 from inspector.web.explain.view import scale
+from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, plain
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show(stages: Sequence[Stage], subject: Subject, names: tuple[str, ...], targ
     """names: of the classes, as the visitor has them. target: the class asked about, None for the best of each."""
     for stage in stages:
         if stage.error is not None:
-            hint = f" {plain(stage.error.hint)}" if stage.error.hint else ""
+            hint = f" {plain(in_page_words(stage.error.hint))}" if stage.error.hint else ""
             st.warning(
                 f"**{plain(stage.name)}** is left out. {plain(stage.error.says)}{hint}", icon=":material/warning:"
             )
