@@ -14,8 +14,7 @@ from inspector.units import human_shape
 
 # By argument; "" for the first one, whatever it is called.
 Inputs = Mapping[str, Tensor]
-# Beyond these no answer to standard normal noise is of use: logits stay below hundreds, the largest activations of
-# language models below 1e5 (Sun 2024, "Massive Activations in Large Language Models"), probabilities above 1e-9.
+# Beyond these no answer to standard normal noise is of use: logits stay below hundreds, probabilities above 1e-9.
 MOST_SPREAD, LEAST_SPREAD = 1e6, 1e-9
 # Where torchvision's and transformers' classes put the answer that counts; else the first tensor is taken.
 _ANSWERS = ("out", "logits", "last_hidden_state", "sample")
