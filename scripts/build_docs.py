@@ -91,7 +91,7 @@ def pages() -> dict[str, str]:
             "more than three standard deviations from the mean; one that is only 0 or 1 never does. Whether the "
             "map as a whole is better than noise is one test: a third of the picture is covered, 256 times, by a "
             "blur or the mean colour, and the rank correlation of the answer with the heat left in sight (Bhatt "
-            "2020, arXiv 2005.00631) must be reached by at most 5 % of 999 random maps, which cost no passes. "
+            "2020, arXiv 2005.00631) must be reached by at most 5 % of 499 random maps, which cost no passes. "
             "Where nine tenths of these answers lie within 0.05, the answer hardly depends on the picture and no "
             "measure says anything. Beside them stand the randomisation test (Adebayo 2018, arXiv 1810.03292), "
             "which is void where the map made twice of the unchanged model has a rank correlation below 0.99 with "

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor, nn
 
 from inspector.cam.engine.capture import unwrap
@@ -132,7 +133,10 @@ def assess(
     if plan.randomise:
         part = ledger.begin(work_of_randomising(model, maker))
         part(0, stage_count(unwrap(model)) + 2, "making the map once more")
-        repeated = rank_correlation(own.raw[0], maker(model, picture, part.within).raw[0])
+        # Making a map gives torch's random state back, so that the same state would repeat a model's own noise.
+        with torch.random.fork_rng():
+            torch.manual_seed(maker.options.seed + 1)
+            repeated = rank_correlation(own.raw[0], maker(model, picture, part.within).raw[0])
         void = _why_void(repeated)
     if plan.randomise and not void:
         stages = randomisation(
@@ -192,7 +196,7 @@ def _by_chance(
         scene.progress = progress
         case = Case(scene=scene, heat=heat, answer=answer, at_once=at_once(model, picture))
         covered = cover_parts(case)
-    noise = [make.of_noise(size, draw) for draw in range(RANDOM_MAPS)]
+    noise = [[make.of_noise(size, draw) for draw in range(kind, 2 * RANDOM_MAPS, 2)] for kind in (0, 1)]
     return chance(covered, heat, noise, shares=answer is not AnswerKind.NUMBERS)
 
 

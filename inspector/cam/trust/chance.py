@@ -20,7 +20,8 @@ from inspector.cam.trust.measure import Case
 from inspector.cam.trust.measures.perturbation import blurred
 
 COVERS = 256
-RANDOM_MAPS = 999
+# Of each of two kinds: on the layer's grid, and smooth.
+RANDOM_MAPS = 499
 # Of random maps, how many may do as well as one that is called better than noise.
 LEVEL = 0.05
 # Squares of each side of the picture, and how many of all are covered: of half of them, small things are mostly gone.
@@ -36,9 +37,9 @@ _LEAST_MOVE = 0.05
 class Chance:
     """correlation: Spearman's, of the heat left in sight with the answer, NaN for a map that is the same everywhere.
     mean, spread: of `maps` random maps' correlations. share: of random maps that do at least as well, the map counted
-    with them; small where chance would hardly draw such a map. lowest, highest: where nine tenths of the answers lie
-    (5 and 95 %) over partly covered pictures, `covers` in all, under the cover that moves them more. share_moved: highest less lowest, relative to the larger of the
-    two where answers are plain numbers."""
+    with them, the larger share of two kinds of noise; small where chance would hardly draw such a map. lowest, highest:
+    where nine tenths of the answers lie (5 and 95 %) over partly covered pictures, `covers` in all, under the cover
+    that moves them more. share_moved: highest less lowest, relative to the larger where answers are plain numbers."""
 
     correlation: float
     mean: float
@@ -47,13 +48,13 @@ class Chance:
     lowest: float
     highest: float
     share_moved: float
-    maps: int = RANDOM_MAPS
+    maps: int = 2 * RANDOM_MAPS
     covers: int = COVERS
 
     @property
     def moves(self) -> bool:
         """Whether what is in sight changes the answer at all."""
-        return self.share_moved >= _LEAST_MOVE
+        return not self.share_moved < _LEAST_MOVE
 
     @property
     def beats_noise(self) -> bool:
@@ -104,26 +105,36 @@ def cover_parts(case: Case) -> Covered:
     return Covered(sight=sight, answers=torch.cat(answers))
 
 
-def chance(covered: Covered, heat: Tensor, noise: Sequence[Tensor], *, shares: bool) -> Chance:
-    """heat: (H, W). noise: maps that know nothing, (H, W) each. shares: whether answers are probabilities."""
+def chance(covered: Covered, heat: Tensor, noise: Sequence[Sequence[Tensor]], *, shares: bool) -> Chance:
+    """heat: (H, W). noise: of each kind, maps (H, W). shares: whether answers are probabilities."""
     own = float(covered.correlations(heat[None])[0])
-    others = torch.cat(
-        [covered.correlations(torch.stack(list(noise[n : n + _AT_ONCE]))) for n in range(0, len(noise), _AT_ONCE)]
-    )
-    others = others[others.isfinite()]
-    as_good = len(others) if math.isnan(own) else int((others >= own).sum())
+    by_kind = [of_noise(covered, maps) for maps in noise]
+    others = torch.cat(by_kind)
     lowest, highest = max(covered.spans, key=lambda span: span[1] - span[0])
     unit = 1.0 if shares else max(abs(lowest), abs(highest), 1e-300)
     return Chance(
         correlation=own,
         mean=float(others.mean()),
         spread=float(others.std()),
-        share=(as_good + 1) / (len(others) + 1),
+        # Smooth noise is luckier than rough: the map has to beat each kind.
+        share=max(share_as_good(own, correlations) for correlations in by_kind),
         lowest=lowest,
         highest=highest,
         share_moved=(highest - lowest) / unit,
         maps=len(others),
     )
+
+
+def of_noise(covered: Covered, maps: Sequence[Tensor]) -> Tensor:
+    """(K,) correlations of maps (H, W), less those that have none."""
+    parts = [maps[first : first + _AT_ONCE] for first in range(0, len(maps), _AT_ONCE)]
+    found = torch.cat([covered.correlations(torch.stack(list(part))) for part in parts])
+    return found[found.isfinite()]
+
+
+def share_as_good(own: float, others: Tensor) -> float:
+    """Of the others and the map itself, how many do at least as well; 1 for a map without a correlation."""
+    return 1.0 if math.isnan(own) else (int((others >= own).sum()) + 1) / (len(others) + 1)
 
 
 def _enlarged(cells: Tensor, size: tuple[int, int]) -> Tensor:

@@ -15,7 +15,6 @@ from inspector.cam.targets.readings import Reading, class_scores
 from inspector.cam.trust.baselines import halved, random_map
 from inspector.progress import Progress, silent
 
-
 # Between the seeds of two draws: more than layers that are fused.
 _SEEDS = 100_003
 

@@ -87,9 +87,7 @@ def summary(trust: Trust) -> str:
     part = (
         f"with a third of the picture covered, the answer follows the heat in sight by {trust.chance.correlation:.2f}"
     )
-    rest = (
-        f"{100 * trust.chance.share:.1f} % of {trust.chance.maps} random maps do as well ({part}, a rank correlation)"
-    )
+    rest = f"{100 * trust.chance.share:.1f} % of random maps do as well ({part}, a rank correlation)"
     if trust.chance.beats_noise:
         return f"Better than noise: {rest}. {counted}"
     return f"No better than noise: {rest}; 5 % is the limit. {_UNFIT} {counted}"
