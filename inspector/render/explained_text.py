@@ -45,15 +45,18 @@ def explanations_text(
 def trust_text(trust: Trust) -> RenderableType:
     """A column for each map: its own, and those that know nothing."""
     of = {measure.id: measure for measure in MEASURES}
-    made = table("Measure", "Better", *(row.of for row in trust.rows), right=tuple(range(2, 2 + len(trust.rows))))
+    heads = (row.of if row.draws == 1 else f"{row.of}, {row.draws} draws" for row in trust.rows)
+    made = table("Measure", "Better", *heads, right=tuple(range(2, 2 + len(trust.rows))))
     for name in dict.fromkeys(name for row in trust.rows for name, _ in row.values):
         measure = of.get(name)
         higher = True if measure is None else measure.higher
         better = "" if higher is None else "more" if higher else "less"
-        values = [dict(row.values).get(name) for row in trust.rows]
+        values = [_measured(dict(row.values).get(name)) + _spread(dict(row.spreads).get(name)) for row in trust.rows]
         title = name if measure is None else measure.title
-        made.add_row(title, better, *map(_measured, values))
+        made.add_row(title, better, *values)
     parts: list[RenderableType] = [made, *(safe(says) for _, says in trust.refused), "", safe(summary(trust))]
+    if trust.void:
+        parts += ["", safe(forgetting(trust))]
     if trust.stages:
         stages = table("Forgotten down to", "Modules", "Rank correlation", right=(1, 2))
         for stage in trust.stages:
@@ -71,6 +74,10 @@ def trust_text(trust: Trust) -> RenderableType:
 
 def _measured(value: float | None) -> str:
     return "" if value is None else "none" if value != value else f"{value:.4f}"
+
+
+def _spread(value: float | None) -> str:
+    return "" if value is None or value != value else f" ± {value:.4f}"
 
 
 def layers_text(layers: Sequence[LayerProposal]) -> RenderableType:

@@ -9,11 +9,13 @@ COLUMNS = ("kind", "measure", "of", "x", "value")
 
 
 def trust_csv(trust: Trust) -> str:
-    """kind: "value" (no x), "curve" (x: share of pixels), "randomised" (x: modules replaced, of: the last of them),
-    "agreement" (measure, of: the two methods). Numbers that are none are empty."""
+    """kind: "value" (no x), "spread" (likewise, of several draws of noise), "curve" (x: share of pixels),
+    "randomised" (x: modules replaced, of: the last of them), "agreement" (measure, of: the two methods). Numbers that
+    are none are empty."""
     rows: list[tuple[Cell, ...]] = []
     for row in trust.rows:
         rows += [("value", measure, row.of, None, value) for measure, value in row.values]
+        rows += [("spread", measure, row.of, None, value) for measure, value in row.spreads]
     for row in trust.rows:
         for measure, points in row.curves:
             rows += [("curve", measure, row.of, x, y) for x, y in points]

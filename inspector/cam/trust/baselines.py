@@ -18,6 +18,12 @@ def random_map(size: tuple[int, int], grid: tuple[int, int], seed: int = 0) -> T
     return enlarge(normalise(noise), size)[0]
 
 
+def halved(grid: tuple[int, int]) -> tuple[int, int]:
+    """Half the cells of each side, two at least where there are two."""
+    height, width = (max(min(side, 2), side // 2) for side in grid)
+    return height, width
+
+
 def centred_gaussian(size: tuple[int, int]) -> Tensor:
     """(H, W) in [0, 1]: pictures mostly show their subject in the middle."""
     down, across = (

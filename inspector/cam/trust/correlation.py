@@ -11,7 +11,7 @@ def rank_correlation(one: Tensor, other: Tensor) -> float:
     cells that are not finite."""
     if not bool(torch.isfinite(one).all() and torch.isfinite(other).all()):
         return float("nan")
-    a, b = _ranks(one), _ranks(other)
+    a, b = ranks(one), ranks(other)
     a, b = a - a.mean(), b - b.mean()
     below = float(a.norm() * b.norm())
     return float(a @ b) / below if below > 0 else float("nan")
@@ -36,7 +36,7 @@ def points_at(heat: Tensor, mask: Tensor) -> float:
     return float(mask[heat == heat.max()].double().mean())
 
 
-def _ranks(values: Tensor) -> Tensor:
+def ranks(values: Tensor) -> Tensor:
     flat = values.double().flatten()
     _, at, counts = torch.unique(flat, return_inverse=True, return_counts=True)
     last = counts.cumsum(0).double()

@@ -15,6 +15,7 @@ from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import method_named
 from inspector.cam.report import PLAIN
 from inspector.cam.trust.agreement import compared_methods
+from inspector.cam.trust.chance import COVERS
 from inspector.cam.trust.infill import impute
 from inspector.cam.trust.making import Maker
 from inspector.cam.trust.measure import Measure
@@ -22,8 +23,11 @@ from inspector.cam.trust.measures import MEASURES
 from inspector.cam.trust.randomise import stage_count
 from inspector.progress import Progress
 
-# The map itself, noise, a Gaussian, edges.
-MAPS = 4
+# Draws of noise that every measure is taken of: a further draw exceeds three of their standard deviations once in 80
+# times (t with 7 degrees of freedom), any of four measures once in 20. The test by chance has a thousand and is free.
+NOISE_DRAWS = 8
+# With a Gaussian and the edges.
+BASELINES = NOISE_DRAWS + 2
 _AT_ONCE = 4
 # Weights times pixels from which one picture alone keeps the processor busy: VGG-16, ViT-B at 224 x 224.
 _HEAVY = 3e12
@@ -96,10 +100,15 @@ def work_of_measure(measure: Measure, maker: Maker, *, own: bool) -> Work:
     return Work(passes=measure.passes, maps=maps, fills=measure.fills) if own or not measure.maps else Work()
 
 
+def work_of_chance() -> Work:
+    return Work(passes=COVERS)
+
+
 def work_of_randomising(model: nn.Module, maker: Maker) -> Work:
     bare = unwrap(model)
     weights = sum(parameter.numel() for parameter in bare.parameters())
-    return Work(maps=(stage_count(bare) + 1) * maker.plain_maps, weights=weights)
+    # Of the model as it is, twice: once more to see whether the map stays, once by the copy.
+    return Work(maps=(stage_count(bare) + 2) * maker.plain_maps, weights=weights)
 
 
 def work_of_comparing(maker: Maker) -> Work:
@@ -115,8 +124,10 @@ def work_of_comparing(maker: Maker) -> Work:
 def work_of_all(model: nn.Module, maker: Maker, plan: Plan) -> Work:
     """Of `assess` with the same arguments."""
     work = Work(maps=maker.plain_maps)
+    if plan.measures:
+        work += work_of_chance()
     for measure in plan.measures:
-        for own in (True, *[False] * (MAPS - 1)):
+        for own in (True, *[False] * BASELINES):
             work += work_of_measure(measure, maker, own=own)
     if plan.randomise:
         work += work_of_randomising(model, maker)

@@ -12,8 +12,11 @@ from inspector.cam.engine.tensors import normalise
 from inspector.cam.report import Maps
 from inspector.cam.spec import MapSpec
 from inspector.cam.targets.readings import Reading, class_scores
-from inspector.cam.trust.baselines import random_map
+from inspector.cam.trust.baselines import halved, random_map
 from inspector.progress import Progress, silent
+
+# Between the seeds of two draws: more than layers that are fused.
+_SEEDS = 100_003
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +34,14 @@ class Maker(MapSpec):
         """The same by another method that looks at layers."""
         return replace(self, method=method)
 
-    def of_noise(self, size: tuple[int, int]) -> Tensor:
-        """(H, W) in [0, 1]: noise on the grids of these layers, enlarged and fused as the map is."""
-        noises = [random_map(size, layer.grid, self.options.seed + n) for n, layer in enumerate(self.layers)]
+    def of_noise(self, size: tuple[int, int], draw: int = 0) -> Tensor:
+        """(H, W) in [0, 1]: noise on the grids of these layers, enlarged and fused as the map is.
+
+        draw: number of it. Every other one is smooth: on grids of half the side, since maps are smoother than noise.
+        """
+        first = self.options.seed + draw * _SEEDS
+        grids = [layer.grid if draw % 2 == 0 else halved(layer.grid) for layer in self.layers]
+        noises = [random_map(size, grid, first + n) for n, grid in enumerate(grids)]
         if not self.options.fusion:
             return noises[0]
         return normalise(FUSIONS[self.options.fusion](torch.stack(noises)[:, None]))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from inspector.cam.trust.assess import CENTRE, EDGES, RANDOM, Trust
+from inspector.cam.trust.assess import CENTRE, EDGES, RANDOM, Row, Trust
 from inspector.cam.trust.measures import MEASURES
 
 # What the maps that know nothing are called.
@@ -16,10 +16,18 @@ _ALIKE, _APART = 0.5, 0.3
 _STEADY, _SHAKY = 0.1, 0.5
 # Numbers that look the same in the table are the same.
 _DIGITS = 3
+# Of the draws of noise, from their mean (`NOISE_DRAWS`).
+DEVIATIONS = 3
+_YES_OR_NO = ("increase-in-confidence", "pointing")
+_UNFIT = (
+    "A map that does no better than one that knows nothing does not show what the answer rests on: try the suggested "
+    "layer, another method or another picture before you rely on it."
+)
 
 
-def standing(values: Sequence[float | None], higher: bool | None) -> str:
-    """Where the first value stands among the others. higher: whether more is better, None for neither."""
+def standing(values: Sequence[float | None], higher: bool | None, margins: Sequence[float] = ()) -> str:
+    """Where the first value stands among the others. higher: whether more is better, None for neither. margins: by
+    how much it has to differ from each of the others, () for 0."""
     own, others = values[0], _numbers(values[1:])
     if own is None:
         return ""
@@ -28,7 +36,8 @@ def standing(values: Sequence[float | None], higher: bool | None) -> str:
     side = {True: "higher is better", False: "lower is better", None: "neither is better"}[higher]
     if higher is None or not others:
         return side
-    better, same = _beaten(own, others, higher)
+    pairs = zip(values[1:], margins or [0.0] * (len(values) - 1), strict=True)
+    better, same = _beaten(own, others, higher, [m for other, m in pairs if other is not None and other == other])
     if better == len(others):
         says = f"better than all {len(others)}" if better > 1 else "better"
     elif same == len(others):
@@ -36,7 +45,8 @@ def standing(values: Sequence[float | None], higher: bool | None) -> str:
     elif not better and not same:
         says = f"worse than all {len(others)}" if len(others) > 1 else "worse"
     else:
-        says = f"better than {better} of {len(others)}" + (f", equal to {same}" if same else "")
+        equal = "not told apart from" if any(margins) else "equal to"
+        says = f"better than {better} of {len(others)}" + (f", {equal} {same}" if same else "")
     return f"{says} ({side})"
 
 
@@ -51,8 +61,39 @@ def steadiness(value: float | None) -> str:
     return f"{'hardly changes' if value < _STEADY else 'changes somewhat'} (lower is better)"
 
 
+def still(trust: Trust) -> bool:
+    """Whether the answer hardly depends on the picture, so that no measure says anything of any map."""
+    return trust.chance is not None and not trust.chance.moves
+
+
+def is_bad(trust: Trust) -> bool:
+    """Whether the map is no better than noise, or cannot be, or the map is another one each time."""
+    return bool(trust.void) or (trust.chance is not None and not (trust.chance.moves and trust.chance.beats_noise))
+
+
 def summary(trust: Trust) -> str:
-    """What all measures together say of the map beside each that knows nothing, and what a bad outcome means."""
+    """What was measured of the map beside maps that know nothing, and what a bad outcome means, the worst first."""
+    if trust.chance is None:
+        return _counted(trust)
+    if not trust.chance.moves:
+        return (
+            f"The answer hardly depends on the picture: with a third of it covered, whichever, it stays between "
+            f"{trust.chance.lowest:.3f} and {trust.chance.highest:.3f}. So no map can show what it rests on, and no "
+            "measure tells one map from another. See whether the model is trained and the picture prepared as for it."
+        )
+    counted = _counted(trust)
+    if math.isnan(trust.chance.correlation):
+        return counted
+    part = (
+        f"with a third of the picture covered, the answer follows the heat in sight by {trust.chance.correlation:.2f}"
+    )
+    rest = f"{100 * trust.chance.share:.1f} % of random maps do as well ({part}, a rank correlation)"
+    if trust.chance.beats_noise:
+        return f"Better than noise: {rest}. {counted}"
+    return f"No better than noise: {rest}; 5 % is the limit. {_UNFIT} {counted}"
+
+
+def _counted(trust: Trust) -> str:
     columns = [dict(row.values) for row in trust.rows]
     sides = {measure.id: measure.higher for measure in MEASURES if measure.higher is not None}
     sides |= {"energy": True, "pointing": True}
@@ -60,7 +101,7 @@ def summary(trust: Trust) -> str:
     counts: list[tuple[str, int, int]] = []  # of, measures by which the map is better, measures that tell them apart
     for row, column in zip(trust.rows[1:], columns[1:], strict=True):
         found = [
-            _beaten(value, [column[name]], sides[name])
+            _beaten(value, [column[name]], sides[name], [margin(row, name)])
             for name, value in own.items()
             if not math.isnan(value) and name in column and not math.isnan(column[name])
         ]
@@ -76,12 +117,14 @@ def summary(trust: Trust) -> str:
     listed = ", ".join(f"than {NAMES.get(of, of)} by {better} of {total}" for of, better, total in counts)
     says = f"This map is better {listed} measures that tell them apart."
     weak = {of for of, better, total in counts if 2 * better <= total}
-    if weak - {CENTRE}:
+    # Where chance was tested, that is the verdict on noise; and of a shape on a plain ground the edges know a lot.
+    if trust.chance is not None and EDGES in weak:
         says += (
-            " A map that does no better than one that knows nothing does not show what the answer rests on: try the "
-            "suggested layer, another method or another picture before you rely on it."
+            " The edges of the picture do as well: this picture alone does not tell whether it shows more than them."
         )
-    elif weak:
+    elif trust.chance is None and weak - {CENTRE}:
+        says += f" {_UNFIT}"
+    elif CENTRE in weak:
         says += (
             " Where the thing stands in the middle, a blob there is hard to beat: a picture where it does not tells "
             "more."
@@ -91,6 +134,10 @@ def summary(trust: Trust) -> str:
 
 def forgetting(trust: Trust) -> str:
     """What the randomisation test says; "" without it."""
+    if trust.void:
+        return trust.void
+    if trust.stages and still(trust):
+        return "The answer hardly depends on the picture, so that forgetting says nothing of what was learned."
     found = [(stage, stage.correlation) for stage in trust.stages if not math.isnan(stage.correlation)]
     if not trust.stages:
         return ""
@@ -123,11 +170,23 @@ def forgetting(trust: Trust) -> str:
     return says
 
 
-def _beaten(own: float, others: Sequence[float], higher: bool) -> tuple[int, int]:
-    """(how many it is better than, how many it equals)."""
-    shown, rest = round(own, _DIGITS), [round(other, _DIGITS) for other in others]
-    better = sum(shown > other if higher else shown < other for other in rest)
-    return better, sum(shown == other for other in rest)
+def margin(row: Row, measure: str) -> float:
+    """How far from a row's number one is told apart from it: three standard deviations of several draws, never where
+    all that a draw can have is 0 or 1."""
+    if row.draws == 1:
+        return 0.0
+    return math.inf if measure in _YES_OR_NO else DEVIATIONS * dict(row.spreads).get(measure, 0.0)
+
+
+def _beaten(own: float, others: Sequence[float], higher: bool, margins: Sequence[float]) -> tuple[int, int]:
+    """(how many it is better than, how many it is not told apart from)."""
+    better = same = 0
+    for other, least in zip(others, margins, strict=True):
+        if round(own, _DIGITS) == round(other, _DIGITS) or not abs(own - other) > least:
+            same += 1
+        else:
+            better += (own > other) == higher
+    return better, same
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:

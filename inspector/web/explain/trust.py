@@ -118,6 +118,8 @@ def _show(found: Trust) -> None:
                     width=400,  # two of them side by side on most screens
                     config=_PLAIN_CHART,
                 )
+    if found.void:
+        st.warning(plain(found.void))
     if found.stages:
         st.markdown("**Does it change when the model forgets?**")
         st.caption(plain(verdicts.forgetting(found)))
@@ -163,9 +165,16 @@ def trust_table(found: Trust, measures: list[tuple[str, str, str, bool | None]])
         values = [dict(row.values).get(name) for row in found.rows]
         if values[0] is None:
             continue
-        cells = "".join(f'<td class="mi-num">{_number(value)}</td>' for value in values)
+        spreads = [dict(row.spreads).get(name) for row in found.rows]
+        cells = "".join(
+            f'<td class="mi-num">{_number(value)}{_spread(spread)}</td>'
+            for value, spread in zip(values, spreads, strict=True)
+        )
         alone = all(value is None for value in values[1:])
-        verdict = verdicts.steadiness(values[0]) if alone else verdicts.standing(values, higher)
+        margins = [verdicts.margin(row, name) for row in found.rows[1:]]
+        verdict = verdicts.steadiness(values[0]) if alone else verdicts.standing(values, higher, margins)
+        if verdicts.still(found) and not alone:
+            verdict = "says nothing: the answer hardly depends on the picture"
         lines.append(
             f"<tr><td><b>{escaped(title)}</b><br><small>{escaped(says)}</small></td>{cells}"
             f"<td>{escaped(verdict)}</td></tr>"
@@ -197,6 +206,10 @@ def mask_of(data: bytes, made: Explanation) -> Tensor:
     from inspector.cam.trust.masks import mask_seen
 
     return mask_seen(upright(open_picture(data)), made.crop, (made.heat.shape[0], made.heat.shape[1]))
+
+
+def _spread(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"<br><small>± {value:.3f}</small>"
 
 
 def _number(value: float | None) -> str:
