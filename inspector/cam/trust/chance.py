@@ -115,7 +115,7 @@ def chance(covered: Covered, heat: Tensor, noise: Sequence[Sequence[Tensor]], *,
     return Chance(
         correlation=own,
         mean=float(others.mean()),
-        spread=float(others.std()),
+        spread=float(others.std(correction=min(1, others.numel() - 1))),
         # Smooth noise is luckier than rough: the map has to beat each kind.
         share=max(share_as_good(own, correlations) for correlations in by_kind),
         lowest=lowest,
