@@ -105,8 +105,8 @@ def pages() -> dict[str, str]:
         "exports.md": _page(
             "Exports",
             "Every file is written beside its destination, one tensor in memory at a time, read back by our own reader "
-            "and by the format's own library, compared bit for bit with the source (where `--dtype` casts, with the numbers "
-            "after the cast), and only then given its name. With "
+            "and by the format's own library, compared bit for bit with the source (where `--dtype` casts, with the "
+            "numbers after the cast), and only then given its name. With "
             "`--shard-size` it is a folder of shards with an index, as Hugging Face writes it, and named as a whole. "
             "`repair` writes a target's names, `convert` the file's own, `merge` a base with a LoRA adapter in it.\n\n"
             "Without torch the same bytes are written, by NumPy alone, and proved by everything that takes no model: a "
