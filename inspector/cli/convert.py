@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from inspector.cli.options import File, Json, State, open_file, pick_state, progress_bar
+from inspector.cli.options import File, Json, State, open_file, progress_bar
 from inspector.cli.output import (
     Dtype,
     Ema,
@@ -16,10 +16,10 @@ from inspector.cli.output import (
     WriterName,
     check_output,
     shard_nbytes,
+    state_to_write,
     write_and_show,
     writer_for,
 )
-from inspector.errors import UsageError
 
 
 def convert(
@@ -37,16 +37,11 @@ def convert(
     json: Json = False,
 ) -> int:
     """Write the tensors under their own names: another format or type, in shards or joined, EMA only. No target."""
-    from inspector.exports.averaged import find_averaged
     from inspector.exports.convert import export_as_is
 
     where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
-    if ema and state:
-        raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
-    chosen = find_averaged(checkpoint).alone if ema else pick_state(checkpoint, state)
-    if chosen is None:
-        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")
+    chosen = state_to_write(checkpoint, state, ema=ema)
     return write_and_show(
         lambda: export_as_is(
             checkpoint,

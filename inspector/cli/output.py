@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.ending import complain
-from inspector.cli.options import show, show_json
+from inspector.cli.options import pick_state, show, show_json
 from inspector.errors import ExportError, UsageError
 from inspector.new_files import new_file
 from inspector.shell_lines import quote_word
@@ -19,6 +19,7 @@ from inspector.side_files import PathKind, kind_of_path, reason_of, shown_name
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.exports.report import ExportReport
 
 Output = Annotated[
@@ -79,6 +80,18 @@ def check_place(path: Path, inputs: Iterable[str]) -> None:
         raise UsageError(f"{name} is no ordinary file.", hint="Give the new file a name of its own.")
     if kind_of_path(path.parent) is not PathKind.FOLDER:
         raise UsageError(f"The folder of {name} does not exist.", hint="Make it first.")
+
+
+def state_to_write(checkpoint: Checkpoint, state: str, *, ema: bool) -> StateDict:
+    """The state dict of that name, or the averaged one alone. Raises UsageError where there is none, or for both."""
+    from inspector.exports.averaged import find_averaged
+
+    if ema and state:
+        raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
+    chosen = find_averaged(checkpoint).alone if ema else pick_state(checkpoint, state)
+    if chosen is None:
+        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")
+    return chosen
 
 
 @contextmanager

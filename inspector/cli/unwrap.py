@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inspector.cli.options import File, Json, State, open_file, pick_state, progress_bar, show
+from inspector.cli.options import File, Json, State, open_file, progress_bar, show
 from inspector.cli.output import (
     Ema,
     Output,
@@ -14,9 +14,10 @@ from inspector.cli.output import (
     check_output,
     refused,
     shard_nbytes,
+    state_to_write,
     writer_for,
 )
-from inspector.errors import ExportError, UsageError
+from inspector.errors import ExportError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,18 +34,13 @@ def unwrap(
     json: Json = False,
 ) -> int:
     """Write the weights under plain names: dicts opened, "module." and its like dropped. Needs no target."""
-    from inspector.exports.averaged import find_averaged
     from inspector.exports.convert import export_as_is
     from inspector.exports.unwrap import PROOF
     from inspector.exports.unwrap import unwrap as unwrapped
 
     where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
-    if ema and state:
-        raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
-    chosen = find_averaged(checkpoint).alone if ema else pick_state(checkpoint, state)
-    if chosen is None:
-        raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")
+    chosen = state_to_write(checkpoint, state, ema=ema)
     try:
         found = unwrapped(chosen)
         written = export_as_is(

@@ -33,7 +33,7 @@ def show_convert(hand: Hand, state: StateDict) -> None:
     )
     names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
     slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}"
-    export = partial(_convert, checkpoint, chosen, options, salvage)
+    export = writing.as_is(checkpoint, chosen, options, salvage=salvage)
     stem = f"{writing.stem_of(hand.name)}_converted"
     writing.write_button(slot, lambda: writing.write(export, options, name="converted", stem=stem), key="convert-write")
 
@@ -53,22 +53,6 @@ def _averaged(checkpoint: Checkpoint, state: StateDict) -> StateDict:
         plain(f"Only the averaged weights: {found.prefix}, {count}, under the names of the trained ones"), key="ema"
     )
     return found.alone if wanted else state
-
-
-def _convert(
-    checkpoint: Checkpoint, state: StateDict, options: Options, salvage: bool, destination: Path
-) -> ExportReport:
-    from inspector.exports.convert import export_as_is
-
-    return export_as_is(
-        checkpoint,
-        state,
-        destination,
-        writer=options.writer,
-        dtype=options.dtype or None,
-        shard_nbytes=options.shard_nbytes,
-        salvage=salvage,
-    )
 
 
 def show_merge(hand: Hand, state: StateDict) -> None:

@@ -6,10 +6,12 @@ import secrets
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.exports.report import ExportReport
 from inspector.keys.folding import folded_line
 from inspector.units import human_bytes
@@ -59,6 +61,23 @@ def choose_options(key: str = "") -> Options:
     dtype = dtype_box.selectbox("Element type", _DTYPES, format_func=lambda d: d or "as stored", key=f"{key}dtype")
     shards = shard_box.selectbox("Files", list(_SHARDS), format_func=_SHARDS.__getitem__, key=f"{key}shards")
     return Options(writer=writer or "safetensors", dtype=dtype or "", shard_size=shards or "")
+
+
+def as_is(
+    checkpoint: Checkpoint, state: StateDict, options: Options, *, salvage: bool = False
+) -> Callable[[Path], ExportReport]:
+    """What `write` calls for tensors under the names they have in state."""
+    from inspector.exports.convert import export_as_is
+
+    return partial(
+        export_as_is,
+        checkpoint,
+        state,
+        writer=options.writer,
+        dtype=options.dtype or None,
+        shard_nbytes=options.shard_nbytes,
+        salvage=salvage,
+    )
 
 
 def write(export: Callable[[Path], ExportReport], options: Options, *, name: str, stem: str) -> Written:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-
 import streamlit as st
 
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import StateDict
 from inspector.errors import ExportError
-from inspector.exports.report import ExportReport
 from inspector.web import reports, writing
 from inspector.web.session import Hand
 from inspector.web.text import plain
-from inspector.web.writing import Options
 
 
 def show_unwrap(hand: Hand, state: StateDict) -> None:
@@ -31,19 +26,6 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
     st.caption(plain(f"{found.says} {PROOF}"))
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
-    export = partial(_write, reports.checkpoint_of(hand), found.state, options)
+    export = writing.as_is(reports.checkpoint_of(hand), found.state, options)
     stem = f"{writing.stem_of(hand.name)}_unwrapped"
     writing.write_button(slot, lambda: writing.write(export, options, name="unwrapped", stem=stem), key="unwrap-write")
-
-
-def _write(checkpoint: Checkpoint, state: StateDict, options: Options, destination: Path) -> ExportReport:
-    from inspector.exports.convert import export_as_is
-
-    return export_as_is(
-        checkpoint,
-        state,
-        destination,
-        writer=options.writer,
-        dtype=options.dtype or None,
-        shard_nbytes=options.shard_nbytes,
-    )
