@@ -109,7 +109,13 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'inspector' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    try:
+        return getattr(import_module(home), name)
+    except ModuleNotFoundError as error:
+        says = import_module("inspector.installed").missing_package(error)
+        if not says:
+            raise
+        raise ModuleNotFoundError(f"inspector.{name}: {says}", name=error.name) from error
 
 
 def __dir__() -> list[str]:

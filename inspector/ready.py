@@ -10,6 +10,7 @@ from inspector.cam.targets.answers import stated_answer
 from inspector.cam.training_place import place_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UnknownArchitecture, UsageError
+from inspector.installed import require
 from inspector.keys.runnable import plan_to_run
 
 _MODELS = (StateRole.WEIGHTS, StateRole.EMA)
@@ -27,8 +28,9 @@ def ready_model(
     target: what to build, None for the recognised architecture; a `code:` target runs that code. state: which state
     dict, None for the likeliest. recognition: of that state dict, where it is at hand.
     Raises UnknownArchitecture where nothing can be built, KeysDoNotFit where weights would be missing or wrong: such a
-    model would explain nothing.
+    model would explain nothing. MissingLibrary without torch.
     """
+    require("torch", "Running a model")
     from inspector.architectures.own_model import model_of_code
     from inspector.cam.inputs.classes import class_names
     from inspector.cam.inputs.preprocess import infer_preprocessing

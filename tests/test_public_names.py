@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,14 @@ def test_every_public_name_resolves(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nonsense"):
         inspector.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["explain", "count_costs", "overlay"])
+def test_a_name_that_takes_a_package_says_how_to_get_it(name: str) -> None:
+    blocked = "".join(f"sys.modules[{p!r}] = None; " for p in ("torch", "torchvision", "cv2", "PIL"))
+    code = f"import sys; {blocked}\ntry: from inspector import {name}\nexcept ImportError as error: print(error)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.startswith(f"inspector.{name}: This needs ") and "Run: pip install " in out
 
 
 def test_the_example_in_the_docstring(tmp_path: Path) -> None:

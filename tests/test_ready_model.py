@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 import torchvision
 
 import inspector
-from inspector.errors import KeysDoNotFit, UnknownArchitecture, UsageError
+from inspector.errors import KeysDoNotFit, MissingLibrary, UnknownArchitecture, UsageError
 
 
 def _saved(path: Path, **more: object) -> dict[str, torch.Tensor]:
@@ -55,3 +56,12 @@ def test_what_cannot_be_run_exactly_is_refused(tmp_path: Path) -> None:
         inspector.ready_model(odd, inspector.parse_target(f"keys:{tmp_path / 'keys.txt'}"))
     with pytest.raises(KeysDoNotFit):
         inspector.ready_model(odd, inspector.parse_target("torchvision/alexnet"))
+
+
+def test_without_torch_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _saved(tmp_path / "net.pth")
+    checkpoint = inspector.open_checkpoint(tmp_path / "net.pth")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingLibrary, match="Running a model needs torch") as caught:
+        inspector.ready_model(checkpoint)
+    assert "pip install" in (caught.value.hint or "")

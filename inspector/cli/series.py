@@ -53,8 +53,7 @@ def each_checkpoint(
     picture = open_picture(Path(request.pictures[0]))
     opening: list[tuple[str, Callable[[], ReadyModel]]] = [(Path(request.file).name, first.pop)]
     opening += [(Path(name).name, partial(load, name)) for name in request.series]
-    layers = () if request.options.fusion else request.layers
-    asked = MapRequest(method=request.methods[0], layers=layers, options=request.options)
+    asked = MapRequest(method=request.methods[0], layers=request.layers, options=request.options)
     target = request.classes[0] if request.classes else None
     stages = list(explain_each(opening, picture, common, asked, target=target, progress=progress))
     _write(stages, request, files, picture)

@@ -68,6 +68,12 @@ def test_one_scale_is_seen_in_the_strip_and_not_in_the_numbers(folder: Path, tmp
     assert np.array_equal(pixels[0][left], pixels[0][right])
 
 
+def test_a_fused_series_is_of_the_layer_that_was_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*_asked(folder, "2.pth"), "--fuse", "mean", "--layer", "stage2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["explanations"]
+    assert [[layer["path"] for layer in one["layers"]] for one in found] == [["stage2"], ["stage2"]]
+
+
 def test_what_does_not_belong_is_a_problem_and_the_others_go_on(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
