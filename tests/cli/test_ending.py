@@ -33,8 +33,9 @@ def start(folder: Path, *arguments: str, **more: object) -> subprocess.Popen[str
 
 
 def _heed_interrupts() -> None:
-    """A run of the tests that was put into the background would pass on that Ctrl-C is ignored."""
+    """A run of the tests in the background, or under nohup, would pass on that Ctrl-C or the end is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
