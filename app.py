@@ -6,7 +6,8 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from inspector.openmp import share_processors
 from inspector.web.front.gate import Gate
-from inspector.web.front.rules import greeting, own_rules
+from inspector.web.front.rules import own_rules
+from inspector.web.front.start import started
 from inspector.web.guard import on_script_error
 from inspector.web.uploads import routes
 
@@ -19,8 +20,7 @@ share_processors()
 app = st.App(
     "ui.py",
     routes=routes(),
+    lifespan=started,
     middleware=[Middleware(Gate, rules=own_rules())],
     on_script_error=on_script_error,
 )
-if greeting():
-    print(f"  {greeting()}", flush=True)

@@ -145,7 +145,7 @@ def test_every_answer_carries_the_headers() -> None:
         assert re.search(r"script-src 'self' 'sha256-[A-Za-z0-9+/=]{44}' blob:", policy)
         assert "'unsafe-inline'" not in re.search(r"script-src[^;]*", policy)[0]  # type: ignore[index]
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
 
 
 def test_only_scripts_in_the_page_itself_are_in_the_policy() -> None:

@@ -42,8 +42,9 @@ def headers_for(index: bytes) -> tuple[tuple[bytes, bytes], ...]:
     values = {
         "content-security-policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "x-content-type-options": "nosniff",
-        # A link to an upload carries its digest, which nobody else should learn.
-        "referrer-policy": "no-referrer",
+        # A link to an upload carries its digest, which nobody else should learn. "no-referrer" would hide the origin of
+        # our own form, too.
+        "referrer-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
         "cross-origin-opener-policy": "same-origin",
     }

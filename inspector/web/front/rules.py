@@ -1,4 +1,4 @@
-"""What the operator set, as the rules of the gate; and the address to open, once the server is about to start."""
+"""What the operator set, as the rules of the gate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamlit import file_util
 
 from inspector.installed import app_folder
 from inspector.web.downloads import prefix
-from inspector.web.front.gate import TOKEN_FIELD, Rules
+from inspector.web.front.gate import Rules
 from inspector.web.front.hosts import hosts_of, is_loopback
 from inspector.web.front.keys import key_from
 from inspector.web.server_paths import server_root
@@ -34,20 +34,3 @@ def own_rules() -> Rules:
         open=frozenset({HEALTH_PATH}),
         base=prefix(),
     )
-
-
-def greeting() -> str:
-    """The line for whoever started the server; "" where no token is asked for."""
-    rules = own_rules()
-    if rules.key is None:
-        return ""
-    if rules.key.is_password:
-        return "This server asks for its password."
-    if rules.key.user_header:
-        return f"This server lets in whom the header {rules.key.user_header} names, or who has its token."
-    address = str(st.get_option("server.address") or "")
-    host = address if address not in ("", "0.0.0.0", "::") else "localhost"
-    scheme = "https" if st.get_option("server.sslCertFile") else "http"
-    shown = f"[{host}]" if ":" in host else host
-    place = f"{scheme}://{shown}:{st.get_option('server.port')}{rules.base}/"
-    return f"This server asks for a token. Open {place}?{TOKEN_FIELD}={rules.key.secret}"
