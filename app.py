@@ -1,9 +1,13 @@
 """The server: `streamlit run app.py`. The pages start in ui.py; here are only the routes beside them."""
 
 import streamlit as st
+from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
 from inspector.openmp import share_processors
+from inspector.web.front.gate import Gate
+from inspector.web.front.rules import own_rules
+from inspector.web.front.start import started
 from inspector.web.guard import on_script_error
 from inspector.web.uploads import routes
 
@@ -13,4 +17,10 @@ PagesManager.uses_pages_directory = False
 
 share_processors()
 
-app = st.App("ui.py", routes=routes(), on_script_error=on_script_error)
+app = st.App(
+    "ui.py",
+    routes=routes(),
+    lifespan=started,
+    middleware=[Middleware(Gate, rules=own_rules())],
+    on_script_error=on_script_error,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -13,6 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext
 
 ROOT = Path(__file__).resolve().parents[1]
 FLAGS = ("--no-sandbox", "--disable-quic", "--disable-background-networking", "--no-first-run")
@@ -26,11 +31,16 @@ SETTLED = """() => {
 
 @dataclass(frozen=True)
 class Server:
-    """A running app. log: where its output goes."""
+    """A running app. log: where its output goes. token: what it asks a visitor for."""
 
     url: str
     store: Path
     log: Path
+    token: str
+
+    def let_in(self, context: BrowserContext) -> None:
+        """Give a browser's session the cookie that this server asks for."""
+        context.request.get(f"{self.url}/?token={self.token}")
 
 
 @contextmanager
@@ -40,10 +50,12 @@ def running_app(folder: Path) -> Iterator[Server]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = folder / "log.txt"
+    token = secrets.token_urlsafe(24)
     environment = {
         **os.environ,
         "INSPECTOR_STORE": str(folder / "store"),
         "INSPECTOR_ROOT": str(ROOT / "sample_models" / "files"),
+        "INSPECTOR_TOKEN": token,
         "OMP_NUM_THREADS": "1",
         # No settings of whoever runs this.
         "HOME": str(folder),
@@ -55,7 +67,7 @@ def running_app(folder: Path) -> Iterator[Server]:
         )
         try:
             _await(f"http://127.0.0.1:{port}", process, log)
-            yield Server(url=f"http://127.0.0.1:{port}", store=folder / "store", log=log)
+            yield Server(url=f"http://127.0.0.1:{port}", store=folder / "store", log=log, token=token)
         finally:
             process.terminate()
             try:

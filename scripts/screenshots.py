@@ -21,7 +21,7 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from browser import find
-from running_app import FLAGS, ROOT, SETTLED, running_app
+from running_app import FLAGS, ROOT, SETTLED, Server, running_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -70,7 +70,7 @@ def main() -> int:
         chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         for name, theme, width in (("light", "light", WIDE), ("dark", "dark", WIDE), ("narrow", "light", NARROW)):
             for shot in wanted:
-                picture = _take(chromium, server.url, shot, theme=theme, width=width)
+                picture = _take(chromium, server, shot, theme=theme, width=width)
                 target = options.folder / f"{shot.page}-{name}.png"
                 target.write_bytes(picture)
                 print(f"{target} {len(picture) / 1000:.0f} kB")
@@ -78,19 +78,20 @@ def main() -> int:
     return 0
 
 
-def _take(chromium: Browser, url: str, shot: Shot, *, theme: str, width: int) -> bytes:
+def _take(chromium: Browser, server: Server, shot: Shot, *, theme: str, width: int) -> bytes:
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    server.let_in(context)
     page = context.new_page()
     page.set_default_timeout(90_000)
     try:
-        page.goto(url)
+        page.goto(server.url)
         _settle(page)
         if shot.sample:
             page.get_by_test_id("inspector-file").set_input_files(SAMPLES / shot.sample)
             page.wait_for_url(re.compile("overview"))
             _settle(page)
             digest = page.url.partition("?")[2]
-            page.goto(f"{url}/{shot.page}?{digest}")
+            page.goto(f"{server.url}/{shot.page}?{digest}")
             _settle(page)
         _prepare(page, shot)
         # Streamlit scrolls inside its main part, so the window has to be as high as that.

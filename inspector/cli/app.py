@@ -38,7 +38,8 @@ def app_(
         if kind_of_path(root) is not PathKind.FOLDER:
             raise UsageError(f"{shown_name(root)} is no folder.", hint="Name one whose files may be opened.")
         environment["INSPECTOR_ROOT"] = str(root.resolve())
-    options = ["--server.port", str(port), "--server.address", address, "--server.headless", str(not browser).lower()]
+    environment["INSPECTOR_BROWSER"] = "1" if browser else "0"
+    options = ["--server.port", str(port), "--server.address", address, "--server.headless", "true"]
     command = [sys.executable, "-m", "streamlit", "run", str(folder / "app.py"), *options]
     server = subprocess.Popen(command, env=environment, cwd=folder)
     try:

@@ -102,6 +102,7 @@ def _probing(message: ConsoleMessage) -> bool:
 @pytest.fixture
 def visitor(browser: Browser, server: Server) -> Iterator[Visitor]:
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
+    server.let_in(context)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     who = Visitor(page=page, url=server.url)

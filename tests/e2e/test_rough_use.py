@@ -63,10 +63,12 @@ def test_whatever_a_file_calls_things_stays_text_on_every_page(visitor, tmp_path
 
 
 def test_a_link_shows_the_file_to_another_visitor_and_forgetting_is_each_ones_own(  # type: ignore[no-untyped-def]
-    visitor, browser, samples: Path
+    visitor, browser, server, samples: Path
 ) -> None:
     visitor.upload(samples / "shapes.pth")
-    other = browser.new_context().new_page()
+    context = browser.new_context()
+    server.let_in(context)
+    other = context.new_page()
     other.goto(visitor.page.url)
     other.locator(".mi-title h1").filter(has_text="shapes.pth").wait_for()
     visitor.page.get_by_role("button", name="Forget this file").click()

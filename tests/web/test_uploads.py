@@ -5,57 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
 from inspector.web import uploads
 from inspector.web.store import ContentStore
+from tests.web.asgi_client import Answer, Client
 
 
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    body: bytes
-
-    @property
-    def says(self) -> str:
-        return str(json.loads(self.body)["says"])
-
-
-class Client:
-    """Calls the routes as a server would, without a network."""
-
-    def __init__(self, app: Starlette) -> None:
-        self.app = app
-
-    def ask(self, method: str, path: str, data: bytes = b"", headers: dict[str, str] | None = None) -> Answer:
-        sent: list[dict[str, Any]] = []
-        parts = [data[i : i + 7] for i in range(0, len(data), 7)] or [b""]
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        given = {"host": "here.test"} | (headers or {})
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": [(k.lower().encode(), v.encode("utf-8")) for k, v in given.items()],
-            "scheme": "http",
-            "server": ("here.test", 80),
-            "root_path": "",
-        }
-        asyncio.run(self.app(scope, receive, send))
-        return Answer(sent[0]["status"], b"".join(m.get("body", b"") for m in sent[1:]))
+class Visitor(Client):
+    """Puts files as the page does."""
 
     def put(self, data: bytes, **headers: str) -> Answer:
         usual = {"X-Inspector-Token": uploads.issue_token("me"), "X-File-Name": "a%20b.pth"}
@@ -70,15 +31,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ContentStore:
 
 
 @pytest.fixture
-def client(store: ContentStore, monkeypatch: pytest.MonkeyPatch) -> Client:
+def client(store: ContentStore, monkeypatch: pytest.MonkeyPatch) -> Visitor:
     monkeypatch.setattr(uploads, "_mounted", False)
-    return Client(Starlette(routes=uploads.routes()))
+    return Visitor(Starlette(routes=uploads.routes()))
 
 
 ABC = hashlib.sha256(b"abc").hexdigest()
 
 
-def test_bytes_arrive_and_are_named_by_their_digest(client: Client, store: ContentStore) -> None:
+def test_bytes_arrive_and_are_named_by_their_digest(client: Visitor, store: ContentStore) -> None:
     data = bytes(range(200))
     answer = client.put(data, Origin="http://here.test")
     assert answer.status == 200
@@ -93,7 +54,7 @@ def test_bytes_arrive_and_are_named_by_their_digest(client: Client, store: Conte
     "origin",
     ["http://elsewhere.test", "null", "http://here.test.evil.test", "http://x@here.test", "http://[::1", "", "x"],
 )
-def test_another_origin_is_refused(client: Client, store: ContentStore, origin: str) -> None:
+def test_another_origin_is_refused(client: Visitor, store: ContentStore, origin: str) -> None:
     answer = client.put(b"abc", Origin=origin)
     assert answer.status == 403
     assert "another site" in answer.says
@@ -101,7 +62,7 @@ def test_another_origin_is_refused(client: Client, store: ContentStore, origin: 
 
 
 @pytest.mark.parametrize("token", ["", "me", "me.", "me." + "0" * 64, ".x", "\u00fcmlaut"])
-def test_without_a_token_of_this_server_nothing_is_kept(client: Client, store: ContentStore, token: str) -> None:
+def test_without_a_token_of_this_server_nothing_is_kept(client: Visitor, store: ContentStore, token: str) -> None:
     answer = client.put(b"abc", **{"X-Inspector-Token": token})
     assert answer.status == 403
     assert "older than the server" in answer.says
@@ -116,7 +77,7 @@ def test_a_token_belongs_to_one_owner() -> None:
 
 @pytest.mark.parametrize("announced", [{}, {"Content-Length": "1001"}, {"Content-Length": "3"}])
 def test_a_file_over_the_limit_is_refused_in_a_sentence(
-    client: Client, store: ContentStore, announced: dict[str, str]
+    client: Visitor, store: ContentStore, announced: dict[str, str]
 ) -> None:
     answer = client.put(b"x" * 1001, **announced)
     assert answer.status == 413
@@ -124,39 +85,39 @@ def test_a_file_over_the_limit_is_refused_in_a_sentence(
     assert [p for p in store.root.rglob("*") if p.is_file()] == []
 
 
-def test_an_announced_length_over_the_limit_is_refused_before_it_is_read(client: Client, store: ContentStore) -> None:
+def test_an_announced_length_over_the_limit_is_refused_before_it_is_read(client: Visitor, store: ContentStore) -> None:
     assert client.put(b"abc", **{"Content-Length": "1001"}).status == 413
     assert store.find(ABC) is None
 
 
-def test_only_put_is_served(client: Client) -> None:
+def test_only_put_is_served(client: Visitor) -> None:
     assert client.ask("POST", uploads.UPLOAD_PATH, b"abc").status == 405
 
 
-def test_health_says_ok(client: Client) -> None:
+def test_health_says_ok(client: Visitor) -> None:
     assert json.loads(client.ask("GET", uploads.HEALTH_PATH).body) == {"status": "ok", "store": True}
 
 
-def test_mounting_is_known(client: Client) -> None:
+def test_mounting_is_known(client: Visitor) -> None:
     assert uploads.is_mounted()
 
 
-def test_an_empty_host_is_no_origin_of_ours(client: Client, store: ContentStore) -> None:
+def test_an_empty_host_is_no_origin_of_ours(client: Visitor, store: ContentStore) -> None:
     assert client.put(b"abc", Origin="null", host="").status == 403
 
 
-def test_an_announced_length_of_thousands_of_digits_is_too_large_and_no_crash(client: Client) -> None:
+def test_an_announced_length_of_thousands_of_digits_is_too_large_and_no_crash(client: Visitor) -> None:
     assert client.put(b"abc", **{"Content-Length": "9" * 5000}).status == 413
 
 
 @pytest.mark.parametrize("announced", ["-1", "1e9", "\u0663", "abc"])
-def test_a_length_that_is_no_number_is_not_believed(client: Client, store: ContentStore, announced: str) -> None:
+def test_a_length_that_is_no_number_is_not_believed(client: Visitor, store: ContentStore, announced: str) -> None:
     assert client.put(b"abc", **{"Content-Length": announced}).status == 200
     assert store.find(ABC) is not None
 
 
 def test_an_upload_that_stands_still_is_given_up_and_leaves_nothing(
-    client: Client, store: ContentStore, monkeypatch: pytest.MonkeyPatch
+    client: Visitor, store: ContentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent_body(request: object) -> object:
         yield b"abc"

@@ -8,7 +8,6 @@ confirmed is the file's content: another byte in it asks again. Files that it im
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from inspector.architectures.types import Target
 from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory, target_of_code
 from inspector.errors import UsageError
 from inspector.side_files import read_bytes
+from inspector.web.front.hosts import host_of, is_loopback
 from inspector.web.server_paths import resolve_in_root, server_root
 from inspector.web.text import mono, plain, visible
 
@@ -43,32 +43,16 @@ def is_allowed() -> bool:
     """Whether code may be offered at all: not on a server that others reach, whatever they send."""
     if os.environ.get("INSPECTOR_CODE", "").lower() in {"off", "0", "no", "false"} or server_root() is None:
         return False
-    if not _is_loopback(str(st.get_option("server.address") or "")):
+    if not is_loopback(str(st.get_option("server.address") or "")):
         return False
     headers = {name.lower(): value for name, value in _headers().items()}
     if any(name in headers for name in _FORWARDED):
         return False
-    return _is_loopback(_host(headers.get("host", "")))
+    return is_loopback(host_of(headers.get("host", "")))
 
 
 def _headers() -> dict[str, str]:
     return st.context.headers.to_dict()
-
-
-def _host(text: str) -> str:
-    """Without its port: "[::1]:8501" is "::1"."""
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0]
-
-
-def _is_loopback(name: str) -> bool:
-    if name.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def ask() -> Target | None:

@@ -1,0 +1,51 @@
+"""What every answer tells the browser: whose scripts may run, who may frame the page, what a link gives away."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import lru_cache
+from pathlib import Path
+
+# Scripts that stand in a page itself: those with a src are files of ours.
+_INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+
+
+@lru_cache(maxsize=1)
+def page_headers() -> tuple[tuple[bytes, bytes], ...]:
+    """(name, value) of each, for the installed Streamlit."""
+    from streamlit import file_util
+
+    index = Path(file_util.get_static_dir(), "index.html")
+    return headers_for(index.read_bytes() if index.is_file() else b"")
+
+
+def headers_for(index: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """index: the page whose own scripts may run, by their digests."""
+    digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in _INLINE.findall(index)]
+    scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests), "blob:"])
+    # blob: is where Streamlit keeps the modules of its own components; 'unsafe-inline' of styles is Plotly's need.
+    policy = {
+        "default-src": "'self'",
+        "script-src": scripts,
+        "worker-src": "'self' blob:",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "connect-src": "'self'",
+        "object-src": "'none'",
+        "base-uri": "'self'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+    }
+    values = {
+        "content-security-policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "x-content-type-options": "nosniff",
+        # A link to an upload carries its digest, which nobody else should learn. "no-referrer" would hide the origin of
+        # our own form, too.
+        "referrer-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "cross-origin-opener-policy": "same-origin",
+    }
+    return tuple((name.encode(), value.encode()) for name, value in values.items())

@@ -1,0 +1,49 @@
+"""When the server starts: the address with the token for whoever started it, and the browser if that is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import webbrowser
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import streamlit as st
+
+from inspector.web.front.gate import TOKEN_FIELD
+from inspector.web.front.rules import own_rules
+
+_ANY = ("", "0.0.0.0", "::")
+
+
+@asynccontextmanager
+async def started(_app: object) -> AsyncIterator[None]:
+    """Around the server's life. INSPECTOR_BROWSER=1 opens the browser, which Streamlit would do without the token."""
+    if greeting():
+        print(f"  {greeting()}\n", flush=True)
+    if os.environ.get("INSPECTOR_BROWSER") == "1":
+        # Some browsers hold whoever starts them until they are closed.
+        asyncio.get_running_loop().run_in_executor(None, webbrowser.open, entrance())
+    yield
+
+
+def greeting() -> str:
+    """One line about what the server asks for; "" where it asks for nothing."""
+    key = own_rules().key
+    if key is None:
+        return ""
+    if key.is_password:
+        return "This server asks for its password."
+    if key.user_header:
+        return f"This server lets in whom the header {key.user_header} names, or who has its token."
+    return f"This server asks for a token. Open {entrance()}"
+
+
+def entrance() -> str:
+    """The address of the first page, with the token where one was drawn or stated; never with a password."""
+    rules = own_rules()
+    address = str(st.get_option("server.address") or "")
+    host = "localhost" if address in _ANY else f"[{address}]" if ":" in address else address
+    scheme = "https" if st.get_option("server.sslCertFile") else "http"
+    query = f"?{TOKEN_FIELD}={rules.key.secret}" if rules.key is not None and not rules.key.is_password else ""
+    return f"{scheme}://{host}:{st.get_option('server.port')}{rules.base}/{query}"
