@@ -1,14 +1,18 @@
 """The server: `streamlit run app.py`. The pages start in ui.py; here are only the routes beside them."""
 
+import sys
+
 import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
+from inspector.errors import UsageError
 from inspector.openmp import share_processors
 from inspector.web.front.gate import Gate
 from inspector.web.front.rules import own_rules
 from inspector.web.front.start import started
 from inspector.web.guard import on_script_error
+from inspector.web.store_lock import hold_store
 from inspector.web.uploads import routes
 
 # Until st.navigation has run once, Streamlit takes a folder called pages/ for its older kind of multipage app, and
@@ -16,11 +20,16 @@ from inspector.web.uploads import routes
 PagesManager.uses_pages_directory = False
 
 share_processors()
+try:
+    hold_store()
+    rules = own_rules()
+except UsageError as error:
+    sys.exit(str(error))
 
 app = st.App(
     "ui.py",
     routes=routes(),
     lifespan=started,
-    middleware=[Middleware(Gate, rules=own_rules())],
+    middleware=[Middleware(Gate, rules=rules)],
     on_script_error=on_script_error,
 )

@@ -7,6 +7,7 @@
     │   ├── CorruptFile       a checkpoint, but broken beyond showing anything
     │   ├── RefusedContent    readable, but refused on purpose
     │   ├── LimitExceeded     a length or count in the file is over `Limits`
+    │   │   └── NoRoom        a server has no room for it now
     │   └── MissingExtra      an optional package is needed
     ├── ModelError            no model can be made of this
     │   ├── UnknownArchitecture
@@ -72,6 +73,10 @@ class RefusedContent(ReadError):
 
 class LimitExceeded(ReadError):
     """A length or count in the file is over `Limits`."""
+
+
+class NoRoom(LimitExceeded):
+    """A server's disk or store has no room for it now; the file itself may be well."""
 
 
 class MissingExtra(ReadError):

@@ -2,7 +2,8 @@
 
 No name that a visitor sent is ever part of a path: data lie under `files/<sha256>`, what they are called lies in a
 small JSON record beside them. Old files go after `ttl_seconds`, then the least recently used ones until the store is
-under `quota_nbytes`; uploads on their way and exports count towards it. One process writes a store at a time.
+under `quota_nbytes`; uploads on their way and exports count towards it. What others used within `busy_seconds` does not
+go for a new upload: that is refused. One process writes a store at a time (`store_lock.py`).
 
 A digest is a capability: whoever knows the sha256 of a file that is here may look at it, as with a secret link. It
 cannot be guessed, nothing lists digests, and whoever computed it had the file in the first place. What it gives away
@@ -26,13 +27,15 @@ from pathlib import Path
 
 from inspector.checkpoint.digest import sha256_of
 from inspector.checkpoint.source import PathSource
-from inspector.errors import LimitExceeded, ReadError, RefusedContent
+from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.progress import Progress, silent
 from inspector.units import human_bytes
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # A record stays small however many sessions open the same sample; the ones that came last are remembered.
 _OWNERS_KEPT = 64
+QUOTA_NBYTES = 64 * 10**9
+STORE_VARIABLE = "INSPECTOR_STORE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class Stored:
     names: what each owner (a browser session) calls it. added, used: seconds since 1970.
     path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
     modified_ns: that file's time when its digest was taken; another one means other bytes.
+    crowded: whether more had it than are in names: then only its age takes it away.
     """
 
     sha256: str
@@ -51,6 +55,7 @@ class Stored:
     names: dict[str, str] = field(default_factory=dict)
     path: str = ""
     modified_ns: int = 0
+    crowded: bool = False
 
 
 class ContentStore:
@@ -61,19 +66,24 @@ class ContentStore:
         root: Path,
         *,
         file_nbytes: int = 16 * 10**9,
-        quota_nbytes: int = 64 * 10**9,
+        quota_nbytes: int = QUOTA_NBYTES,
+        owner_nbytes: int | None = None,
         ttl_seconds: float = 24 * 3600,
+        busy_seconds: float = 1800,
     ) -> None:
+        """owner_nbytes: of the files that one visitor alone has, None for no such limit."""
         self.root = root
         self.file_nbytes = file_nbytes
         self.quota_nbytes = quota_nbytes
+        self.owner_nbytes = owner_nbytes
         self.ttl_seconds = ttl_seconds
+        self.busy_seconds = busy_seconds
         self._lock = threading.RLock()
         self._on_its_way: dict[Path, int] = {}
-        for folder in (self._files, self._records, self._incoming, self.exports):
+        for folder in (self._files, self._records, self._incoming, self._unpublished, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for rest in self._incoming.iterdir():  # of uploads that a restart cut off
-            rest.unlink(missing_ok=True)
+        self._clear_rests()
+        self.sweep()
 
     @property
     def _files(self) -> Path:
@@ -88,31 +98,65 @@ class ContentStore:
         return self.root / "incoming"
 
     @property
+    def _unpublished(self) -> Path:
+        return self.root / "unpublished"
+
+    @property
     def exports(self) -> Path:
         """Repaired files waiting to be downloaded, each in a folder of its own; they go with the old files."""
         return self.root / "exports"
 
-    async def put_stream(self, chunks: AsyncIterable[bytes], *, name: str, owner: str) -> Stored:
+    def new_export(self, token: str) -> Path:
+        """A folder to write into, which nobody can download yet."""
+        folder = self._unpublished / token
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def publish(self, folder: Path) -> Path:
+        """Where it lies once it is whole, to be downloaded."""
+        return folder.rename(self.exports / folder.name)
+
+    def _clear_rests(self) -> None:
+        """What an end in the middle left: cut uploads, half exports, bytes without a record, records without bytes."""
+        for rest in (*self._incoming.iterdir(), *self._unpublished.iterdir()):
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink(missing_ok=True)
+        known = {stored.sha256: stored for stored in self._all()}
+        for path in self._files.iterdir():
+            if path.name not in known:
+                path.unlink(missing_ok=True)
+        for path in self._records.iterdir():
+            stored = known.get(path.stem)
+            if stored is None or not (stored.path or (self._files / stored.sha256).is_file()):
+                path.unlink(missing_ok=True)
+
+    async def put_stream(
+        self, chunks: AsyncIterable[bytes], *, name: str, owner: str, announced: int | None = None
+    ) -> Stored:
         """Write a stream chunk by chunk; it becomes visible only when it is whole.
 
-        Raises LimitExceeded above `file_nbytes` or when too much is being uploaded at once, ReadError when the disk is
-        full, RefusedContent when nothing came.
+        announced: bytes that are said to come; there has to be room for them before the first is taken.
+        Raises LimitExceeded above `file_nbytes` or when too much is being uploaded at once, NoRoom when the disk is
+        full or the store full of what others use, RefusedContent when nothing came.
         """
         digest, nbytes = hashlib.sha256(), 0
         incoming = self._incoming / secrets.token_hex(16)
         try:
+            if announced is not None:
+                self.check_size(announced)
+                self._check_room(incoming, announced)
+                self._check_disk(announced)
             with incoming.open("xb") as file:
                 async for chunk in chunks:
                     nbytes += len(chunk)
                     self.check_size(nbytes)
-                    self._check_room(incoming, nbytes)
+                    self._check_room(incoming, max(nbytes, announced or 0))
                     digest.update(chunk)
                     file.write(chunk)
             return self._adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
         except TimeoutError:
             raise  # an OSError by name only: the sender went silent, the disk is well
         except OSError as error:
-            raise _disk_says(error) from error
+            raise self._disk_says(error) from error
         finally:
             with self._lock:
                 self._on_its_way.pop(incoming, None)
@@ -126,7 +170,7 @@ class ContentStore:
             incoming.write_bytes(data)
             return self._adopt(incoming, hashlib.sha256(data).hexdigest(), len(data), name=name, owner=owner)
         except OSError as error:
-            raise _disk_says(error) from error
+            raise self._disk_says(error) from error
         finally:
             incoming.unlink(missing_ok=True)
 
@@ -177,7 +221,7 @@ class ContentStore:
         """Another owner of a file that is here, so that the first one's `forget` does not take it away. Else None."""
         with self._lock:
             stored = self.find(sha256)
-            return self._write(stored, names=_with_owner(stored.names, owner, name)) if stored else None
+            return self._write(stored, **_with_owner(stored, owner, name)) if stored else None
 
     def touch(self, sha256: str) -> None:
         """Note that it is in use, so that others go first."""
@@ -193,40 +237,69 @@ class ContentStore:
             if stored is None:
                 return
             names = {who: name for who, name in stored.names.items() if who != owner}
-            if names:
+            if names or stored.crowded:
                 self._write(stored, names=names)
             else:
                 self._remove(sha256)
 
-    def sweep(self, *, room_for: int = 0, now: float | None = None) -> int:
-        """Remove what is too old, then the least recently used over the quota. Returns the bytes freed."""
+    def sweep(self, *, room_for: int = 0, owner: str = "", now: float | None = None) -> int:
+        """Remove what is too old, then the least recently used over the quota. Returns the bytes freed.
+
+        room_for: bytes that are about to come, of that owner. Raises NoRoom where all that is left is in use by others.
+        """
         now = time.time() if now is None else now
-        freed = 0
         with self._lock:
-            waiting = sorted(
-                (folder.stat().st_mtime, sum(p.stat().st_size for p in folder.rglob("*")), folder)
-                for folder in self.exports.iterdir()
-            )
-            exported = sum(nbytes for _, nbytes, _ in waiting)
-            for written, nbytes, folder in waiting:
-                # Exports are made again with one click: they go first, from a quarter of the quota on.
-                if now - written > self.ttl_seconds or exported > self.quota_nbytes // 4:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    exported -= nbytes
-            kept = []
-            for stored in self._all():
-                if now - stored.used > self.ttl_seconds:
-                    freed += self._remove(stored.sha256)
-                else:
-                    kept.append(stored)
-            total = sum(s.nbytes for s in kept if not s.path) + exported + room_for
-            for stored in sorted(kept, key=lambda s: s.used):
-                if total <= self.quota_nbytes:
+            exported = self._sweep_exports(now)
+            freed = sum(self._remove(s.sha256) for s in self._all() if now - s.used > self.ttl_seconds)
+            kept = sorted((s for s in self._all() if not s.path), key=lambda s: s.used)
+            over = sum(s.nbytes for s in kept) + exported + room_for - self.quota_nbytes
+            own = [s for s in kept if s.names.keys() == {owner} and not s.crowded]
+            most = self.owner_nbytes
+            over_own = 0 if most is None else sum(s.nbytes for s in own) + room_for - most
+            for stored in own:
+                if over_own <= 0:
                     break
                 gone = self._remove(stored.sha256)
-                freed += gone
-                total -= gone
+                kept.remove(stored)
+                freed, over_own, over = freed + gone, over_own - gone, over - gone
+            for stored in kept:
+                if over <= 0:
+                    break
+                if room_for and stored not in own and now - stored.used < self.busy_seconds:
+                    continue
+                gone = self._remove(stored.sha256)
+                freed, over = freed + gone, over - gone
+        if room_for and over > 0:
+            raise NoRoom("The server is full of files that others are looking at.", hint="Try again in half an hour.")
         return freed
+
+    def _sweep_exports(self, now: float) -> int:
+        """Bytes of those that stay. They are made again with one click: they go first, from a quarter of the quota."""
+        waiting = sorted(
+            (folder.stat().st_mtime, sum(p.stat().st_size for p in folder.rglob("*")), folder)
+            for folder in self.exports.iterdir()
+        )
+        exported = sum(nbytes for _, nbytes, _ in waiting)
+        for written, nbytes, folder in waiting:
+            if now - written > self.ttl_seconds or exported > self.quota_nbytes // 4:
+                shutil.rmtree(folder, ignore_errors=True)
+                exported -= nbytes
+        return exported
+
+    def _check_disk(self, nbytes: int) -> None:
+        free = shutil.disk_usage(self.root).free
+        if nbytes > free:
+            raise NoRoom(
+                f"The server has no room for {human_bytes(nbytes)}: {human_bytes(free)} are free on its disk.",
+                hint="Forget other files, or try a smaller one.",
+            )
+
+    def _disk_says(self, error: OSError) -> NoRoom:
+        free = shutil.disk_usage(self.root).free
+        return NoRoom(
+            f"The server could not keep the file: {error.strerror or error}.",
+            hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
+        )
 
     def check_size(self, nbytes: int) -> None:
         limit = min(self.file_nbytes, self.quota_nbytes)
@@ -249,7 +322,7 @@ class ContentStore:
         if not nbytes:
             raise RefusedContent("The file is empty: it has 0 bytes.", hint="Download or copy it again.")
         with self._lock:
-            self.sweep(room_for=nbytes)
+            self.sweep(room_for=nbytes, owner=owner)
             incoming.replace(self._files / sha256)
             return self._record(sha256, nbytes, name=name, owner=owner)
 
@@ -262,11 +335,12 @@ class ContentStore:
             nbytes=nbytes,
             added=known.added if known else now,
             used=now,
-            names=_with_owner(known.names if known else {}, owner, name),
+            names=known.names if known else {},
             path=path,
             modified_ns=modified_ns,
+            crowded=known.crowded if known else False,
         )
-        return self._write(stored)
+        return self._write(stored, **_with_owner(stored, owner, name))
 
     def _write(self, stored: Stored, **changes: object) -> Stored:
         fresh = Stored(**(asdict(stored) | changes))
@@ -287,14 +361,17 @@ class ContentStore:
         return nbytes
 
 
-def _with_owner(names: dict[str, str], owner: str, name: str) -> dict[str, str]:
-    others = [(who, called) for who, called in names.items() if who != owner]
-    return dict([*others[1 - _OWNERS_KEPT :], (owner, name)])
+def _with_owner(stored: Stored, owner: str, name: str) -> dict[str, object]:
+    others = [(who, called) for who, called in stored.names.items() if who != owner]
+    return {
+        "names": dict([*others[1 - _OWNERS_KEPT :], (owner, name)]),
+        "crowded": stored.crowded or len(others) >= _OWNERS_KEPT,
+    }
 
 
 def default_root() -> Path:
     """INSPECTOR_STORE, else a folder in the user's cache."""
-    named = os.environ.get("INSPECTOR_STORE")
+    named = os.environ.get(STORE_VARIABLE)
     if named:
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
@@ -312,15 +389,7 @@ def clean_name(name: str) -> str:
     return "".join(c for c in last if c.isprintable()).strip()[:200] or "unnamed file"
 
 
-def _disk_says(error: OSError) -> ReadError:
-    free = shutil.disk_usage(default_root().anchor or "/").free
-    return ReadError(
-        f"The server could not keep the file: {error.strerror or error}.",
-        hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
-    )
-
-
 @lru_cache(maxsize=1)
 def the_store() -> ContentStore:
     """The one store of this server process."""
-    return ContentStore(default_root())
+    return ContentStore(default_root(), owner_nbytes=QUOTA_NBYTES // 4)

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, NoRoom
 from inspector.web.downloads import download_route, prefix
 from inspector.web.store import clean_name, the_store
 
@@ -76,14 +76,15 @@ async def take_upload(request: Request) -> JSONResponse:
     announced = request.headers.get("content-length", "")
     name = clean_name(unquote(request.headers.get("x-file-name", "")))
     try:
-        if announced.isdecimal():
-            # Twenty digits are more than any file; Python refuses to read thousands of them.
-            store.check_size(int(announced[:20]))
-        stored = await store.put_stream(_body(request), name=name, owner=owner)
+        # Twenty digits are more than any file; Python refuses to read thousands of them.
+        length = int(announced[:20]) if announced.isdecimal() else None
+        stored = await store.put_stream(_body(request), name=name, owner=owner, announced=length)
     except ClientDisconnect:
         return _refuse(499, "The upload was stopped.")
     except TimeoutError:
         return _refuse(408, f"Nothing came for {STANDSTILL:.0f} seconds. Drop the file again.")
+    except NoRoom as error:
+        return _refuse(507, str(error))
     except InspectorError as error:
         return _refuse(413, str(error))
     return JSONResponse({"sha256": stored.sha256, "name": name, "nbytes": stored.nbytes})

@@ -86,8 +86,7 @@ def write(export: Callable[[Path], ExportReport], options: Options, *, name: str
     name: of the file on the server, never a visitor's. stem: of the file that is handed out.
     """
     the_store().sweep()
-    folder = the_store().exports / secrets.token_hex(downloads.TOKEN_BYTES)
-    folder.mkdir(parents=True, mode=0o700)
+    folder = the_store().new_export(secrets.token_hex(downloads.TOKEN_BYTES))
     ending = "" if options.shard_size else _ending(options.writer)
     report: ExportReport | None = None
     try:
@@ -96,7 +95,7 @@ def write(export: Callable[[Path], ExportReport], options: Options, *, name: str
     finally:
         if report is None:
             shutil.rmtree(folder, ignore_errors=True)
-    return Written(folder=folder, stem=stem, report=report)
+    return Written(folder=the_store().publish(folder), stem=stem, report=report)
 
 
 def write_button(slot: str, make: Callable[[], Written], *, key: str = "write", disabled: bool = False) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from inspector.errors import LimitExceeded, ReadError, RefusedContent
+from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.web.store import ContentStore, clean_name
 
 
@@ -215,3 +218,107 @@ def test_exports_go_first_when_they_take_too_much(tmp_path: Path) -> None:
     store.sweep(now=1e9 + 5)
     assert [p.name for p in store.exports.iterdir()] == ["new"]
     assert store.get_path(kept) is not None
+
+
+def test_nobodys_upload_takes_away_what_another_is_looking_at(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=10, busy_seconds=100)
+    mine = _put(store, b"111111", owner="me")
+    with pytest.raises(NoRoom, match="others are looking at"):
+        _put(store, b"222222", owner="you")
+    assert store.get_path(mine) is not None
+    assert list((tmp_path / "incoming").iterdir()) == []
+    busy_no_more = ContentStore(tmp_path, quota_nbytes=10, busy_seconds=0)
+    assert _put(busy_no_more, b"222222", owner="you") and store.get_path(mine) is None
+
+
+def test_a_visitor_over_the_own_quota_loses_the_own_oldest(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=100, owner_nbytes=10)
+    other = _put(store, b"3" * 20, owner="you")
+    first, second = _put(store, b"1" * 6), _put(store, b"2" * 6)
+    assert [store.get_path(d) is not None for d in (other, first, second)] == [True, False, True]
+
+
+def test_a_file_that_very_many_have_open_is_not_forgotten_by_the_last_known(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, ttl_seconds=100)
+    for n in range(70):
+        digest = _put(store, b"abc", owner=f"visitor {n}")
+    for n in range(6, 70):
+        store.forget(digest, f"visitor {n}")
+    # Of the first six no record is kept, and they may still look at it.
+    stored = store.find(digest)
+    assert stored is not None and store.get_path(digest) is not None
+    store.sweep(now=stored.used + 101)
+    assert store.get_path(digest) is None
+
+
+def test_what_is_announced_needs_room_before_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def usage(path: object) -> object:
+        asked.append(str(path))
+        return shutil._ntuple_diskusage(100, 95, 5)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    store, taken = ContentStore(tmp_path), []
+
+    async def chunks() -> AsyncIterator[bytes]:
+        taken.append(1)
+        yield b"abcdef"
+
+    with pytest.raises(NoRoom, match=r"no room for 6 B: 5 B are free"):
+        asyncio.run(store.put_stream(chunks(), name="a", owner="me", announced=6))
+    assert not taken and asked == [str(tmp_path)]
+    assert list((tmp_path / "incoming").iterdir()) == []
+
+
+def test_a_start_collects_what_an_end_in_the_middle_left(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    kept, lost = _put(store, b"kept"), _put(store, b"lost")
+    (tmp_path / "files" / lost).unlink()
+    (tmp_path / "files" / ("0" * 64)).write_bytes(b"bytes without a record")
+    (tmp_path / "records" / "broken.json").write_text("{")
+    (store.new_export("half") / "repaired.pth").write_bytes(b"abc")
+    whole = store.publish(store.new_export("whole"))
+    again = ContentStore(tmp_path)
+    assert again.get_path(kept) is not None and again.find(lost) is None
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == sorted([kept, f"{kept}.json"])
+    assert list(again.exports.iterdir()) == [whole]
+
+
+def test_the_day_goes_on_over_a_restart(tmp_path: Path) -> None:
+    digest = _put(ContentStore(tmp_path), b"abc")
+    assert ContentStore(tmp_path, ttl_seconds=-1).get_path(digest) is None
+
+
+def test_an_export_is_not_there_before_it_is_whole(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    folder = store.new_export("token")
+    (folder / "a.pth").write_bytes(b"abc")
+    assert list(store.exports.iterdir()) == []
+    assert (store.publish(folder) / "a.pth").read_bytes() == b"abc"
+
+
+def test_two_servers_do_not_sweep_each_others_store(tmp_path: Path) -> None:
+    code = (
+        "import sys; from inspector.web.store_lock import hold_store; print(hold_store(), flush=True); sys.stdin.read()"
+    )
+    unnamed = {name: value for name, value in os.environ.items() if name != "INSPECTOR_STORE"}
+    environment = {**unnamed, "XDG_CACHE_HOME": str(tmp_path)}
+    held = []
+    try:
+        for number in ("", "-2", "-3"):
+            process = subprocess.Popen(
+                [sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            held.append(process)
+            assert process.stdout is not None
+            root = process.stdout.readline().strip()
+            assert root == str(tmp_path / "model-inspector" / f"store{number}")
+        named = {**environment, "INSPECTOR_STORE": root}
+        refused = subprocess.run([sys.executable, "-c", code], env=named, capture_output=True, text=True, input="")
+        assert "Another server uses the store" in refused.stderr
+    finally:
+        for process in held:
+            process.communicate("")
+    again = subprocess.run([sys.executable, "-c", code], env=named, capture_output=True, text=True, input="")
+    assert again.stdout.strip() == root

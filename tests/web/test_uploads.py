@@ -129,3 +129,13 @@ def test_an_upload_that_stands_still_is_given_up_and_leaves_nothing(
     assert answer.status == 408
     assert "Nothing came" in answer.says
     assert [p for p in store.root.rglob("*") if p.is_file()] == []
+
+
+def test_a_server_without_room_says_so_and_not_that_the_file_is_wrong(
+    client: Visitor, store: ContentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "quota_nbytes", 5)
+    assert client.put(b"1234").status == 200
+    answer = client.put(b"5678", **{"X-Inspector-Token": uploads.issue_token("you")})
+    assert answer.status == 507
+    assert "others are looking at" in answer.says

@@ -12,7 +12,9 @@ import streamlit as st
 
 from inspector.web.front.gate import TOKEN_FIELD
 from inspector.web.front.rules import own_rules
+from inspector.web.store import the_store
 
+_SWEEP_SECONDS = 600
 _ANY = ("", "0.0.0.0", "::")
 
 
@@ -24,7 +26,16 @@ async def started(_app: object) -> AsyncIterator[None]:
     if os.environ.get("INSPECTOR_BROWSER") == "1":
         # Some browsers hold whoever starts them until they are closed.
         asyncio.get_running_loop().run_in_executor(None, webbrowser.open, entrance())
+    sweeping = asyncio.create_task(_sweep_now_and_then())
     yield
+    sweeping.cancel()
+
+
+async def _sweep_now_and_then() -> None:
+    """What is too old goes though nobody uploads."""
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        await asyncio.to_thread(the_store().sweep)
 
 
 def greeting() -> str:
