@@ -21,3 +21,17 @@ class Progress(Protocol):
 
 def silent(done: int, total: int | None, note: str) -> None:
     """The progress of somebody who does not look."""
+
+
+# Of one piece among several, for the progress inside it.
+_PARTS = 1000
+
+
+def part_of(progress: Progress, number: int, count: int, name: str) -> Progress:
+    """The progress of one of `count` equal pieces, called by its name. number: from 0."""
+
+    def publish(done: int, total: int | None, note: str) -> None:
+        inside = min(_PARTS, _PARTS * done // total) if total else 0
+        progress(number * _PARTS + inside, count * _PARTS, f"{name}: {note}" if note else name)
+
+    return publish

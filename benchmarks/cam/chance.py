@@ -1,9 +1,10 @@
 """How often is a map wrongly called no better than noise, and noise better than noise?
 
-    python -m benchmarks.cam.chance [--pictures 20] [--draws 50]
+    python -m benchmarks.cam.chance [--pictures 40] [--draws 13] [--seed 61000003]
 
 Fresh shapes; random maps other than those that the test draws itself, true maps, and maps that should not pass. Asserts
-that at most 5 % (and three standard errors) of the random maps pass, and 5 % of the samples' true maps fail.
+that at most 5 % of the random maps pass, and at most 5 % of the samples' true maps fail; figures are reported of a seed
+that nothing was chosen by.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from benchmarks.cam.localise import SAMPLES, Subject, load
 from inspector.cam.engine.maps import heat_maps
 from inspector.cam.engine.scene import open_scene
 from inspector.cam.engine.tensors import normalise
-from inspector.cam.trust.baselines import halved, random_map
-from inspector.cam.trust.chance import LEVEL, RANDOM_MAPS, chance, cover_parts, of_noise, share_as_good
+from inspector.cam.trust.baselines import edges, halved, random_map
+from inspector.cam.trust.chance import LEVEL, PROMISED, RANDOM_MAPS, chance, cover_parts, of_noise, share_as_good
 from inspector.cam.trust.measure import Case
 
-# Far from the seeds of the test's own noise.
-SEED = 990_000_000
+# Of the pictures; the random maps' begin far from those of the test's own noise.
+SEED = 61_000_003
+FIRST_MAP = 1_700_000_000
+FRESH = ("noise on the grid", "smooth noise")
 
 
 def verdicts(
@@ -41,8 +44,10 @@ def verdicts(
             heat_maps(model, picture, layer=subject.layer, targets=other, method=method).heat[0]
         ]
     heats["colours of the picture"] = [normalise(picture.double().mean(dim=1))[0]]
-    for name, cells in (("noise on the grid", grid), ("smooth noise", halved(grid))):
-        heats[name] = [random_map(size, cells, SEED + number * draws + n) for n in range(draws)]
+    heats["edges of the picture"] = [edges(picture[0])]
+    for name, cells in zip(FRESH, (grid, halved(grid)), strict=True):
+        heats[f"{name}, the same for all"] = [random_map(size, cells, FIRST_MAP - 1)]
+        heats[name] = [random_map(size, cells, FIRST_MAP + number * draws + n) for n in range(draws)]
     noise = [[random_map(size, cells, n) for n in range(RANDOM_MAPS)] for cells in (grid, halved(grid))]
     with open_scene(model, picture, [], best) as scene:
         covered = cover_parts(Case(scene=scene, heat=noise[0][0]))
@@ -58,12 +63,14 @@ def verdicts(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, default=20)
-    parser.add_argument("--draws", type=int, default=50)
+    parser.add_argument("--pictures", type=int, default=40)
+    parser.add_argument("--draws", type=int, default=13)
+    parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     print(f"{'sample':<24} {'model':<10} {'map':<32} {'maps':>5} {'better':>7} {'noise':>7} {'still':>7}")
+    random_maps: list[str] = []
     for name, method in SAMPLES.items():
-        subject = load(name, options.pictures, "cpu")
+        subject = load(name, options.pictures, "cpu", seed=options.seed)
         for state, model in (("trained", subject.trained), ("untrained", subject.untrained)):
             methods = tuple(dict.fromkeys((method, "grad-cam")))
             counts: dict[str, list[str]] = defaultdict(list)
@@ -73,14 +80,14 @@ def main() -> None:
             for kind, words in counts.items():
                 shares = [words.count(word) / len(words) for word in ("better", "noise", "still")]
                 print(f"{name:<24} {state:<10} {kind:<32} {len(words):5d} " + " ".join(f"{s:7.1%}" for s in shares))
-            noise = counts["noise on the grid"] + counts["smooth noise"]
-            assert noise.count("better") / len(noise) <= LEVEL + 3 * (LEVEL * (1 - LEVEL) / len(noise)) ** 0.5, (
-                "random maps pass"
-            )
             if state == "trained":
-                assert counts[method].count("better") / len(counts[method]) >= 1 - LEVEL, "true maps fail"
+                random_maps += [word for kind in FRESH for word in counts[kind]]
+                assert counts[method].count("better") / len(counts[method]) >= 1 - PROMISED, "true maps fail"
             else:
                 assert all(words.count("better") == 0 for words in counts.values()), "an untrained model is praised"
+    passed = random_maps.count("better") / len(random_maps)
+    print(f"Of {len(random_maps):,} random maps {passed:.1%} pass.")
+    assert passed <= PROMISED, "random maps pass"
 
 
 if __name__ == "__main__":

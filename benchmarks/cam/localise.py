@@ -87,11 +87,11 @@ class Subject:
         return float(self.masks.double().mean())
 
 
-def load(name: str, count: int, device: str) -> Subject:
-    """A committed sample, recognised and built as the product does, and its untrained twin."""
+def load(name: str, count: int, device: str, *, seed: int = SEED) -> Subject:
+    """A committed sample, recognised and built as the product does, and its untrained twin; pictures of a seed."""
     from sample_models.shapes import generate
 
-    images, labels, masks = generate(SEED, count)
+    images, labels, masks = generate(seed, count)
     checkpoint = open_checkpoint(WEIGHTS / name)
     recognition = recognise(checkpoint)
     if checkpoint.weights is None or recognition.best is None:

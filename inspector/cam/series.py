@@ -18,7 +18,7 @@ from inspector.cam.runs import ReadyModel
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cam.training_place import Place
 from inspector.errors import ExplainError, InspectorError
-from inspector.progress import Progress, silent
+from inspector.progress import Progress, part_of, silent
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 _DIGITS = re.compile(r"([0-9]+)")
 # Maps with nothing in them; the order of their cells is rounding.
 _EMPTY = {"non-finite-map", "zero-gradient-map", "constant-map", "rounding-map"}
-
-# Of the work on one checkpoint, for the progress inside it.
-_PARTS = 1000
 
 
 def in_order(stated: Sequence[tuple[str, Place]]) -> tuple[tuple[int, ...], str]:
@@ -117,7 +114,8 @@ def explain_each(
 
     stated = common.stated
     for number, (name, open_it) in enumerate(given):
-        progress(number * _PARTS, len(given) * _PARTS, name)
+        inside = part_of(progress, number, len(given), name)
+        inside(0, None, "")
         try:
             ready = open_it()
         except InspectorError as error:
@@ -128,8 +126,7 @@ def explain_each(
             check_belongs(ready, common, stated)
             stated = stated or ready.class_names
             setting = replace(common.setting, categories=common.setting.categories or stated)
-            within = _within(progress, number, len(given), name)
-            (made,) = explain_many(ready.model, [picture], request, setting, targets=target, progress=within)
+            (made,) = explain_many(ready.model, [picture], request, setting, targets=target, progress=inside)
             stage = replace(stage, made=made)
         except InspectorError as error:
             stage = replace(stage, error=_bare(error))
@@ -197,14 +194,6 @@ def on_one_scale(maps: Sequence[Explanation]) -> tuple[Explanation, ...]:
 def _bare(error: InspectorError) -> InspectorError:
     """Without its traceback, whose frames would keep the model."""
     return type(error)(error.says, hint=error.hint)
-
-
-def _within(progress: Progress, number: int, count: int, name: str) -> Progress:
-    def tell(done: int, total: int | None, note: str) -> None:
-        inside = min(_PARTS, _PARTS * done // total) if total else 0
-        progress(number * _PARTS + inside, count * _PARTS, f"{name}: {note}" if note else name)
-
-    return tell
 
 
 def _alike(one: Preprocessing, other: Preprocessing) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,12 @@ import typer
 
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.options import Json, State, TargetOption, progress_bar, show
-from inspector.errors import UsageError
+from inspector.errors import InspectorError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from PIL.Image import Image
     from rich.console import RenderableType
 
     from inspector.cam.describe import Setting
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from inspector.cam.exporting.request import Request
     from inspector.cam.report import Estimate
     from inspector.cam.runs import ReadyModel
+    from inspector.cam.spec import MapRequest
     from inspector.cam.trust.assess import Trust
+    from inspector.cam.trust.pictures import TrustOfPictures
     from inspector.cli.explaining import Files
 
 Out = Path | None
@@ -88,7 +92,12 @@ def explain(
         AnswerKind | None,
         typer.Option(help="One class of several, several labels, or plain numbers; what the file says if left out."),
     ] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Measure the map beside maps that know nothing.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Measure the maps beside maps that know nothing; of several pictures means.")
+    ] = False,
+    trust_csv: Annotated[
+        Out, typer.Option("--trust-csv", metavar="FILE", help="Write what was measured as a table, with --trust.")
+    ] = None,
     mask: Annotated[Out, typer.Option(help="A picture that is white where the thing is, for --trust.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will cost.")] = False,
     list_layers: Annotated[bool, typer.Option("--list-layers", help="Show the layers worth explaining.")] = False,
@@ -110,6 +119,8 @@ def explain(
     json: Json = False,
 ) -> int:
     """Show where a recognised model looks in a picture."""
+    from rich.console import Group
+
     from inspector.render.explained_text import estimate_text, layers_text, methods_text
 
     if list_methods:
@@ -163,22 +174,24 @@ def explain(
         layers = _layers(loaded, request)
         show({"layers": layers}, lambda: layers_text(layers), as_json=json)
         return 0
+    one_map = bool(fuse) or max(_lengths(request)) <= 1
+    single = not series and len(found) == 1 and one_map
+    _check_trust(trust=trust, one_map=one_map and not series, single=single, mask=mask, table=trust_csv)
     setting = Setting(
         preprocessing=loaded.preprocessing, categories=loaded.class_names, question=question, answer=request.answer
     )
     if estimate or any(_has_passes(name) for name in request.methods):
         cost = _estimate(loaded, request, setting)
         if estimate:
-            show({"estimate": cost}, lambda: estimate_text(cost), as_json=json)
+            costs = {"estimate": cost}
+            if trust:
+                costs["trust"] = _estimate_of_trust(loaded, request, setting)
+            measuring = ["", "Measuring whether they can be trusted:", estimate_text(costs["trust"])] if trust else []
+            show(costs, lambda: Group(estimate_text(cost), *measuring), as_json=json)
             return 0
         _announce(cost.passes, cost.seconds)
-    single = not series and len(found) == 1 and (bool(fuse) or max(_lengths(request)) <= 1)
-    if trust and not single:
-        raise UsageError("Trust is measured of one map.", hint="Give one picture, one method, one layer, one class.")
-    if mask is not None and not trust:
-        raise UsageError("A mask is for measuring.", hint="Give --trust too.")
-    measured: Trust | None = None
-    places = Places(output=output, maps=maps, table=csv, folder=export)
+    measured: Trust | TrustOfPictures | None = None
+    places = Places(output=output, maps=maps, table=csv, folder=export, trust=trust_csv)
     with Files(request=request, single=single, places=places) as files:
         if series:
             from inspector.cli.series import each_checkpoint
@@ -191,10 +204,30 @@ def explain(
         else:
             checkpoints = [Source(name=loaded.name, sha256=loaded.sha256)]
             _each_picture(loaded, request, setting, files)
-            measured = _measured(loaded, request, setting, files, mask) if trust else None
+            if trust:
+                measured = (
+                    _measured(loaded, request, setting, files, mask)
+                    if single
+                    else _measured_pictures(loaded, request, setting)
+                )
+                files.write_trust(measured)
         files.finish(checkpoints, _pictures(request))
     show(_report(files, measured), partial(_text, files, measured), as_json=json)
     return 0 if len(files.kept) and not _failed(files) else 1
+
+
+def _check_trust(*, trust: bool, one_map: bool, single: bool, mask: Path | None, table: Path | None) -> None:
+    """one_map: of each picture. single: of one picture alone."""
+    if trust and not one_map:
+        raise UsageError(
+            "Trust is measured of one map.", hint="Give one method, one layer, one class for each picture."
+        )
+    if mask is not None and not trust:
+        raise UsageError("A mask is for measuring.", hint="Give --trust too.")
+    if mask is not None and not single:
+        raise UsageError("A mask is of one picture.", hint="Leave --mask out for several.")
+    if table is not None and not trust:
+        raise UsageError("--trust-csv is for what is measured.", hint="Give --trust too.")
 
 
 def _check_series(pictures: Sequence[Path], *axes: Sequence[object]) -> None:
@@ -216,24 +249,29 @@ def _each_picture(loaded: ReadyModel, request: Request, setting: Setting, files:
         add_maps(files, maps)
 
 
-def _text(files: Files, measured: Trust | None) -> RenderableType:
+def _text(files: Files, measured: Trust | TrustOfPictures | None) -> RenderableType:
     from rich.console import Group
 
+    from inspector.cam.trust.assess import Trust
     from inspector.render.explained_text import explanations_text, trust_text
     from inspector.render.text import explanation_text
+    from inspector.render.trust_pictures import trust_of_pictures_text
 
     if files.single:
         parts = [explanation_text(files.kept[0][1], files.written)]
     else:
         parts = [explanations_text(files.kept, files.problems, files.written)]
-    return Group(*parts, *(() if measured is None else ("", trust_text(measured))))
+    if measured is not None:
+        parts += ["", trust_text(measured) if isinstance(measured, Trust) else trust_of_pictures_text(measured)]
+    return Group(*parts)
 
 
-def _report(files: Files, trust: Trust | None) -> dict[str, Any]:
+def _report(files: Files, trust: Trust | TrustOfPictures | None) -> dict[str, Any]:
+    """Of one picture alone "explanation" and "trust", else "explanations" and "trust_of_pictures"."""
     kept = [explanation for _, explanation in files.kept]
     found: dict[str, Any] = {"explanation": kept[0]} if files.single else {"explanations": kept}
     if trust is not None:
-        found["trust"] = trust
+        found["trust" if files.single else "trust_of_pictures"] = trust
     return found | {"problems": files.problems, "written": files.written}
 
 
@@ -297,25 +335,66 @@ def _announce(passes: int, seconds: float) -> None:
         typer.echo(f"About {passes:,} passes, {seconds:.0f} s. Ctrl-C stops.", err=True)
 
 
+def _estimate_of_trust(loaded: ReadyModel, request: Request, setting: Setting) -> Estimate:
+    from inspector.cam.report import Estimate
+    from inspector.cam.trust.cost import WHOLE
+    from inspector.cam.trust.pictures import PLAN, cost_of_pictures
+
+    plan = WHOLE if len(request.pictures) == 1 else PLAN
+    found = cost_of_pictures(
+        loaded.model, _named(request), _map_request(request), setting, target=_class(request), plan=plan
+    )
+    return Estimate(passes=found.passes, by_method=(), seconds=found.seconds)
+
+
 def _measured(loaded: ReadyModel, request: Request, setting: Setting, files: Files, mask: Path | None) -> Trust:
     from inspector.cam.inputs.picture import open_picture, upright
-    from inspector.cam.inputs.preprocess import prepare
     from inspector.cam.trust.assess import assess, cost
-    from inspector.cam.trust.making import Maker
     from inspector.cam.trust.masks import mask_seen
+    from inspector.cam.trust.pictures import map_to_measure
 
-    batch, crop = prepare(open_picture(Path(request.pictures[0])), setting.preprocessing)
-    explanation = files.kept[0][1]
+    picture = open_picture(Path(request.pictures[0]))
+    batch, crop, maker = map_to_measure(loaded.model, picture, files.kept[0][1], setting)
     inside = None
     if mask is not None:
         inside = mask_seen(upright(open_picture(mask)), crop, (batch.shape[2], batch.shape[3]))
-    asked = setting.question.ask(loaded.model, batch, [crop])
-    target = explanation.target.index if asked.columns is None else asked.columns[0]
-    maker = replace(Maker.of(explanation), target=target, read=asked.read)
     costs = cost(loaded.model, batch, maker)
     _announce(costs.passes, costs.seconds)
     bar = progress_bar("measuring")
     return assess(loaded.model, batch, maker, mask=inside, answer=setting.answer, timed=costs.pace, progress=bar)
+
+
+def _measured_pictures(loaded: ReadyModel, request: Request, setting: Setting) -> TrustOfPictures:
+    from inspector.cam.trust.pictures import assess_pictures
+
+    # Where none of them can be read there is nothing to announce, and the report says why.
+    with suppress(InspectorError):
+        cost = _estimate_of_trust(loaded, request, setting)
+        _announce(cost.passes, cost.seconds)
+    return assess_pictures(
+        loaded.model,
+        _named(request),
+        _map_request(request),
+        setting,
+        target=_class(request),
+        progress=progress_bar("measuring"),
+    )
+
+
+def _named(request: Request) -> list[tuple[str, Callable[[], Image]]]:
+    from inspector.cam.inputs.picture import open_picture
+
+    return [(Path(name).name, partial(open_picture, Path(name))) for name in request.pictures]
+
+
+def _map_request(request: Request) -> MapRequest:
+    from inspector.cam.spec import MapRequest
+
+    return MapRequest(method=request.methods[0], layers=request.layers, options=request.options)
+
+
+def _class(request: Request) -> int | None:
+    return request.classes[0] if request.classes else None
 
 
 def _pictures(request: Request) -> list[Source]:

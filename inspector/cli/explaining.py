@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from inspector.cam.runs import ReadyModel
     from inspector.cam.targets.answers import AnswerKind
     from inspector.cam.targets.questions import Question
+    from inspector.cam.trust.assess import Trust
+    from inspector.cam.trust.pictures import TrustOfPictures
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -128,12 +130,13 @@ def question_of(pixels_of: int | None, box: str) -> Question:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """Where files go. output: an overlay of the only map, else the sheet. maps: NPZ. table: CSV. folder: all of it with
-    a manifest."""
+    a manifest. trust: CSV of what was measured."""
 
     output: Path | None = None
     maps: Path | None = None
     table: Path | None = None
     folder: Path | None = None
+    trust: Path | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +158,7 @@ class Files:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Files:
-        places = [self.places.output, self.places.maps, self.places.table]
+        places = [self.places.output, self.places.maps, self.places.table, self.places.trust]
         if self.places.folder is not None:
             self._make_folder(self.places.folder)
             places.append(self.places.folder / "maps.npz")
@@ -236,6 +239,20 @@ class Files:
         self.problems.append(f"{name}: {error}")
         picture = name if checkpoint is None else Path(self.request.pictures[0]).name
         self.rows.append((*row_of_error(error.says, checkpoint=of, picture=picture), *more))
+
+    def write_trust(self, measured: Trust | TrustOfPictures) -> None:
+        """What was measured, as a table and in the folder as JSON too."""
+        from inspector.cam.trust.assess import Trust
+        from inspector.render.json import as_json
+        from inspector.render.trust_files import trust_csv
+        from inspector.render.trust_pictures import trust_of_pictures_csv
+
+        written = trust_csv(measured) if isinstance(measured, Trust) else trust_of_pictures_csv(measured)
+        if self.places.trust is not None:
+            self._write(self.places.trust, written.encode())
+        if self.places.folder is not None:
+            self._write(self.places.folder / "trust.csv", written.encode())
+            self._write(self.places.folder / "trust.json", (as_json(measured) + "\n").encode())
 
     def finish(self, checkpoints: Sequence[Source], pictures: Sequence[Source]) -> None:
         """Write what needs all maps."""

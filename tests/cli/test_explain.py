@@ -272,3 +272,39 @@ def test_names_and_preprocessing_can_be_given(folder: Path, tmp_path: Path, caps
     assert found["target"]["name"] == "three"
     assert found["preprocessing"]["resize"] == [48, 40]
     assert (found["crop"]["width"], found["crop"]["height"]) == (90, 70)
+
+
+def test_trust_over_a_folder_goes_on_past_a_picture_that_cannot_be_read(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for name in ("0.png", "1.png"):
+        (pictures / name).write_bytes((folder / "pictures" / name).read_bytes())
+    (pictures / "broken.png").write_bytes((pictures / "0.png").read_bytes()[:200])
+    command = ["explain", str(folder / "later.pth"), str(pictures), "--trust"]
+    table, home = tmp_path / "trust.csv", tmp_path / "home"
+    assert run([*command, "--trust-csv", str(table), "--export", str(home), "--json"]) == 1
+    found = report(capsys)
+    assert len(found["explanations"]) == 2 and "trust" not in found
+    trust = found["trust_of_pictures"]
+    assert [row["verdict"] for row in trust["rows"]].count("no map") == 1
+    assert trust["groups"][0]["pictures"] == 2 and trust["failures"][0][1] == 1
+    assert json.loads((home / "trust.json").read_text()) == trust
+    assert table.read_bytes() == (home / "trust.csv").read_bytes()
+    assert {row["picture"] for row in csv.DictReader(table.open())} >= {"0.png", "1.png", "broken.png"}
+    assert run([*command, "--estimate", "--json"]) == 0
+    assert report(capsys)["trust"]["passes"] > 1000
+
+
+def test_what_trust_cannot_be_asked_of_several_is_a_sentence(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["explain", str(folder / "net.pth"), str(folder / "pictures")]
+    for asked, says in (
+        (["--trust", "--class", "0", "--class", "1"], "Trust is measured of one map"),
+        (["--trust", "--mask", "m.png"], "A mask is of one picture"),
+        (["--trust-csv", str(tmp_path / "t.csv")], "Give --trust too"),
+    ):
+        assert run([*command, *asked]) == 2
+        assert says in capsys.readouterr().err

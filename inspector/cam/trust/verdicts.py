@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 
 from inspector.cam.trust.assess import CENTRE, EDGES, RANDOM, Row, Trust
+from inspector.cam.trust.chance import LEVEL
 from inspector.cam.trust.measures import MEASURES
 
 # What the maps that know nothing are called.
@@ -18,7 +20,8 @@ _STEADY, _SHAKY = 0.1, 0.5
 _DIGITS = 3
 # Of the draws of noise, from their mean (`NOISE_DRAWS`).
 DEVIATIONS = 3
-_YES_OR_NO = ("increase-in-confidence", "pointing")
+# Measures that are 1 or 0 of one map.
+YES_OR_NO = ("increase-in-confidence", "pointing")
 _UNFIT = (
     "A map that does no better than one that knows nothing does not show what the answer rests on: try the suggested "
     "layer, another method or another picture before you rely on it."
@@ -66,9 +69,33 @@ def still(trust: Trust) -> bool:
     return trust.chance is not None and not trust.chance.moves
 
 
+class Verdict(StrEnum):
+    """What is said of a map as a whole, the good one first."""
+
+    BETTER = "better than noise"
+    NOISE = "no better than noise"
+    EMPTY = "the same everywhere"
+    STILL = "the answer hardly depends on the picture"
+    CHANGES = "another map each time"
+    FAILED = "no map"
+
+
+def verdict_of(trust: Trust) -> Verdict:
+    """trust: with the test by chance. A worse reason comes before a milder one."""
+    if trust.chance is None:
+        raise ValueError("a map without the test by chance has no verdict")
+    if still(trust):
+        return Verdict.STILL
+    if trust.void:
+        return Verdict.CHANGES
+    if math.isnan(trust.chance.correlation):
+        return Verdict.EMPTY
+    return Verdict.BETTER if trust.chance.beats_noise else Verdict.NOISE
+
+
 def is_bad(trust: Trust) -> bool:
     """Whether the map is no better than noise, or cannot be, or the map is another one each time."""
-    return bool(trust.void) or (trust.chance is not None and not (trust.chance.moves and trust.chance.beats_noise))
+    return bool(trust.void) if trust.chance is None else verdict_of(trust) is not Verdict.BETTER
 
 
 def summary(trust: Trust) -> str:
@@ -90,7 +117,7 @@ def summary(trust: Trust) -> str:
     rest = f"{100 * trust.chance.share:.1f} % of random maps do as well ({part}, a rank correlation)"
     if trust.chance.beats_noise:
         return f"Better than noise: {rest}. {counted}"
-    return f"No better than noise: {rest}; 5 % is the limit. {_UNFIT} {counted}"
+    return f"No better than noise: {rest}; {100 * LEVEL:.0f} % is the limit. {_UNFIT} {counted}"
 
 
 def _counted(trust: Trust) -> str:
@@ -175,7 +202,7 @@ def margin(row: Row, measure: str) -> float:
     all that a draw can have is 0 or 1."""
     if row.draws == 1:
         return 0.0
-    return math.inf if measure in _YES_OR_NO else DEVIATIONS * dict(row.spreads).get(measure, 0.0)
+    return math.inf if measure in YES_OR_NO else DEVIATIONS * dict(row.spreads).get(measure, 0.0)
 
 
 def _beaten(own: float, others: Sequence[float], higher: bool, margins: Sequence[float]) -> tuple[int, int]:
