@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inspector.units import human_bytes, human_count, human_macs
-from inspector.web import architecture, reports
+from inspector.web import architecture, assumptions, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
@@ -49,7 +49,9 @@ st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}
 best = recognition.best
 costs = None
 if best is not None:
-    size = None
+    size, spec = None, best.spec
+    with said():
+        spec = assumptions.ask(best.spec)
     if reports.takes_pictures(best.spec):
         st.subheader("Cost of one picture")
         channels, height, width = reports.default_input(best.spec)
@@ -60,7 +62,7 @@ if best is not None:
     else:
         st.subheader("Cost of one forward pass")
     with said():
-        costs = reports.costs_of(best.spec, size)
+        costs = reports.costs_of(spec, size)
         bound = "at least " if costs.uncounted else ""
         figures(
             [

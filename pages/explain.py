@@ -7,7 +7,7 @@ from inspector.cam.spec import MapSpec
 from inspector.errors import InspectorError
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
-from inspector.web import jobs, reports
+from inspector.web import assumptions, jobs, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.explain import answer, controls, inputs, looking, pictures, view
 from inspector.web.explain.channels import show_channels
@@ -30,6 +30,10 @@ hand = need_file(
     "transformer",
     "legacy-dataparallel",
 )
+best = reports.recognition_of(hand).best
+if best is not None and best.spec.assumed and assumptions.ask(best.spec).assumed:
+    st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
+    st.stop()
 ready = reports.ready_of(hand)  # says at once, in one sentence, when there is no model to run
 if ready.weights_note:
     st.caption(plain(ready.weights_note))

@@ -105,7 +105,12 @@ def explain(
     preprocessing: Annotated[
         str, typer.Option(metavar="JSON", help="size or resize and crop, mean, std, interpolation; else inferred.")
     ] = "",
-    names: Annotated[str, typer.Option(metavar="FILE", help="Class names: JSON, or one in each line.")] = "",
+    names: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="Class names: JSON, or one in each line; or cifar-10, cifar-100, imagenet-1k."
+        ),
+    ] = "",
     colour_map: Annotated[
         str, typer.Option("--colour-map", help="viridis, inferno, magma, cividis, turbo, jet.")
     ] = "viridis",
@@ -252,9 +257,10 @@ def _each_picture(loaded: ReadyModel, request: Request, setting: Setting, files:
 def _text(files: Files, measured: Trust | TrustOfPictures | None) -> RenderableType:
     from rich.console import Group
 
+    from inspector.cam.inputs.class_lists import suggestion
     from inspector.cam.trust.assess import Trust
     from inspector.render.explained_text import explanations_text, trust_text
-    from inspector.render.text import explanation_text
+    from inspector.render.text import explanation_text, safe
     from inspector.render.trust_pictures import trust_of_pictures_text
 
     if files.single:
@@ -263,7 +269,19 @@ def _text(files: Files, measured: Trust | TrustOfPictures | None) -> RenderableT
         parts = [explanations_text(files.kept, files.problems, files.written)]
     if measured is not None:
         parts += ["", trust_text(measured) if isinstance(measured, Trust) else trust_of_pictures_text(measured)]
+    suggested = _suggested(files)
+    if suggested:
+        parts += ["", safe(f"{suggestion(len(files.kept[0][1].logits))} --names {' or '.join(suggested)} takes them.")]
     return Group(*parts)
+
+
+def _suggested(files: Files) -> list[str]:
+    """Ids of well-known class lists that would fit, where nobody names the classes."""
+    from inspector.cam.inputs.class_lists import lists_of
+
+    if not files.kept or files.kept[0][1].target.name or files.kept[0][1].box:
+        return []
+    return [one.id for one in lists_of(len(files.kept[0][1].logits))]
 
 
 def _report(files: Files, trust: Trust | TrustOfPictures | None) -> dict[str, Any]:
@@ -272,6 +290,9 @@ def _report(files: Files, trust: Trust | TrustOfPictures | None) -> dict[str, An
     found: dict[str, Any] = {"explanation": kept[0]} if files.single else {"explanations": kept}
     if trust is not None:
         found["trust" if files.single else "trust_of_pictures"] = trust
+    suggested = _suggested(files)
+    if suggested:
+        found["suggested_names"] = suggested
     return found | {"problems": files.problems, "written": files.written}
 
 

@@ -94,9 +94,14 @@ def pictures_in(given: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def names_of(where: str) -> tuple[str, ...]:
-    """Class names from a file ("-": standard input): JSON (a list, or index to name), or a name in each line."""
+    """Class names from a file ("-": standard input): JSON (a list, or index to name), or a name in each line; or a
+    well-known list by its id, where no file is called so."""
+    from inspector.cam.inputs.class_lists import list_named
     from inspector.cam.inputs.classes import names_in_text
 
+    known = list_named(where)
+    if known is not None and kind_of_path(Path(where)) is PathKind.NOTHING:
+        return known.names()
     text = read_text(where, "list of names", hint="One name in each line, or JSON.")
     found = names_in_text(text, Path(where).suffix.lower())
     if not found:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from inspector.cli.options import (
     FailOn,
@@ -21,14 +23,24 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def identify(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json: Json = False) -> int:
+def identify(
+    file: File,
+    state: State = "",
+    assumed: Annotated[
+        bool, typer.Option("--assumed", help="List what no shape tells, each with its reason, and how to confirm it.")
+    ] = False,
+    fail_on: FailOn = Severity.ERROR,
+    json: Json = False,
+) -> int:
     """Say which architecture a file is, with the evidence, and whether it is an official weights file."""
     checkpoint = open_file(file, digest=True)
     recognition = recognised(checkpoint, pick_state(checkpoint, state))
 
     def text() -> RenderableType:
-        from inspector.render.text import recognition_text
+        from inspector.render.text import assumed_text, recognition_text
 
+        if assumed:
+            return assumed_text(recognition)
         return recognition_text(recognition)
 
     show(recognition, text, as_json=json)

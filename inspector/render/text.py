@@ -24,7 +24,7 @@ from inspector.render.visible import one_line
 from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, human_share, shorten_middle
 
 if TYPE_CHECKING:
-    from inspector.architectures.types import Recognition
+    from inspector.architectures.types import OptionValue, Recognition
     from inspector.cam.report import Explanation, LayerProposal, Score
     from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.checkpoint.values import Value
@@ -234,9 +234,29 @@ def recognition_text(recognition: Recognition) -> RenderableType:
         parts += [
             f"[dim]{c.spec.label} has twins: {', '.join(c.twins)}[/dim]" for c in recognition.candidates if c.twins
         ]
+    best = recognition.best
+    if best is not None and len(best.spec.assumed) > 1:
+        parts.append(f"[dim]{len(best.spec.assumed)} settings are assumed; identify --assumed lists them.[/dim]")
     if recognition.findings:
         parts += ["", findings_text(recognition.findings)]
     return Group(*parts)
+
+
+def assumed_text(recognition: Recognition) -> RenderableType:
+    """Every setting of the likeliest architecture that no shape tells, and the target that confirms all of them."""
+    best = recognition.best
+    if best is None or not best.spec.assumed:
+        return "Nothing is assumed." if best is not None else safe(recognition.says)
+    made = table("Setting", "Assumed", "Why")
+    for one in best.spec.assumed:
+        made.add_row(one.name, safe(_option_text(one.value)), safe(one.why))
+    written = "&".join(f"{one.name}={_option_text(one.value)}" for one in best.spec.assumed)
+    confirmed = f"{best.spec.label}{'&' if '?' in best.spec.label else '?'}{written}"
+    return Group(made, "", "If these are right, this target confirms them:", safe(confirmed))
+
+
+def _option_text(value: OptionValue) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def parameters_text(report: ParameterReport, *, depth: int = 2) -> RenderableType:

@@ -20,6 +20,7 @@ from inspector.flops.report import CostReport
 from inspector.keys.report import KeyReport
 from inspector.params.report import ParameterReport
 from inspector.units import counted
+from inspector.web import assumptions
 from inspector.web.session import Hand
 from inspector.web.store import the_store
 from inspector.web.text import visible
@@ -159,11 +160,13 @@ def _keys(
 
 
 @st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")
-def _ready(sha256: str, name: str, path: _Path) -> ReadyModel:
+def _ready(sha256: str, name: str, path: _Path, confirmed: str) -> ReadyModel:
+    from inspector.architectures.targets import parse_target
     from inspector.ready import ready_model
 
     checkpoint, recognition = _open(sha256, name), _recognition(sha256, name, path)
     target = _own_target(recognition.best.spec) if recognition.best is not None else None
+    target = parse_target(confirmed) if confirmed else target
     with torch_lock:
         return ready_model(checkpoint, target, state=_state(checkpoint, path), recognition=recognition)
 
@@ -174,8 +177,14 @@ def model_of(hand: Hand, state: StateDict | None = None) -> nn.Module:
 
 
 def ready_of(hand: Hand, state: StateDict | None = None) -> ReadyModel:
-    """The same with what the file says of its use."""
-    return _ready(hand.sha256, hand.name, state.path if state else None)
+    """The same with what the file says of its use, and with what this visitor confirmed of what no shape tells."""
+    return _ready(hand.sha256, hand.name, state.path if state else None, confirmed_of(hand, state))
+
+
+def confirmed_of(hand: Hand, state: StateDict | None = None) -> str:
+    """Label of the recognised architecture with what this visitor confirmed of it; "" where there is nothing."""
+    best = recognition_of(hand, state).best
+    return "" if best is None else assumptions.confirmed_label(best.spec)
 
 
 def state_label(state: StateDict) -> str:

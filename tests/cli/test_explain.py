@@ -308,3 +308,23 @@ def test_what_trust_cannot_be_asked_of_several_is_a_sentence(
     ):
         assert run([*command, *asked]) == 2
         assert says in capsys.readouterr().err
+
+
+def test_a_well_known_class_list_is_suggested_and_taken_only_when_it_is_asked_for(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(3)
+    model = torchvision.models.get_model("mobilenet_v3_small", weights=None, num_classes=10).eval()
+    facts = {"preprocessing": {"size": 32, "mean": [0.5] * 3, "std": [0.5] * 3}}
+    torch.save({"state_dict": model.state_dict(), **facts}, tmp_path / "ten.pth")
+    command = ["explain", str(tmp_path / "ten.pth"), str(folder / "pictures" / "0.png"), "--class", "3"]
+    assert run([*command, "--json"]) == 0
+    found = report(capsys)
+    assert found["suggested_names"] == ["cifar-10"] and found["explanation"]["target"]["name"] is None
+    assert run(command) == 0
+    assert "--names cifar-10" in " ".join(capsys.readouterr().out.split())
+    assert run([*command, "--names", "cifar-10", "--json"]) == 0
+    found = report(capsys)
+    assert "suggested_names" not in found and found["explanation"]["target"]["name"] == "cat"
+    assert run(["explain", str(folder / "net.pth"), str(folder / "pictures" / "0.png"), "--json"]) == 0
+    assert "suggested_names" not in report(capsys)

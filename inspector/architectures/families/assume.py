@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from inspector.architectures.families.entry import Assume, Family, Settings
 from inspector.architectures.types import Assumption, OptionValue
@@ -24,6 +24,13 @@ def assumptions(
         value = one.value(settings) if callable(one.value) else one.value
         assumed.append(Assumption(name=one.name, value=value, why=one.why))
     return tuple(assumed), tuple(confirmed)
+
+
+def assumed_clause(assumed: Sequence[Assumption]) -> str:
+    """What is assumed, in one clause however much it is: the first with its value and, alone, its reason."""
+    first, count = assumed[0], len(assumed) - 1
+    said = f"{first.name} = {first.value}"
+    return f"{said} and {count} more" if count else f"{said} ({first.why})"
 
 
 def _stated(one: Assume, settings: Settings, stated: Mapping[str, tuple[str, str]]) -> Assumption | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from inspector.architectures.families.assume import assumed_clause
 from inspector.architectures.families.entry import Family
 from inspector.architectures.families.specs import arguments_for
 from inspector.architectures.types import ArchitectureSpec
@@ -36,9 +37,8 @@ def family_arguments(family: Family, spec: ArchitectureSpec) -> dict[str, Any]:
 def check_confirmed(spec: ArchitectureSpec) -> None:
     """Raise UsageError while something that a forward pass depends on is only assumed."""
     if spec.assumed:
-        listed = ", ".join(f"{one.name} = {one.value} ({one.why})" for one in spec.assumed)
         written = "&".join(f"{one.name}={one.value}" for one in spec.assumed if not isinstance(one.value, tuple))
         raise UsageError(
-            f"What {spec.library}/{spec.name} computes depends on what no shape tells: {listed}.",
+            f"What {spec.library}/{spec.name} computes depends on what no shape tells: {assumed_clause(spec.assumed)}.",
             hint=f"If that is right, confirm it in the target: {spec.label}&{written}" if written else "",
         )

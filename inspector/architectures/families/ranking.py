@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inspector.architectures.families import FAMILIES
+from inspector.architectures.families.assume import assumed_clause
 from inspector.architectures.families.match import Found, Stated, find_families
 from inspector.architectures.families.specs import words_for
 from inspector.architectures.match import evidence_of, is_worth_naming, precision
@@ -44,6 +45,6 @@ def _in_words(one: Found) -> Candidate:
         said = ", ".join(f"{one.name} = {one.value} ({one.why})" for one in candidate.confirmed)
         text += f" Stated beside the shapes: {said}."
     if candidate.spec.assumed:
-        said = ", ".join(f"{one.name} = {one.value} ({one.why})" for one in candidate.spec.assumed)
-        text += f" Assumed, because no shape tells: {said}. Confirm by writing it into the target."
+        clause = assumed_clause(candidate.spec.assumed)
+        text += f" Assumed, because no shape tells: {clause}. Confirm by writing it into the target."
     return replace(candidate, says=text)

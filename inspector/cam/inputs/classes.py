@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from inspector.architectures.types import Recognition
+from inspector.cam.inputs.sample_classes import sample_classes
 from inspector.cam.inputs.stated import stated, stated_beside
 from inspector.checkpoint.types import Checkpoint
 
@@ -19,7 +20,8 @@ def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) 
 
     From the file itself first (a list under "classes" or "class_names", or a mapping from index to name), then from
     the official weights that it is by digest, then from id2label (transformers) or label_names (timm) in the
-    config.json beside it, then from a list of names beside it ("classes.txt", "labels.json").
+    config.json beside it, then from a list of names beside it ("classes.txt", "labels.json"), last from the manifest of
+    this project's samples.
     """
     for key in _KEYS:
         names = names_in(stated(checkpoint, key))
@@ -28,7 +30,8 @@ def class_names(recognition: Recognition | None, checkpoint: Checkpoint | None) 
     if recognition is not None and recognition.official is not None:
         return recognition.official.categories
     beside = [("config.json", "id2label"), ("config.json", "label_names"), *((file, "classes") for file in _FILES)]
-    return next((names for place in beside if (names := names_in(stated_beside(checkpoint, *place)))), ())
+    found = next((names for place in beside if (names := names_in(stated_beside(checkpoint, *place)))), ())
+    return found or (sample_classes(checkpoint) if checkpoint is not None else ())
 
 
 def names_in_text(text: str, ending: str = "") -> tuple[str, ...]:

@@ -61,8 +61,9 @@ def prove_forward(
     if model is None or target.spec is None:
         return _not_run("No model could be built of the target, so nothing was run.")
     if target.spec.assumed:
-        open_ = ", ".join(f"{one.name} = {one.value}" for one in target.spec.assumed)
-        return _not_run(f"Nothing was run: {open_} is assumed, not known. Write it into the target to confirm it.")
+        first, more = target.spec.assumed[0], len(target.spec.assumed) - 1
+        open_ = f"{first.name} = {first.value}" + (f" and {more} more are" if more else " is")
+        return _not_run(f"Nothing was run: {open_} assumed, not known. Write it into the target to confirm it.")
     given = inputs_for(target, shape=shape)
     if given is None:
         return _not_run(f"Nobody wrote down what {target.label} takes and answers, so nothing was run.")

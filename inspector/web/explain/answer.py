@@ -11,6 +11,7 @@ from inspector.cam.report import Explanation, Score
 from inspector.cam.targets.answers import AnswerKind, infer_answer
 from inspector.render.scores import READ_AS, share_text
 from inspector.web import reports
+from inspector.web.explain.choices import choose_one, folded
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from inspector.cam.live import Look
 
 _BARS = 5
+_SUGGESTED = ":material/lightbulb:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,30 +89,23 @@ def choose_columns(seen: Look, scores: tuple[Score, ...], key: str) -> tuple[int
     """(the column asked about, another one beside it or None)."""
     from inspector.cam.live import Kind
 
-    by_index = {score.index: score for score in scores}
+    words = {score.index: f"{class_label(score)} · {share_text(score)}" for score in scores}
     what = {Kind.CLASSES: "Class", Kind.PIXELS: "Pixels of", Kind.BOXES: "Box"}[seen.kind]
-    order = list(by_index)
+    best = seen.best if seen.best in words else next(iter(words))
     first, second = st.columns(2)
-    chosen = first.selectbox(
-        what,
-        order,
-        index=order.index(seen.best) if seen.best in by_index else 0,
-        format_func=lambda i: f"{class_label(by_index[i])} · {share_text(by_index[i])}",
-        key=f"class-{key}",
-        help="Type to search among all of them.",
-    )
-    target = order[0] if chosen is None else int(chosen)
-    other = second.selectbox(
-        "Compare with",
-        [i for i in order if i != target],
-        index=None,
-        format_func=lambda i: f"{class_label(by_index[i])} · {share_text(by_index[i])}",
-        placeholder="no other" if len(order) > 1 else "there is no other",
-        key=f"other-{key}-{target}",
-        disabled=len(order) < 2,
-        help="Its map beside the first one, and the difference of both.",
-    )
-    return target, None if other is None else int(other)
+    with first:
+        chosen = choose_one(what, words, f"class-{key}", first=best, says="Type to search among all of them.")
+    target = best if chosen is None else chosen
+    with second:
+        other = choose_one(
+            "Compare with",
+            {index: says for index, says in words.items() if index != target},
+            f"other-{key}-{target}",
+            first=None,
+            placeholder="no other" if len(words) > 1 else "there is no other",
+            says="Its map beside the first one, and the difference of both.",
+        )
+    return target, other
 
 
 def score_bars(scores: tuple[Score, ...]) -> str:
@@ -133,10 +128,8 @@ def _bar(score: Score) -> str:
 def edit_naming(hand: Hand, count: int) -> Naming:
     """Names and how the answer is read as they are stated, open to change. count: of the classes."""
     start, stated = stated_names(hand), infer_answer(reports.checkpoint_of(hand))
-    held = f"names-{hand.sha256}"
-    kept: tuple[str, ...] = st.session_state.get(held, start)
-    source = "set on this page" if kept != start else "stated by the file" if start else "nobody names them"
-    with st.expander(f"Classes · {source}", icon=":material/label:"):
+    kept: tuple[str, ...] = st.session_state.get(_held(hand), start)
+    with folded(f"Classes · {_source(kept, start)}", key=f"classes-{hand.sha256}", icon=":material/label:"):
         how = st.selectbox(
             "The answer is",
             list(AnswerKind),
@@ -145,39 +138,88 @@ def edit_naming(hand: Hand, count: int) -> Naming:
             key=f"reading-{hand.sha256}",
             help="One class of several: shares add up to 100 %. Several labels: each has its own. Numbers: no shares.",
         )
-        kept = _edit_names(hand, kept, count)
-    st.session_state[held] = kept
+        _edit_names(hand, kept, count)
+    if not kept:
+        _suggest(hand, count)
     return Naming(names=kept if len(kept) == count else (), answer=how or stated)
 
 
-def _edit_names(hand: Hand, kept: tuple[str, ...], count: int) -> tuple[str, ...]:
+def _held(hand: Hand) -> str:
+    """Where the names stand that were set on the page."""
+    return f"names-{hand.sha256}"
+
+
+def _source(kept: tuple[str, ...], start: tuple[str, ...]) -> str:
+    """Who says what the classes are called."""
+    from inspector.cam.inputs.class_lists import list_holding
+
+    if kept == start:
+        return "stated by the file" if start else "nobody names them"
+    suggested = list_holding(kept)
+    return f"{suggested.title}, a suggestion that was taken" if suggested else "set on this page"
+
+
+def _suggest(hand: Hand, count: int) -> None:
+    """Well-known lists with as many names, for the visitor to take."""
+    from inspector.cam.inputs.class_lists import ClassList, lists_of, suggestion
+
+    def take(one: ClassList) -> None:
+        _set_names(hand, one.names())
+
+    fitting = lists_of(count)
+    if not fitting:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="suggested-names"):
+        st.caption(suggestion(count))
+        for one in fitting:
+            st.button(f"Use {one.title}'s names", key=f"use-{one.id}", on_click=take, args=(one,), icon=_SUGGESTED)
+
+
+def _set_names(hand: Hand, names: tuple[str, ...]) -> None:
+    st.session_state[_held(hand)] = names
+    # Another box: the text of the one before belongs to the visitor's typing.
+    turn = f"names-turn-{hand.sha256}"
+    st.session_state[turn] = st.session_state.get(turn, 0) + 1
+
+
+def _edit_names(hand: Hand, kept: tuple[str, ...], count: int) -> None:
+    """Both take what was given before the page is drawn again, so that what stands above it says the same."""
     from inspector.cam.inputs.classes import names_in_text
 
-    turn = f"names-turn-{hand.sha256}"
-    left, right = st.columns([3, 2])
-    upload = right.file_uploader(
-        "Names from a file",
-        type=["txt", "json", "csv"],
-        key=f"names-file-{hand.sha256}",
-        max_upload_size=5,
-        help="One name per line, or a JSON list, or a JSON object from index to name.",
-    )
-    if upload is not None and st.session_state.get(f"{turn}-id") != upload.file_id:
-        st.session_state[f"{turn}-id"] = upload.file_id
+    turn = st.session_state.get(f"names-turn-{hand.sha256}")
+    box, file = f"names-text-{hand.sha256}-{turn}", f"names-file-{hand.sha256}"
+    refused = f"names-refused-{hand.sha256}"
+
+    def typed() -> None:
+        lines = str(st.session_state[box] or "").splitlines()
+        st.session_state[_held(hand)] = tuple(line.strip() for line in lines if line.strip())
+
+    def given() -> None:
+        upload = st.session_state[file]
+        st.session_state.pop(refused, None)
+        if upload is None:
+            return
         ending = ".json" if upload.name.lower().endswith(".json") else ""
         found = names_in_text(upload.getvalue().decode("utf-8-sig", "replace"), ending)
-        kept = found or kept
-        if not found:
-            right.warning(f"{plain(upload.name)} holds no class names.", icon=":material/warning:")
-        # Another box: the text of the one before belongs to the visitor's typing.
-        st.session_state[turn] = st.session_state.get(turn, 0) + 1
-    text = left.text_area(
-        "Names, one per line", "\n".join(kept), height=180, key=f"names-text-{hand.sha256}-{st.session_state.get(turn)}"
+        if found:
+            _set_names(hand, found)
+        else:
+            st.session_state[refused] = upload.name
+
+    left, right = st.columns([3, 2])
+    right.file_uploader(
+        "Names from a file",
+        type=["txt", "json", "csv"],
+        key=file,
+        max_upload_size=5,
+        help="One name per line, or a JSON list, or a JSON object from index to name.",
+        on_change=given,
     )
-    lines = tuple(line.strip() for line in (text or "").splitlines() if line.strip())
-    if lines and len(lines) != count:
-        right.warning(f"{len(lines)} names for {count} classes: they are not used.", icon=":material/warning:")
-    return lines
+    if refused in st.session_state:
+        right.warning(f"{plain(st.session_state[refused])} holds no class names.", icon=":material/warning:")
+    left.text_area("Names, one per line", "\n".join(kept), height=180, key=box, on_change=typed)
+    if kept and len(kept) != count:
+        right.warning(f"{len(kept)} names for {count} classes: they are not used.", icon=":material/warning:")
 
 
 def _called(label: int, naming: Naming) -> str:

@@ -9,7 +9,9 @@ from inspector.cam.layers.layouts import layer_name, layout_text, with_layout
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
+from inspector.web import reports
 from inspector.web.explain import looking, pictures
+from inspector.web.explain.choices import choose_one, folded
 from inspector.web.explain.labels import short_names
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
@@ -33,12 +35,12 @@ def method_key(hand: Hand) -> str:
 def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, ...]:
     """The proposed ones, and those that the visitor named. Raises ExplainError where there is no map at all."""
     shape = _shape(preprocessing)
-    found = looking.proposals(hand.sha256, hand.name, shape)
+    found = looking.proposals(hand.sha256, hand.name, shape, reports.confirmed_of(hand))
     named: list[str] = st.session_state.get(_named_key(hand), [])
     # By path and call: one that is named again, with another layout, stands in its own place.
     by_name = {layer_name(layer): layer for layer in found}
     for path in named:
-        layer = looking.layer_named(hand.sha256, hand.name, shape, path)
+        layer = looking.layer_named(hand.sha256, hand.name, shape, path, reports.confirmed_of(hand))
         by_name[layer_name(layer)] = layer
     return tuple(by_name.values())
 
@@ -54,18 +56,17 @@ def _shape(preprocessing: Preprocessing) -> tuple[int, int, int]:
 def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal:
     """One of them, with its reason."""
     by_name = {layer_name(layer): layer for layer in layers}
-    key = layer_key(hand)
-    if st.session_state.get(key) not in by_name:
-        st.session_state[key] = layer_name(layers[0])
     short = short_names(list(by_name))
-    name = st.selectbox(
+    words = {
+        name: f"{short[name]} · {layer.grid[0]}x{layer.grid[1]}" + (" · suggested" if layer.rank == 1 else "")
+        for name, layer in by_name.items()
+    }
+    name = choose_one(
         "Layer",
-        list(by_name),
-        format_func=lambda n: (
-            f"{short[n]} · {by_name[n].grid[0]}x{by_name[n].grid[1]}" + (" · suggested" if by_name[n].rank == 1 else "")
-        ),
-        key=key,
-        help="Whose output is looked at. Others can be named under Layer and options.",
+        words,
+        layer_key(hand),
+        first=layer_name(layers[0]),
+        says="Whose output is looked at. Others can be named under Layer and options.",
     )
     return by_name[name or layer_name(layers[0])]
 
@@ -94,8 +95,9 @@ def advise(method: str, layer: LayerProposal) -> None:
 
 def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal) -> tuple[LayerProposal, Options]:
     """How the layer's output is read as it was found, and what is done with the map; open to change."""
-    found = f"{LAYOUTS[layer.layout]}, {human_shape(layer.shape)}"
-    with st.expander(f"Layer and options · {plain(layer_name(layer))}: {found}", icon=":material/layers:"):
+    read = f"{LAYOUTS[_layout_chosen(hand, layer)]}, {human_shape(layer.shape)}"
+    words = f"Layer and options · {plain(layer_name(layer))}: {read}"
+    with folded(words, key=f"layer-options-{hand.sha256}", icon=":material/layers:"):
         st.caption(plain(layer.reason))
         _name_another(hand, preprocessing)
         layer = _edit_layout(hand, layer)
@@ -116,9 +118,19 @@ def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal)
     return layer, Options(eigen_smooth=eigen, augmented=augmented, fusion=how or "")
 
 
+def _layout_key(hand: Hand, layer: LayerProposal) -> str:
+    return f"{hand.sha256[:12]}-{layer_name(layer)}-{layout_text(layer)}"
+
+
+def _layout_chosen(hand: Hand, layer: LayerProposal) -> str:
+    """As it will be read: the box below has not been drawn yet, but what was chosen in it stands in the session."""
+    chosen = st.session_state.get(f"layout-{_layout_key(hand, layer)}")
+    return chosen if chosen in LAYOUTS else layer.layout
+
+
 def _edit_layout(hand: Hand, layer: LayerProposal) -> LayerProposal:
     """The layout as found; another one where it holds as many numbers."""
-    key = f"{hand.sha256[:12]}-{layer_name(layer)}-{layout_text(layer)}"
+    key = _layout_key(hand, layer)
     kind, before, rows, columns = st.columns(4)
     fitting = [name for name in LAYOUTS if (name == "NLC") == (len(layer.shape) == 2)]
     layout = kind.selectbox(
@@ -157,7 +169,7 @@ def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
             return
         try:
             shape = _shape(preprocessing)
-            layer = looking.layer_named(hand.sha256, hand.name, shape, path)
+            layer = looking.layer_named(hand.sha256, hand.name, shape, path, reports.confirmed_of(hand))
         except InspectorError as error:
             st.session_state[f"{key}-error"] = error
             return

@@ -10,6 +10,7 @@ import streamlit as st
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.errors import InspectorError, UsageError
 from inspector.web import reports
+from inspector.web.explain.choices import folded
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
 from inspector.web.text import plain
@@ -39,7 +40,8 @@ def inferred(hand: Hand) -> Preprocessing:
 
 def edit(start: Preprocessing, digest: str) -> Preprocessing:
     """Preprocessing as it is taken, open to change."""
-    with st.expander(f"Preprocessing · {plain(start.source)}", icon=":material/tune:"):
+    drawn = _as_chosen(start, digest)
+    with folded(f"Preprocessing · {plain(drawn.source)}", key=f"preprocessing-{digest}", icon=":material/tune:"):
         size, crop, kind = st.columns(3)
         shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
         resize = size.number_input("Shorter side (0: keep)", 0, _LARGEST, shorter, key=f"resize-{digest}")
@@ -60,6 +62,19 @@ def edit(start: Preprocessing, digest: str) -> Preprocessing:
         except InspectorError as error:
             show_error(error)
             return start
+
+
+def _as_chosen(start: Preprocessing, digest: str) -> Preprocessing:
+    """What the boxes hold, which are drawn below; as it begins before they were drawn once and where they hold none."""
+    resize, crop, mean, std, kind = (
+        st.session_state.get(f"{name}-{digest}") for name in ("resize", "crop", "mean", "std", "kind")
+    )
+    if resize is None or crop is None or mean is None or std is None or kind is None:
+        return start
+    try:
+        return edited(start, resize=int(resize), crop=int(crop), mean=str(mean), std=str(std), interpolation=str(kind))
+    except InspectorError:
+        return start
 
 
 def edited(start: Preprocessing, *, resize: int, crop: int, mean: str, std: str, interpolation: str) -> Preprocessing:

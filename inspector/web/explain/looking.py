@@ -43,12 +43,13 @@ class Subject:
     @property
     def key(self) -> tuple[object, ...]:
         """What a result of it is kept under."""
-        return self.hand.sha256, self.picture.sha256, self.preprocessing, self.layers
+        confirmed = reports.confirmed_of(self.hand)
+        return self.hand.sha256, self.picture.sha256, self.preprocessing, self.layers, confirmed
 
 
 @st.cache_resource(max_entries=16, show_spinner="Tracing one forward pass …")
-def proposals(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
-    """Layers worth explaining, the suggested one first."""
+def proposals(sha256: str, name: str, shape: tuple[int, int, int], confirmed: str = "") -> tuple[LayerProposal, ...]:
+    """Layers worth explaining, the suggested one first. confirmed: as `reports.confirmed_of`."""
     from inspector.cam.layers.proposals import propose_layers
 
     model = reports.model_of(Hand(sha256=sha256, name=name))
@@ -57,7 +58,7 @@ def proposals(sha256: str, name: str, shape: tuple[int, int, int]) -> tuple[Laye
 
 
 @st.cache_resource(max_entries=64, show_spinner="Tracing one forward pass …")
-def layer_named(sha256: str, name: str, shape: tuple[int, int, int], path: str) -> LayerProposal:
+def layer_named(sha256: str, name: str, shape: tuple[int, int, int], path: str, confirmed: str = "") -> LayerProposal:
     """A layer beyond the proposals. Raises NoSuchLayer, LayerNotSpatial."""
     from inspector.cam.layers.proposals import find_layer
 
@@ -88,7 +89,8 @@ def layers_with(subject: Subject, changed: LayerProposal) -> tuple[LayerProposal
 def look_at(subject: Subject) -> Look:
     """The one forward pass. Raises ExplainError and its kinds."""
     hand, picture = subject.hand, subject.picture
-    return _look(hand.sha256, hand.name, picture.sha256, picture, subject.preprocessing, subject.layers)
+    confirmed = reports.confirmed_of(hand)
+    return _look(hand.sha256, hand.name, picture.sha256, picture, subject.preprocessing, subject.layers, confirmed)
 
 
 # A ResNet-50's graph is 90 MB.
@@ -100,6 +102,7 @@ def _look(
     _picture: Picture,
     preprocessing: Preprocessing,
     layers: tuple[LayerProposal, ...],
+    confirmed: str,
 ) -> Look:
     from inspector.cam.live import look
 

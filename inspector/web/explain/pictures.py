@@ -111,8 +111,16 @@ def for_display(
 
 def choose_picture() -> Picture | None:
     """Sample pictures or one's own."""
-    in_hand = picture_in_hand()
     with st.container(border=True, key="picture-choice"):
+        samples = st.container()
+        upload = st.file_uploader("Or one of your own", type=TYPES, key="own", max_upload_size=MEGABYTES)
+        if upload is not None and st.session_state.get("own-id") != upload.file_id:
+            st.session_state["own-id"] = upload.file_id
+            with said():
+                take_picture(Path(upload.name).name, upload.getvalue())
+    # Drawn last, in their place above: which of them is in hand is known only now.
+    in_hand = picture_in_hand()
+    with samples:
         paths = sample_pictures()
         if paths:
             st.markdown("**Choose a picture**")
@@ -120,7 +128,7 @@ def choose_picture() -> Picture | None:
                 for path in paths:
                     with st.container(width=92, gap="xxsmall"):
                         st.image(str(path), width="stretch", alt=path.stem)
-                        chosen = in_hand is not None and in_hand.name == path.name
+                        chosen = in_hand is not None and in_hand.data == path.read_bytes()
                         st.button(
                             plain(path.stem.replace("_", " ")),
                             key=f"picture-{path.stem}",
@@ -129,9 +137,4 @@ def choose_picture() -> Picture | None:
                             on_click=take_sample,
                             args=(path,),
                         )
-        upload = st.file_uploader("Or one of your own", type=TYPES, key="own", max_upload_size=MEGABYTES)
-        if upload is not None and st.session_state.get("own-id") != upload.file_id:
-            st.session_state["own-id"] = upload.file_id
-            with said():
-                take_picture(Path(upload.name).name, upload.getvalue())
-    return picture_in_hand()
+    return in_hand

@@ -1,4 +1,4 @@
-"""Several pictures at once: one sheet to look at, one table for a spreadsheet."""
+"""Several pictures at once: one sheet to look at, one table for a spreadsheet, and whether they can be trusted."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from inspector.web.explain import looking
 from inspector.web.explain.answer import Naming, class_label, named
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import TYPES, Picture, sample_pictures
+from inspector.web.explain.several_trust import show_trust_of_pictures
 from inspector.web.text import plain
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ class Made:
 
 
 def show_several(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> None:
-    """Take pictures, say what they cost, work behind the page, show the sheet. target: the class chosen above."""
+    """Take pictures, say what they cost, work behind the page, show the sheet and what was measured.
+
+    target: the class chosen above.
+    """
     from inspector.cam.live import Kind
 
     seen = looking.look_at(subject)
@@ -70,15 +74,15 @@ def show_several(subject: Subject, spec: MapSpec, target: int, naming: Naming) -
     key = ("several", subject.key, spec, wanted, naming, colour_map, digest)
     about = human_duration(len(taken) * seen.seconds_of_one(spec))
     says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
-    if not start_button(key, Made, says, name="several", icon=":material/grid_view:"):
-        return
 
     def work(progress: Progress) -> Made:
         return make_sheet(seen, subject, taken, spec, wanted, naming, colour_map, progress)
 
-    made = jobs.await_job(key, Made, work, title=f"Looking at {counted(len(taken), 'picture')}")
-    if made is not None:
-        _show(made)
+    if start_button(key, Made, says, name="several", icon=":material/grid_view:"):
+        made = jobs.await_job(key, Made, work, title=f"Looking at {counted(len(taken), 'picture')}")
+        if made is not None:
+            _show(made)
+    show_trust_of_pictures(subject, spec, taken, wanted, naming, digest)
 
 
 def _show(made: Made) -> None:

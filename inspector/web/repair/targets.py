@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.architectures.types import ArchitectureSpec, Candidate, OptionValue, Target
+from inspector.architectures.types import Candidate, Target
 from inspector.errors import UsageError
-from inspector.web import reports, session
+from inspector.web import assumptions, reports, session
 from inspector.web.repair import own_code
 from inspector.web.session import Hand
-from inspector.web.text import escaped, mono, plain
+from inspector.web.text import escaped, mono
 
 _WAYS = {
     "own": "the recognised model",
@@ -87,34 +87,11 @@ def _of_keys(text: str) -> Target:
 
 
 def confirm_assumed(target: Target) -> Target:
-    """What no shape tells and a forward pass depends on: shown with its reason, changed or confirmed by the visitor.
+    """What no shape tells and a forward pass depends on: shown, changed or confirmed by the visitor.
 
     The same target until everything is confirmed; names and shapes are compared meanwhile, nothing is run.
     """
-    spec = target.spec
-    if spec is None or not spec.assumed:
+    if target.spec is None or not target.spec.assumed:
         return target
-    slot = f"assumed/{target.label}"
-    with st.container(border=True, key="assumed"):
-        st.html(
-            "<p><b>Assumed</b> What the model computes depends on what no shape tells. Names and shapes are compared "
-            "without it; the model is run once you have confirmed it.</p>"
-        )
-        answers = {}
-        for one in spec.assumed:
-            text = st.text_input(
-                plain(f"{one.name}: {one.why}"), value=_written(one.value), key=f"{slot}/{one.name}", max_chars=200
-            )
-            answers[one.name] = text.strip()
-        agreed = st.checkbox("These are right for this file", key=f"{slot}/agreed")
-    return _parsed(_with_options(spec, answers), None) if agreed else target
-
-
-def _with_options(spec: ArchitectureSpec, answers: dict[str, str]) -> str:
-    """The label with the answers among its options, as it is written on the command line."""
-    added = "&".join(f"{name}={text}" for name, text in answers.items() if text)
-    return spec.label + ("&" if "?" in spec.label else "?") + added if added else spec.label
-
-
-def _written(value: OptionValue) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    spec = assumptions.ask(target.spec)
+    return target if spec.assumed else _parsed(spec.label, None)

@@ -1,0 +1,52 @@
+"""A choice whose words may change beneath it: what is shown is always what is chosen.
+
+Streamlit's select box keeps the words of the option that was taken. Where the same option is called otherwise in the
+next run (another share, another name), the box goes on to show the old words, and a choice made then is lost. Here the
+words are part of the box's identity, and the choice is kept apart from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TypeVar
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+T = TypeVar("T")
+
+
+def choose_one(
+    label: str, words: Mapping[T, str], slot: str, *, first: T | None, placeholder: str = "", says: str = ""
+) -> T | None:
+    """One of several. words: of each option, in the order that is shown. slot: where the choice stands in the session,
+    for whoever sets it. first: chosen at the start, and where the choice is none of the options; None for none.
+    says: on hover."""
+    if st.session_state.get(slot) not in words:
+        st.session_state[slot] = first
+    digest = hashlib.sha256("\n".join(words.values()).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    box = f"{slot}-as-{digest}"
+    st.session_state[box] = st.session_state[slot]
+
+    def take() -> None:
+        st.session_state[slot] = st.session_state[box]
+
+    return st.selectbox(
+        label,
+        list(words),
+        index=None if first is None else 0,
+        format_func=words.__getitem__,
+        key=box,
+        on_change=take,
+        placeholder=placeholder or None,
+        disabled=not words,
+        help=says or None,
+    )
+
+
+def folded(words: str, *, key: str, icon: str) -> DeltaGenerator:
+    """An expander whose words may change while it is open: Streamlit folds one with other words up, unless it is told
+    each time how it stands."""
+    is_open = bool(st.session_state.get(key, False))
+    return st.expander(words, expanded=is_open, key=key, icon=icon, on_change="rerun")
