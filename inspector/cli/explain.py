@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,12 +11,11 @@ import typer
 
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.options import Json, State, TargetOption, progress_bar, show
-from inspector.errors import InspectorError, UsageError
+from inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from PIL.Image import Image
     from rich.console import RenderableType
 
     from inspector.cam.describe import Setting
@@ -26,14 +24,11 @@ if TYPE_CHECKING:
     from inspector.cam.exporting.request import Request
     from inspector.cam.report import Estimate
     from inspector.cam.runs import ReadyModel
-    from inspector.cam.spec import MapRequest
     from inspector.cam.trust.assess import Trust
     from inspector.cam.trust.pictures import TrustOfPictures
     from inspector.cli.explaining import Files
 
 Out = Path | None
-# An estimate below this many seconds is not worth a line.
-_SLOW = 10.0
 
 
 def explain(
@@ -139,6 +134,13 @@ def explain(
     from inspector.cam.exporting.manifest import Source
     from inspector.cam.exporting.request import Request
     from inspector.cam.report import Options
+    from inspector.cli.explain_trust import (
+        announce,
+        check_trust,
+        estimate_of_trust,
+        measured_picture,
+        measured_pictures,
+    )
     from inspector.cli.explaining import Files, Places, load, pictures_in, question_of
     from inspector.render.colour_maps import colour_table
 
@@ -181,7 +183,7 @@ def explain(
         return 0
     one_map = bool(fuse) or max(_lengths(request)) <= 1
     single = not series and len(found) == 1 and one_map
-    _check_trust(trust=trust, one_map=one_map and not series, single=single, mask=mask, table=trust_csv)
+    check_trust(trust=trust, one_map=one_map and not series, single=single, mask=mask, table=trust_csv)
     setting = Setting(
         preprocessing=loaded.preprocessing, categories=loaded.class_names, question=question, answer=request.answer
     )
@@ -190,11 +192,11 @@ def explain(
         if estimate:
             costs = {"estimate": cost}
             if trust:
-                costs["trust"] = _estimate_of_trust(loaded, request, setting)
+                costs["trust"] = estimate_of_trust(loaded, request, setting)
             measuring = ["", "Measuring whether they can be trusted:", estimate_text(costs["trust"])] if trust else []
             show(costs, lambda: Group(estimate_text(cost), *measuring), as_json=json)
             return 0
-        _announce(cost.passes, cost.seconds)
+        announce(cost.passes, cost.seconds)
     measured: Trust | TrustOfPictures | None = None
     places = Places(output=output, maps=maps, table=csv, folder=export, trust=trust_csv)
     with Files(request=request, single=single, places=places) as files:
@@ -211,28 +213,14 @@ def explain(
             _each_picture(loaded, request, setting, files)
             if trust:
                 measured = (
-                    _measured(loaded, request, setting, files, mask)
+                    measured_picture(loaded, request, setting, files, mask)
                     if single
-                    else _measured_pictures(loaded, request, setting)
+                    else measured_pictures(loaded, request, setting)
                 )
                 files.write_trust(measured)
         files.finish(checkpoints, _pictures(request))
     show(_report(files, measured), partial(_text, files, measured), as_json=json)
     return 0 if len(files.kept) and not _failed(files) else 1
-
-
-def _check_trust(*, trust: bool, one_map: bool, single: bool, mask: Path | None, table: Path | None) -> None:
-    """one_map: of each picture. single: of one picture alone."""
-    if trust and not one_map:
-        raise UsageError(
-            "Trust is measured of one map.", hint="Give one method, one layer, one class for each picture."
-        )
-    if mask is not None and not trust:
-        raise UsageError("A mask is for measuring.", hint="Give --trust too.")
-    if mask is not None and not single:
-        raise UsageError("A mask is of one picture.", hint="Leave --mask out for several.")
-    if table is not None and not trust:
-        raise UsageError("--trust-csv is for what is measured.", hint="Give --trust too.")
 
 
 def _check_series(pictures: Sequence[Path], *axes: Sequence[object]) -> None:
@@ -349,73 +337,6 @@ def _estimate(loaded: ReadyModel, request: Request, setting: Setting) -> Estimat
     times = len(request.pictures) * (1 + len(request.series))
     by_method = tuple((name, passes * times) for name, passes in one.by_method)
     return replace(one, passes=one.passes * times, seconds=one.seconds * times, by_method=by_method)
-
-
-def _announce(passes: int, seconds: float) -> None:
-    if seconds >= _SLOW:
-        typer.echo(f"About {passes:,} passes, {seconds:.0f} s. Ctrl-C stops.", err=True)
-
-
-def _estimate_of_trust(loaded: ReadyModel, request: Request, setting: Setting) -> Estimate:
-    from inspector.cam.report import Estimate
-    from inspector.cam.trust.cost import WHOLE
-    from inspector.cam.trust.pictures import PLAN, cost_of_pictures
-
-    plan = WHOLE if len(request.pictures) == 1 else PLAN
-    found = cost_of_pictures(
-        loaded.model, _named(request), _map_request(request), setting, target=_class(request), plan=plan
-    )
-    return Estimate(passes=found.passes, by_method=(), seconds=found.seconds)
-
-
-def _measured(loaded: ReadyModel, request: Request, setting: Setting, files: Files, mask: Path | None) -> Trust:
-    from inspector.cam.inputs.picture import open_picture, upright
-    from inspector.cam.trust.assess import assess, cost
-    from inspector.cam.trust.masks import mask_seen
-    from inspector.cam.trust.pictures import map_to_measure
-
-    picture = open_picture(Path(request.pictures[0]))
-    batch, crop, maker = map_to_measure(loaded.model, picture, files.kept[0][1], setting)
-    inside = None
-    if mask is not None:
-        inside = mask_seen(upright(open_picture(mask)), crop, (batch.shape[2], batch.shape[3]))
-    costs = cost(loaded.model, batch, maker)
-    _announce(costs.passes, costs.seconds)
-    bar = progress_bar("measuring")
-    return assess(loaded.model, batch, maker, mask=inside, answer=setting.answer, timed=costs.pace, progress=bar)
-
-
-def _measured_pictures(loaded: ReadyModel, request: Request, setting: Setting) -> TrustOfPictures:
-    from inspector.cam.trust.pictures import assess_pictures
-
-    # Where none of them can be read there is nothing to announce, and the report says why.
-    with suppress(InspectorError):
-        cost = _estimate_of_trust(loaded, request, setting)
-        _announce(cost.passes, cost.seconds)
-    return assess_pictures(
-        loaded.model,
-        _named(request),
-        _map_request(request),
-        setting,
-        target=_class(request),
-        progress=progress_bar("measuring"),
-    )
-
-
-def _named(request: Request) -> list[tuple[str, Callable[[], Image]]]:
-    from inspector.cam.inputs.picture import open_picture
-
-    return [(Path(name).name, partial(open_picture, Path(name))) for name in request.pictures]
-
-
-def _map_request(request: Request) -> MapRequest:
-    from inspector.cam.spec import MapRequest
-
-    return MapRequest(method=request.methods[0], layers=request.layers, options=request.options)
-
-
-def _class(request: Request) -> int | None:
-    return request.classes[0] if request.classes else None
 
 
 def _pictures(request: Request) -> list[Source]:
