@@ -61,28 +61,31 @@ if best is not None:
         size = (channels, height, width)
     else:
         st.subheader("Cost of one forward pass")
-    with said():
-        costs = reports.costs_of(spec, size)
-        bound = "at least " if costs.uncounted else ""
-        figures(
-            [
-                Figure(label="MACs", says=bound + human_macs(costs.macs), exact=f"{costs.macs:,}"),
-                Figure(label="FLOPs (2 x MACs)", says=bound + human_macs(costs.flops), exact=f"{costs.flops:,}"),
-                Figure(label="all module outputs", says=human_bytes(costs.activation_nbytes)),
-            ]
-        )
-        table(
-            ("Second opinion", "MACs", "What it counts otherwise"),
-            [
-                (escaped(o.tool), f"{o.macs:,}" if o.macs is not None else "no answer", escaped(o.note))
-                for o in costs.second_opinions
-            ],
-            numeric=(1,),
-            key="opinions",
-        )
-        if costs.uncounted:
-            names = ", ".join(f"{mono(name)} ({calls}x)" for name, calls in costs.uncounted)
-            st.html(f"<p>Not counted, so the figure is a lower bound: {names}.</p>")
+    if spec.assumed:
+        st.caption("What a pass costs is counted once that is confirmed: the model is run for it.")
+    else:
+        with said():
+            costs = reports.costs_of(spec, size)
+            bound = "at least " if costs.uncounted else ""
+            figures(
+                [
+                    Figure(label="MACs", says=bound + human_macs(costs.macs), exact=f"{costs.macs:,}"),
+                    Figure(label="FLOPs (2 x MACs)", says=bound + human_macs(costs.flops), exact=f"{costs.flops:,}"),
+                    Figure(label="all module outputs", says=human_bytes(costs.activation_nbytes)),
+                ]
+            )
+            table(
+                ("Second opinion", "MACs", "What it counts otherwise"),
+                [
+                    (escaped(o.tool), f"{o.macs:,}" if o.macs is not None else "no answer", escaped(o.note))
+                    for o in costs.second_opinions
+                ],
+                numeric=(1,),
+                key="opinions",
+            )
+            if costs.uncounted:
+                names = ", ".join(f"{mono(name)} ({calls}x)" for name, calls in costs.uncounted)
+                st.html(f"<p>Not counted, so the figure is a lower bound: {names}.</p>")
 
 st.subheader("Modules")
 if costs is not None:

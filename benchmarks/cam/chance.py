@@ -69,6 +69,8 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'sample':<24} {'model':<10} {'map':<32} {'maps':>5} {'better':>7} {'noise':>7} {'still':>7}")
     random_maps: list[str] = []
+    failed: dict[str, float] = {}
+    praised = 0
     for name, method in SAMPLES.items():
         subject = load(name, options.pictures, "cpu", seed=options.seed)
         for state, model in (("trained", subject.trained), ("untrained", subject.untrained)):
@@ -82,12 +84,14 @@ def main() -> None:
                 print(f"{name:<24} {state:<10} {kind:<32} {len(words):5d} " + " ".join(f"{s:7.1%}" for s in shares))
             if state == "trained":
                 random_maps += [word for kind in FRESH for word in counts[kind]]
-                assert counts[method].count("better") / len(counts[method]) >= 1 - PROMISED, "true maps fail"
+                failed[name] = 1 - counts[method].count("better") / len(counts[method])
             else:
-                assert all(words.count("better") == 0 for words in counts.values()), "an untrained model is praised"
+                praised += sum(words.count("better") for words in counts.values())
     passed = random_maps.count("better") / len(random_maps)
     print(f"Of {len(random_maps):,} random maps {passed:.1%} pass.")
     assert passed <= PROMISED, "random maps pass"
+    assert not praised, f"{praised} maps of an untrained model are praised"
+    assert all(share <= PROMISED for share in failed.values()), f"true maps fail: {failed}"
 
 
 if __name__ == "__main__":
