@@ -155,7 +155,9 @@ def test_weights_that_are_constant_nodes_are_the_models_weights(tmp_path: Path) 
     assert checkpoint.weights is not None
     first, second = checkpoint.weights.tensors
     assert (first.name, first.shape, second.name) == ("features.0.weight", (8, 3, 3, 3), "features.0.bias")
-    assert np.array_equal(read_array(checkpoint, first), kernel) and np.array_equal(read_array(checkpoint, second), bias)
+    assert np.array_equal(read_array(checkpoint, first), kernel) and np.array_equal(
+        read_array(checkpoint, second), bias
+    )
     (left,) = [f for f in checkpoint.findings if f.id == "constant-tensors"]
     assert dict(left.evidence) == {"tensors": 3, "nbytes": 16 + 4 + 4}
 
@@ -185,7 +187,9 @@ def test_constants_are_charged_and_looked_at_like_initializers(tmp_path: Path) -
     with pytest.raises(LimitExceeded):
         open_checkpoint(raw, limits=Limits(memory_nbytes=200_000))
     twice = model_of([], [constant("c", np.ones(2, "f4"))] * 2).SerializeToString()
-    assert "c: the name occurs twice" in next(f.says for f in open_checkpoint(twice).findings if f.id == "unusable-entry")
+    assert "c: the name occurs twice" in next(
+        f.says for f in open_checkpoint(twice).findings if f.id == "unusable-entry"
+    )
     away = TensorProto(name="w", data_type=1, dims=[2], data_location=1)
     away.external_data.add(key="location", value="../../etc/passwd")
     (tmp_path / "m.onnx").write_bytes(

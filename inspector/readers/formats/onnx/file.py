@@ -238,7 +238,7 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
                 f"{counted(model.constants, 'tensor')} ({human_bytes(model.constant_nbytes)}) are constants "
                 "inside operators, not among those listed.",
                 evidence=(("tensors", model.constants), ("nbytes", model.constant_nbytes)),
-                remedy="Exporters write shapes, scalars and steps so. Constants of real numbers with a dimension are listed.",
+                remedy="Exporters write shapes, scalars and steps so. Real numbers with a dimension are listed.",
             )
         )
     generated = [n for n in (t.name.rpartition("/")[2] for t in model.tensors) if _GENERATED.fullmatch(n)]

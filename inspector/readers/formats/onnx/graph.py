@@ -1,8 +1,8 @@
 """What an ONNX model says about itself: initializers, inputs and outputs, operators, functions.
 
 Source: onnx/onnx.proto (ModelProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, FunctionProto). Walked field
-by field; the data of an initializer are jumped over. A `Constant` node of real numbers is a weight like an initializer, as
-converters and frozen programs write them; scalars and whole numbers are shapes and steps. What `ConstantOfShape` holds is
+by field; the data of an initializer are jumped over. A `Constant` node of real numbers is a weight like an initializer:
+converters and frozen programs write them so. Scalars and whole numbers are shapes and steps, and `ConstantOfShape` has
 one number to repeat.
 """
 
@@ -46,9 +46,9 @@ _TENSOR_NBYTES = 2000
 class OnnxModel:
     """facts: producer and versions. inputs, outputs: (name, type and shape). operators: by "domain::name".
 
-    constants: tensors inside nodes that are not among `tensors`, and their bytes. outside: name -> place in another file.
-    places: every other file that any tensor names, also one inside a node or a function. runs_python: operators that
-    hand their inputs to Python code, wherever they stand.
+    constants: tensors inside nodes that are not among `tensors`, and their bytes. outside: name -> place in another
+    file. places: every other file that any tensor names, also one inside a node or a function. runs_python: operators
+    that hand their inputs to Python code, wherever they stand.
     """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
