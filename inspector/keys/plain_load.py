@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, TensorInfo
-from inspector.findings import Finding, Severity
-from inspector.keys.loading import is_bare
+from inspector.findings import Severity
+from inspector.keys.loading import NEEDS_CODE, error_of, is_bare, refusal_of
 from inspector.units import counted
 
 # The release from which on `weights_only=True` is what torch.load does by itself.
@@ -28,8 +28,8 @@ _READ_BY = {
     "deepspeed-zero": "DeepSpeed's zero_to_fp32 does",
     "sharded": "each of its shards has to be loaded by itself",
 }
-# Of findings: what holds of a later step, when reading was refused already; which release is needed.
-_LATER, _OLDEST = "needs-code", "loads-with"
+# Of findings: which release is needed.
+_OLDEST = "loads-with"
 # What torch.load says to a plain pickle where weights_only does not stop it first.
 _NO_MAGIC = "Invalid magic number; corrupt file?"
 
@@ -91,7 +91,7 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
 def _damage(checkpoint: Checkpoint, state: StateDict, call: str) -> list[Obstacle]:
     """What ends the reading of the file itself."""
     broken = partly_lost(checkpoint, state)
-    error = next((said for f in checkpoint.findings if f.severity is Severity.ERROR and (said := _error(f))), "")
+    error = next((said for f in checkpoint.findings if f.severity is Severity.ERROR and (said := error_of(f))), "")
     if not broken and not error:
         return []
     whole = len(state.tensors) - len(broken)
@@ -107,14 +107,9 @@ def partly_lost(checkpoint: Checkpoint, state: StateDict) -> list[TensorInfo]:
     return [tensor for tensor in state.tensors if tensor.storage_id in short]
 
 
-def _error(finding: Finding) -> str:
-    """What the loader says to it, "" for nothing that ends it."""
-    return str(dict(finding.evidence).get("error", "")) if finding.id != _LATER else ""
-
-
 def _refused(checkpoint: Checkpoint) -> list[Obstacle]:
     dangerous = [use.name for use in checkpoint.globals if use.verdict is GlobalVerdict.DANGEROUS]
-    error = next((said for f in checkpoint.findings if f.severity is not Severity.ERROR and (said := _error(f))), "")
+    error = refusal_of(checkpoint)
     if not error:
         return []
     if dangerous:
@@ -126,7 +121,7 @@ def _refused(checkpoint: Checkpoint) -> list[Obstacle]:
     if checkpoint.format == "pickle":
         return [Obstacle(says=f'{says} since torch 2.6, and before "{_NO_MAGIC}"', severity=Severity.WARNING)]
     # Without the code that it needs, an earlier torch fails as well.
-    alone = not any(finding.id == _LATER for finding in checkpoint.findings)
+    alone = not any(finding.id == NEEDS_CODE for finding in checkpoint.findings)
     return [Obstacle(says=f"{says} since torch {_STRICT}", severity=Severity.WARNING, since=_STRICT if alone else "")]
 
 

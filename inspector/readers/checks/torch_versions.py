@@ -8,6 +8,7 @@ storage.py has the name, and the release before it, which has not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,9 @@ NEEDS_CODE = FindingKind("needs-code", Severity.NOTICE, "A real load needs code 
 BIG_ENDIAN = FindingKind("big-endian", Severity.NOTICE, "Numbers are stored big-endian")
 
 _LISTED = 20
+_MOST_ALLOWED = 12
+# Names that an import statement brings and that suffice. What numpy writes does not.
+_IMPORTED = re.compile(r"(?!numpy\b)([A-Za-z_]\w*\.)*[A-Za-z_]\w{0,80}", re.ASCII)
 _NAMES = {
     "torch._utils._rebuild_tensor_v3": "2.2",  # pytorch/pytorch#114662
     "torch._tensor._rebuild_from_type_v2": "1.10",
@@ -160,10 +164,20 @@ def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool)
     elif loaded.operand is not None:
         ways.append("Whoever made it can save it again with torch.save's own pickle_protocol, 2.")
     elif names:
-        shown = ", ".join(n[:80] for n in names[:3]) + (", ..." if len(names) > 3 else "")
-        ways.append(
-            f"If you trust {'it' if len(names) == 1 else 'them'}: torch.serialization.add_safe_globals([{shown}])."
-        )
+        trust = f"If you trust {'it' if len(names) == 1 else 'them'}"
+        bare = [name.removeprefix("builtins.") for name in names]
+        if "collections.defaultdict" in names:
+            # torch fills dict, OrderedDict and Counter alone, whatever is allowed.
+            ways.append("weights_only fills no defaultdict, also where it is allowed: save it again as a plain dict.")
+        elif len(names) > _MOST_ALLOWED or any(not _IMPORTED.fullmatch(name) for name in bare):
+            # numpy's objects need names that stand in no pickle, and differ between its releases.
+            ways.append(
+                f"{trust}: the error that torch.load gives can be explained here, with the lines that allow it."
+            )
+        else:
+            modules = ", ".join(sorted({name.rpartition(".")[0] for name in bare} - {""}))
+            imports = f"import {modules}; " if modules else ""
+            ways.append(f"{trust}: {imports}torch.serialization.add_safe_globals([{', '.join(bare)}]).")
     return " ".join(ways)
 
 
