@@ -28,7 +28,7 @@ def python_code(
 ) -> str:
     """Lines that load `file_name`, do what the plan does, and load `model` strictly.
 
-    spec: the target's; where torchvision or timm has it, the lines build it. Else `model` is whoever runs them's own.
+    spec: the target's; where torchvision or timm has it, the lines build it. Else `model` is the reader's own.
 
     The file is opened with weights_only=True. Where no plain loader reads what was opened (an archive of files, GGUF, a
     DeepSpeed folder, names that weights_only refuses), they say to export it first. Raises ExportError for a file that

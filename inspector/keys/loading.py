@@ -35,8 +35,8 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     kind = checkpoint.format
     if kind in _TORCH and not state.is_module and refusal_of(checkpoint):
         return "", ()
-    if state.is_module and any(use.verdict is GlobalVerdict.DANGEROUS for use in checkpoint.globals):
-        return "", ()  # Only weights_only=False makes a module, and it would run what the file names.
+    if state.is_module and _asks_for_code(checkpoint):
+        return "", ()  # Only weights_only=False makes a module: it would run what the file names, or not find it.
     nested = bool(state.path) and kind not in (*_TORCH, "dcp")
     if kind not in _PLAIN or nested or not is_bare(checkpoint.source):
         return "", ()
@@ -50,6 +50,11 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     if not files and kind in ("sharded", "peft"):
         return "", ()
     return kind, files
+
+
+def _asks_for_code(checkpoint: Checkpoint) -> bool:
+    dangerous = any(use.verdict is GlobalVerdict.DANGEROUS for use in checkpoint.globals)
+    return dangerous or any(finding.id == NEEDS_CODE for finding in checkpoint.findings)
 
 
 def refusal_of(checkpoint: Checkpoint) -> str:
