@@ -17,6 +17,9 @@ from inspector.keys.plain_load import PlainLoad, plain_load
 from inspector.keys.report import KeyReport
 from inspector.units import counted, human_bytes
 
+# Of findings: names that torch.load does not take by itself.
+_REFUSES = "weights-only-refuses"
+
 
 class Topic(StrEnum):
     """What is answered, in the order in which it is shown."""
@@ -74,11 +77,16 @@ def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
 
 def _model(inspection: Inspection) -> Answer:
     checkpoint, recognition = inspection.checkpoint, inspection.recognition
+    if checkpoint.weights is None and any(s.role is StateRole.OPTIMIZER for s in checkpoint.state_dicts):
+        says = (
+            f"This is only an optimizer's state ({counted(len(checkpoint.tensors), 'tensor')}): no weights are in it."
+        )
+        return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
     if checkpoint.weights is None or recognition is None:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
     severity = Severity.INFO if recognition.best else Severity.NOTICE
-    return Answer(topic=Topic.MODEL, says=recognition.says + _optimizer_share(checkpoint), severity=severity)
+    return Answer(topic=Topic.MODEL, says=recognition.answer + _optimizer_share(checkpoint), severity=severity)
 
 
 def _optimizer_share(checkpoint: Checkpoint) -> str:
@@ -125,10 +133,13 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
         return says, Severity.WARNING if mended else Severity.ERROR
     total = counted(len(report.matched), "tensor")
     if plain.obstacles:
-        return f"By name and shape all {total} fit {report.target}.", Severity.INFO
+        before = f"; a torch before {plain.since} loads it as it is" if plain.since else ""
+        return f"By name and shape all {total} fit {report.target}{before}.", Severity.INFO
     how = "" if plain.call == "torch.load" else f", read with {plain.call}: torch.load does not read this format"
-    if plain.note:
-        return f"All {total} fit {report.target} as they are{how}; {plain.note}.", Severity.NOTICE
+    notes = [f"it needs torch {plain.oldest} or later"] if plain.oldest else []
+    notes += [plain.note] if plain.note else []
+    if notes:
+        return f"All {total} fit {report.target} as they are{how}; {'; '.join(notes)}.", Severity.NOTICE
     return f"All {total} fit {report.target} as they are{how or '; nothing needs doing'}.", Severity.INFO
 
 
@@ -143,7 +154,11 @@ def _code(checkpoint: Checkpoint) -> Answer:
         says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
         severity = Severity.NOTICE
     elif uses:
-        says = f"{counted(len(uses), 'global')}, all known to torch's own files. Nothing was executed."
+        refused = sum(int(dict(f.evidence).get("names", 0)) for f in checkpoint.findings if f.id == _REFUSES)
+        whose = (
+            f"all known, {refused} of them not to torch's own loader" if refused else "all known to torch's own files"
+        )
+        says = f"{counted(len(uses), 'global')}, {whose}. Nothing was executed."
         severity = Severity.INFO
     else:
         says, severity = "The file names no code at all.", Severity.INFO

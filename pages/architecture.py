@@ -23,7 +23,7 @@ if state is None:
     st.stop()
 
 recognition = reports.recognition_of(hand, state)
-st.html(f'<p class="mi-answer">{escaped(in_page_words(recognition.says))}</p>')
+st.html(f'<p class="mi-answer">{escaped(in_page_words(recognition.answer))}</p>')
 finding_cards(recognition.findings)
 if recognition.candidates:
     table(

@@ -75,7 +75,7 @@ if plan is not None and plan.complete:
         proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
     st.subheader("Python")
     with said():
-        python.show_code(plan, hand.name)
+        python.show_code(plan, hand.name, target.spec)
     st.subheader("Export")
     with said():
         show_export(hand, plan, target, asked, against)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -159,3 +160,20 @@ def test_a_file_that_is_mostly_optimizer_state_says_so_in_what_it_is(tmp_path: P
     # Two moments of 64 x 64 + 64 float32 each, and two step counters.
     assert ("33.3 kB of 49.9 kB are optimizer state." in says) == trained, says
     assert ("optimizer" in says) == trained
+
+
+def test_an_optimizers_state_alone_is_called_one(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    torch.save(optimizer.state_dict(), tmp_path / "o.pt")
+    says, severity = answered(summarise(open_checkpoint(tmp_path / "o.pt")))[Topic.MODEL]
+    assert says == "This is only an optimizer's state (6 tensors): no weights are in it."
+    assert severity is Severity.NOTICE
+
+
+def test_names_that_torch_refuses_are_not_said_to_be_its_own(tmp_path: Path) -> None:
+    torch.save({"model": {"a.weight": torch.ones(2, 2)}, "args": argparse.Namespace(lr=1)}, tmp_path / "n.pth")
+    says, _ = answered(summarise(open_checkpoint(tmp_path / "n.pth")))[Topic.CODE]
+    assert says.endswith("all known, 1 of them not to torch's own loader. Nothing was executed.")

@@ -26,6 +26,7 @@ from inspector.architectures.match import (
 )
 from inspector.architectures.named_otherwise import check_claims
 from inspector.architectures.official import check_name, find_official
+from inspector.architectures.parts import name_part
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict
@@ -78,6 +79,7 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         official=official,
         findings=(*check_name(checkpoint.origin), *misnamed, *_twin_findings(named, official, stated), *otherwise),
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
+        part=name_part(shapes),
         alike=likely,
     )
 

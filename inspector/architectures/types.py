@@ -189,6 +189,7 @@ class Recognition:
     state_dict: its path in the file. candidates: best first, at most five, only those worth showing.
     official: the published file it is, by digest. findings: what is odd about name, digest or match.
     says: the answer in one sentence, also when there is none. alike: asked only where no name says anything.
+    part: what larger thing it is only a part of, in a sentence; "" for a whole model.
     """
 
     state_dict: tuple[str, ...]
@@ -197,6 +198,13 @@ class Recognition:
     findings: tuple[Finding, ...]
     says: str
     alike: tuple[Likeness, ...] = ()
+    part: str = ""
+
+    @property
+    def answer(self) -> str:
+        """The part first, then what it was recognised as. A part of a thing without a name is the whole answer."""
+        known = self.candidates or self.official or self.alike
+        return f"{self.part} {self.says}".strip() if known or not self.part else self.part
 
     @property
     def best(self) -> Candidate | None:

@@ -33,6 +33,28 @@ class DType:
         return max(1, self.bits // 8)
 
 
+# Release of torch that first had the type and could save it.
+SINCE_TORCH = {
+    "complex32": "2.3",  # Saved at all since pytorch/pytorch#120388.
+    "quint4x2": "1.8",
+    "quint2x4": "1.11",
+    "uint16": "2.3",
+    "uint32": "2.3",
+    "uint64": "2.3",
+    "float8_e4m3fn": "2.2",  # In 2.1 already, but saved only since pytorch/pytorch#114662.
+    "float8_e5m2": "2.2",
+    "float8_e4m3fnuz": "2.2",
+    "float8_e5m2fnuz": "2.2",
+    "float8_e8m0fnu": "2.7",
+    "float4_e2m1fn_x2": "2.8",
+}
+
+
+def release_number(release: str) -> tuple[int, ...]:
+    """ "2.10" -> (2, 10), to be compared."""
+    return tuple(map(int, release.split(".")))
+
+
 def _native(name: str, bits: int, code: str = "", *, floating: bool = False, raw: str = "") -> DType:
     return DType(name=name, bits=bits, raw=raw or name, native=True, floating=floating, safetensors=code)
 

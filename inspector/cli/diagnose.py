@@ -44,9 +44,10 @@ def diagnose(
 
     checkpoint = open_file(file)
     chosen = pick_state(checkpoint, state)
+    goal = find_target(target, checkpoint, chosen)
     report = ask(
         checkpoint,
-        find_target(target, checkpoint, chosen),
+        goal,
         # None lets the diagnosis say that it chose among several.
         state=chosen if state else None,
         accept=tuple(accept or ()),
@@ -58,7 +59,7 @@ def diagnose(
 
         if report.plan is None or not report.plan.complete:
             raise ExportError(report.refusal or report.says, hint="There are no lines that would load it as it stands.")
-        lines = python_code(report.plan, file_name=checkpoint.origin.name)
+        lines = python_code(report.plan, file_name=checkpoint.origin.name, spec=goal.spec)
         if json:
             show_json({"code": lines})
         else:

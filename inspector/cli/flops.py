@@ -81,5 +81,7 @@ def _built_as(file: str, state: str) -> ArchitectureSpec:
     checkpoint = open_file(file.removeprefix("file:"))
     recognition = recognised(checkpoint, pick_state(checkpoint, state))
     if recognition.best is None:
-        raise UnknownArchitecture(recognition.says, hint="MACs need a model that can be built: name a target instead.")
+        raise UnknownArchitecture(
+            recognition.answer, hint="MACs need a model that can be built: name a target instead."
+        )
     return recognition.best.spec

@@ -112,7 +112,7 @@ def _keys(
     except InspectorError:
         return ["The error's lists agree with this file."], ""
     code = ""
-    if report.plan is not None and report.plan.complete:
+    if report.plan is not None and report.plan.complete and not report.plan.lost:
         code = python_code(report.plan, file_name=checkpoint.origin.name)
     return [f"The error's lists agree with this file. Against {own}{target.label}: {report.says}"], code
 

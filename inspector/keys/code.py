@@ -8,37 +8,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.keys.loading import exported_lines, loading_ending, loading_lines
+from inspector.architectures.building_lines import building_lines
+from inspector.architectures.types import ArchitectureSpec
+from inspector.errors import ExportError
+from inspector.keys.loading import exported_lines, loading_ending, loading_lines, model_lines
 from inspector.keys.operations import by_operation, operation_of
 from inspector.keys.operations.entry import Moment
 from inspector.keys.phrases import plainest_phrases
 from inspector.keys.report import RepairPlan, Step, StepKind
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Rule
+from inspector.units import counted
 
 _MOST_COMBINATIONS = 2000
 
 
-def python_code(plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RULES) -> str:
+def python_code(
+    plan: RepairPlan, *, file_name: str, rules: Sequence[Rule] = RULES, spec: ArchitectureSpec | None = None
+) -> str:
     """Lines that load `file_name`, do what the plan does, and load `model` strictly.
 
-    The file is opened with weights_only=True, so a file that would run code raises there instead. Where no plain loader
-    reads what was opened (an archive of files, GGUF, a DeepSpeed folder), they say to export it first.
+    spec: the target's; where torchvision or timm has it, the lines build it. Else `model` is the reader's own.
+
+    The file is opened with weights_only=True. Where no plain loader reads what was opened (an archive of files, GGUF, a
+    DeepSpeed folder, names that weights_only refuses), they say to export it first. Raises ExportError for a file that
+    has not all numbers: no lines would load it.
     """
+    if plan.lost:
+        raise ExportError(
+            f"No lines load this file: {counted(plan.lost, 'tensor')} of it {'has' if plan.lost == 1 else 'have'} not "
+            "all their numbers.",
+            hint="Get it again; what is whole can be written without the rest.",
+        )
+    built = building_lines(spec) if spec is not None else None
+    library = [f"import {built.module}"] if built else []
     if not plan.format:
-        ending = loading_ending(plan)
-        return "\n".join([*_standard(ending), "import torch", "", *exported_lines(file_name, plan), *ending]) + "\n"
+        ending = [*model_lines(built), *loading_ending(plan)]
+        opening = [
+            *_standard(ending),
+            "import torch",
+            *library,
+            "",
+            *exported_lines(file_name, plan, _accepted(plan, rules)),
+        ]
+        return "\n".join([*opening, *ending]) + "\n"
     lines = _renaming(plan, rules)
     more, opening = loading_lines(plan, file_name)
     before, after = _joining(plan)
-    body = [*opening, "", *before, *lines, *after, *_lines_of(plan, Moment.TARGET), *_ending(plan)]
+    body = [*opening, "", *before, *lines, *after, *model_lines(built), *_lines_of(plan, Moment.TARGET), *_ending(plan)]
     imports = [*(m for m in more if m == "import numpy"), "import torch", *(m for m in more if m != "import numpy")]
-    imports = [*_standard(body), *imports]
+    imports = [*_standard(body), *imports, *library]
     if plan.is_module and plan.format != "torchscript":
         body.insert(
             0, "# The file is a pickled module: loading it runs the code it names. The exported file needs none."
         )
     return "\n".join([*imports, "", *body]) + "\n"
+
+
+def _accepted(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
+    """The rules that were applied because somebody said so."""
+    asking = {rule.id for rule in rules if rule.can_be_accepted}
+    return [use.id for use in plan.rules if use.accepted and use.id in asking]
 
 
 def _standard(lines: Sequence[str]) -> list[str]:
@@ -137,5 +167,4 @@ def _lines_of(plan: RepairPlan, moment: Moment) -> list[str]:
 
 
 def _ending(plan: RepairPlan) -> list[str]:
-    lines = ["", "# `model` is yours: build it before this line.", *_lines_of(plan, Moment.MODEL)]
-    return [*lines, *loading_ending(plan)]
+    return [*_lines_of(plan, Moment.MODEL), *loading_ending(plan)]

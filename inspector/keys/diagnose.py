@@ -21,7 +21,7 @@ from inspector.keys.loading import loader_of
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
 from inspector.keys.placing.tree import Leaf
-from inspector.keys.plain_load import plain_load
+from inspector.keys.plain_load import partly_lost, plain_load
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
@@ -246,6 +246,7 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         format=kind,
         files=files,
         access=_access(checkpoint, state),
+        lost=len(partly_lost(checkpoint, state)) + sum(tensor.device == "meta" for tensor in state.tensors),
         is_module=state.is_module,
         versions=state.versions,
         others=() if state.is_module else state.others,

@@ -6,16 +6,23 @@ say to export it first: the exported file has the target's names already.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import PurePath
 
+from inspector.architectures.building_lines import BuildingLines
 from inspector.checkpoint.joined_source import JoinedSource, paths_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict
+from inspector.findings import Finding, Severity
 from inspector.keys.report import RepairPlan
 from inspector.keys.versions import needed_version
-from inspector.shell_lines import join_words, operand
+from inspector.shell_lines import join_words, operand, option_words
 
 EXPORTED = "exported.pth"
+# Of findings: code that a real load needs, which is asked for after names are allowed.
+NEEDS_CODE = "needs-code"
+_WRITABLE = re.compile(r"(file|code|keys):|[\w.-]+/[\w.-]+(\?|$)")
 _TORCH = ("torch-zip", "torch-legacy")
 _PLAIN = (*_TORCH, "safetensors", "sharded", "peft", "npz", "dcp", "torchscript")
 
@@ -26,8 +33,10 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     No files: the opened thing is the one file. The format is "" where it has to be exported first.
     """
     kind = checkpoint.format
-    if state.is_module and any(use.verdict is GlobalVerdict.DANGEROUS for use in checkpoint.globals):
-        return "", ()  # Only weights_only=False makes a module, and it would run what the file names.
+    if kind in _TORCH and not state.is_module and refusal_of(checkpoint):
+        return "", ()
+    if state.is_module and _asks_for_code(checkpoint):
+        return "", ()  # Only weights_only=False makes a module: it would run what the file names, or not find it.
     nested = bool(state.path) and kind not in (*_TORCH, "dcp")
     if kind not in _PLAIN or nested or not is_bare(checkpoint.source):
         return "", ()
@@ -41,6 +50,22 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     if not files and kind in ("sharded", "peft"):
         return "", ()
     return kind, files
+
+
+def _asks_for_code(checkpoint: Checkpoint) -> bool:
+    dangerous = any(use.verdict is GlobalVerdict.DANGEROUS for use in checkpoint.globals)
+    return dangerous or any(finding.id == NEEDS_CODE for finding in checkpoint.findings)
+
+
+def refusal_of(checkpoint: Checkpoint) -> str:
+    """What torch.load says, as it is called since 2.6, to a file that is whole; "" where it reads it."""
+    whole = (f for f in checkpoint.findings if f.severity is not Severity.ERROR)
+    return next((said for finding in whole if (said := error_of(finding))), "")
+
+
+def error_of(finding: Finding) -> str:
+    """What the loader says to it, "" for nothing that ends it."""
+    return str(dict(finding.evidence).get("error", "")) if finding.id != NEEDS_CODE else ""
 
 
 def is_bare(source: ByteSource) -> bool:
@@ -89,18 +114,26 @@ def _each(files: tuple[str, ...], call: str) -> list[str]:
     return ["state = {}", "for name in (", *names, "):", f"    state.update({call.format('name')})"]
 
 
-def exported_lines(file_name: str, plan: RepairPlan) -> list[str]:
-    """What to do about a file that no line of plain torch loads, up to the loading itself."""
+def exported_lines(file_name: str, plan: RepairPlan, accepted: Sequence[str]) -> list[str]:
+    """What to do about a file that no line of plain torch loads, up to the loading itself. accepted: ids of rules."""
     partial = ["--partial"] if plan.partial else []
-    repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", EXPORTED]
+    # A pasted list of names is nothing that a command could be given.
+    options = [*option_words("--target", plan.target)] if _WRITABLE.match(plan.target) else []
+    options += [word for rule in accepted for word in option_words("--accept", rule)]
+    repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", EXPORTED, *options]
     return [
         f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:",
         f"#   {join_words(repair)}",
         "# The exported file has the names of the target already.",
         f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
-        "",
-        "# `model` is yours: build it before this line.",
     ]
+
+
+def model_lines(built: BuildingLines | None) -> list[str]:
+    """Where `model` comes from."""
+    if built is None:
+        return ["", "# `model` is yours: build it before this line."]
+    return ["", "# Leave this out where you have built the model already.", *built.lines]
 
 
 def loading_ending(plan: RepairPlan) -> list[str]:

@@ -1,17 +1,21 @@
 """What `model.load_state_dict(torch.load(path))` does with a file, before any name is compared.
 
-As torch 2.6 and later do it, with `weights_only=True`; `load_file` takes the place of `torch.load` for safetensors.
+As torch 2.6 and later do it, with `weights_only=True`; what an earlier torch, 1.13 for one, does otherwise is said with
+it. `load_file` takes the place of `torch.load` for safetensors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, TensorInfo
-from inspector.findings import Finding, Severity
-from inspector.keys.loading import is_bare
+from inspector.findings import Severity
+from inspector.keys.loading import NEEDS_CODE, error_of, is_bare, refusal_of
 from inspector.units import counted
 
+# The release from which on `weights_only=True` is what torch.load does by itself.
+_STRICT = "2.6"
 _TORCH = ("torch-zip", "torch-legacy", "torch-tar", "torchscript", "pickle")
 # What reads the others, as far as one call does.
 _READ_BY = {
@@ -24,26 +28,37 @@ _READ_BY = {
     "deepspeed-zero": "DeepSpeed's zero_to_fp32 does",
     "sharded": "each of its shards has to be loaded by itself",
 }
-# Of findings: what holds of a later step, when reading was refused already.
-_LATER = "needs-code"
+# Of findings: which release is needed.
+_OLDEST = "loads-with"
+# What torch.load says to a plain pickle where weights_only does not stop it first.
+_NO_MAGIC = "Invalid magic number; corrupt file?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """One reason why the two lines fail: a clause without a full stop."""
+    """One reason why the two lines fail: a clause without a full stop. since: the first torch of which it holds, ""
+    for all."""
 
     says: str
     severity: Severity
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainLoad:
     """call: what a plain script reads the file with. obstacles: in the order in which it meets them, () where names
-    and shapes decide. note: a clause on what depends on the machine, "" for nothing."""
+    and shapes decide. note: a clause on what depends on the machine, "" for nothing. oldest: the first torch that
+    reads the file at all, "" for any since 1.13."""
 
     call: str
     obstacles: tuple[Obstacle, ...]
     note: str = ""
+    oldest: str = ""
+
+    @property
+    def since(self) -> str:
+        """The torch from which on it fails, where an earlier one loads the file; "" where all do the same."""
+        return max((o.since for o in self.obstacles), default="") if all(o.since for o in self.obstacles) else ""
 
     @property
     def severity(self) -> Severity:
@@ -68,13 +83,15 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
     obstacles += _refused(checkpoint)
     obstacles += _place(state)
     obstacles += _no_numbers(state)
-    return PlainLoad(call=call, obstacles=tuple(obstacles), note=_device(state, kind))
+    return PlainLoad(
+        call=call, obstacles=tuple(obstacles), note=_device(state, kind), oldest=_oldest(checkpoint, state, kind)
+    )
 
 
 def _damage(checkpoint: Checkpoint, state: StateDict, call: str) -> list[Obstacle]:
     """What ends the reading of the file itself."""
     broken = partly_lost(checkpoint, state)
-    error = next((said for f in checkpoint.findings if f.severity is Severity.ERROR and (said := _error(f))), "")
+    error = next((said for f in checkpoint.findings if f.severity is Severity.ERROR and (said := error_of(f))), "")
     if not broken and not error:
         return []
     whole = len(state.tensors) - len(broken)
@@ -90,20 +107,30 @@ def partly_lost(checkpoint: Checkpoint, state: StateDict) -> list[TensorInfo]:
     return [tensor for tensor in state.tensors if tensor.storage_id in short]
 
 
-def _error(finding: Finding) -> str:
-    """What the loader says to it, "" for nothing that ends it."""
-    return str(dict(finding.evidence).get("error", "")) if finding.id != _LATER else ""
-
-
 def _refused(checkpoint: Checkpoint) -> list[Obstacle]:
     dangerous = [use.name for use in checkpoint.globals if use.verdict is GlobalVerdict.DANGEROUS]
-    error = next((said for f in checkpoint.findings if f.severity is not Severity.ERROR and (said := _error(f))), "")
+    error = refusal_of(checkpoint)
     if not error:
         return []
     if dangerous:
         says = f"torch.load refuses it since 2.6, and before would run {dangerous[0]}"
         return [Obstacle(says=says, severity=Severity.ERROR)]
-    return [Obstacle(says=f'torch.load says "{error.rstrip(".")}"', severity=Severity.WARNING)]
+    says = f'torch.load says "{error.rstrip(".")}"'
+    if error == _NO_MAGIC:
+        return [Obstacle(says=says, severity=Severity.WARNING)]
+    if checkpoint.format == "pickle":
+        return [Obstacle(says=f'{says} since torch 2.6, and before "{_NO_MAGIC}"', severity=Severity.WARNING)]
+    # Without the code that it needs, an earlier torch fails as well.
+    alone = not any(finding.id == NEEDS_CODE for finding in checkpoint.findings)
+    return [Obstacle(says=f"{says} since torch {_STRICT}", severity=Severity.WARNING, since=_STRICT if alone else "")]
+
+
+def _oldest(checkpoint: Checkpoint, state: StateDict, kind: str) -> str:
+    """The release that has every type of the file."""
+    if kind == "safetensors":
+        releases = [SINCE_TORCH[tensor.dtype] for tensor in state.tensors if tensor.dtype in SINCE_TORCH]
+        return max(releases, key=release_number, default="")
+    return next((str(dict(f.evidence).get("oldest", "")) for f in checkpoint.findings if f.id == _OLDEST), "")
 
 
 def _place(state: StateDict) -> list[Obstacle]:

@@ -163,7 +163,8 @@ class RepairPlan:
     reader is given, () for the file itself (`loading.py`). access: mapping keys and list indices from what that loader
     returns to the state dict. is_module: the state dict is a pickled module's.
     versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
-    others: keys of the state dict whose values are no tensors; they are left out.
+    others: keys of the state dict whose values are no tensors; they are left out. lost: how many of its tensors have
+    not all their numbers in the file.
     """
 
     target: str
@@ -181,6 +182,7 @@ class RepairPlan:
     versions: tuple[tuple[str, int], ...] = ()
     others: tuple[str, ...] = ()
     partial: bool = False
+    lost: int = 0
 
     @property
     def stays_initial(self) -> tuple[str, ...]:

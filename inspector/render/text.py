@@ -215,7 +215,7 @@ def tensors_text(state: StateDict) -> RenderableType:
 
 def recognition_text(recognition: Recognition) -> RenderableType:
     """The answer, the candidates with their evidence, what is odd."""
-    parts: list[RenderableType] = [f"[bold]{safe(recognition.says)}[/bold]"]
+    parts: list[RenderableType] = [f"[bold]{safe(recognition.answer)}[/bold]"]
     if recognition.official:
         official = recognition.official
         parts.append(f"Official weights: {official.name} ({safe(official.file_name)}), by digest.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import gzip
 import io
@@ -20,8 +21,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.inspection import inspect
 from inspector.keys.diagnose import diagnose
 from inspector.keys.plain_load import plain_load
+from inspector.overview import Topic, summarise_reports
 from inspector.readers import open_checkpoint
 
 
@@ -153,3 +156,33 @@ def test_half_a_file_under_a_wrapper_is_not_just_lossless(tmp_path: Path) -> Non
     report = diagnose(open_checkpoint(tmp_path / "m.pth"), target())
     assert report.compared.endswith("Lossless.")
     assert "But torch.load ends with" in report.says
+
+
+def said_of(data: bytes, name: str, tmp_path: Path) -> str:
+    (tmp_path / name).write_bytes(data)
+    checkpoint = open_checkpoint(tmp_path / name)
+    answers = summarise_reports(inspect(checkpoint, target=target())).answers
+    return next(answer.says for answer in answers if answer.topic is Topic.LOADING)
+
+
+def test_what_only_newer_torch_refuses_is_not_said_of_older_ones(tmp_path: Path) -> None:
+    says = said_of(saved(state(), **OLD), "m.pth", tmp_path)
+    assert says.startswith('Fails as it is: torch.load says "Unsupported operand 149" since torch 2.6.')
+    assert says.endswith("a torch before 2.6 loads it as it is.")
+    nested = said_of(saved({"model": state(), "args": argparse.Namespace()}), "n.pth", tmp_path)
+    assert "since torch 2.6; the weights lie under ['model']" in nested and "loads it as it is" not in nested
+
+
+def test_a_plain_pickle_is_refused_by_every_torch(tmp_path: Path) -> None:
+    says = said_of(pickle.dumps(state()), "m.pkl", tmp_path)
+    assert 'since torch 2.6, and before "Invalid magic number; corrupt file?"' in says
+    assert "loads it as it is" not in says
+
+
+@pytest.mark.parametrize("suffix", ["pth", "safetensors"])
+def test_types_that_older_torch_has_not_say_which_one_is_needed(suffix: str, tmp_path: Path) -> None:
+    eight = {k: v.to(torch.float8_e4m3fn) if v.is_floating_point() else v for k, v in state().items()}
+    data = saved(eight) if suffix == "pth" else in_safetensors(eight, tmp_path)
+    assert "it needs torch 2.2 or later" in said_of(data, f"m.{suffix}", tmp_path)
+    half = {k: v.half() for k, v in state().items()}
+    assert "or later" not in said_of(saved(half), "h.pth", tmp_path)

@@ -136,6 +136,69 @@ def test_sparse_initializers_are_described() -> None:
     assert says == "4x4 float32, 3 values stored, indices 3"
 
 
+def constant(output: str, array: np.ndarray) -> onnx.NodeProto:
+    return helper.make_node("Constant", [], [output], value=numpy_helper.from_array(array))
+
+
+def test_weights_that_are_constant_nodes_are_the_models_weights(tmp_path: Path) -> None:
+    kernel, bias = RNG.normal(size=(8, 3, 3, 3)).astype("f4"), RNG.normal(size=8).astype("f2")
+    nodes = [
+        constant("features.0.weight", kernel),
+        constant("features.0.bias", bias),
+        constant("shape", np.array([1, -1])),
+        constant("eps", np.array(1e-5, "f4")),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"], value=numpy_helper.from_array(np.zeros(1, "f4"))),
+        helper.make_node("Conv", ["x", "features.0.weight", "features.0.bias"], ["y"]),
+    ]
+    (tmp_path / "m.onnx").write_bytes(model_of([], nodes).SerializeToString())
+    checkpoint = open_checkpoint(tmp_path / "m.onnx")
+    assert checkpoint.weights is not None
+    first, second = checkpoint.weights.tensors
+    assert (first.name, first.shape, second.name) == ("features.0.weight", (8, 3, 3, 3), "features.0.bias")
+    assert np.array_equal(read_array(checkpoint, first), kernel) and np.array_equal(
+        read_array(checkpoint, second), bias
+    )
+    (left,) = [f for f in checkpoint.findings if f.id == "constant-tensors"]
+    assert dict(left.evidence) == {"tensors": 3, "nbytes": 16 + 4 + 4}
+
+
+def test_constants_in_branches_and_functions_are_told_apart(tmp_path: Path) -> None:
+    inner = helper.make_graph(
+        [constant("k", np.full(2, 7, "f4")), helper.make_node("Identity", ["k"], ["o"])],
+        "then", [], [helper.make_tensor_value_info("o", 1, None)],
+    )  # fmt: skip
+    branch = helper.make_node("If", ["cond"], ["y"], name="branch", then_branch=inner, else_branch=inner)
+    model = model_of([], [branch])
+    body = [constant("t", np.ones((3, 3), "f4"))]
+    model.functions.append(helper.make_function("f", "Swish", ["a"], ["t"], body, [helper.make_opsetid("", 17)]))
+    checkpoint = open_checkpoint(model.SerializeToString())
+    assert [t.name for t in checkpoint.tensors] == ["branch/k", "branch/k (1)"]
+
+
+def test_a_sparse_constant_is_described_under_the_name_of_its_output() -> None:
+    values, indices = numpy_helper.from_array(np.ones(3, "f4")), numpy_helper.from_array(np.array([1, 5, 7], "i8"))
+    node = helper.make_node("Constant", [], ["w"], sparse_value=helper.make_sparse_tensor(values, indices, [4, 4]))
+    assert dict(open_checkpoint(model_of([], [node]).SerializeToString()).root.children)["w"].says.startswith("4x4")
+
+
+def test_constants_are_charged_and_looked_at_like_initializers(tmp_path: Path) -> None:
+    many = [constant(f"c{i}", np.ones(2, "f4")) for i in range(400)]
+    raw = model_of([], many).SerializeToString()
+    with pytest.raises(LimitExceeded):
+        open_checkpoint(raw, limits=Limits(memory_nbytes=200_000))
+    twice = model_of([], [constant("c", np.ones(2, "f4"))] * 2).SerializeToString()
+    assert "c: the name occurs twice" in next(
+        f.says for f in open_checkpoint(twice).findings if f.id == "unusable-entry"
+    )
+    away = TensorProto(name="w", data_type=1, dims=[2], data_location=1)
+    away.external_data.add(key="location", value="../../etc/passwd")
+    (tmp_path / "m.onnx").write_bytes(
+        model_of([], [helper.make_node("Constant", [], ["w"], value=away)]).SerializeToString()
+    )
+    checkpoint = open_checkpoint(tmp_path / "m.onnx")
+    assert "external-data-outside" in ids(checkpoint) and checkpoint.tensors[0].storage_id is None
+
+
 # -- data in other files ------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from inspector.checkpoint.adapter_names import adapted_layer, is_adapter_tensor, is_beside_adapter
 from inspector.checkpoint.types import TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.checks.entry import MOST_SUBJECTS, Context, refusing
@@ -13,27 +14,19 @@ from inspector.units import counted
 
 ADAPTER_INSIDE = FindingKind("adapter-inside", Severity.WARNING, "An adapter beside its base model")
 
-# PEFT, diffusers, kohya. An adapter's own name may stand behind lora_A.
-_DOWN = re.compile(
-    r"^(.*?)[._]lora[._](A|down)(?:\.([^.]+))?(?:\.weight)?$|^(.*)\.lora_(?:embedding_)?A(?:\.([^.]+))?$"
-)
-_ANY = re.compile(
-    r"[._](lora_(A|B|embedding_A|embedding_B|magnitude_vector|down|up)|lora\.(down|up)|hada_w[12]_[ab]|lokr_w[12])([._]|$)"
-)
-
 
 def parts(context: Context) -> list[TensorInfo]:
     """Tensors of adapters that the target has no place for."""
-    return [t for t in context.state.tensors if _ANY.search(t.name) and t.name not in context.used]
+    return [t for t in context.state.tensors if is_adapter_tensor(t.name) and t.name not in context.used]
 
 
 def _alone(context: Context) -> str:
     """An adapter without its base, with its rank and the layers it is for."""
     adapter = parts(context)
-    rest = [t for t in context.state.tensors if not _ANY.search(t.name) and t.name.rpartition(".")[2] != "alpha"]
-    if not adapter or rest or any(_ANY.search(name) for name in context.places):
+    rest = [t for t in context.state.tensors if not is_adapter_tensor(t.name) and not is_beside_adapter(t.name)]
+    if not adapter or rest or any(map(is_adapter_tensor, context.places)):
         return ""
-    modules = [found for t in adapter if (found := _module(t.name))]
+    modules = list(dict.fromkeys(adapted_layer(t.name) for t in adapter))
     ranks = sorted({min(t.shape[:2]) for t in adapter if len(t.shape) >= 2})
     what = f"of rank {ranks[0]}" if len(ranks) == 1 else f"of ranks {ranks[0]} to {ranks[-1]}" if ranks else ""
     ends = Counter(re.split(r"[._](?=[a-z])", module)[-1] for module in modules)
@@ -43,11 +36,6 @@ def _alone(context: Context) -> str:
         f"{counted(len(context.state.tensors), 'tensor')} is a weight of {context.target.label}. Load the base model "
         "first, then the adapter with the library that wrote it, or merge it into its base."
     )
-
-
-def _module(name: str) -> str:
-    found = _DOWN.match(name)
-    return (found[1] or found[4] or "") if found else ""
 
 
 def _beside(context: Context) -> Iterator[Finding]:

@@ -8,9 +8,11 @@ storage.py has the name, and the release before it, which has not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Evidence, Finding, FindingKind, Severity
@@ -28,21 +30,9 @@ NEEDS_CODE = FindingKind("needs-code", Severity.NOTICE, "A real load needs code 
 BIG_ENDIAN = FindingKind("big-endian", Severity.NOTICE, "Numbers are stored big-endian")
 
 _LISTED = 20
-# Release that first had the type and could save it.
-_DTYPES = {
-    "complex32": "2.3",  # Saved at all since pytorch/pytorch#120388.
-    "quint4x2": "1.8",
-    "quint2x4": "1.11",
-    "uint16": "2.3",
-    "uint32": "2.3",
-    "uint64": "2.3",
-    "float8_e4m3fn": "2.2",  # In 2.1 already, but saved only since pytorch/pytorch#114662.
-    "float8_e5m2": "2.2",
-    "float8_e4m3fnuz": "2.2",
-    "float8_e5m2fnuz": "2.2",
-    "float8_e8m0fnu": "2.7",
-    "float4_e2m1fn_x2": "2.8",
-}
+_MOST_ALLOWED = 12
+# Names that an import statement brings and that suffice. What numpy writes does not.
+_IMPORTED = re.compile(r"(?!numpy\b)([A-Za-z_]\w*\.)*[A-Za-z_]\w{0,80}", re.ASCII)
 _NAMES = {
     "torch._utils._rebuild_tensor_v3": "2.2",  # pytorch/pytorch#114662
     "torch._tensor._rebuild_from_type_v2": "1.10",
@@ -107,27 +97,23 @@ def _oldest(loaded: Loaded) -> Finding | None:
     reasons: dict[str, str] = {}
     for tensor in loaded.tensors:
         # An array of numpy, such as the state of its random numbers, needs no type of torch.
-        if tensor.dtype in _DTYPES and "numpy array" not in tensor.note:
-            reasons.setdefault(f"{tensor.dtype} tensors", _DTYPES[tensor.dtype])
+        if tensor.dtype in SINCE_TORCH and "numpy array" not in tensor.note:
+            reasons.setdefault(f"{tensor.dtype} tensors", SINCE_TORCH[tensor.dtype])
     for use in loaded.uses:
         full = f"{use.module}.{use.name}"
         if full in _NAMES:
             reasons.setdefault(full, _NAMES[full])
     if not reasons:
         return None
-    oldest = max(reasons.values(), key=_number)
+    oldest = max(reasons.values(), key=release_number)
     why = [what for what, release in reasons.items() if release == oldest]
-    if _number(oldest) < (2, 1):  # Years back; not worth a line.
+    if release_number(oldest) < (2, 0):  # Years back; not worth a line.
         return None
     return LOADS_WITH.found(
         f"It loads with torch {oldest} or later: it has {' and '.join(why[:3])}.",
         evidence=(("oldest", oldest), *tuple(reasons.items())[:_LISTED]),
         remedy="With an earlier one, load it elsewhere and save the tensors in another type.",
     )
-
-
-def _number(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
 
 
 def _weights_only(loaded: Loaded) -> Finding | None:
@@ -178,10 +164,20 @@ def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool)
     elif loaded.operand is not None:
         ways.append("Whoever made it can save it again with torch.save's own pickle_protocol, 2.")
     elif names:
-        shown = ", ".join(n[:80] for n in names[:3]) + (", ..." if len(names) > 3 else "")
-        ways.append(
-            f"If you trust {'it' if len(names) == 1 else 'them'}: torch.serialization.add_safe_globals([{shown}])."
-        )
+        trust = f"If you trust {'it' if len(names) == 1 else 'them'}"
+        bare = [name.removeprefix("builtins.") for name in names]
+        if "collections.defaultdict" in names:
+            # torch fills dict, OrderedDict and Counter alone, whatever is allowed.
+            ways.append("weights_only fills no defaultdict, also where it is allowed: save it again as a plain dict.")
+        elif len(names) > _MOST_ALLOWED or any(not _IMPORTED.fullmatch(name) for name in bare):
+            # numpy's objects need names that stand in no pickle, and differ between its releases.
+            ways.append(
+                f"{trust}: the error that torch.load gives can be explained here, with the lines that allow it."
+            )
+        else:
+            modules = ", ".join(sorted({name.rpartition(".")[0] for name in bare} - {""}))
+            imports = f"import {modules}; " if modules else ""
+            ways.append(f"{trust}: {imports}torch.serialization.add_safe_globals([{', '.join(bare)}]).")
     return " ".join(ways)
 
 

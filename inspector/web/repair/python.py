@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.architectures.types import ArchitectureSpec
 from inspector.keys.report import RepairPlan
 from inspector.web.text import visible
 
 _TALL = 40  # lines, above which the box scrolls
 
 
-def show_code(plan: RepairPlan, name: str) -> None:
-    """Plain torch, copied with one click. Raises what `python_code` raises."""
+def show_code(plan: RepairPlan, name: str, spec: ArchitectureSpec | None) -> None:
+    """Plain torch, copied with one click. spec: the target's, where it is one. Raises what `python_code` raises."""
     from inspector.keys.code import python_code
 
-    code = visible(python_code(plan, file_name=name))
+    code = visible(python_code(plan, file_name=name, spec=spec))
     st.code(code, language="python", height=640 if code.count("\n") > _TALL else "content")

@@ -1,4 +1,4 @@
-"""ONNX models: initializers as tensors, without the onnx library and without reading the file whole.
+"""ONNX models: initializers and constants as tensors, without the onnx library and without reading the file whole.
 
 Source: onnx/onnx.proto and docs/ExternalData.md. Data in other files are looked up among the names beside the model: a
 location that leads elsewhere (CVE-2022-25882, CVE-2024-27318, CVE-2024-5187) is a finding and is not followed.
@@ -42,7 +42,7 @@ _TOP = {1: VARINT, 2: BYTES, 3: BYTES, 4: BYTES, 5: VARINT, 6: BYTES, 7: BYTES, 
 _GRAPH = (1, 2, 5, 10, 11, 12, 13, 14, 15, 16)
 _MOST_IR_VERSION = 99
 _MOST_FILES = 256
-_GENERATED = re.compile(r"(onnx::[A-Za-z]+_)?\d+|_?val_\d+|const_fold_opt__\d+", re.ASCII)
+_GENERATED = re.compile(r"(onnx::[A-Za-z]+_)?\d+|_?val_\d+|const_fold_opt__\d+|Constant(_\d+)?_output_\d+", re.ASCII)
 _STANDARD = ("ai.onnx.ml::", "ai.onnx.training::", "ai.onnx.preview.training::")
 
 
@@ -238,7 +238,7 @@ def _observe_model(model: OnnxModel, *, cut: bool) -> list[Finding]:
                 f"{counted(model.constants, 'tensor')} ({human_bytes(model.constant_nbytes)}) are constants "
                 "inside operators, not among those listed.",
                 evidence=(("tensors", model.constants), ("nbytes", model.constant_nbytes)),
-                remedy="Exporters write shapes, scalars and folded numbers so; weights are initializers.",
+                remedy="Exporters write shapes, scalars and steps so. Real numbers with a dimension are listed.",
             )
         )
     generated = [n for n in (t.name.rpartition("/")[2] for t in model.tensors) if _GENERATED.fullmatch(n)]

@@ -1,7 +1,9 @@
 """What an ONNX model says about itself: initializers, inputs and outputs, operators, functions.
 
 Source: onnx/onnx.proto (ModelProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, FunctionProto). Walked field
-by field; the data of an initializer are jumped over.
+by field; the data of an initializer are jumped over. A `Constant` node of real numbers is a weight like an initializer:
+converters and frozen programs write them so. Scalars and whole numbers are shapes and steps, and `ConstantOfShape` has
+one number to repeat.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from inspector.limits import Limits
 from inspector.readers.flat import whole_text
 from inspector.readers.formats.onnx.protobuf import BYTES, VARINT, BadWire, Field, Walk, signed, unpack_varints
 from inspector.readers.formats.onnx.tensor import (
+    ELEMENTS,
     INLINE_NBYTES,
     STRING,
     External,
@@ -43,9 +46,9 @@ _TENSOR_NBYTES = 2000
 class OnnxModel:
     """facts: producer and versions. inputs, outputs: (name, type and shape). operators: by "domain::name".
 
-    constants: tensors inside nodes and their bytes. outside: name -> place in another file.
-    places: every other file that any tensor names, also one inside a node or a function. runs_python: operators that
-    hand their inputs to Python code, wherever they stand.
+    constants: tensors inside nodes that are not among `tensors`, and their bytes. outside: name -> place in another
+    file. places: every other file that any tensor names, also one inside a node or a function. runs_python: operators
+    that hand their inputs to Python code, wherever they stand.
     """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
@@ -127,7 +130,8 @@ class ModelWalk:
             if f.number == 1:
                 self.node(f, prefix, depth)
             elif f.number == 5:
-                self.initializer(self.message(f), prefix)
+                found = self.message(f)
+                self.tensor(found, prefix + found.name, inside=bool(prefix))
             elif f.number == 15:
                 self.sparse(f, prefix)
             elif depth == 0 and f.number in (11, 12):
@@ -147,12 +151,14 @@ class ModelWalk:
     def node(self, message: Field, prefix: str, depth: int, *, in_function: bool = False) -> None:
         """in_function: what it is made of is looked at, and not counted among the model's own."""
         walk, model = self.walk, self.model
-        name = operator = domain = ""
+        name = operator = domain = output = ""
         attributes: list[Field] = []
         for f in walk.fields(message.start, message.end):
             if f.wire != BYTES:
                 continue
-            if f.number == 3:
+            if f.number == 2 and not output:
+                output = whole_text(walk.read(f, _NAME_NBYTES))
+            elif f.number == 3:
                 name = whole_text(walk.read(f, 200))
             elif f.number == 4:
                 operator = whole_text(walk.read(f, 200))
@@ -167,19 +173,29 @@ class ModelWalk:
             model.operators[known] += 1
         if _PYTHON.search(operator) and len(model.runs_python) < _MOST_KINDS:
             model.runs_python[known] = None
+        value = prefix + output if known == "Constant" and output and not in_function else ""
         for attribute in attributes:
-            self.attribute(attribute, f"{prefix}{name or operator}/", depth, in_function=in_function)
+            inside = f"{prefix}{name or operator}/"
+            self.attribute(attribute, inside, depth, in_function=in_function, value=value)
 
-    def attribute(self, message: Field, prefix: str, depth: int, *, in_function: bool) -> None:
-        """The tensors and graphs of an AttributeProto. prefix: before the names of what is in its graphs."""
+    def attribute(self, message: Field, prefix: str, depth: int, *, in_function: bool, value: str = "") -> None:
+        """The tensors and graphs of an AttributeProto. prefix: before the names of what is in its graphs.
+
+        value: the name of a `Constant`, whose tensor is a weight where it looks like one.
+        """
         model = self.model
         for f in self.walk.fields(message.start, message.end):
             if f.wire != BYTES:
                 continue
             if f.number in (5, 10):
                 inner = self.message(f)
+                if value and f.number == 5 and is_weight(inner):
+                    self.tensor(inner, value, inside=depth > 0)
+                    continue
                 model.constants += not in_function
                 model.constant_nbytes += 0 if in_function else inner.nbytes
+            elif value and f.number == 22:
+                self.sparse(f, "", value)
             elif f.number in (22, 23):
                 for part in self.walk.fields(f.start, f.end):
                     if part.number in (1, 2) and part.wire == BYTES:
@@ -200,14 +216,14 @@ class ModelWalk:
             elif f.wire == BYTES and f.number == 5:
                 self.message(f)
 
-    def initializer(self, message: TensorMessage, prefix: str) -> None:
+    def tensor(self, message: TensorMessage, name: str, *, inside: bool) -> None:
+        """An initializer or a constant. inside: of a graph within the model's, where names may come again."""
         model = self.model
         if self.walk.cut and not (message.raw or message.typed or message.is_external):
             return  # The file ends inside it, before its data.
-        name = prefix + message.name
         self.limits.charge(_TENSOR_NBYTES + 2 * len(name), f"The list of tensors of {self.walk.cursor.source.name}")
         if name in model.names:
-            if not prefix:
+            if not inside:
                 model.unusable.append(f"{name[:80]}: the name occurs twice")
                 return
             name = f"{name} ({len(model.names)})"
@@ -228,8 +244,8 @@ class ModelWalk:
         if outside is not None:
             model.outside[name] = outside
 
-    def sparse(self, message: Field, prefix: str) -> None:
-        """A SparseTensorProto: described, since its two parts are tensors of another shape."""
+    def sparse(self, message: Field, prefix: str, name: str = "") -> None:
+        """A SparseTensorProto: described, since its two parts are tensors of another shape. name: else its values'."""
         self.limits.charge(_TENSOR_NBYTES, f"The list of tensors of {self.walk.cursor.source.name}")
         values = indices = TensorMessage()
         shape: list[int] = []
@@ -244,7 +260,7 @@ class ModelWalk:
         stored = values.dims[0] if values.dims else 0
         self.model.values.append(
             (
-                prefix + values.name,
+                name or prefix + values.name,
                 Value(
                     kind=ValueKind.ARRAY,
                     type_name="sparse tensor",
@@ -296,6 +312,16 @@ class ModelWalk:
                 self.node(f, "", 1, in_function=True)
             elif f.number == 11:
                 self.attribute(f, "", 1, in_function=True)
+
+
+def is_weight(message: TensorMessage) -> bool:
+    """Whether a `Constant` may hold what was learned: real numbers along an axis, or bytes of a quantised matrix."""
+    if message.code not in ELEMENTS:
+        return False
+    _, dtype, bits, _ = ELEMENTS[message.code]
+    if dtype.startswith(("float", "bfloat", "complex")):
+        return len(message.dims) >= 1
+    return bits <= 8 and dtype != "bool" and len(message.dims) >= 2
 
 
 def read_dims(walk: Walk, f: Field, most: int) -> list[int]:
