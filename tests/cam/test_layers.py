@@ -109,9 +109,10 @@ class Vit(nn.Module):
 @pytest.mark.parametrize("prefix", [0, 1, 2, 5])
 def test_prefix_tokens_and_grids_that_are_not_square(prefix: int) -> None:
     first, second, *_ = propose_layers(Vit(prefix), (3, 32, 56))
-    assert (first.path, first.prefix_tokens, first.grid) == ("blocks.1.norm1", prefix, (4, 7))
+    expected = ("blocks.1.norm1", "blocks.0.norm1") if prefix else ("norm", "blocks.1")
+    assert (first.path, first.prefix_tokens, first.grid) == (expected[0], prefix, (4, 7))
     assert first.shape == (prefix + 28, 8)
-    assert second.path == "blocks.0.norm1"
+    assert second.path == expected[1]
 
 
 def test_nothing_is_touched_and_no_weight_is_read() -> None:

@@ -38,6 +38,19 @@ def paths_of(answers: Sequence[Tensor], start: Tensor) -> tuple[set[Node], set[N
     return reached, alone
 
 
+def forerunners(answers: Sequence[Tensor], marked: Sequence[Node | None]) -> list[int]:
+    """For each marked node which others it comes from: bit n stands for the n-th. Linear in the graph."""
+    numbers = {node: number for number, node in enumerate(marked) if node is not None}
+    before, order = _inputs_first([answer.grad_fn for answer in answers if answer.grad_fn is not None])
+    behind: dict[Node, int] = {}
+    for node in order:
+        bits = 0
+        for other in before[node]:
+            bits |= behind[other] | (1 << numbers[other] if other in numbers else 0)
+        behind[node] = bits
+    return [0 if node is None else behind.get(node, 0) for node in marked]
+
+
 def _inputs_first(roots: Sequence[Node]) -> tuple[dict[Node, list[Node]], list[Node]]:
     """(what each node gets its inputs from, all nodes so that these come before it)."""
     before: dict[Node, list[Node]] = {}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from inspector.cam.engine.capture import borrowed, first_tensor, own_preparation, prepared_sizes, replace_tensor, unwrap
-from inspector.cam.engine.paths import paths_of
+from inspector.cam.engine.paths import forerunners, paths_of
 from inspector.cam.runnable import first_line, is_compiled, refuse_program, running_eagerly
 from inspector.cam.targets.readings import logits_of, pixel_scores, tensors_in
 from inspector.errors import ExplainError
@@ -38,6 +38,7 @@ PADDING = (nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d, nn.Circula
 _POOLING_2D = tuple(kind for kind in POOLING if kind.__name__.endswith("2d"))
 _HEAD_COUNTS = ("num_heads", "num_attention_heads", "heads", "n_heads", "n_head", "nhead")
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
+_GATES = (nn.Sigmoid, nn.Hardsigmoid)
 _NORMS = (nn.BatchNorm2d, nn.InstanceNorm2d)
 
 
@@ -51,7 +52,8 @@ class TracedCall:
     attention: an innermost module with attention heads. over_places: by its kind, its last two axes are places.
     weights: it has some of its own. channels: "first" or "last" by its kind, "" where that says nothing. reaches: the
     answer depends on this output and this output on the picture. alone: and on nothing beside it. Both are True where
-    it is not known.
+    it is not known. gate: by its kind it weighs, from 0 to 1. passes: it gave back its input as it was (an Identity, a
+    dropout). comes_from: bit n says that it comes from the n-th call of the trace; 0 where it is not known.
     """
 
     path: str
@@ -68,6 +70,9 @@ class TracedCall:
     channels: str = ""
     reaches: bool = True
     alone: bool = True
+    gate: bool = False
+    passes: bool = False
+    comes_from: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +106,7 @@ def trace(model: nn.Module, input_shape: tuple[int, int, int]) -> Trace:
 def _traced(bare: nn.Module, input_shape: tuple[int, int, int]) -> Trace:
     try:
         # Two pictures, since their dimension then tells maps from tables; without data the second costs nothing.
-        return _run(_structure_of(bare), 2, input_shape, torch.device("meta"))
+        return _run(structure_of(bare), 2, input_shape, torch.device("meta"))
     except Exception:  # noqa: BLE001 - whatever meta cannot do, the real run below decides and reports
         pass
     with borrowed(bare):
@@ -119,7 +124,7 @@ def _traced(bare: nn.Module, input_shape: tuple[int, int, int]) -> Trace:
             ) from error
 
 
-def _structure_of(model: nn.Module) -> nn.Module:
+def structure_of(model: nn.Module) -> nn.Module:
     """A copy of the modules in evaluation mode whose parameters and buffers are on meta; no weight is copied."""
     memo: dict[int, object] = {}
     for parameter in model.parameters():
@@ -191,6 +196,7 @@ class _Recorder:
         self._alive: list[Tensor] = []  # ids are only unique while the tensors live
         self._origin: dict[int, int] = {}  # of the copies that went on in the place of outputs
         self._nodes: list[Node | None] = []
+        self._steps: set[Node | None] = set()
 
     def hook(self, path: str, module: nn.Module) -> Callable[..., object]:
         kind = type(module).__name__
@@ -220,6 +226,9 @@ class _Recorder:
                     over_places=over_places,
                     weights=weights,
                     channels=channels,
+                    gate=isinstance(module, _GATES),
+                    # The copy that went on in the place of an output, and nothing was written into it.
+                    passes=tensor.grad_fn in self._steps and any(tensor is arg for arg in inputs),
                 )
             )
             if not self.by_path or not tensor.requires_grad:
@@ -230,6 +239,7 @@ class _Recorder:
             self._alive.append(copy)
             self._origin[id(copy)] = self._memory(tensor)
             self._nodes.append(copy.grad_fn)
+            self._steps.add(copy.grad_fn)
             return replace_tensor(output, tensor, copy)
 
         return record
@@ -238,10 +248,11 @@ class _Recorder:
         """The calls, with what the graph says of them."""
         calls = self._calls
         if self.by_path:
-            reached, alone = paths_of(_scores_in(answer), start)
+            scores = scores_in(answer)
+            reached, alone = paths_of(scores, start)
             calls = [
-                replace(call, reaches=node in reached, alone=node in alone)
-                for call, node in zip(calls, self._nodes, strict=True)
+                replace(call, reaches=node in reached, alone=node in alone, comes_from=before)
+                for call, node, before in zip(calls, self._nodes, forerunners(scores, self._nodes), strict=True)
             ]
         # The innermost that runs on the picture: a table of positions has a number of heads too.
         heads = {call.path for call in calls if call.attention and call.reaches}
@@ -271,7 +282,7 @@ def _order(module: nn.Module) -> str:
     return "last" if type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward) else ""
 
 
-def _scores_in(answer: object) -> list[Tensor]:
+def scores_in(answer: object) -> list[Tensor]:
     """What is explained of an answer: class scores, pixel scores, else all of it."""
     for read in (logits_of, pixel_scores):
         try:

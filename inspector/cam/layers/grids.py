@@ -25,14 +25,16 @@ class Grids:
     seen: put out by convolutions and poolings over places, in order. derived: those of them that are of whole pictures,
     or the picture itself where there are none (patches that are cut out first), made smaller by whole numbers.
     shown: those of the derived that a layer puts out which knows its channels (a linear layer, a norm, a convolution of
-    single places). whole: those of the seen that are of whole pictures. rows: shapes of three axes that some layer puts
-    out which has its channels last. picture: (H, W). channels_last: some maps are so.
+    single places). whole: those of the seen that are of whole pictures. cut: where there are none, those of the derived
+    that such a layer puts out as tokens (patches that a linear layer makes). rows: shapes of three axes that some layer
+    puts out which has its channels last. picture: (H, W). channels_last: some maps are so.
     """
 
     seen: tuple[Grid, ...]
     derived: frozenset[Grid]
     shown: frozenset[Grid]
     whole: tuple[Grid, ...]
+    cut: tuple[Grid, ...]
     rows: frozenset[tuple[int, ...]]
     picture: Grid
     channels_last: bool
@@ -56,12 +58,15 @@ class Grids:
         maps = [call for call in trace.calls if call.channels and len(call.shape) == 4]
         first = {(call.shape[2], call.shape[3]) for call in maps if call.channels == "first"}
         last = {(call.shape[1], call.shape[2]) for call in maps if call.channels == "last"}
+        shapes = {call.shape: None for call in trace.calls if call.channels == "last" and len(call.shape) == 3}
+        cut = [] if whole else [_fitting(known, picture, length) for _, length, _ in shapes]
         return cls(
             seen=tuple(seen),
             derived=known,
             shown=known & (first | last),
             whole=tuple(whole),
-            rows=frozenset(call.shape for call in trace.calls if call.channels == "last" and len(call.shape) == 3),
+            cut=tuple(fitting[0] for fitting in cut if len(fitting) == 1),
+            rows=frozenset(shapes),
             picture=picture,
             channels_last=bool(last & (known | seen.keys())),
         )
@@ -102,20 +107,24 @@ class Grids:
         for grid in reversed(self.seen):
             if grid != (1, 1) and length == grid[0] * grid[1]:
                 return 4, 0, grid
-        derived = [grid for grid in self.derived if grid[0] * grid[1] > 1 and is_scaled(grid, self.picture)]
         # Rounding up and down may give two grids of as many cells: then neither.
-        fitting = [grid for grid in derived if length == grid[0] * grid[1]]
+        fitting = _fitting(self.derived, self.picture, length)
         if fitting:
             return (3, 0, fitting[0]) if len(fitting) == 1 else None
-        for grid in reversed(self.whole):
+        for grid in reversed(self.whole or self.cut):
             extra = length - grid[0] * grid[1]
             if grid != (1, 1) and 0 < extra <= MOST_PREFIX_TOKENS:
                 return 2, extra, grid
         for prefix in _USUAL_PREFIXES[1:]:
-            fitting = [grid for grid in derived if length == prefix + grid[0] * grid[1]]
+            fitting = _fitting(self.derived, self.picture, length - prefix)
             if fitting:
                 return (1, prefix, fitting[0]) if len(fitting) == 1 else None
         return None
+
+
+def _fitting(grids: frozenset[Grid], picture: Grid, cells: int) -> list[Grid]:
+    """Those of so many cells, of more than one, that have the picture's proportions."""
+    return [grid for grid in grids if cells == grid[0] * grid[1] > 1 and is_scaled(grid, picture)]
 
 
 def is_scaled(grid: Grid, picture: Grid) -> bool:

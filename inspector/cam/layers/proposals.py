@@ -4,7 +4,9 @@ Found by tracing shapes (`engine/trace.py`), not by names:
 - convolutional networks: the last map before the global pooling (Grad-CAM's own choice, Selvaraju 2017, section 3);
 - networks that keep channels last (Swin): the same, read as batch x height x width x channels;
 - vision transformers with a class token: what enters the last attention. Behind it only the class token reaches the
-  answer, so the gradient of every patch is exactly 0 there.
+  answer, so the gradient of every patch is exactly 0 there;
+- those that answer from the mean of their patches: the last map again. What enters the last attention is the lesser
+  part of it there, since each patch also goes on beside the attention.
 """
 
 from __future__ import annotations
@@ -20,15 +22,13 @@ from inspector.cam.engine.capture import unwrap
 from inspector.cam.engine.trace import Trace, TracedCall, trace
 from inspector.cam.layers.grids import Grids
 from inspector.cam.layers.layouts import split_layout, with_layout
+from inspector.cam.layers.patches import entering_attention, rank_by_attention, rank_by_mean, rank_steps
+from inspector.cam.layers.ranking import COMFORTABLE_SIDE, Pair, depth, grid_text, outermost, why_chosen
 from inspector.cam.layers.rows import in_rows
 from inspector.cam.report import LayerProposal
 from inspector.errors import LayerNotSpatial, NoSuchLayer
 
-# Below this many cells a side a map cannot point at anything smaller than a quarter of the picture.
-COMFORTABLE_SIDE = 4
 MOST_PROPOSALS = 8
-
-Pair = tuple[TracedCall, LayerProposal]
 
 
 def propose_layers(model: nn.Module, input_shape: tuple[int, int, int]) -> tuple[LayerProposal, ...]:
@@ -38,7 +38,7 @@ def propose_layers(model: nn.Module, input_shape: tuple[int, int, int]) -> tuple
     accept the input.
     """
     seen = trace(model, input_shape)
-    proposals = _proposals(seen)
+    proposals = _proposals(model, seen)
     right = _in_order(model, seen, proposals) or [_check_order(model, seen, proposals[0])]
     return tuple(replace(layer, rank=rank) for rank, layer in enumerate(right, start=1))
 
@@ -72,7 +72,7 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
         raise NoSuchLayer(f"Layer {name!r} is called {len(calls)} times; there is no call {call}.")
     wanted = calls[-1 if call is None else call]
     try:
-        proposals = _proposals(seen)
+        proposals = _proposals(model, seen)
     except LayerNotSpatial:
         proposals = ()
     for proposal in proposals:
@@ -94,7 +94,7 @@ def _in_order(model: nn.Module, seen: Trace, layers: Sequence[LayerProposal]) ->
     """Without those whose tokens do not lie row by row."""
     if all(layer.layout != "NLC" for layer in layers):
         return list(layers)
-    entering = _entering([pair for pair in _spatial(seen) if pair[1].layout == "NLC"], seen)
+    entering = entering_attention([pair for pair in _spatial(seen) if pair[1].layout == "NLC"], seen)
     # Before the first attention the answer is exact and cheap.
     if not entering or in_rows(model, entering[-1], seen.input_shape):
         return list(layers)
@@ -113,7 +113,7 @@ def _check_order(model: nn.Module, seen: Trace, layer: LayerProposal) -> LayerPr
     return layer
 
 
-def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
+def _proposals(model: nn.Module, seen: Trace) -> tuple[LayerProposal, ...]:
     everywhere = list(_spatial(seen))
     # What the answer does not come from has no gradient: a second head, or a container of which only another part goes
     # on, such as the pooled one of a map and its mean.
@@ -127,7 +127,10 @@ def _proposals(seen: Trace) -> tuple[LayerProposal, ...]:
     ranked: list[tuple[LayerProposal, str]] = []
     if spatial[-1][1].layout == "NLC":
         tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
-        ranked = _rank_tokens(_entering(tokens, seen)) or _rank_trunk(tokens)
+        ranked = rank_by_mean(model, tokens, seen)
+        if ranked:
+            ranked += _before_tokens(spatial, {layer.grid for layer, _ in ranked})
+        ranked = ranked or rank_by_attention(tokens, seen) or rank_steps(tokens)
     if not ranked:
         # Without attention over all of them nothing would be carried from patches to tokens before them.
         maps = [pair for pair in spatial if not pair[1].prefix_tokens] or spatial
@@ -168,28 +171,31 @@ def _rank_maps(spatial: list[Pair], scores: set[int]) -> list[tuple[LayerProposa
     """The last map of each resolution; first the coarsest that is not too coarse."""
     # A pooled map knows less about where than what went into it; scores are the answer.
     pooled = {call.memory for call, _ in spatial if call.pooling} | scores
+    # What weighs another map is said by what it was made of.
+    pooled |= {call.memory for call, _ in spatial if call.gate and not call.alone}
     useful = [(call, layer) for call, layer in spatial if call.memory not in pooled]
-    by_memory: dict[int, Pair] = {}
-    for call, layer in useful or spatial:
-        known = by_memory.get(call.memory)
-        # Of modules that put out one and the same tensor the outermost is named ("layer4", not "layer4.1.relu");
-        # a rearranged view of it is not ("norm", not "permute").
-        if known is None or (known[1].shape == layer.shape and _depth(layer) <= _depth(known[1])):
-            by_memory.pop(call.memory, None)
-            by_memory[call.memory] = call, layer
     by_grid: dict[tuple[int, int], list[Pair]] = {}
-    for call, layer in by_memory.values():
+    for call, layer in outermost(useful or spatial):
         same = by_grid.pop(layer.grid, [])
         by_grid[layer.grid] = [*same, (call, layer)]
     maps = [_end_of_stage(_whole(pairs)) for pairs in reversed(by_grid.values())]  # latest in the forward pass first
     chosen = next((layer for layer in maps if min(layer.grid) >= COMFORTABLE_SIDE), maps[0])
-    ranked = [(chosen, _why_chosen(chosen, maps[0]))]
+    ranked = [(chosen, why_chosen(chosen, maps[0]))]
     for layer in maps:
         if layer is not chosen:
             finer = math.prod(layer.grid) > math.prod(chosen.grid)
             says = "finer, but knows less about the class" if finer else "coarser"
-            ranked.append((layer, f"The last {_grid(layer)} map: {says}."))
+            ranked.append((layer, f"The last {grid_text(layer)} map: {says}."))
     return ranked
+
+
+def _before_tokens(spatial: list[Pair], known: set[tuple[int, int]]) -> list[tuple[LayerProposal, str]]:
+    """The last map of each other resolution, of a network that makes its maps to tokens at last."""
+    maps = [pair for pair in spatial if pair[1].layout != "NLC" and pair[1].grid not in known]
+    return [
+        (layer, f"The last {grid_text(layer)} map: finer, but knows less about the class.")
+        for layer, _ in (_rank_maps(maps, set()) if maps else ())
+    ]
 
 
 def _whole(pairs: list[Pair]) -> list[LayerProposal]:
@@ -204,57 +210,7 @@ def _end_of_stage(layers: list[LayerProposal]) -> LayerProposal:
     third the one that is nested least is what people call the end of the stage ("features.8").
     """
     late = layers[-math.ceil(len(layers) / 3) :]
-    return min(reversed(late), key=_depth)
-
-
-def _why_chosen(chosen: LayerProposal, last: LayerProposal) -> str:
-    order = {"NHWC": "channels last", "NCHW": "channels first", "NLC": "patches row by row"}[chosen.layout]
-    if chosen is last:
-        return f"The last map before the answer, {_grid(chosen)}, {order}."
-    return (
-        f"The last map with at least {COMFORTABLE_SIDE} cells a side, {_grid(chosen)}, {order}; "
-        f"{last.path} behind it has only {_grid(last)}."
-    )
-
-
-def _entering(tokens: list[Pair], seen: Trace) -> list[LayerProposal]:
-    """What enters each attention over all tokens, the last first."""
-    entering: list[LayerProposal] = []
-    for attention in reversed(seen.calls):
-        if attention.attention and attention.reaches:
-            # The innermost producer finishes first: "ln_1", not a container that returns the same tensor.
-            layer = next((layer for call, layer in tokens if call.memory in attention.inputs), None)
-            if layer is not None and layer not in entering:
-                entering.append(layer)
-    return entering
-
-
-def _rank_tokens(entering: list[LayerProposal]) -> list[tuple[LayerProposal, str]]:
-    if not entering:
-        return []
-    first = entering[0]
-    counted = "the class token" if first.prefix_tokens == 1 else f"the {first.prefix_tokens} prefix tokens"
-    limit = f"; behind it only {counted} may reach the answer" if first.prefix_tokens else ""
-    ranked = [(first, f"Enters the last attention, {_grid(first)} patches{limit}.")]
-    return ranked + [
-        (layer, f"Enters an earlier attention, {_grid(layer)} patches: knows less about the class.")
-        for layer in entering[1:]
-    ]
-
-
-def _rank_trunk(tokens: list[Pair]) -> list[tuple[LayerProposal, str]]:
-    """Tokens behind others that stand before the patches, where nothing says which modules are attention.
-
-    The last two steps are left out: the norm and what carries patches to those tokens may be the same ones.
-    """
-    steps: dict[int, LayerProposal] = {}
-    for call, layer in tokens:
-        if call.alone and layer.prefix_tokens:
-            steps.pop(call.memory, None)
-            steps[call.memory] = layer
-    return [(layer, f"Tokens on the way to the answer, {_grid(layer)} patches.") for layer in reversed(steps.values())][
-        2:
-    ]
+    return min(reversed(late), key=depth)
 
 
 def _spatial(seen: Trace, *, keep_single_cells: bool = False) -> Iterator[Pair]:
@@ -296,13 +252,5 @@ def _split_call(path: str, modules: dict[str, nn.Module]) -> tuple[str, int | No
     return name, call
 
 
-def _depth(layer: LayerProposal) -> int:
-    return layer.path.count(".")
-
-
 def _channels(layer: LayerProposal) -> int:
     return layer.shape[0] if layer.layout == "NCHW" else layer.shape[-1]
-
-
-def _grid(layer: LayerProposal) -> str:
-    return f"{layer.grid[0]}x{layer.grid[1]}"
