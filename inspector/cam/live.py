@@ -23,7 +23,7 @@ from inspector.cam.engine.scene import Scene, open_scene
 from inspector.cam.engine.tensors import without_padding
 from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import METHODS, method_named
-from inspector.cam.report import Crop, LayerProposal, Made, Maps
+from inspector.cam.report import Crop, LayerProposal, Made, Maps, Options
 from inspector.cam.spec import MapSpec
 from inspector.cam.targets.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
 from inspector.cam.targets.readings import (
@@ -156,7 +156,7 @@ class Look:
             raise ExplainError(f"{entry.title} runs the model again.", hint="Ask for it with `make`.")
         self._check(target)
         with torch.inference_mode(False), torch.enable_grad():
-            return maps_of(self._towards(target), layer, entry, eigen=eigen)
+            return maps_of(self._towards(target), layer, entry, options=Options(eigen_smooth=eigen))
 
     def channels(self, layer: LayerProposal, target: int, most: int = 24) -> tuple[Channel, ...]:
         """The layer's channels by how much they move the score: mean over places of |gradient x activation|."""

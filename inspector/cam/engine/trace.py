@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
+from inspector.cam.centres.following import Following
+from inspector.cam.centres.places import Places
 from inspector.cam.engine.capture import borrowed, first_tensor, own_preparation, prepared_sizes, replace_tensor, unwrap
 from inspector.cam.engine.paths import paths_of
 from inspector.cam.runnable import first_line, is_compiled, refuse_program, running_eagerly
@@ -51,7 +53,7 @@ class TracedCall:
     attention: an innermost module with attention heads. over_places: by its kind, its last two axes are places.
     weights: it has some of its own. channels: "first" or "last" by its kind, "" where that says nothing. reaches: the
     answer depends on this output and this output on the picture. alone: and on nothing beside it. Both are True where
-    it is not known.
+    it is not known. places: where its elements look, None where that is not known.
     """
 
     path: str
@@ -68,6 +70,7 @@ class TracedCall:
     channels: str = ""
     reaches: bool = True
     alone: bool = True
+    places: Places | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,8 @@ def _structure_of(model: nn.Module) -> nn.Module:
 
 
 def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device: torch.device) -> Trace:
-    recorder = _Recorder(by_path=device.type == "meta")
+    following = Following()
+    recorder = _Recorder(following, by_path=device.type == "meta")
     handles = []
     # What a detector resizes to by itself is the picture whose grids its layers have.
     inner: list[tuple[int, int]] = []
@@ -152,7 +156,10 @@ def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device
         with torch.inference_mode(False), torch.set_grad_enabled(recorder.by_path):
             picture = torch.zeros((batch, *input_shape), device=device, dtype=dtype, requires_grad=recorder.by_path)
             start = picture.clone()
-            answer = model(start)
+            following.begin(start)
+            # Only where nothing is computed: what is kept for following would be every activation.
+            with following if recorder.by_path else nullcontext():
+                answer = model(start)
     finally:
         for handle in handles:
             handle.remove()
@@ -184,8 +191,9 @@ def _width_of(answer: object) -> int | None:
 class _Recorder:
     """by_path: whether outputs are followed through the graph."""
 
-    def __init__(self, *, by_path: bool) -> None:
+    def __init__(self, following: Following, *, by_path: bool) -> None:
         self.by_path = by_path
+        self._following = following
         self._calls: list[TracedCall] = []
         self._counts: dict[str, int] = {}
         self._alive: list[Tensor] = []  # ids are only unique while the tensors live
@@ -220,6 +228,7 @@ class _Recorder:
                     over_places=over_places,
                     weights=weights,
                     channels=channels,
+                    places=self._following.places_of(tensor) if self.by_path else None,
                 )
             )
             if not self.by_path or not tensor.requires_grad:
