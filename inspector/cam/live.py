@@ -25,7 +25,16 @@ from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.report import Crop, LayerProposal, Made, Maps, Options
 from inspector.cam.spec import MapSpec
-from inspector.cam.targets.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
+from inspector.cam.targets.questions import (
+    A_CLASS,
+    Asked,
+    OfBox,
+    OfPixels,
+    Question,
+    asked_of_box,
+    asked_of_pixels,
+    check_found_box,
+)
 from inspector.cam.targets.readings import (
     BoxScore,
     PixelScores,
@@ -267,6 +276,8 @@ class Look:
             return copy.deepcopy(self.model)
 
     def _check(self, target: int) -> None:
+        if self.kind is Kind.BOXES:
+            check_found_box(self.boxes[target].corners, target + 1)
         if self.kind is Kind.PIXELS and not self.shares[target] > 0:
             raise ExplainError(
                 f"The model gives no pixel of the picture to class {target}.",
