@@ -30,7 +30,8 @@ NETWORKS = (
     "mnasnet0_5",
     "googlenet",
 )
-SIDE, SQUARE, BRIGHT = 224, 14, 2.0
+# Squares much smaller than a cell: of larger ones the places are too few to find a middle by.
+SIDE, SQUARE, BRIGHT = 224, 8, 2.0
 # Pixels of 224 by which a hot centre may be off.
 MOST = 2.0
 
