@@ -131,7 +131,7 @@ def _hot(model: OneCell, layer: LayerProposal, cell: tuple[int, int], evenly: bo
     """(2,): the middle of the heat of a map of this cell, in pixels."""
     model.cell = cell
     picture = torch.randn(1, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(1)).to(device)
-    maps = heat_maps(model, picture, layer=layer, targets=0, method="hires-cam", options=Options(evenly=evenly))
+    maps = heat_maps(model, picture, layer=layer, targets=0, method="hires-cam", options=Options(aligned=not evenly))
     assert int((maps.raw != 0).sum()) == 1, "the answer reads one cell"
     return _centroid(maps.heat[0].double(), torch.arange(SIDE, dtype=torch.float64) + 0.5)
 

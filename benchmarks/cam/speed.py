@@ -19,7 +19,7 @@ from benchmarks.cam.contestants import OURS, TARGET, contestants, loud, stretche
 from inspector.cam.engine.maps import Axes, heat_grid, heat_maps
 from inspector.cam.engine.projection import first_component
 from inspector.cam.layers.proposals import find_layer
-from inspector.cam.report import LayerProposal, Maps, Options
+from inspector.cam.report import LayerProposal, Maps
 
 MODELS = (("resnet18", "layer4"), ("mobilenet_v3_small", "features"), ("resnet50", "layer4"))
 GRIDS = (
@@ -152,10 +152,6 @@ def eigen(rounds: int) -> Iterator[Cost]:
         yield from _costs(f"first component, {channels} x {side} x {side}", jobs, rounds, "cpu", OURS)
 
 
-# Spread evenly, as theirs are: what is timed must be the same map.
-AS_OTHERS = Options(evenly=True)
-
-
 def ablation(rounds: int, device: str) -> Iterator[Cost]:
     """Ablation-CAM of 512 channels: what is behind the layer alone is run again, or the whole network."""
     try:
@@ -171,7 +167,7 @@ def ablation(rounds: int, device: str) -> Iterator[Cost]:
     layer = find_layer(model, "layer4", (3, 224, 224))
 
     def ours() -> Tensor:
-        return heat_maps(model, x, layer=layer, targets=target, method="ablation-cam", options=AS_OTHERS).heat[0]
+        return heat_maps(model, x, layer=layer, targets=target, method="ablation-cam").heat[0]
 
     def theirs() -> Tensor:
         with AblationCAM(model=model, target_layers=[model.layer4]) as cam:

@@ -113,8 +113,8 @@ def place_says(layer: LayerProposal, options: Options) -> str:
     """Where the cells of a layer are drawn, in a sentence; "" for a map that has no cells."""
     if not layer.path or layer.grid == layer.shape:
         return ""
-    if options.evenly:
-        return "Its cells are spread evenly over the picture, as other tools do, and not to where they look."
+    if not options.aligned:
+        return ""
     if layer.centres is None:
         return "Where its cells look cannot be told from the network, so they are spread evenly over the picture."
     (down, across), (step_down, step_across) = layer.centres.first, layer.centres.step

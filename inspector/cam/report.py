@@ -107,15 +107,16 @@ class Options:
 
     fusion: how the maps of several layers became one ("mean", "maximum", "product"), "" for one layer.
     eigen_smooth: the strongest pattern over the channels instead of their sum. augmented: the mean over six changed
-    copies of the picture. seed: for methods that draw random numbers. evenly: the layer's cells are spread evenly over
-    the picture, as other tools have it, and not to where they look (`LayerProposal.centres`).
+    copies of the picture. seed: for methods that draw random numbers. aligned: the layer's cells are drawn
+    at the centres of their receptive fields (`LayerProposal.centres`), and not spread evenly over the picture, as other
+    tools have it and as trained kernels may make good for (docs/measurements.md).
     """
 
     fusion: str = ""
     eigen_smooth: bool = False
     augmented: bool = False
     seed: int = 0
-    evenly: bool = False
+    aligned: bool = False
 
 
 PLAIN = Options()

@@ -74,8 +74,8 @@ def explain(
     augment: Annotated[
         bool, typer.Option("--augment", help="The mean over six brighter, darker and mirrored copies.")
     ] = False,
-    evenly: Annotated[
-        bool, typer.Option("--evenly", help="Cells spread evenly, as other tools do, not to where they look.")
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Cells at the centres of their receptive fields, not spread evenly.")
     ] = False,
     seed: Annotated[int, typer.Option(help="For methods that draw random numbers.", min=0, max=2**32 - 1)] = 0,
     pixels_of: Annotated[
@@ -147,7 +147,7 @@ def explain(
         methods=tuple(method or ("grad-cam",)),
         layers=tuple(layer or ()),
         classes=tuple(classes or ()),
-        options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed, evenly=evenly),
+        options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed, aligned=aligned),
         preprocessing=loaded.preprocessing,
         answer=answer or loaded.answer or AnswerKind.ONE,
         colour_map=colour_map,

@@ -155,7 +155,7 @@ def test_ways_that_disagree_and_unknown_steps_move_nothing(odd: nn.Module) -> No
     model(x)
     layer = find_layer(model, "0", (3, 64, 64))
     assert layer.centres is None
-    own, evenly = (heat_maps(model, x, layer=layer, options=Options(evenly=e)).heat for e in (False, True))
+    own, evenly = (heat_maps(model, x, layer=layer, options=Options(aligned=not e)).heat for e in (False, True))
     assert torch.equal(own, evenly)
 
 
@@ -192,7 +192,7 @@ def test_heat_lies_where_the_answer_came_from_and_not_half_a_cell_below() -> Non
     middle = float(rows.min() + rows.max() + 1) / 2, float(columns.min() + columns.max() + 1) / 2
     assert middle == (32.5, 24.5)
     own, evenly = (
-        heat_maps(model, x.detach(), layer=layer, targets=0, method="hires-cam", options=Options(evenly=e))
+        heat_maps(model, x.detach(), layer=layer, targets=0, method="hires-cam", options=Options(aligned=not e))
         for e in (False, True)
     )
     assert torch.equal(own.raw, evenly.raw)
@@ -208,7 +208,13 @@ def test_the_mean_with_mirrored_copies_lies_about_the_middle() -> None:
     x = torch.rand(1, 3, 64, 64)
     picture = Image.fromarray((x[0].permute(1, 2, 0).numpy() * 255).astype(np.uint8))
     made = explain(
-        model, picture, preprocessing=PLAIN, layer="map", target=0, method="hires-cam", options=Options(augmented=True)
+        model,
+        picture,
+        preprocessing=PLAIN,
+        layer="map",
+        target=0,
+        method="hires-cam",
+        options=Options(augmented=True, aligned=True),
     )
     assert made.layer.centres == Centres(first=(0.5, 4.0), step=(8.0, 8.0))
     # Column 3 and its mirror image, 7 - 3.
@@ -218,10 +224,10 @@ def test_the_mean_with_mirrored_copies_lies_about_the_middle() -> None:
 def test_the_manifest_and_the_command_say_how_cells_are_placed() -> None:
     model, _, x = spot()
     picture = Image.fromarray((x[0].permute(1, 2, 0).numpy() * 255).astype(np.uint8))
-    made = explain(model, picture, preprocessing=PLAIN, layer="map", options=Options(evenly=True))
+    made = explain(model, picture, preprocessing=PLAIN, layer="map", options=Options(aligned=True))
     said = json.loads(as_json({"explanation": made}))["explanation"]
     assert said["layer"]["centres"] == {"first": [0.5, 0.5], "step": [8.0, 8.0]}
-    assert said["options"]["evenly"] is True
+    assert said["options"]["aligned"] is True
     asked = request_for(made, file="f", picture="p", colour_map="viridis", opacity=0.5, threads=1)
-    assert "--evenly" in command_line(asked, "out")
+    assert "--aligned" in command_line(asked, "out")
     assert asdict(made.layer)["centres"]["first"] == (0.5, 0.5)

@@ -11,7 +11,6 @@ from inspector.cam.engine.maps import heat_maps
 from inspector.cam.layers.proposals import find_layer
 from inspector.cam.methods import METHODS
 from inspector.cam.methods.grad_cam import grad_cam
-from inspector.cam.report import Options
 
 
 def test_arithmetic_by_hand() -> None:
@@ -118,7 +117,7 @@ def test_the_pasted_recipe_on_real_architectures(name: str, layer: str) -> None:
         if isinstance(module, nn.ReLU | nn.ReLU6):
             module.inplace = True
     model.zero_grad()
-    maps = heat_maps(model, x, layer=layer, targets=4, options=Options(evenly=True))
+    maps = heat_maps(model, x, layer=layer, targets=4)
     assert expected.max() > 0.5
     assert (maps.heat[0] - expected).abs().max() < 1e-12
     assert all(parameter.grad is None for parameter in model.parameters())

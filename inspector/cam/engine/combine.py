@@ -77,7 +77,7 @@ def augmented_maps(
     raw = torch.stack(raws).mean(dim=0)
     if plain.layer.centres is not None:
         layer = replace(plain.layer, centres=_mirrored_half(plain.layer.centres, plain.layer.grid[1], batch.shape[3]))
-    heat = enlarge(normalise(raw), (batch.shape[2], batch.shape[3]), centres_of(layer, raw, evenly=options.evenly))
+    heat = enlarge(normalise(raw), (batch.shape[2], batch.shape[3]), centres_of(layer, raw, aligned=options.aligned))
     return replace(plain, raw=raw, heat=heat, layer=layer)
 
 

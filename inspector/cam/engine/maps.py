@@ -99,7 +99,7 @@ def heat_grid(
         read=read,
         progress=progress,
         seed=options.seed,
-        evenly=options.evenly,
+        aligned=options.aligned,
     ) as scene:
         # All classes first: a wrong one is said before the work.
         scenes = [scene] if len(classes) == 1 else [scene.towards(targets) for targets in classes]
@@ -197,7 +197,7 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, options: Opti
         heat=enlarge(
             normalise(raw),
             (scene.batch.shape[2], scene.batch.shape[3]),
-            centres_of(layer, raw, evenly=options.evenly),
+            centres_of(layer, raw, aligned=options.aligned),
         ),
         raw=raw,
         logits=scene.logits.detach().cpu(),

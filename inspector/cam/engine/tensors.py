@@ -93,10 +93,10 @@ def enlarge(heat: Tensor, size: tuple[int, int], centres: Centres | None = None)
     return heat
 
 
-def centres_of(layer: LayerProposal, field: Tensor, *, evenly: bool = False) -> Centres | None:
+def centres_of(layer: LayerProposal, field: Tensor, *, aligned: bool = False) -> Centres | None:
     """Where the cells of a field (..., h, w) look that was made at this layer; None for cells that are spread evenly,
     as the pixels of a map that has no cells are."""
-    return None if evenly or tuple(field.shape[-2:]) != layer.grid else layer.centres
+    return layer.centres if aligned and tuple(field.shape[-2:]) == layer.grid else None
 
 
 def _is_even(centres: Centres, heat: Tensor, size: tuple[int, int]) -> bool:

@@ -21,7 +21,7 @@ def guided_grad_cam(scene: Scene, layer: LayerProposal) -> Tensor:
     raw = grad_cam(scene.activation(layer), scene.gradient(layer)).sum(dim=1)
     heat = normalise(without_padding(raw, scene.shown))
     size = (scene.batch.shape[2], scene.batch.shape[3])
-    enlarged = enlarge(heat, size, centres_of(layer, heat, evenly=scene.evenly))
+    enlarged = enlarge(heat, size, centres_of(layer, heat, aligned=scene.aligned))
     return guided_gradient(scene).abs().amax(dim=1) * enlarged
 
 

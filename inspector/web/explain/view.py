@@ -152,7 +152,9 @@ def spread(values: NDArray[np.float32], made: Explanation) -> NDArray[np.float32
     from inspector.cam.engine.tensors import centres_of, enlarge
 
     field = torch.from_numpy(values)[None]
-    found: NDArray[np.float32] = enlarge(field, made.heat.shape, centres_of(made.layer, field)).numpy()[0]
+    found: NDArray[np.float32] = enlarge(
+        field, made.heat.shape, centres_of(made.layer, field, aligned=made.options.aligned)
+    ).numpy()[0]
     return found
 
 
