@@ -2,8 +2,8 @@
 
     python benchmarks/bench_cam.py [--pictures 200] [--rounds 12] [--device cuda] [--only PART ...] [--csv FILE]
 
-Parts: localise, layers, two, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared where
-they are installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
+Parts: place, localise, layers, two, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared
+where they are installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.cam import localise, memory, speed, two_shapes
+from benchmarks.cam import localise, memory, place, speed, two_shapes
 
 # Fewer do not tell a share of 78 % from one of 52 %.
 ENOUGH = 200
@@ -82,6 +82,21 @@ def costs(rows: Iterable[speed.Cost]) -> Iterable[speed.Cost]:
     return found
 
 
+def offsets(options: argparse.Namespace) -> Iterable[place.Offset]:
+    """How far hot centres lie from where occlusion finds that the network looked, aligned and evenly spread."""
+    found = []
+    print(f"{'network':<20} {'layer':<12} {'down':>7} {'across':>7} {'evenly: down':>14} {'across':>7}")
+    for row in place.measure(device=options.device):
+        found.append(row)
+        print(
+            f"{row.network:<20} {row.layer:<12} {row.down:7.2f} {row.across:7.2f} {row.evenly_down:14.2f} "
+            f"{row.evenly_across:7.2f}",
+            flush=True,
+        )
+    place.assert_near(found)
+    return found
+
+
 def peaks(options: argparse.Namespace) -> Iterable[memory.Peak]:
     """Print them as they come; processor only."""
     found = []
@@ -92,6 +107,7 @@ def peaks(options: argparse.Namespace) -> Iterable[memory.Peak]:
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
+    "place": offsets,
     "localise": places,
     "layers": lambda o: shown(localise.by_layer(localise.SAMPLES, pictures=o.pictures, device=o.device)),
     "two": choices,

@@ -16,3 +16,8 @@ def advice(method: Method, layer: LayerProposal) -> str:
     if method.per_channel and layer.layout == "NLC" and layer.prefix_tokens:
         return ON_TOKENS.format(method.title)
     return ""
+
+
+def note(method: Method, layer: LayerProposal) -> str:
+    """The same, and why its maps are not another tool's; "" for neither."""
+    return " ".join(filter(None, (advice(method, layer), method.differs)))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.empty_maps import judge, judge_fused
-from inspector.cam.report import Crop, Explanation, Made, Preprocessing, Score
+from inspector.cam.report import Crop, Explanation, LayerProposal, Made, Options, Preprocessing, Score
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cam.targets.questions import A_CLASS, Asked, Question
 from inspector.cam.targets.readings import shares_of
@@ -106,6 +106,21 @@ def scores_of(logits: Tensor, categories: Sequence[str] = (), answer: AnswerKind
             probability=None if shares is None else float(shares[index]),
         )
         for index in order.tolist()
+    )
+
+
+def place_says(layer: LayerProposal, options: Options) -> str:
+    """Where the cells of a layer are drawn, in a sentence; "" for a map that has no cells."""
+    if not layer.path or layer.grid == layer.shape:
+        return ""
+    if not options.aligned:
+        return ""
+    if layer.centres is None:
+        return "Where its cells look cannot be told from the network, so they are spread evenly over the picture."
+    (down, across), (step_down, step_across) = layer.centres.first, layer.centres.step
+    return (
+        f"Each cell is drawn where it looks: the first {down:g} pixels down and {across:g} across the model's input, "
+        f"the next ones {step_down:g} and {step_across:g} further."
     )
 
 

@@ -23,9 +23,18 @@ from inspector.cam.engine.scene import Scene, open_scene
 from inspector.cam.engine.tensors import without_padding
 from inspector.cam.method import FORWARD_AND_BACKWARD
 from inspector.cam.methods import METHODS, method_named
-from inspector.cam.report import Crop, LayerProposal, Made, Maps
+from inspector.cam.report import Crop, LayerProposal, Made, Maps, Options
 from inspector.cam.spec import MapSpec
-from inspector.cam.targets.questions import A_CLASS, Asked, OfBox, OfPixels, Question, asked_of_box, asked_of_pixels
+from inspector.cam.targets.questions import (
+    A_CLASS,
+    Asked,
+    OfBox,
+    OfPixels,
+    Question,
+    asked_of_box,
+    asked_of_pixels,
+    check_found_box,
+)
 from inspector.cam.targets.readings import (
     BoxScore,
     PixelScores,
@@ -156,7 +165,7 @@ class Look:
             raise ExplainError(f"{entry.title} runs the model again.", hint="Ask for it with `make`.")
         self._check(target)
         with torch.inference_mode(False), torch.enable_grad():
-            return maps_of(self._towards(target), layer, entry, eigen=eigen)
+            return maps_of(self._towards(target), layer, entry, options=Options(eigen_smooth=eigen))
 
     def channels(self, layer: LayerProposal, target: int, most: int = 24) -> tuple[Channel, ...]:
         """The layer's channels by how much they move the score: mean over places of |gradient x activation|."""
@@ -267,6 +276,8 @@ class Look:
             return copy.deepcopy(self.model)
 
     def _check(self, target: int) -> None:
+        if self.kind is Kind.BOXES:
+            check_found_box(self.boxes[target].corners, target + 1)
         if self.kind is Kind.PIXELS and not self.shares[target] > 0:
             raise ExplainError(
                 f"The model gives no pixel of the picture to class {target}.",

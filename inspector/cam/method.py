@@ -72,6 +72,7 @@ class Method:
     or with how far their weights lie apart, or to the map before ReLU, (N, h, w). passes: how many forward passes of
     one picture that takes, for the estimate shown before it starts. pace: seconds of one of these, tried out now, where
     they are not whole ones; an open scene's.
+    differs: why its maps are not those of another tool under the same name, "" where they are.
     by_layer: False for maps that belong to the model and not to a layer of it; they are (N, H, W) of the input or
     (N, h, w) of its tokens. seeded: draws random numbers (from the scene's seed). per_channel: a channel has one
     weight over all places. unit: what the map's numbers are. made_of: the method whose map of the same layer this
@@ -89,6 +90,7 @@ class Method:
     compute: Compute | None = None
     passes: Passes | None = None
     pace: Pace | None = None
+    differs: str = ""
     by_layer: bool = True
     seeded: bool = False
     per_channel: bool = False

@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Centres:
+    """Where the cells of a layer look: the centres of their receptive fields, (down, across) in pixels of the model's
+    input, whose first pixel covers 0 to 1.
+
+    first: of the cell at the top left. step: from one cell to the next. Spread evenly over H pixels, h cells would be
+    H / h apart and the first at half of that; padding at strides moves them up and to the left.
+    """
+
+    first: tuple[float, float]
+    step: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerProposal:
     """A layer whose output is a spatial map, found by tracing shapes in one forward pass.
 
@@ -26,7 +39,8 @@ class LayerProposal:
     grid: (height, width) of the map. rank: 1 for the suggested one, 0 for a layer asked for by name that is not among
     the proposals. reason: why it stands where it does. call: which call within one forward, for modules that are
     called several times (a shared ReLU). calls: how many there are. layout_given: somebody set layout, prefix_tokens
-    and grid otherwise than they were found.
+    and grid otherwise than they were found. centres: where its cells look, None where the ways from the picture to it
+    disagree or hold something that nothing is known of; then they are taken as spread evenly.
     """
 
     path: str
@@ -40,6 +54,7 @@ class LayerProposal:
     call: int = 0
     calls: int = 1
     layout_given: bool = False
+    centres: Centres | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +107,16 @@ class Options:
 
     fusion: how the maps of several layers became one ("mean", "maximum", "product"), "" for one layer.
     eigen_smooth: the strongest pattern over the channels instead of their sum. augmented: the mean over six changed
-    copies of the picture. seed: for methods that draw random numbers.
+    copies of the picture. seed: for methods that draw random numbers. aligned: the layer's cells are drawn
+    at the centres of their receptive fields (`LayerProposal.centres`), and not spread evenly over the picture, as other
+    tools have it and as trained kernels may make good for (docs/measurements.md).
     """
 
     fusion: str = ""
     eigen_smooth: bool = False
     augmented: bool = False
     seed: int = 0
+    aligned: bool = False
 
 
 PLAIN = Options()

@@ -73,6 +73,9 @@ def explain(
     augment: Annotated[
         bool, typer.Option("--augment", help="The mean over six brighter, darker and mirrored copies.")
     ] = False,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Cells at the centres of their receptive fields, not spread evenly.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="For methods that draw random numbers.", min=0, max=2**32 - 1)] = 0,
     pixels_of: Annotated[
         int | None, typer.Option("--pixels-of", metavar="CLASS", help="Explain the pixels a segmentation gives it.")
@@ -162,7 +165,7 @@ def explain(
         methods=tuple(method or ("grad-cam",)),
         layers=tuple(layer or ()),
         classes=tuple(classes or ()),
-        options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed),
+        options=Options(fusion=fuse, eigen_smooth=eigen_smooth, augmented=augment, seed=seed, aligned=aligned),
         preprocessing=loaded.preprocessing,
         answer=answer or loaded.answer or AnswerKind.ONE,
         colour_map=colour_map,

@@ -216,15 +216,15 @@ class Files:
         picture_name = Path(request.pictures[number]).name
         row = row_of(found, checkpoint=Path(checkpoint_name).name, picture=picture_name, threshold=request.threshold)
         self.rows.append((*row, *more))
-        if self.single:
+        folder = self.places.folder
+        if folder is not None or (self.single and self.places.output is not None):
             pixels = png_bytes(overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity))
-            if self.places.output is not None:
+            if self.single and self.places.output is not None:
                 self._write(self.places.output, pixels)
-            if self.places.folder is not None:
-                self._write(self.places.folder / "overlay.png", pixels)
-        if self.places.folder is not None:
-            alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
-            self._write(self.places.folder / ("map.png" if self.single else f"{key}map.png"), alone)
+            if folder is not None:
+                self._write(folder / f"{key}overlay.png", pixels)
+                alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
+                self._write(folder / f"{key}map.png", alone)
         if self._draws() and sum(map(len, self.cells)) < MOST_CELLS:
             if cell is None:
                 where = f"{found.method} {layer_name(found.layer)}".strip()

@@ -364,18 +364,21 @@ def export_text(report: ExportReport) -> RenderableType:
 
 def explanation_text(explanation: Explanation, written: Sequence[str]) -> RenderableType:
     """The classes, the map's range, what was assumed."""
-    from inspector.cam.advice import advice
+    from inspector.cam.advice import note
+    from inspector.cam.describe import place_says
     from inspector.cam.layers.layouts import layer_name
     from inspector.cam.methods import method_named
     from inspector.render.scores import READ_AS, share_text
 
     prep = explanation.preprocessing
     layer = explanation.layer
+    place = place_says(layer, explanation.options)
     rows = [
         ("Explains", f"{_class_name(explanation.target)}, {share_text(explanation.target)}"),
         # Pixels and boxes say themselves what their score is.
         ("Answer", READ_AS[explanation.answer] if explanation.asked == "class" else safe(explanation.asked)),
         ("Layer", f"{safe(layer_name(layer))} ({safe(layer.kind)}), {_read(layer)}: {safe(layer.reason)}"),
+        *((("Place", place),) if place else ()),
         ("Method", explanation.method),
         (
             "Raw range",
@@ -384,7 +387,7 @@ def explanation_text(explanation: Explanation, written: Sequence[str]) -> Render
         ),
         ("Input", safe(prep.source)),
     ]
-    hint = advice(method_named(explanation.method), layer)
+    hint = note(method_named(explanation.method), layer)
     if hint:
         rows.append(("Note", hint))
     if written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.cam.advice import advice
+from inspector.cam.advice import advice, note
 from inspector.cam.methods import METHODS, method_named
 from inspector.cam.report import LayerProposal
 
@@ -14,6 +14,12 @@ def _layer(layout: str, prefix: int) -> LayerProposal:
     return LayerProposal(
         path="norm", kind="LayerNorm", shape=shape, layout=layout, prefix_tokens=prefix, grid=(8, 8), rank=1, reason=""
     )
+
+
+def test_eigen_cam_says_why_it_is_not_pytorch_grad_cams() -> None:
+    said = note(method_named("eigen-cam"), _layer("NCHW", 0))
+    assert "Channels are not centred" in said and "pytorch-grad-cam subtracts each one's mean" in said
+    assert note(method_named("grad-cam"), _layer("NCHW", 0)) == ""
 
 
 def test_channel_weights_on_patches_behind_a_class_token_are_warned_of() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -18,11 +19,14 @@ from inspector.cam.engine.combine import augmented_maps
 from inspector.cam.engine.maps import Axes, heat_maps
 from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
+from inspector.cam.layers.proposals import find_layer
+from inspector.cam.live import look
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Crop, Options, Preprocessing
 from inspector.cam.spec import MapRequest
 from inspector.cam.targets.questions import OfBox, OfPixels, in_input, in_picture
 from inspector.cam.targets.readings import BoxScore, PixelScores
+from inspector.cli.explaining import question_of
 from inspector.errors import ExplainError, TargetOutOfRange, UsageError
 
 PLAIN = Preprocessing(
@@ -254,6 +258,46 @@ def test_a_box_is_given_in_the_pictures_own_pixels() -> None:
             explain(Detector(), shown, question=question, **ask)
     with pytest.raises(UsageError, match="left < right"):
         explain(Detector(), shown, question=OfBox(corners=(9, 0, 3, 4)), **ask)
+    with pytest.raises(UsageError, match="lies outside the picture"):
+        explain(Detector(), shown, question=OfBox(corners=(5000, 0, 5010, 4)), **ask)
+
+
+@pytest.mark.parametrize(
+    ("corners", "says"),
+    [
+        ((3, 3, 3, 9), "has no area"),
+        ((3, 9, 8, 9), "has no area"),
+        ((9, 0, 3, 4), "has its corners swapped"),
+        ((0, 9, 3, 4), "has its corners swapped"),
+        ((0, 0, float("nan"), 4), "not finite"),
+        ((0, 0, float("inf"), 4), "not finite"),
+    ],
+)
+def test_a_box_that_is_none_is_refused_in_words(corners: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        OfBox(corners=corners)
+    with pytest.raises(UsageError, match=says):
+        question_of(None, ",".join(map(str, corners)))
+
+
+class Degenerate(Detector):
+    """Its surest box has no height."""
+
+    def forward(self, x: Tensor) -> list[dict[str, Tensor]]:
+        found = super().forward(x)
+        for one in found:
+            one["boxes"] = torch.cat([one["boxes"][:, :3], one["boxes"][:, 1:2]], dim=1)
+        return found
+
+
+def test_a_box_of_the_detectors_own_without_area_is_refused_on_the_page_and_off_it() -> None:
+    picture = torch.rand(1, 3, 40, 40) + 0.2
+    layer = find_layer(Degenerate(), "conv", (3, 40, 40))
+    with pytest.raises(ExplainError, match="Box 1 that the detector finds has no area"):
+        look(Degenerate(), picture, [layer]).map("grad-cam", layer, 0)
+    shown = Image.fromarray(np.full((40, 40, 3), 99, dtype=np.uint8))
+    with pytest.raises(ExplainError, match="Box 1 that the detector finds has no area"):
+        explain(Degenerate(), shown, preprocessing=PLAIN, layer="conv", question=OfBox())
 
 
 class TwoScales(Detector):

@@ -146,3 +146,20 @@ def test_what_own_code_prints_gets_into_no_report(here: Path, capfd: pytest.Capt
 def test_own_code_that_ends_the_program_is_a_sentence(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run([*OWN, "code:own_outputs.py:Leaving"]) == 2
     assert "The code ended the program by itself, with exit code 0." in capfd.readouterr().err
+
+
+def test_an_export_of_a_folder_holds_an_overlay_of_each_picture_at_its_own_size(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    sizes = [(90, 60), (40, 70)]
+    for number, size in enumerate(sizes):
+        Image.new("RGB", size, (200, 40, 40 * number)).save(pictures / f"{number}.png")
+    assert run(["explain", "net.pth", str(pictures), "--preprocessing", STEPS, "--export", str(tmp_path / "out")]) == 0
+    for number, size in enumerate(sizes):
+        with Image.open(tmp_path / "out" / f"{number:04d}_overlay.png") as drawn:
+            assert drawn.size == size
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "0000_overlay.png" in told["files"] and "0001_overlay.png" in told["files"]
+    assert all("centres" in entry["layer"] for entry in told["entries"])

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.engine.maps import Targets, choose_layers, heat_maps
-from inspector.cam.engine.tensors import enlarge, normalise, shape_of
+from inspector.cam.engine.tensors import centres_of, enlarge, normalise, shape_of
 from inspector.cam.layers.layouts import layer_name
-from inspector.cam.report import PLAIN, LayerProposal, Maps, Options
+from inspector.cam.report import PLAIN, Centres, LayerProposal, Maps, Options
 from inspector.cam.targets.readings import Reading, class_scores, mirrored
 from inspector.errors import UsageError
 from inspector.progress import Progress, silent
@@ -75,7 +75,17 @@ def augmented_maps(
             else:
                 raws.append(make(copies, targets=plain.targets, read=read).raw)
     raw = torch.stack(raws).mean(dim=0)
-    return replace(plain, raw=raw, heat=enlarge(normalise(raw), (batch.shape[2], batch.shape[3])))
+    if plain.layer.centres is not None:
+        layer = replace(plain.layer, centres=_mirrored_half(plain.layer.centres, plain.layer.grid[1], batch.shape[3]))
+    heat = enlarge(normalise(raw), (batch.shape[2], batch.shape[3]), centres_of(layer, raw, aligned=options.aligned))
+    return replace(plain, raw=raw, heat=heat, layer=layer)
+
+
+def _mirrored_half(centres: Centres, columns: int, width: int) -> Centres:
+    """Of a mean over cells of which half were turned round: in the middle between a column and its mirror image, so
+    that the columns lie evenly about the middle of the picture. columns: of the grid. width: of the input in pixels."""
+    (down, _), (step_down, step) = centres.first, centres.step
+    return Centres(first=(down, (width - step * (columns - 1)) / 2), step=(step_down, step))
 
 
 def joined(parts: Sequence[Maps], how: str) -> Maps:

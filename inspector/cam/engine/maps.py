@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from inspector.cam.engine.projection import reduce
 from inspector.cam.engine.rounding import rounding_share
 from inspector.cam.engine.scene import Scene, open_scene
-from inspector.cam.engine.tensors import enlarge, normalise, peak, shape_of, without_padding
+from inspector.cam.engine.tensors import centres_of, enlarge, normalise, peak, shape_of, without_padding
 from inspector.cam.layers.proposals import find_layer, propose_layers
 from inspector.cam.method import Method, Weighed
 from inspector.cam.methods import METHODS, method_named
@@ -91,12 +91,21 @@ def heat_grid(
     if batch.dim() != 4 or batch.shape[0] == 0:
         raise UsageError(f"A batch (N, C, H, W) is needed, not {tuple(batch.shape)}.")
     layers, classes = axes.found(model, shape_of(batch)), axes.classes
-    with open_scene(model, batch, layers, classes[0], read=read, progress=progress, seed=options.seed) as scene:
+    with open_scene(
+        model,
+        batch,
+        layers,
+        classes[0],
+        read=read,
+        progress=progress,
+        seed=options.seed,
+        aligned=options.aligned,
+    ) as scene:
         # All classes first: a wrong one is said before the work.
         scenes = [scene] if len(classes) == 1 else [scene.towards(targets) for targets in classes]
         if len(classes) == 1:
             scene.expect([entry.objective for entry in entries if entry.arithmetic and entry.gradient])
-        return tuple(_rows(one, entries, layers, eigen=options.eigen_smooth, lenient=lenient) for one in scenes)
+        return tuple(_rows(one, entries, layers, options=options, lenient=lenient) for one in scenes)
 
 
 def choose_layers(
@@ -129,11 +138,11 @@ def of_input(shape: tuple[int, int, int]) -> LayerProposal:
 
 
 def _rows(
-    scene: Scene, entries: Sequence[Method], layers: Sequence[LayerProposal], *, eigen: bool, lenient: bool
+    scene: Scene, entries: Sequence[Method], layers: Sequence[LayerProposal], *, options: Options, lenient: bool
 ) -> tuple[tuple[Maps | ExplainError, ...], ...]:
     def cell(layer: LayerProposal, entry: Method) -> Maps | ExplainError:
         try:
-            return maps_of(scene, layer, entry, eigen=eigen)
+            return maps_of(scene, layer, entry, options=options)
         except ExplainError as error:
             if not lenient:
                 raise
@@ -149,8 +158,9 @@ def _rows(
     )
 
 
-def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) -> Maps:
-    """One method at one layer of a scene."""
+def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, options: Options = PLAIN) -> Maps:
+    """One method at one layer of a scene. options: its smoothing, and how its cells are spread."""
+    eigen = options.eigen_smooth
     activation = scene.activation(layer) if layer.path else scene.batch.detach()
     gradient = activation
     if method.arithmetic is not None and method.gradient:
@@ -184,7 +194,11 @@ def maps_of(scene: Scene, layer: LayerProposal, method: Method, *, eigen: bool) 
     if layer.path and raw.shape[1:] == activation.shape[2:]:
         raw = without_padding(raw, scene.shown)
     return Maps(
-        heat=enlarge(normalise(raw), (scene.batch.shape[2], scene.batch.shape[3])),
+        heat=enlarge(
+            normalise(raw),
+            (scene.batch.shape[2], scene.batch.shape[3]),
+            centres_of(layer, raw, aligned=options.aligned),
+        ),
         raw=raw,
         logits=scene.logits.detach().cpu(),
         targets=scene.targets.cpu(),

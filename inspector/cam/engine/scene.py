@@ -68,7 +68,7 @@ class Scene:
 
     model: unwrapped, lent. batch: (N, C, H, W), as it was given. layers: whose outputs were kept.
     targets: (N,) class indices. progress: called before each further pass; raising from it stops the work.
-    seed: for methods that draw.
+    seed: for methods that draw. aligned: for those that enlarge a map themselves (`Options`).
     """
 
     def __init__(
@@ -79,12 +79,14 @@ class Scene:
         targets: int | Sequence[int] | Tensor | None,
         progress: Progress,
         seed: int,
+        aligned: bool,
     ) -> None:
         self.model: nn.Module = lent.model
         self.batch = batch
         self.layers = tuple(layers)
         self.progress = progress
         self.seed = seed
+        self.aligned = aligned
         self._lent = lent
         self._first = Pass(lent, batch)
         self._expected: tuple[Objective | None, ...] = ()
@@ -205,6 +207,7 @@ def open_scene(
     read: Reading = class_scores,
     progress: Progress = silent,
     seed: int = 0,
+    aligned: bool = False,
 ) -> Iterator[Scene]:
     """Lend the model, run the batch once and keep what the layers put out.
 
@@ -213,7 +216,7 @@ def open_scene(
     Raises as `capture` and its forward do. The model is left as it was.
     """
     with capture(model, [place_of(layer) for layer in layers], read=read) as lent:
-        yield Scene(lent, batch, layers, targets, progress, seed)
+        yield Scene(lent, batch, layers, targets, progress, seed, aligned)
 
 
 def place_of(layer: LayerProposal) -> Place:

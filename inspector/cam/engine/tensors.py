@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from inspector.cam.report import LayerProposal
+from inspector.cam.report import Centres, LayerProposal
 from inspector.errors import LayerNotSpatial, TargetOutOfRange, UsageError
 
 
@@ -76,9 +76,32 @@ def normalise(raw: Tensor) -> Tensor:
     return torch.where(shown[:, None, None], heat, torch.zeros_like(heat))
 
 
-def enlarge(heat: Tensor, size: tuple[int, int]) -> Tensor:
-    """(N, h, w) to (N, H, W), bilinear between cell centres."""
-    return functional.interpolate(heat[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+def enlarge(heat: Tensor, size: tuple[int, int], centres: Centres | None = None) -> Tensor:
+    """(N, h, w) to (N, H, W), bilinear between cell centres, the outermost held to the edges.
+
+    centres: where the cells look; None for cells that are spread evenly.
+    """
+    if centres is None or _is_even(centres, heat, size):
+        return functional.interpolate(heat[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    for axis, (side, first, step) in enumerate(zip(size, centres.first, centres.step, strict=True), start=1):
+        cells = heat.shape[axis]
+        places = ((torch.arange(side, device=heat.device) + 0.5 - first) / step).clamp(0, cells - 1)
+        below = places.floor().long()
+        share = (places - below).to(heat.dtype).reshape(-1, *[1] * (2 - axis))
+        above = (below + 1).clamp_max(cells - 1)
+        heat = heat.index_select(axis, below) * (1 - share) + heat.index_select(axis, above) * share
+    return heat
+
+
+def centres_of(layer: LayerProposal, field: Tensor, *, aligned: bool = False) -> Centres | None:
+    """Where the cells of a field (..., h, w) look that was made at this layer; None for cells that are spread evenly,
+    as the pixels of a map that has no cells are."""
+    return layer.centres if aligned and tuple(field.shape[-2:]) == layer.grid else None
+
+
+def _is_even(centres: Centres, heat: Tensor, size: tuple[int, int]) -> bool:
+    each = zip(centres.first, centres.step, heat.shape[1:], size, strict=True)
+    return all(step * cells == side and 2 * first == step for first, step, cells, side in each)
 
 
 def without_padding(maps: Tensor, shown: tuple[float, float]) -> Tensor:

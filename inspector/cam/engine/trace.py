@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
+from inspector.cam.centres.following import Following
+from inspector.cam.centres.places import Places
 from inspector.cam.engine.capture import borrowed, first_tensor, own_preparation, prepared_sizes, replace_tensor, unwrap
 from inspector.cam.engine.paths import forerunners, paths_of
 from inspector.cam.runnable import first_line, is_compiled, refuse_program, running_eagerly
@@ -54,6 +56,7 @@ class TracedCall:
     answer depends on this output and this output on the picture. alone: and on nothing beside it. Both are True where
     it is not known. gate: by its kind it weighs, from 0 to 1. passes: it gave back its input as it was (an Identity, a
     dropout). comes_from: bit n says that it comes from the n-th call of the trace; 0 where it is not known.
+    places: where its elements look, None where that is not known.
     """
 
     path: str
@@ -73,6 +76,7 @@ class TracedCall:
     gate: bool = False
     passes: bool = False
     comes_from: int = 0
+    places: Places | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +145,8 @@ def structure_of(model: nn.Module) -> nn.Module:
 
 
 def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device: torch.device) -> Trace:
-    recorder = _Recorder(by_path=device.type == "meta")
+    following = Following()
+    recorder = _Recorder(following, by_path=device.type == "meta")
     handles = []
     # What a detector resizes to by itself is the picture whose grids its layers have.
     inner: list[tuple[int, int]] = []
@@ -157,7 +162,10 @@ def _run(model: nn.Module, batch: int, input_shape: tuple[int, int, int], device
         with torch.inference_mode(False), torch.set_grad_enabled(recorder.by_path):
             picture = torch.zeros((batch, *input_shape), device=device, dtype=dtype, requires_grad=recorder.by_path)
             start = picture.clone()
-            answer = model(start)
+            following.begin(start)
+            # Only where nothing is computed: what is kept for following would be every activation.
+            with following if recorder.by_path else nullcontext():
+                answer = model(start)
     finally:
         for handle in handles:
             handle.remove()
@@ -189,8 +197,9 @@ def _width_of(answer: object) -> int | None:
 class _Recorder:
     """by_path: whether outputs are followed through the graph."""
 
-    def __init__(self, *, by_path: bool) -> None:
+    def __init__(self, following: Following, *, by_path: bool) -> None:
         self.by_path = by_path
+        self._following = following
         self._calls: list[TracedCall] = []
         self._counts: dict[str, int] = {}
         self._alive: list[Tensor] = []  # ids are only unique while the tensors live
@@ -229,6 +238,7 @@ class _Recorder:
                     gate=isinstance(module, _GATES),
                     # The copy that went on in the place of an output, and nothing was written into it.
                     passes=tensor.grad_fn in self._steps and any(tensor is arg for arg in inputs),
+                    places=self._following.places_of(tensor) if self.by_path else None,
                 )
             )
             if not self.by_path or not tensor.requires_grad:

@@ -92,6 +92,7 @@ def command_line(request: Request, folder: str) -> str:
     words += ["--fuse", options.fusion] if options.fusion else []
     words += ["--eigen-smooth"] if options.eigen_smooth else []
     words += ["--augment"] if options.augmented else []
+    words += ["--aligned"] if options.aligned else []
     words += ["--seed", str(options.seed)]
     words += [] if request.pixels_of is None else ["--pixels-of", str(request.pixels_of)]
     for option, text in (

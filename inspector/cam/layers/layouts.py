@@ -58,7 +58,7 @@ def with_layout(layer: LayerProposal, text: str) -> LayerProposal:
         if len(shape) != 3:
             raise _unfit(layer, f"{upper} is for three numbers: channels, height and width")
         grid = shape[1:] if upper == "NCHW" else shape[:2]
-        changed = replace(layer, layout=upper, prefix_tokens=0, grid=(grid[0], grid[1]))
+        changed = replace(layer, layout=upper, prefix_tokens=0, grid=(grid[0], grid[1]), centres=None)
     else:
         prefix, rows, columns = (int(number or 0) for number in found.groups())
         if len(shape) != 2:
@@ -66,7 +66,7 @@ def with_layout(layer: LayerProposal, text: str) -> LayerProposal:
         if not rows or not columns or prefix + rows * columns != shape[0]:
             says = f"{prefix} + {rows} x {columns} are {prefix + rows * columns} tokens, not {shape[0]}"
             raise _unfit(layer, says)
-        changed = replace(layer, layout="NLC", prefix_tokens=prefix, grid=(rows, columns))
+        changed = replace(layer, layout="NLC", prefix_tokens=prefix, grid=(rows, columns), centres=None)
     same = (layer.layout, layer.prefix_tokens, layer.grid)
     if same == (changed.layout, changed.prefix_tokens, changed.grid):
         return layer

@@ -238,6 +238,7 @@ def _layer_of(seen: Trace, call: TracedCall, layout: str, prefix: int, grid: tup
         grid=grid,
         rank=0,
         reason="",
+        centres=None if call.places is None or not layout else call.places.centres(layout, prefix, grid),
     )
 
 

@@ -21,6 +21,8 @@ METHOD = Method(
     title="EigenCAM",
     paper="Muhammad 2020, arXiv 2008.00299",
     says="The strongest pattern in the layer's output; it is the same for every class.",
+    differs="Channels are not centred, as in the paper; pytorch-grad-cam subtracts each one's mean first, so that its "
+    "maps differ.",
     arithmetic=eigen_cam,
     gradient=False,
     eigen=True,

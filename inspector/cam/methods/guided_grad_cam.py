@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from inspector.cam.engine.scene import Scene
-from inspector.cam.engine.tensors import enlarge, normalise, without_padding
+from inspector.cam.engine.tensors import centres_of, enlarge, normalise, without_padding
 from inspector.cam.method import FORWARD_AND_BACKWARD, Method, Unit
 from inspector.cam.methods.grad_cam import METHOD as GRAD_CAM
 from inspector.cam.methods.grad_cam import grad_cam
@@ -21,7 +21,8 @@ def guided_grad_cam(scene: Scene, layer: LayerProposal) -> Tensor:
     raw = grad_cam(scene.activation(layer), scene.gradient(layer)).sum(dim=1)
     heat = normalise(without_padding(raw, scene.shown))
     size = (scene.batch.shape[2], scene.batch.shape[3])
-    return guided_gradient(scene).abs().amax(dim=1) * enlarge(heat, size)
+    enlarged = enlarge(heat, size, centres_of(layer, heat, aligned=scene.aligned))
+    return guided_gradient(scene).abs().amax(dim=1) * enlarged
 
 
 METHOD = Method(

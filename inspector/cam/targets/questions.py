@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -87,8 +88,14 @@ class OfBox:
     rank: int = 1
     of_class: bool = field(default=False, init=False)
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for corners that are no box."""
+        fault = "" if self.corners is None else fault_of_box(self.corners)
+        if fault:
+            raise UsageError(f"The box {_written(self.corners or ())} {fault}.", hint=_A_BOX)
+
     def ask(self, model: nn.Module, batch: Tensor, crops: Sequence[Crop]) -> Asked:
-        """Raises ExplainError where nothing was found there."""
+        """Raises ExplainError where nothing was found there, UsageError for a box outside the picture."""
         found = detections(_answer(model, batch))
         size = (batch.shape[2], batch.shape[3])
         boxes, labels = [], []
@@ -123,7 +130,15 @@ class OfBox:
                     f"{self.rank} of it."
                 )
             chosen = int(order[self.rank - 1])
+            check_found_box(boxes[chosen].tolist(), self.rank)
             return boxes[chosen].cpu(), int(labels[chosen])
+        left, top, right, bottom = self.corners
+        if right <= 0 or bottom <= 0 or left >= crop.picture_width or top >= crop.picture_height:
+            raise UsageError(
+                f"The box {_written(self.corners)} lies outside the picture, which has {crop.picture_width} x "
+                f"{crop.picture_height} pixels.",
+                hint=_A_BOX,
+            )
         box = torch.tensor(in_input(self.corners, crop, size))
         shares = overlaps(boxes, box.to(boxes)).masked_fill(~mine, 0)
         if not len(shares) or float(shares.max()) < BoxScore.LEAST_OVERLAP:
@@ -132,6 +147,30 @@ class OfBox:
                 hint="Boxes are left,top,right,bottom in pixels of the picture; 1 is the surest that was found.",
             )
         return box, int(labels[int(shares.argmax())])
+
+
+_A_BOX = "A box is left, top, right, bottom in pixels of the picture, with left < right and top < bottom."
+
+
+def fault_of_box(corners: Sequence[float]) -> str:
+    """What is wrong with these corners as a box, "" where nothing is."""
+    left, top, right, bottom = corners
+    if not all(map(math.isfinite, corners)):
+        return "has a corner that is not finite"
+    if left > right or top > bottom:
+        return "has its corners swapped"
+    return "has no area" if left == right or top == bottom else ""
+
+
+def check_found_box(corners: Sequence[float], rank: int) -> None:
+    """Raises ExplainError for a box of the detector's own that is none."""
+    fault = fault_of_box(corners)
+    if fault:
+        raise ExplainError(f"Box {rank} that the detector finds {fault}.", hint="Choose another box.")
+
+
+def _written(corners: Sequence[float]) -> str:
+    return ",".join(f"{corner:g}" for corner in corners)
 
 
 def asked_of_pixels(index: int, read: PixelScores, count: int) -> Asked:
@@ -164,8 +203,6 @@ def _seen(labels: Tensor, begin: str) -> str:
 def in_input(corners: Sequence[float], crop: Crop, size: tuple[int, int]) -> Corners:
     """From pixels of the upright picture to pixels of the model's input. size: (height, width)."""
     left, top, right, bottom = corners
-    if not (left < right and top < bottom):
-        raise UsageError("A box is left, top, right, bottom, with left < right and top < bottom.")
     across, down = size[1] / crop.width, size[0] / crop.height
     return (
         (left - crop.left) * across,

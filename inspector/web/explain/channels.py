@@ -22,7 +22,7 @@ _MOST, _A_ROW = 24, 6
 
 def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Explanation) -> None:
     """Small pictures; the chosen one large, with its numbers. made: a map of the same column."""
-    from inspector.cam.engine.tensors import enlarge, normalise
+    from inspector.cam.engine.tensors import centres_of, enlarge, normalise
     from inspector.render.colour_maps import colour_table
 
     seen = looking.look_at(subject)
@@ -32,7 +32,8 @@ def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Exp
     colour_map = str(st.session_state.get("colour-map", "viridis"))
 
     def map_of(number: int) -> Explanation:
-        heat = enlarge(normalise(found[number].activation[None]), size)[0]
+        activation = found[number].activation[None]
+        heat = enlarge(normalise(activation), size, centres_of(layer, activation))[0]
         return replace(made, heat=heat.float().clamp(0, 1).numpy(), crop=made.crop)
 
     key = f"channel-{subject.hand.sha256[:12]}-{layer_name(layer)}-{target}"

@@ -100,7 +100,7 @@ def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style,
                 st.caption(found)
     with columns[2]:
         values, size = difference(one, other)
-        drawn = lay_over(small, values, one.crop, signed_colours, opacity=max(style.opacity, 0.5))
+        drawn = lay_over(small, spread(values, one), one.crop, signed_colours, opacity=max(style.opacity, 0.5))
         st.image(drawn, caption="Difference of the two", width="stretch", alt="Difference of the two maps")
         st.html(
             scale(
@@ -116,7 +116,7 @@ def drawn_map(small: Image.Image, made: Explanation, style: Style) -> tuple[NDAr
     """((H, W, 3), what the outline says)."""
     if style.view == SIGNED:
         values, _ = signed(made)
-        drawn = lay_over(small, values, made.crop, signed_colours, opacity=style.opacity)
+        drawn = lay_over(small, spread(values, made), made.crop, signed_colours, opacity=style.opacity)
     else:
         drawn = overlay(small, made, colour_map=style.colour_map, opacity=style.opacity)
     if not style.threshold:
@@ -143,6 +143,19 @@ def difference(one: Explanation, other: Explanation) -> tuple[NDArray[np.float32
     gap = np.nan_to_num(one.raw - other.raw, posinf=0, neginf=0)
     size = float(np.abs(gap).max(initial=0.0))
     return (gap / size if size else gap).astype(np.float32), size
+
+
+def spread(values: NDArray[np.float32], made: Explanation) -> NDArray[np.float32]:
+    """Numbers at the map's grid as they lie over the model's input, each where its cell looks."""
+    import torch
+
+    from inspector.cam.engine.tensors import centres_of, enlarge
+
+    field = torch.from_numpy(values)[None]
+    found: NDArray[np.float32] = enlarge(
+        field, made.heat.shape, centres_of(made.layer, field, aligned=made.options.aligned)
+    ).numpy()[0]
+    return found
 
 
 def legend(made: Explanation, style: Style) -> str:

@@ -1,0 +1,1 @@
+"""Where each cell of a layer looks: the centres of receptive fields."""
