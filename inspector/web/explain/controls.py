@@ -6,7 +6,7 @@ import streamlit as st
 
 from inspector.cam.inputs.picture import input_shape
 from inspector.cam.layers.layouts import layer_name, layout_text, with_layout
-from inspector.cam.report import PLAIN, LayerProposal, Options, Preprocessing
+from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
 from inspector.web import reports
@@ -95,12 +95,10 @@ def advise(method: str, layer: LayerProposal) -> None:
 
 def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal) -> tuple[LayerProposal, Options]:
     """How the layer's output is read as it was found, and what is done with the map; open to change."""
-    from inspector.cam.describe import place_says
-
     read = f"{LAYOUTS[_layout_chosen(hand, layer)]}, {human_shape(layer.shape)}"
     words = f"Layer and options · {plain(layer_name(layer))}: {read}"
     with folded(words, key=f"layer-options-{hand.sha256}", icon=":material/layers:"):
-        st.caption(plain(f"{layer.reason} {place_says(layer, PLAIN)}"))
+        st.caption(plain(layer.reason))
         _name_another(hand, preprocessing)
         layer = _edit_layout(hand, layer)
         smooth, copies, fusion = st.columns(3, vertical_alignment="bottom")
