@@ -240,8 +240,8 @@ def _head(shapes: Shapes) -> str:
         return ""
     what = "a linear layer" if len(matrices) == 1 else f"{len(matrices)} linear layers"
     return (
-        f'This is only a head, {what} called "{roots.pop()}", from {matrices[0][1]:,} features to {matrices[-1][0]:,} '
-        "answers: the network that makes the features is not in the file."
+        f'This is only {what} called "{roots.pop()}", from {matrices[0][1]:,} features to {matrices[-1][0]:,} answers. '
+        "As the head of a larger network it needs that network, which is not in the file."
     )
 
 

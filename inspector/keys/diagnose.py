@@ -21,7 +21,7 @@ from inspector.keys.loading import loader_of
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
 from inspector.keys.placing.tree import Leaf
-from inspector.keys.plain_load import partly_lost, plain_load
+from inspector.keys.plain_load import partly_lost, plain_load, uncopied
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
@@ -195,8 +195,13 @@ def _diagnose_one(
     others = tuple(name for name in state.others if name not in theirs) if not state.is_module else ()
     unexpected = tuple(name for name in ours if name not in theirs) + others
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
-    loads = bool(theirs) and not (missing or unexpected or reshaped)
-    compared = refusal.says if refusal else sentences.say(plan, target, loads=loads, rules=rules)
+    fits = bool(theirs) and not (missing or unexpected or reshaped or refusal)
+    dense = {t.name for t in target.tensors if not (t.dtype or "").startswith(("qint", "quint"))}
+    copied = uncopied([tensor for tensor in state.tensors if tensor.name in dense]) if fits else ""
+    loads = fits and not copied
+    compared = refusal.says if refusal else sentences.say(plan, target, loads=fits, rules=rules)
+    if copied:
+        compared = f"Fails as it is, though all names fit {target.label}: {copied}."
     plain = plain_load(checkpoint, state)
     return KeyReport(
         target=target.label,

@@ -6,6 +6,7 @@ it. `load_file` takes the place of `torch.load` for safetensors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
@@ -91,7 +92,9 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
 def _damage(checkpoint: Checkpoint, state: StateDict, call: str) -> list[Obstacle]:
     """What ends the reading of the file itself."""
     broken = partly_lost(checkpoint, state)
-    error = next((said for f in checkpoint.findings if f.severity is Severity.ERROR and (said := error_of(f))), "")
+    # What safetensors says of a file ends it, whatever it is for others.
+    ends = [f for f in checkpoint.findings if f.severity is Severity.ERROR or call == "load_file"]
+    error = next((said for f in ends if (said := error_of(f))), "")
     if not broken and not error:
         return []
     whole = len(state.tensors) - len(broken)
@@ -155,6 +158,21 @@ def _no_numbers(state: StateDict) -> list[Obstacle]:
         says = f"{counted(len(arrays), 'value is a numpy array', 'values are numpy arrays')}, not tensors"
         found.append(Obstacle(says=says, severity=Severity.WARNING))
     return found
+
+
+def uncopied(tensors: Sequence[TensorInfo]) -> str:
+    """Why `load_state_dict` does not copy these into the dense parameters of their names, "" where it does."""
+    odd = {t.name: "sparse" for t in tensors if t.layout.startswith("sparse")}
+    odd |= {t.name: "quantised" for t in tensors if t.dtype.startswith(("qint", "quint"))}
+    odd |= {t.name: "nested" for t in tensors if t.layout == "jagged"}
+    if not odd:
+        return ""
+    kinds = " or ".join(dict.fromkeys(odd.values()))
+    verb = "is" if len(odd) == 1 else "are"
+    return (
+        f"{counted(len(odd), 'tensor')} {verb} {kinds} ({next(iter(odd))[:80]}), which load_state_dict does not copy "
+        "into a dense parameter"
+    )
 
 
 def _device(state: StateDict, kind: str) -> str:

@@ -76,11 +76,11 @@ PARTS: dict[str, tuple[Shapes, str]] = {
     ),
     "a head": (
         {"fc.weight": (10, 512), "fc.bias": (10,)},
-        'only a head, a linear layer called "fc", from 512 features',
+        'only a linear layer called "fc", from 512 features',
     ),
     "a head of two layers": (
         {"classifier.0.weight": (256, 512), "classifier.0.bias": (256,), "classifier.3.weight": (7, 256)},
-        'only a head, 2 linear layers called "classifier", from 512 features to 7 answers',
+        'only 2 linear layers called "classifier", from 512 features to 7 answers',
     ),
 }
 
@@ -153,7 +153,7 @@ def first_sentence(state: dict[str, Tensor], tmp_path: Path) -> str:
 
 def test_the_overview_says_it_first(tmp_path: Path) -> None:
     assert first_sentence({"fc.weight": torch.ones(10, 512), "fc.bias": torch.ones(10)}, tmp_path).startswith(
-        "This is only a head"
+        "This is only a linear layer called"
     )
 
 

@@ -21,7 +21,12 @@ from inspector.web.front.hosts import host_of, hosts_of
 from inspector.web.front.keys import Key, key_from
 from tests.web.asgi_client import Answer, Client
 
-LOCAL = Rules(hosts=hosts_of("127.0.0.1", ()), key=None, pages=("open", "overview"), files=("favicon.png",))
+LOCAL = Rules(
+    hosts=hosts_of("127.0.0.1", ()),
+    key=None,
+    pages=("open", "overview"),
+    files=("favicon.png", "static/x.js", "static/js/index.js"),
+)
 KEY = Key(secret="a-secret-of-some-length")
 LOCKED = replace(LOCAL, key=KEY, open=("/inspector/health",))
 HOST = "localhost:8501"
@@ -97,6 +102,11 @@ def test_the_own_site_and_the_stated_ones_may_ask() -> None:
     assert _client(other).ask("PUT", "/inspector/upload", headers={"origin": "https://lab.example"}).text == "inside"
 
 
+def test_two_lengths_for_one_request_are_refused() -> None:
+    answer = _client().ask("PUT", "/inspector/upload", headers={"content-length": "10", "transfer-encoding": "chunked"})
+    assert answer.status == 400
+
+
 def test_sockets_are_behind_the_same_gate() -> None:
     assert _client().connect("/_stcore/stream", {"origin": SITE}) == "inside"
     for headers in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
@@ -114,7 +124,21 @@ def test_interfaces_for_programs_are_closed(path: str, method: str) -> None:
     assert answer.status == 404 and "inside" not in answer.text
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/open/deeper", "/overview.html", "/wp-login.php", "/pages/open.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/open/deeper",
+        "/overview.html",
+        "/wp-login.php",
+        "/pages/open.py",
+        "/static/nothing.js",
+        "/app/static/x",
+        "/_stcore/metrics;x",
+        "/_stcore/agentx",
+        "/static/",
+    ],
+)
 def test_an_unknown_path_is_not_the_first_page(path: str) -> None:
     answer = _client().get(path)
     assert answer.status == 404
@@ -168,6 +192,8 @@ def test_the_token_stands_in_an_address_once() -> None:
     client = _client(LOCKED)
     answer = client.get(f"/overview?file=abc&token={KEY.secret}&name=a%20b")
     assert answer.status == 303 and answer.headers["location"] == "/overview?file=abc&name=a+b"
+    assert KEY.secret not in _enter(client, KEY.secret, f"/explain?token={KEY.secret}").headers["location"]
+    assert client.get(f"/nonsense?token={KEY.secret}").headers["location"] == "/nonsense"
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=lax" in cookie and KEY.secret not in cookie
     assert client.get("/overview?file=abc").text == "inside"

@@ -192,7 +192,7 @@ def _layout_findings(
                 kind.found(
                     f"{human_bytes(nbytes)} of the data {what}; the format forbids it.",
                     severity=Severity.WARNING,
-                    evidence=(("nbytes", nbytes),),
+                    evidence=(("nbytes", nbytes), ("error", NOT_COVERED)),
                     remedy="The safetensors library refuses this file. Write it again from its source.",
                 )
             )

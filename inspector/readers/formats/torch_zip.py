@@ -22,6 +22,7 @@ from inspector.readers.formats.torch_archive import (
     search_archive,
     unpickle_member,
 )
+from inspector.readers.formats.torch_records import loader_findings
 from inspector.readers.unpickle.nested.hidden_pickles import Head, observe_hidden
 
 
@@ -62,7 +63,12 @@ def _read(peek: Peek) -> Checkpoint:
     storages, problems = archive_storages(source, directory, prefix, pickle, big_endian, heads=heads)
     others = other_pickles(source, directory, main, limits)
     hidden = search_archive(source, directory, main, pickle, heads, limits)
-    findings = [*archive_findings(source, directory, main, others), *problems, *observe_hidden(hidden)]
+    findings = [
+        *loader_findings(source, directory, prefix, limits),
+        *archive_findings(source, directory, main, others),
+        *problems,
+        *observe_hidden(hidden),
+    ]
     content = FileContent(
         format=READER.id, format_says=READER.says, storages=storages, findings=findings, skipped=hidden.left_out
     )

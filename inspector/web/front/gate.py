@@ -23,8 +23,9 @@ ENTER_PATH = "/inspector/enter"
 TOKEN_FIELD = "token"
 # Streamlit serves these whatever its settings say: an interface for programs, and its counters.
 _CLOSED = (("_stcore", "agent"), ("_stcore", "metrics"))
-# Below these somebody else knows what exists.
-_FOLDERS = ("_stcore", "static", "media", "component", "app", "inspector", "oauth2callback", "auth")
+# Below these somebody else knows what exists, and says 404 itself.
+_FOLDERS = ("media", "component", "inspector", "oauth2callback", "auth")
+_CORE = ("health", "host-config", "stream", "upload_file", "bidi-components", "script-health-check")
 _MOST_FORM = 8_192  # bytes
 _SAFE = ("GET", "HEAD")
 
@@ -74,6 +75,8 @@ class Gate:
             return HTMLResponse(
                 words.refused("This server does not answer to that name. Its operator sets server.allowedHosts."), 421
             )
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return PlainTextResponse("Two lengths for one request.", 400)
         origin = headers.get("origin")
         if origin is not None and not self._rules.hosts.is_own_site(origin, named[0]):
             return PlainTextResponse("Another site asked for this.", 403)
@@ -94,9 +97,8 @@ class Gate:
             query = scope.get("query_string", b"").decode("latin-1")
             fields = parse_qsl(query, keep_blank_values=True)
             shown = [value for name, value in fields if name == TOKEN_FIELD]
-            if shown and self._is_page(path) and scope["method"] in _SAFE:
-                rest = urlencode([(name, value) for name, value in fields if name != TOKEN_FIELD])
-                return self._admit(scope, key, shown[-1], f"{self._rules.base}{path}" + (f"?{rest}" if rest else ""))
+            if shown and scope["method"] in _SAFE:
+                return self._admit(scope, key, shown[-1], f"{self._rules.base}{path}?{query}")
             if not self._may_enter(scope, Headers(scope=scope)):
                 if not self._is_page(path):
                     return PlainTextResponse("This server asks for a token.", 401)
@@ -117,6 +119,9 @@ class Gate:
         address = (scope.get("client") or ("", 0))[0]
         # Anything else could lead to another site: "//elsewhere", "/\\elsewhere".
         safe = follow if follow.startswith("/") and "\\" not in follow and not follow.startswith("//") else "/"
+        place, _, query = safe.partition("?")
+        fields = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != TOKEN_FIELD]
+        safe = f"{place}?{urlencode(fields)}" if fields else place
         if not self._attempts.may_try(address):
             return self._ask(key, safe, 429, "Too many wrong ones. Wait a minute.")
         if not key.opens(shown):
@@ -153,7 +158,10 @@ class Gate:
 
     def _exists(self, path: str) -> bool:
         """Whether something may answer; Streamlit itself shows its first page for every path."""
-        first = path.strip("/").partition("/")[0]
+        first, _, rest = path.strip("/").partition("/")
+        if first == "_stcore" or "_stcore" in rest.split("/"):
+            # Beneath a deep link, too, where Streamlit's page looks for its server first.
+            return path.partition("_stcore/")[2].partition("/")[0] in _CORE
         return self._is_page(path) or path.strip("/") in self._rules.files or first in _FOLDERS
 
 

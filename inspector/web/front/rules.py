@@ -30,7 +30,7 @@ def own_rules() -> Rules:
         hosts=hosts_of(address, allowed, origins),
         key=key_from(os.environ, needed=not is_loopback(address) or server_root() is not None),
         pages=frozenset(path.stem for path in (folder / "pages").glob("*.py")) if folder else frozenset(),
-        files=frozenset(path.name for path in static.iterdir() if path.is_file()) if static.is_dir() else frozenset(),
+        files=frozenset(path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()),
         open=frozenset({HEALTH_PATH}),
         base=prefix(),
     )

@@ -21,6 +21,7 @@ _ANY = ("", "0.0.0.0", "::")
 @asynccontextmanager
 async def started(_app: object) -> AsyncIterator[None]:
     """Around the server's life. INSPECTOR_BROWSER=1 opens the browser, which Streamlit would do without the token."""
+    the_store()  # which clears what an end in the middle left
     if greeting():
         print(f"  {greeting()}\n", flush=True)
     if os.environ.get("INSPECTOR_BROWSER") == "1":
