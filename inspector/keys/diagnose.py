@@ -11,13 +11,12 @@ from dataclasses import replace
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
-from inspector.checkpoint.values import ValueKind
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
 from inspector.keys import sentences
 from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
-from inspector.keys.loading import loader_of
+from inspector.keys.loading import access_of, loader_of
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
 from inspector.keys.placing.tree import Leaf
@@ -250,24 +249,13 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         complete=covers and whole and not drafted.held and not questions.open and not needs_accept,
         format=kind,
         files=files,
-        access=_access(checkpoint, state),
+        access=access_of(checkpoint, state),
         lost=len(partly_lost(checkpoint, state)) + sum(tensor.device == "meta" for tensor in state.tensors),
         is_module=state.is_module,
         versions=state.versions,
         others=() if state.is_module else state.others,
         partial=context.partial,
     )
-
-
-def _access(checkpoint: Checkpoint, state: StateDict) -> tuple[str | int, ...]:
-    """The path to the state dict as Python indexes it: list positions are numbers."""
-    found: list[str | int] = []
-    value = checkpoint.root
-    for key in state.path:
-        is_list = value.kind is ValueKind.SEQUENCE
-        found.append(int(key) if is_list and key.isdigit() else key)
-        value = next((child for label, child in value.children if label == key), value)
-    return tuple(found)
 
 
 def _nothing(checkpoint: Checkpoint, target: Target) -> KeyReport:

@@ -14,6 +14,7 @@ from inspector.architectures.building_lines import BuildingLines
 from inspector.checkpoint.joined_source import JoinedSource, paths_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict
+from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, Severity
 from inspector.keys.report import RepairPlan
 from inspector.keys.versions import needed_version
@@ -33,7 +34,7 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     No files: the opened thing is the one file. The format is "" where it has to be exported first.
     """
     kind = checkpoint.format
-    if kind in _TORCH and not state.is_module and refusal_of(checkpoint):
+    if kind in (*_TORCH, "safetensors") and not state.is_module and any(map(error_of, checkpoint.findings)):
         return "", ()
     if state.is_module and _asks_for_code(checkpoint):
         return "", ()  # Only weights_only=False makes a module: it would run what the file names, or not find it.
@@ -50,6 +51,17 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     if not files and kind in ("sharded", "peft"):
         return "", ()
     return kind, files
+
+
+def access_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str | int, ...]:
+    """The path to the state dict as Python indexes it: list positions are numbers."""
+    found: list[str | int] = []
+    value = checkpoint.root
+    for key in state.path:
+        is_list = value.kind is ValueKind.SEQUENCE
+        found.append(int(key) if is_list and key.isdigit() else key)
+        value = next((child for label, child in value.children if label == key), value)
+    return tuple(found)
 
 
 def _asks_for_code(checkpoint: Checkpoint) -> bool:

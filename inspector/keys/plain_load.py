@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, TensorInfo
 from inspector.findings import Severity
-from inspector.keys.loading import NEEDS_CODE, error_of, is_bare, refusal_of
+from inspector.keys.loading import NEEDS_CODE, access_of, error_of, is_bare, refusal_of
 from inspector.units import counted
 
 # The release from which on `weights_only=True` is what torch.load does by itself.
@@ -81,8 +81,9 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
         says = f"torch.load does not read it ({checkpoint.format_says})" + (f": {reader}" if reader else "")
         obstacles.append(Obstacle(says=says, severity=Severity.NOTICE))
     obstacles += _damage(checkpoint, state, call)
-    obstacles += _refused(checkpoint)
-    obstacles += _place(state)
+    if call == "torch.load":
+        obstacles += _refused(checkpoint)
+    obstacles += _place(checkpoint, state)
     obstacles += _no_numbers(state)
     return PlainLoad(
         call=call, obstacles=tuple(obstacles), note=_device(state, kind), oldest=_oldest(checkpoint, state, kind)
@@ -136,10 +137,10 @@ def _oldest(checkpoint: Checkpoint, state: StateDict, kind: str) -> str:
     return next((str(dict(f.evidence).get("oldest", "")) for f in checkpoint.findings if f.id == _OLDEST), "")
 
 
-def _place(state: StateDict) -> list[Obstacle]:
+def _place(checkpoint: Checkpoint, state: StateDict) -> list[Obstacle]:
     found = []
     if state.path:
-        keys = "".join(f"[{key!r}]" for key in state.path)
+        keys = "".join(f"[{key!r}]" for key in access_of(checkpoint, state))
         found.append(Obstacle(says=f"the weights lie under {keys}, not at the top", severity=Severity.WARNING))
     if state.is_module:
         kind = state.kind.rpartition(".")[2]

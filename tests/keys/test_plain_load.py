@@ -205,6 +205,20 @@ def test_a_repacked_archive_says_what_torch_says_and_that_the_numbers_are_here(t
     assert "nothing needs doing" not in says
 
 
+def test_a_list_is_indexed_by_a_number_and_a_refusal_is_said_once(tmp_path: Path) -> None:
+    assert "the weights lie under [0]['net'], not at the top" in said_of(saved([{"net": state()}]), "m.pth", tmp_path)
+    says = said_of(in_safetensors(state(), tmp_path) + bytes(9), "m.safetensors", tmp_path)
+    assert says.count("incomplete metadata") == 1 and "torch" not in says
+
+
+@pytest.mark.parametrize("kind", ["packed again, no version", "a second folder", "bytes behind a safetensors"])
+def test_the_lines_for_what_no_loader_reads_export_it_first(kind: str, tmp_path: Path) -> None:
+    name, data = FILES[kind](tmp_path)
+    (tmp_path / name).write_bytes(data)
+    report = diagnose(open_checkpoint(tmp_path / name), target())
+    assert report.plan is not None and report.plan.format == ""
+
+
 def test_half_a_file_under_a_wrapper_is_not_just_lossless(tmp_path: Path) -> None:
     data = saved({f"module.{name}": tensor for name, tensor in state().items()})[:-1500]
     (tmp_path / "m.pth").write_bytes(data)
