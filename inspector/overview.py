@@ -135,7 +135,9 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
     if plain.obstacles:
         before = f"; a torch before {plain.since} loads it as it is" if plain.since else ""
         return f"By name and shape all {total} fit {report.target}{before}.", Severity.INFO
-    how = "" if plain.call == "torch.load" else f", read with {plain.call}: torch.load does not read this format"
+    how = (
+        "" if plain.call == "torch.load" else f", read with {plain.call}: an older torch.load does not read this format"
+    )
     notes = [f"it needs torch {plain.oldest} or later"] if plain.oldest else []
     notes += [plain.note] if plain.note else []
     if notes:

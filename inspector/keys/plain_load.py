@@ -80,6 +80,9 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
         reader = _READ_BY.get(kind)
         says = f"torch.load does not read it ({checkpoint.format_says})" + (f": {reader}" if reader else "")
         obstacles.append(Obstacle(says=says, severity=Severity.NOTICE))
+    elif kind in _TORCH and checkpoint.origin.name.endswith(".safetensors"):
+        says = "torch.load takes a file of this name for safetensors (seen in 2.15), and this is another format"
+        obstacles.append(Obstacle(says=says, severity=Severity.ERROR))
     obstacles += _damage(checkpoint, state, call)
     if call == "torch.load":
         obstacles += _refused(checkpoint)
