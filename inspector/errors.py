@@ -19,6 +19,7 @@
     │   ├── LayerNotSpatial
     │   └── TargetOutOfRange
     ├── ExportError           nothing was written
+    ├── WorkEnded             a job was ended before it had a result: memory, time, a crash
     └── UsageError            an argument or option that means nothing
 
 If the question is "what is wrong with this file?", then wrong is an answer (a `Finding`), not an exception.
@@ -121,6 +122,10 @@ class TargetOutOfRange(ExplainError):
 
 class ExportError(InspectorError):
     """Nothing was written."""
+
+
+class WorkEnded(InspectorError):
+    """A job was ended before it had a result: it took too much memory or time, or its process crashed."""
 
 
 class UsageError(InspectorError):

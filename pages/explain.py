@@ -3,8 +3,8 @@
 import streamlit as st
 
 from inspector.cam.report import Explanation
-from inspector.cam.spec import MapSpec
 from inspector.errors import InspectorError
+from inspector.jobs.subjects import Wanted
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
 from inspector.web import assumptions, jobs, reports
@@ -34,9 +34,9 @@ best = reports.recognition_of(hand).best
 if best is not None and best.spec.assumed and assumptions.ask(best.spec).assumed:
     st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
     st.stop()
-ready = reports.ready_of(hand)  # says at once, in one sentence, when there is no model to run
-if ready.weights_note:
-    st.caption(plain(ready.weights_note))
+facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
+if facts.weights_note:
+    st.caption(plain(facts.weights_note))
 picture = pictures.choose_picture()
 preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
 if picture is None:
@@ -62,13 +62,16 @@ controls.advise(method, layer)
 layer, options = controls.edit_options(hand, preprocessing, layer)
 
 
-def maps(spec: MapSpec, column: int) -> Explanation | None:
+def maps(spec: Wanted, column: int) -> Explanation | None:
     """The map; None while it is worked on, or before it was asked for."""
-    passes, seconds = seen.cost(spec)
-    if seconds <= looking.AT_ONCE_SECONDS or passes <= looking.FORWARDS_AT_ONCE:
+    if looking.is_arithmetic(spec):
         return looking.explained(subject, spec, column, naming)
-    if not looking.is_done(subject, spec, column):
-        says = f"This method runs the model about {passes:,} times, which takes about {human_duration(seconds)} here."
+    cost = looking.cost_of(subject, spec)
+    if cost.seconds <= looking.AT_ONCE_SECONDS or cost.passes <= looking.FORWARDS_AT_ONCE:
+        return looking.explained(subject, spec, column, naming)
+    if not looking.is_begun(subject, spec, column, naming):
+        about = human_duration(cost.seconds)
+        says = f"This method runs the model about {cost.passes:,} times, which takes about {about} here."
 
         def begin() -> bool:
             st.info(says, icon=":material/hourglass:")
@@ -76,7 +79,7 @@ def maps(spec: MapSpec, column: int) -> Explanation | None:
 
         if not jobs.offer(begin):
             return None
-    return looking.explained_by_job(subject, spec, column, naming, title=f"{passes:,} runs of the model")
+    return looking.explained_by_job(subject, spec, column, naming, title=f"{cost.passes:,} runs of the model")
 
 
 spec = first = second = None
@@ -91,7 +94,7 @@ if first is not None:
     assumed = inputs.unknowns(preprocessing, first)
     if assumed:
         st.info(plain(assumed), icon=":material/info:")
-    view.show(hand, picture, first, second, scores)
+    view.show(hand, picture, first, second, scores, facts.threads)
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(
         [
@@ -109,7 +112,7 @@ with said():
     elif part == SEVERAL and spec is not None:
         show_several(subject, spec, target, naming)
     elif part == RUN and spec is not None:
-        show_run(subject, spec, target, naming)
+        show_run(subject, spec, target, naming, facts.threads)
     elif first is None:
         st.caption("This needs the map above.")
     elif part == CHANNELS:

@@ -24,7 +24,7 @@ checkpoint = reports.checkpoint_of(hand)
 file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sha256)
 
 small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.weights.tensors) <= READ_AT_ONCE
-measured = measuring.weights_report(hand, checkpoint, checkpoint.weights, draw=False) if small else None
+measured = measuring.weights_report(hand, checkpoint.weights, draw=False) if small else None
 answer = verdicts.overview_of_hand(hand, checkpoint, measured)
 verdict_rows(verdicts.rows(checkpoint, answer.answers))
 figures(verdicts.numbers(hand, checkpoint))
@@ -45,7 +45,7 @@ if checkpoint.weights is not None:
         elif measured is not None:
             st.caption("No measured tensor has two or more dimensions, so there are no layers to draw.")
         elif small:
-            measuring.weights_report(hand, checkpoint, checkpoint.weights)
+            measuring.weights_report(hand, checkpoint.weights)
             st.skeleton(height=340)
         else:
             st.caption("Large weights are read on the Weights page, with progress and a way to stop.")

@@ -18,7 +18,7 @@ hand = need_file(
 )
 checkpoint = reports.checkpoint_of(hand)
 state = reports.choose_state(checkpoint)
-report = measuring.weights_report(hand, checkpoint, state)
+report = measuring.weights_report(hand, state)
 if report is None:
     st.skeleton(height=420)
     st.stop()

@@ -41,7 +41,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "overview": ("checkpoint", "architectures", "inspection", "keys", "weights"),
     "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),
     "cli": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render", *SLICES),
-    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", *SLICES),
+    # Reports of workers are drawn by pages, and some are drawn where they are made.
+    "jobs": ("checkpoint", "readers", "architectures", "ready", "render", *SLICES),
+    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", "jobs", *SLICES),
     "__init__": (
         *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render"),
         *SLICES,
@@ -107,6 +109,18 @@ def test_torch_stays_out_of_the_light_parts() -> None:
     assert [
         str(p) for p in light if {name.split(".")[0] for name in _house().imported(p, everywhere=False)} & HEAVY
     ] == []
+
+
+# What only workers import.
+OF_WORKERS = ("jobs/kinds/", "jobs/preload.py", "jobs/worker.py")
+
+
+def test_torch_is_named_by_workers_alone() -> None:
+    """The web process, the broker and their messages: not at their start, and not in a function either."""
+    ours = [path for path in _house().files if _part(path) in ("web", "jobs")]
+    others = [path for path in ours if not path.relative_to(PACKAGE).as_posix().startswith(OF_WORKERS)]
+    assert len(others) > 60
+    assert [str(p) for p in others if {name.split(".")[0] for name in _house().imported(p)} & HEAVY] == []
 
 
 def test_files_stay_readable() -> None:

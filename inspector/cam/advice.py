@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from inspector.cam.method import Method
+from typing import Protocol
+
 from inspector.cam.report import LayerProposal
+
+
+class Method(Protocol):
+    """Of a method as `cam.method.Method`, or as a page knows it."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def per_channel(self) -> bool: ...
+
+    @property
+    def differs(self) -> str: ...
+
 
 ON_TOKENS = (
     "{} gives each channel one weight for all patches, but where a class token answers, patches have gradients of "

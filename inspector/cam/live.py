@@ -12,11 +12,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import torch
 from torch import Tensor, nn
 
+from inspector.cam.columns import Box, Kind
 from inspector.cam.engine.capture import borrowed, capture, like_the_model, unwrap
 from inspector.cam.engine.maps import maps_of
 from inspector.cam.engine.scene import Scene, open_scene
@@ -52,23 +52,6 @@ from inspector.progress import Progress, silent
 MOST_BOXES = 12
 # Gradients of all layers are kept for so many classes.
 _CLASSES_KEPT = 4
-
-
-class Kind(StrEnum):
-    """What a column of the scores is."""
-
-    CLASSES = "classes"
-    PIXELS = "pixels"
-    BOXES = "boxes"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """left, top, right, bottom in pixels of the model's input. label: class index. score: 0 to 1."""
-
-    corners: tuple[float, float, float, float]
-    label: int
-    score: float
 
 
 class _Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.console import Group as Lines
 from rich.console import RenderableType
@@ -20,6 +19,7 @@ from inspector.cam.trust.pictures_words import (
     share_text,
 )
 from inspector.cam.trust.verdicts import Verdict
+from inspector.render.panels import Listing
 from inspector.render.spreadsheet import Cell, csv_text
 from inspector.render.text import safe, table
 
@@ -30,18 +30,6 @@ COLUMNS = (
 # Of each kind of row, what a face shows; files hold all of them.
 MOST_SHOWN = 40
 _KNOW_NOTHING = ((RANDOM, "noise"), (CENTRE, "blob"), (EDGES, "edges"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """One table. numeric: columns that hold numbers. more: what stands below it, "" for nothing."""
-
-    key: str
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numeric: tuple[int, ...] = ()
-    more: str = ""
 
 
 def sentences(report: TrustOfPictures) -> tuple[str, ...]:

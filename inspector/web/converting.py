@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
-
 import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import UsageError
-from inspector.exports.report import ExportReport
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import Destination
 from inspector.units import counted
 from inspector.web import reports, session, writing
 from inspector.web.session import Hand
 from inspector.web.text import plain
-from inspector.web.writing import Options
 
 _CONFIG = "adapter_config.json"
 
@@ -33,9 +29,9 @@ def show_convert(hand: Hand, state: StateDict) -> None:
     )
     names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
     slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}"
-    export = writing.as_is(checkpoint, chosen, options, salvage=salvage)
+    job = writing.as_is(hand, chosen, salvage=salvage)
     stem = f"{writing.stem_of(hand.name)}_converted"
-    writing.write_button(slot, lambda: writing.write(export, options, name="converted", stem=stem), key="convert-write")
+    writing.write_button(slot, lambda: writing.write(job, options, name="converted", stem=stem), key="convert-write")
 
 
 def _averaged(checkpoint: Checkpoint, state: StateDict) -> StateDict:
@@ -89,24 +85,11 @@ def show_merge(hand: Hand, state: StateDict) -> None:
     def make() -> writing.Written:
         from inspector.exports.adapter import parse_adapter_config
 
-        export = partial(_merge, hand, state, other, parse_adapter_config(raw) if raw else {}, options)
-        return writing.write(export, options, name="merged", stem=stem)
+        config = parse_adapter_config(raw) if raw else {}
+
+        def job(destination: Destination) -> Job:
+            return writing.job_of("merged", hand, reports.file_of(other), config, destination, state=state)
+
+        return writing.write(job, options, name="merged", stem=stem)
 
     writing.write_button(slot, make, key="merge-write")
-
-
-def _merge(
-    hand: Hand, state: StateDict, other: Hand, config: Mapping[str, object], options: Options, destination: Path
-) -> ExportReport:
-    from inspector.exports.merge import merge_adapter
-
-    return merge_adapter(
-        reports.checkpoint_of(hand),
-        reports.checkpoint_of(other),
-        config,
-        destination,
-        state=state,
-        writer=options.writer,
-        dtype=options.dtype or None,
-        shard_nbytes=options.shard_nbytes,
-    )

@@ -1,120 +1,106 @@
-"""Long work beside the page: a worker thread that publishes progress and can be stopped.
+"""Heavy work asked of the workers: waited for with its place in the queue, watched with progress, stopped.
 
-The worker makes no Streamlit calls. A fragment polls it, so that clicks elsewhere neither stop nor repeat the work;
-results live in one bounded table for the whole server, keyed by what was computed from what.
+A page calls `ask` for what it cannot go on without, and `await_job` for what takes long while the rest of the page is
+drawn. A job goes on while its visitor is on another page or loads this one again; when nobody is left, it is stopped.
 """
 
 from __future__ import annotations
 
-import logging
+import atexit
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import streamlit as st
+from streamlit.runtime import Runtime, exists
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from inspector.errors import InspectorError
-from inspector.progress import Progress, Stopped
-from inspector.units import human_share
-from inspector.web import gc_freeze as garbage
+from inspector.jobs.client import Client, Running
+from inspector.jobs.job import Job
+from inspector.jobs.settings import own_settings
+from inspector.progress import Stopped
+from inspector.units import human_duration, human_share
+from inspector.web.session import owner
+from inspector.web.store import the_store
+from inspector.web.text import escaped
 
-_LOG = logging.getLogger("inspector.web")
-_KEPT = 24
-
-T = TypeVar("T")
-
-
-class Job(Generic[T]):
-    """One piece of work. done, total, note: as last published. result, error: when it has ended."""
-
-    def __init__(self, work: Callable[[Progress], T]) -> None:
-        self._work = work
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="inspector-job")
-        self.done = 0
-        self.total: int | None = None
-        self.note = ""
-        self.result: T | None = None
-        self.error: Exception | None = None
-        self.stopped = False
-
-    def start(self) -> Job[T]:
-        self._thread.start()
-        return self
-
-    def stop(self) -> None:
-        """Ask it to end at its next progress call."""
-        self._stop.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Give it a moment; True when it has ended."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def _publish(self, done: int, total: int | None, note: str) -> None:
-        if self._stop.is_set():
-            raise Stopped
-        self.done, self.total, self.note = done, total, note
-
-    def _run(self) -> None:
-        try:
-            self.result = self._work(self._publish)
-        except Stopped:
-            self.stopped = True
-        except InspectorError as error:
-            self.error = error
-        except Exception as error:  # noqa: BLE001 - a thread has nobody above it; the page raises it again
-            _LOG.error("a job failed", exc_info=error)
-            self.error = error
+# Without a word; then what is waited for is said; then it can be stopped.
+_SILENT_SECONDS, _PATIENT_SECONDS = 0.3, 2.0
+_POLL_SECONDS = 0.25
+# A reload takes a second or two; who has not come back by then has left.
+_GONE_SECONDS = 30.0
+_SWEEP_SECONDS = 5.0
+_STOPPED = "stopped-jobs"
 
 
-_results: OrderedDict[Hashable, object] = OrderedDict()
-_lock = threading.Lock()
+@lru_cache(maxsize=1)
+def the_client() -> Client:
+    """The one of this server. Raises UsageError for settings that mean nothing."""
+    client = Client(own_settings(the_store().root / "results"))
+    atexit.register(client.close)
+    threading.Thread(target=_look_after, args=(client,), daemon=True, name="inspector-readers").start()
+    return client
 
 
-def finished(key: Hashable, kind: type[T]) -> T | None:
-    """A result computed before, by whichever session."""
-    with _lock:
-        result = _results.get(key)
-        if result is not None:
-            _results.move_to_end(key)
-    return result if isinstance(result, kind) else None
+def finished(job: Job) -> Any | None:
+    """Its result where it was computed before, by whichever session."""
+    return the_client().known(job)[1]
 
 
-def keep(key: Hashable, result: object) -> None:
-    """Remember a result; the oldest unused ones go."""
-    with _lock:
-        _results[key] = result
-        _results.move_to_end(key)
-        while len(_results) > _KEPT:
-            _results.popitem(last=False)
+def ask(job: Job, *, says: str = "") -> Any:
+    """The result. Meanwhile the page waits here, with what it waits for, its place in the queue, and a way to stop.
+
+    Raises what the work raised, and WorkEnded where it was ended.
+    """
+    if get_script_run_ctx() is None:
+        # A download, or a program: there is no page to say anything on.
+        running = _asked(job)
+        running.wait()
+        return _result(running)
+    _leave_if_stopped(job)
+    running = _asked(job)
+    if running.wait(_SILENT_SECONDS):
+        return _result(running)
+    try:
+        _wait_here(running, says or running.kind.says)
+    except BaseException:
+        if not running.kind.kept:
+            running.stop()  # Nobody else can want it.
+        raise
+    return _result(running)
 
 
-def begin(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, patience: float = 0.25) -> T | None:
-    """The result when it is there, or comes within `patience` seconds; else the work goes on behind. Draws nothing.
+def _wait_here(running: Running, says: str) -> None:
+    job, began, place, stop = running.job, time.monotonic(), st.empty(), st.empty()
+    offered = False
+    while not running.wait(_POLL_SECONDS):
+        # Drawing is also where Streamlit ends this run when the visitor went on.
+        place.html(f'<p class="mi-waiting" role="status">{escaped(_waiting(running, says))}</p>')
+        if not offered and time.monotonic() - began > _PATIENT_SECONDS:
+            offered = True
+            stop.button("Stop", key=f"stop-{job.key[:16]}", on_click=_stop, args=(job,), icon=":material/stop_circle:")
+        running.seen = time.monotonic()
+    place.empty()
+    stop.empty()
+
+
+def begin(job: Job, *, patience: float = _SILENT_SECONDS) -> Any | None:
+    """The result when it is there, or comes within `patience` seconds; else the work goes on. Draws nothing.
 
     Raises what the work raised.
     """
-    result = finished(key, kind)
-    if result is not None:
-        return result
-    jobs = _jobs()
-    job = jobs.get(key)
-    if job is None:
-        job = jobs[key] = Job(work).start()
-    if not job.wait(patience) or job.stopped:
+    if job.key in _stopped():
         return None
-    del jobs[key]
-    if job.error is not None:
-        raise job.error
-    keep(key, job.result)
-    return finished(key, kind)
+    running = _asked(job)
+    return _result(running) if running.wait(patience) else None
 
 
-def is_known(key: Hashable) -> bool:
-    """Whether this session has asked for it: it is at work, or was stopped."""
-    return key in _jobs()
+def is_known(job: Job) -> bool:
+    """Whether it is at work, or there, or was stopped in this session."""
+    client = the_client()
+    return job.key in _stopped() or client.find(job) is not None or client.known(job)[0]
 
 
 def offer(draw: Callable[[], bool]) -> bool:
@@ -127,33 +113,111 @@ def offer(draw: Callable[[], bool]) -> bool:
     return asked
 
 
-def await_job(key: Hashable, kind: type[T], work: Callable[[Progress], T], *, title: str) -> T | None:
-    """The same, and while it is not there its progress is drawn, or that it was stopped and how to start again."""
-    result = begin(key, kind, work)
-    job = _jobs().get(key)
-    if result is not None or job is None:
+def await_job(job: Job, *, title: str) -> Any | None:
+    """The result; while it is not there its progress is drawn, or that it was stopped and how to start again."""
+    result = begin(job)
+    if result is not None:
         return result
-    if job.stopped:
-        st.info("Stopped: nothing was kept.", icon=":material/cancel:")
-        if st.button("Start again", key=f"again-{hash(key)}"):
-            del _jobs()[key]
-            st.rerun()
+    if job.key in _stopped():
+        _offer_again(job)
         return None
-    _watch(job, title, f"stop-{hash(key)}")
+    running = the_client().find(job)
+    if running is None:
+        # It ended this moment.
+        return begin(job)
+    _watch(running, job, title)
     return None
 
 
-def _jobs() -> dict[Hashable, Job[Any]]:
-    held: dict[Hashable, Job[Any]] = st.session_state.setdefault("jobs", {})
+def _asked(job: Job) -> Running:
+    running = the_client().ask(job, visitor=_visitor())
+    context = get_script_run_ctx()
+    if context is not None:
+        running.readers.add(context.session_id)
+    running.seen = time.monotonic()
+    return running
+
+
+def _visitor() -> str:
+    return owner() if get_script_run_ctx() is not None else ""
+
+
+def _result(running: Running) -> Any:
+    if running.error is not None:
+        raise running.error
+    if running.stopped:
+        if get_script_run_ctx() is None:
+            raise Stopped
+        _stopped().add(running.job.key)
+        _leave_if_stopped(running.job)
+    return running.result
+
+
+def _stopped() -> set[str]:
+    """Keys of what this session stopped."""
+    held: set[str] = st.session_state.setdefault(_STOPPED, set())
     return held
 
 
-@st.fragment(run_every=0.4)
-def _watch(job: Job[T], title: str, key: str) -> None:
-    if job.wait(0):
+def _stop(job: Job) -> None:
+    running = the_client().find(job)
+    if running is not None:
+        _stopped().add(job.key)
+        running.stop()
+
+
+def _leave_if_stopped(job: Job) -> None:
+    """What was stopped is not begun again by itself: the page ends here until the visitor wants it."""
+    if job.key in _stopped():
+        _offer_again(job)
+        st.stop()
+
+
+def _offer_again(job: Job) -> None:
+    st.info("Stopped: nothing was kept.", icon=":material/cancel:")
+    if st.button("Start again", key=f"again-{job.key[:16]}"):
+        _stopped().discard(job.key)
         st.rerun()
-    garbage.set_aside()  # the work may have imported torch
-    share = min(1.0, job.done / job.total) if job.total else 0.0
+
+
+def _waiting(running: Running, says: str) -> str:
+    if running.place:
+        expected = f", about {human_duration(running.expected)}" if running.expected >= 1 else ""
+        return f"{says} · waiting for others: place {running.place}{expected}"
+    share = f" · {human_share(min(1.0, running.done / running.total))}" if running.total else ""
+    return f"{says} …{share}"
+
+
+@st.fragment(run_every=0.4)
+def _watch(running: Running, job: Job, title: str) -> None:
+    if running.wait(0):
+        st.rerun()
+    running.seen = time.monotonic()
+    share = min(1.0, running.done / running.total) if running.total else 0.0
     bar, button = st.columns([6, 1], vertical_alignment="center")
-    bar.progress(share, text=f"{title} · {human_share(share)}" if job.total else title)
-    button.button("Stop", key=key, on_click=job.stop, icon=":material/stop_circle:")
+    text = _waiting(running, title) if running.place or not running.total else f"{title} · {human_share(share)}"
+    bar.progress(share, text=text)
+    button.button("Stop", key=f"stop-{job.key[:16]}", on_click=_stop, args=(job,), icon=":material/stop_circle:")
+
+
+def _look_after(client: Client) -> None:
+    """Jobs that nobody waits for any more are stopped; the broker hears how many visitors there are."""
+    while True:
+        time.sleep(_SWEEP_SECONDS)
+        active = active_sessions()
+        if active is None:
+            continue
+        client.say_visitors(len(active))
+        now = time.monotonic()
+        for running in client.running():
+            if running.readers and not running.readers & active and now - running.seen > _GONE_SECONDS:
+                running.stop()
+
+
+def active_sessions() -> set[str] | None:
+    """Sessions with an open connection; None where there is no server."""
+    if not exists():
+        return None
+    # Streamlit has no public name for all of them.
+    manager = getattr(Runtime.instance(), "_session_mgr", None)
+    return None if manager is None else {info.session.id for info in manager.list_active_sessions()}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
-from inspector.progress import Progress
+from inspector.checkpoint.types import StateDict, TensorInfo
+from inspector.jobs.job import Job
 from inspector.render import figures as plots
 from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape, human_share
@@ -18,34 +18,33 @@ from inspector.web.session import Hand
 from inspector.web.text import visible
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram
-from inspector.weights.measure import measure_tensor, measure_weights
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 BINS = 96
 
 
+# More takes long enough to be kept out of the way of others.
+LONG_NBYTES = 1_000_000_000
+
+
+def sized(kind: str, nbytes: int) -> str:
+    """The kind of job for so many bytes."""
+    return f"long-{kind}" if nbytes > LONG_NBYTES else kind
+
+
 def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:
     """One read over one tensor. Raises ReadError when its bytes are not in the file."""
-    key = ("tensor", hand.sha256, tensor.path)
-    known = jobs.finished(key, TensorStatistics)
-    if known is None:
-        known = measure_tensor(reports.checkpoint_of(hand), tensor)
-        jobs.keep(key, known)
-    return known
+    job = Job(kind="tensor", arguments=(reports.file_of(hand), tensor.path), near=hand.sha256)
+    found: TensorStatistics = jobs.ask(job, says="Reading the tensor")
+    return found
 
 
-def weights_report(
-    hand: Hand, checkpoint: Checkpoint, state: StateDict | None, *, draw: bool = True
-) -> WeightsReport | None:
+def weights_report(hand: Hand, state: StateDict | None, *, draw: bool = True) -> WeightsReport | None:
     """Statistics of a state dict: the report when it is done, else None, and progress is drawn if `draw`."""
-
-    def work(progress: Progress) -> WeightsReport:
-        return measure_weights(checkpoint, state, progress=progress)
-
-    key = ("weights", hand.sha256, state.path if state else None)
-    if not draw:
-        return jobs.begin(key, WeightsReport, work)
-    return jobs.await_job(key, WeightsReport, work, title="Reading every tensor once")
+    nbytes = sum(t.nbytes for t in state.tensors) if state is not None else 0
+    job = Job(kind=sized("weights", nbytes), arguments=(reports.file_of(hand, state),), near=hand.sha256)
+    found: WeightsReport | None = jobs.await_job(job, title="Reading every tensor once") if draw else jobs.begin(job)
+    return found
 
 
 def number(value: float) -> str:

@@ -1,15 +1,13 @@
 """The core's answers about the file in hand, computed once per file and kept in bounded caches.
 
-Reports are frozen, so sessions may share them. Whatever runs a model goes through `torch_lock`: hooks and thread
-settings are the process's own. Slices are imported when first asked, so that the first page comes at once.
+Reports are frozen, so sessions may share them. What runs a model or reads numbers is a job (`inspector.jobs`): this
+process imports no torch. Slices are imported when first asked, so that the first page comes at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -17,20 +15,15 @@ from inspector.architectures.types import ArchitectureSpec, Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import ReadError
 from inspector.flops.report import CostReport
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import FileRef, ModelFacts
 from inspector.keys.report import KeyReport
 from inspector.params.report import ParameterReport
 from inspector.units import counted
-from inspector.web import assumptions
+from inspector.web import assumptions, jobs
 from inspector.web.session import Hand
 from inspector.web.store import the_store
 from inspector.web.text import visible
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from inspector.cam.runs import ReadyModel
-
-torch_lock = threading.Lock()
 
 _Path = tuple[str, ...] | None
 
@@ -101,13 +94,10 @@ def takes_pictures(spec: ArchitectureSpec) -> bool:
     return ask(spec)
 
 
-@st.cache_resource(max_entries=24, show_spinner="Counting on the meta device …")
 def costs_of(spec: ArchitectureSpec, input_shape: tuple[int, ...] | None = None) -> CostReport:
     """MACs of one forward pass at (channels, height, width), or on the usual input."""
-    from inspector.flops.count import count_costs
-
-    with torch_lock:
-        return count_costs(spec, input_shape)
+    found: CostReport = jobs.ask(Job(kind="costs", arguments=(spec, input_shape)), says="Counting the operations")
+    return found
 
 
 def own_target(hand: Hand, state: StateDict | None = None) -> Target | None:
@@ -159,26 +149,25 @@ def _keys(
     )
 
 
-@st.cache_resource(max_entries=2, show_spinner="Building the model and loading the weights …")
-def _ready(sha256: str, name: str, path: _Path, confirmed: str) -> ReadyModel:
-    from inspector.architectures.targets import parse_target
-    from inspector.ready import ready_model
-
-    checkpoint, recognition = _open(sha256, name), _recognition(sha256, name, path)
-    target = _own_target(recognition.best.spec) if recognition.best is not None else None
-    target = parse_target(confirmed) if confirmed else target
-    with torch_lock:
-        return ready_model(checkpoint, target, state=_state(checkpoint, path), recognition=recognition)
+def file_of(hand: Hand, state: StateDict | None = None) -> FileRef:
+    """The file in hand as jobs know it. Raises ReadError when it is gone."""
+    path = the_store().get_path(hand.sha256)
+    if path is None:
+        raise ReadError(f"{hand.name} is not on the server any more.", hint="Drop it again on the Open page.")
+    return FileRef(sha256=hand.sha256, name=hand.name, path=path, state=state.path if state else None)
 
 
-def model_of(hand: Hand, state: StateDict | None = None) -> nn.Module:
-    """The recognised model with the file's weights, strictly loaded. Use it only while holding `torch_lock`."""
-    return ready_of(hand, state).model
+def model_file(hand: Hand) -> FileRef:
+    """The same as a model that runs: with what this visitor confirmed of what no shape tells."""
+    return replace(file_of(hand), confirmed=confirmed_of(hand))
 
 
-def ready_of(hand: Hand, state: StateDict | None = None) -> ReadyModel:
-    """The same with what the file says of its use, and with what this visitor confirmed of what no shape tells."""
-    return _ready(hand.sha256, hand.name, state.path if state else None, confirmed_of(hand, state))
+def facts_of(hand: Hand) -> ModelFacts:
+    """Of the recognised model with the file's weights. Raises where there is none to run, in one sentence."""
+    file = model_file(hand)
+    job = Job(kind="facts", arguments=(file,), near=hand.sha256)
+    found: ModelFacts = jobs.ask(job, says="Building the model and loading the weights")
+    return found
 
 
 def confirmed_of(hand: Hand, state: StateDict | None = None) -> str:

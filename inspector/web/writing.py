@@ -6,17 +6,20 @@ import secrets
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import StateDict
 from inspector.exports.report import ExportReport
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import Destination
 from inspector.keys.folding import folded_line
 from inspector.units import human_bytes
-from inspector.web import downloads, reports, uploads
+from inspector.web import downloads, jobs, reports, uploads
+from inspector.web.measuring import sized
 from inspector.web.proof_table import proof_table
+from inspector.web.session import Hand
 from inspector.web.store import the_store
 from inspector.web.text import escaped, mono, plain
 
@@ -63,35 +66,43 @@ def choose_options(key: str = "") -> Options:
     return Options(writer=writer or "safetensors", dtype=dtype or "", shard_size=shards or "")
 
 
-def as_is(
-    checkpoint: Checkpoint, state: StateDict, options: Options, *, salvage: bool = False
-) -> Callable[[Path], ExportReport]:
-    """What `write` calls for tensors under the names they have in state."""
-    from inspector.exports.convert import export_as_is
+JobOf = Callable[[Destination], Job]
 
-    return partial(
-        export_as_is,
-        checkpoint,
-        state,
-        writer=options.writer,
-        dtype=options.dtype or None,
-        shard_nbytes=options.shard_nbytes,
-        salvage=salvage,
+
+def job_of(kind: str, hand: Hand, *more: object, state: StateDict | None = None) -> Job:
+    """A job that writes. It is asked for once: its file is new each time."""
+    file = reports.file_of(hand, state)
+    return Job(
+        kind=sized(kind, file.path.stat().st_size),
+        arguments=(file, *more),
+        known_by=secrets.token_hex(16),
+        near=hand.sha256,
     )
 
 
-def write(export: Callable[[Path], ExportReport], options: Options, *, name: str, stem: str) -> Written:
-    """Let export write into a new folder of the store's. Whatever it raises goes on, and then nothing is left.
+def as_is(hand: Hand, state: StateDict, *, salvage: bool = False) -> JobOf:
+    """What `write` asks for tensors under the names they have in state."""
+    return lambda destination: job_of("as-is", hand, state, destination, salvage)
+
+
+def write(job: JobOf, options: Options, *, name: str, stem: str) -> Written:
+    """Let a job write into a new folder of the store's. Whatever it raises goes on, and then nothing is left.
 
     name: of the file on the server, never a visitor's. stem: of the file that is handed out.
     """
     the_store().sweep()
     folder = the_store().new_export(secrets.token_hex(downloads.TOKEN_BYTES))
     ending = "" if options.shard_size else _ending(options.writer)
+    destination = Destination(
+        place=folder / f"{name}{ending}",
+        writer=options.writer,
+        dtype=options.dtype,
+        shard_nbytes=options.shard_nbytes,
+    )
     report: ExportReport | None = None
     try:
-        with reports.torch_lock:
-            report = export(folder / f"{name}{ending}")
+        report = jobs.ask(job(destination), says="Writing and reading back")
+        assert report is not None
     finally:
         if report is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -103,8 +114,7 @@ def write_button(slot: str, make: Callable[[], Written], *, key: str = "write", 
     if st.button("Write and verify", type="primary", key=key, icon=":material/save:", disabled=disabled):
         # What failed leaves nothing behind that looks written.
         st.session_state.pop(slot, None)
-        with st.spinner("Writing and reading back …"):
-            st.session_state[slot] = make()
+        st.session_state[slot] = make()
     written = st.session_state.get(slot)
     if isinstance(written, Written):
         show_written(written, key=key)

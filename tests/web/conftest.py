@@ -9,7 +9,7 @@ import pytest
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
-from inspector.web import uploads
+from inspector.web import jobs, uploads
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,6 +25,9 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     monkeypatch.setattr(uploads, "_mounted", False)
     # AppTest takes pages/ for Streamlit's older kind of multipage app; app.py switches that off for the server.
     monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
+    # Jobs in this process: what they run can be watched and changed. The workers have tests of their own.
+    monkeypatch.setenv("INSPECTOR_WORKERS", "0")
+    jobs.the_client.cache_clear()
     uploads.the_store.cache_clear()
     yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
     uploads.the_store.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def test_trust_over_several_pictures_is_priced_measured_and_says_which_cannot_be
 ) -> None:
     from inspector.cam.trust import pictures as trusted
     from inspector.cam.trust.cost import Plan
+    from inspector.render.panels import PicturesPanel
     from inspector.web import jobs
     from inspector.web.explain import several
 
@@ -138,12 +140,14 @@ def test_trust_over_several_pictures_is_priced_measured_and_says_which_cannot_be
         b for b in app.button if b.label.startswith("Measure whether they can be trusted · 2 pictures, about")
     )
     button.click().run()
-    for job in app.session_state["jobs"].values():
+    for job in jobs.the_client().running():
         assert job.wait(100)
     app.run()
     assert not app.exception and not app.error
-    report = next(r for r in jobs._results.values() if isinstance(r, trusted.TrustOfPictures))
-    assert [row.picture for row in report.rows] == ["broken.png", "whole.png"] and report.whole.pictures == 1
+    report = next(r for r, _ in jobs.the_client()._memory.values() if isinstance(r, PicturesPanel))
+    numbers = json.loads(report.json)
+    assert [row["picture"] for row in numbers["rows"]] == ["broken.png", "whole.png"]
+    assert numbers["groups"][0]["pictures"] == 1
     says = " ".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]).replace("\\", "")
     assert "of 1 map is better than noise" in says and "1 picture of 2 gave no map." in says
     assert "One picture has no interval" in says

@@ -16,13 +16,13 @@ import torchvision
 from PIL import Image
 from torch import nn
 
+from inspector.cam.columns import Kind
 from inspector.cam.inputs.picture import input_shape
 from inspector.cam.layers.layouts import with_layout
-from inspector.cam.live import Kind
 from inspector.cam.report import Explanation, LayerProposal, Options
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.main import run
-from inspector.web import uploads
+from inspector.web import jobs, uploads
 from inspector.web.explain import inputs, looking
 from inspector.web.explain.answer import Naming, asked_label, stated_names
 from inspector.web.explain.files import files_of
@@ -55,9 +55,12 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch = pytest.MonkeyPatch()
     patch.setenv("INSPECTOR_STORE", str(folder / "store"))
     patch.setattr(uploads, "_mounted", False)
+    patch.setenv("INSPECTOR_WORKERS", "0")
     uploads.the_store.cache_clear()
+    jobs.the_client.cache_clear()
     yield folder
     patch.undo()
+    jobs.the_client.cache_clear()
     uploads.the_store.cache_clear()
 
 
@@ -71,13 +74,13 @@ def _subject(here: Path, name: str, *facts: Any) -> Subject:
     hand = Hand(sha256=stored.sha256, name=file.name)
     data = (here / "it's noise.png").read_bytes()
     preprocessing = inputs.inferred(hand)
-    layers = looking.proposals(hand.sha256, hand.name, input_shape(preprocessing))
+    layers = looking.proposals(hand, input_shape(preprocessing))
     picture = Picture(name="it's noise.png", data=data)
     return Subject(hand=hand, picture=picture, preprocessing=preprocessing, layers=layers)
 
 
 def _also(subject: Subject, name: str) -> Subject:
-    layer = looking.layer_named(subject.hand.sha256, subject.hand.name, input_shape(subject.preprocessing), name)
+    layer = looking.layer_named(subject.hand, input_shape(subject.preprocessing), name)
     return replace(subject, layers=(*subject.layers, layer))
 
 
@@ -113,7 +116,7 @@ def _same_bytes(
     return dict(entry)
 
 
-STYLE = {"colour_map": "magma", "opacity": 0.7}
+STYLE: dict[str, Any] = {"colour_map": "magma", "opacity": 0.7, "threads": torch.get_num_threads()}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,7 @@ def test_pixels_of_a_class(here: Path, monkeypatch: pytest.MonkeyPatch, method: 
     subject = _subject(here, "lraspp_mobilenet_v3_large.pth", FACTS)
     seen = looking.look_at(subject)
     assert seen.kind is Kind.PIXELS
-    target = next(k for k, share in enumerate(seen.shares) if share > 0)
+    target = next(k for k, share in enumerate(seen.pixels) if share > 0)
     entry = _same_bytes(subject, (method, subject.layers[0], target, Options()), here, monkeypatch)
     assert entry["asked"] == f"pixels of class {target}"
 

@@ -13,7 +13,8 @@ import torchvision
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from inspector.cam.inputs.preprocess import stated_preprocessing
+from inspector.cam.inputs.picture import open_picture
+from inspector.cam.inputs.preprocess import prepare, stated_preprocessing
 from inspector.render.overlay import png_bytes
 from inspector.web import uploads
 from inspector.web.explain import looking
@@ -86,11 +87,11 @@ def test_what_the_file_says_of_its_answer_is_where_the_page_begins(app: AppTest)
     assert "--answer several" in _command(app)
 
 
-def test_layers_are_of_the_pictures_own_proportions_where_nothing_crops() -> None:
+def test_layers_are_of_the_pictures_own_proportions_where_nothing_crops(app: AppTest) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (60, 90, 3), dtype=np.uint8)
     picture = Picture(name="wide.png", data=png_bytes(noise))
     kept = stated_preprocessing({"mean": [0.5] * 3, "std": [0.5] * 3, "resize": 40}, "")
     for steps in (kept, replace(kept, crop=(32, 32)), replace(kept, resize=None)):
-        batch, _ = looking.prepared(picture, steps)
+        batch, _ = prepare(open_picture(picture.data), steps)
         assert looking.input_shape(picture, steps) == tuple(batch.shape[1:])
     assert looking.input_shape(picture, kept) == (3, 40, 60)

@@ -5,24 +5,32 @@ from __future__ import annotations
 import io
 import shlex
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
+from torch import Tensor
 
 from inspector.cam.exporting.request import command_line
+from inspector.cam.inputs.picture import open_picture, upright
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
-from inspector.cam.spec import MapSpec
 from inspector.cam.targets.answers import AnswerKind
+from inspector.cam.trust.masks import mask_seen
 from inspector.errors import ExplainError
 from inspector.findings import Finding, Severity
+from inspector.jobs.bench import Bench
+from inspector.jobs.job import Job
+from inspector.jobs.settings import Settings
+from inspector.jobs.subjects import Naming, Wanted
 from inspector.render.scores import share_text
-from inspector.web.explain.answer import Naming, score_bars
+from inspector.web import jobs
+from inspector.web.explain.answer import score_bars
 from inspector.web.explain.files import request_of
 from inspector.web.explain.grid import show_grid
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture
-from inspector.web.explain.trust import mask_of
 from inspector.web.explain.view import Style, difference, drawn_map, legend, signed
 from inspector.web.session import Hand
 
@@ -66,6 +74,8 @@ def test_a_signed_map_is_divided_by_its_largest_magnitude_so_that_zero_stays_in_
 
 
 def test_the_table_of_maps_marks_those_that_say_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.jobs.kinds import heat, panels
+
     faint = Finding(id="faint-map", severity=Severity.WARNING, says="")
     made = _explanation()
     layers = (made.layer, replace(made.layer, path="other"))
@@ -76,22 +86,28 @@ def test_the_table_of_maps_marks_those_that_say_little(monkeypatch: pytest.Monke
         layers=layers,
     )
 
-    def spec_of(_subject: Subject, method: str, layer: LayerProposal) -> MapSpec:
-        return MapSpec(method=method, layers=(layer,))
-
-    def explained(_subject: Subject, one: MapSpec, _target: int, _naming: Naming) -> Explanation:
-        if one.method == "cam":
+    def explained(_bench: Bench, _subject: object, one: Wanted, _target: int, _naming: Naming) -> Explanation:
+        if one.method == "xgrad-cam":
             raise ExplainError("none")
         bad = one.layers[0].path == "other" and one.method == "hires-cam"
         return replace(made, findings=(faint,) if bad else ())
 
+    bench = Bench(Settings(workers=0, memory_nbytes=0, threads=1, results=Path()), None)  # type: ignore[arg-type]
+
+    def ask(job: Job, *, says: str = "") -> object:
+        return heat.methods(bench) if job.kind == "methods" else panels.grid(bench, *job.arguments)
+
     drawn: dict[str, object] = {}
-    monkeypatch.setattr("inspector.web.explain.looking.spec_of", spec_of)
-    monkeypatch.setattr("inspector.web.explain.looking.explained", explained)
+    monkeypatch.setattr(panels, "explained", explained)
+    monkeypatch.setattr(panels, "decoded", lambda _bench, _picture: Image.new("RGB", (8, 6)))
+    monkeypatch.setattr(jobs, "ask", ask)
+    monkeypatch.setattr(Subject, "asked", property(lambda self: SimpleNamespace(picture=None)))
     monkeypatch.setattr("inspector.web.explain.sprites._grid", lambda **given: drawn.update(given))
     naming = Naming(names=(), answer=AnswerKind.ONE)
     show_grid(subject, "grad-cam", made.layer, 3, naming, keys=("layer", "method"))
     assert drawn["data"]["notes"] == {"1,1": "faint-map"}  # type: ignore[index]
+    column = [method.id for method in heat.methods(bench) if method.arithmetic].index("xgrad-cam")
+    assert set(drawn["data"]["empty"]) == {f"0,{column}", f"1,{column}"}  # type: ignore[index]
 
 
 def test_a_map_of_nothing_stays_one() -> None:
@@ -123,20 +139,24 @@ def test_an_outline_says_how_much_is_above_it() -> None:
     assert nothing.startswith("No place")
 
 
+def _mask_of(pixels: np.ndarray, made: Explanation) -> Tensor:
+    return mask_seen(upright(open_picture(_png(pixels))), made.crop, made.heat.shape)
+
+
 def test_a_mask_is_cut_to_what_the_model_saw() -> None:
     mask = np.zeros((6, 8), dtype=np.uint8)
     mask[1:3, 2:4] = 255  # the first quarter of the crop
     mask[0, 0] = 255  # outside of it
     made = replace(_explanation(), heat=np.zeros((4, 4), dtype=np.float32))
-    found = mask_of(_png(mask), made)
+    found = _mask_of(mask, made)
     assert found.tolist() == [[True, True, False, False]] * 2 + [[False] * 4] * 2
 
 
 def test_a_mask_of_another_size_or_of_nothing_is_refused() -> None:
     with pytest.raises(ExplainError, match="The mask has 8 x 8 pixels, the picture 8 x 6"):
-        mask_of(_png(np.full((8, 8), 255, dtype=np.uint8)), _explanation())
+        _mask_of(np.full((8, 8), 255, dtype=np.uint8), _explanation())
     with pytest.raises(ExplainError, match="marks nothing"):
-        mask_of(_png(np.zeros((6, 8), dtype=np.uint8)), _explanation())
+        _mask_of(np.zeros((6, 8), dtype=np.uint8), _explanation())
 
 
 def test_plain_numbers_have_no_shares() -> None:
@@ -150,12 +170,12 @@ def test_plain_numbers_have_no_shares() -> None:
 
 
 def test_a_command_is_quoted_for_a_shell() -> None:
-    asked = request_of("a b.pth", "it's.png", _explanation(), colour_map="jet", opacity=0.4)
+    asked = request_of("a b.pth", "it's.png", _explanation(), colour_map="jet", opacity=0.4, threads=1)
     words = shlex.split(command_line(asked, "out"))
     assert words[:4] == ["inspector", "explain", "a b.pth", "it's.png"]
     assert words[words.index("--class") + 1] == "3"
     assert words[words.index("--colour-map") + 1] == "jet"
     pixels = replace(_explanation(), asked="pixels of class 3", pixels_of=3)
-    words = shlex.split(command_line(request_of("a", "b", pixels, colour_map="jet", opacity=0.4), "out"))
+    words = shlex.split(command_line(request_of("a", "b", pixels, colour_map="jet", opacity=0.4, threads=1), "out"))
     assert words[words.index("--pixels-of") + 1] == "3"
     assert "--class" not in words

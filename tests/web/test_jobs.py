@@ -1,101 +1,104 @@
-"""Work beside the page: it reports, it can be stopped, it leaves nothing half-done, and its errors come back."""
+"""Work beside the page: it reports, it can be stopped, it leaves nothing half-done, and its errors come back.
+
+Here in threads of this process; tests/jobs has the workers.
+"""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from inspector.errors import ReadError
-from inspector.progress import Progress
-from inspector.web import jobs
-from inspector.web.jobs import Job
+from inspector.jobs.client import Client
+from inspector.jobs.job import Job
+from inspector.web import jobs, uploads
 
 
-def test_a_job_brings_its_result_and_its_last_progress() -> None:
-    def work(progress: Progress) -> int:
-        for done in range(3):
-            progress(done, 3, f"part {done}")
-        return 42
-
-    job = Job(work).start()
-    assert job.wait(10)
-    assert (job.result, job.done, job.total, job.note) == (42, 2, 3, "part 2")
-
-
-def test_stopping_ends_the_work_at_its_next_step() -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    steps: list[int] = []
-
-    def work(progress: Progress) -> str:
-        for done in range(1000):
-            progress(done, 1000, "")
-            steps.append(done)
-            begun.set()
-            go_on.wait(10)
-        return "never"
-
-    job = Job(work).start()
-    assert begun.wait(10)
-    job.stop()
-    go_on.set()
-    assert job.wait(10)
-    assert job.stopped
-    assert job.result is None
-    assert steps == [0]
+@pytest.fixture(autouse=True)
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("INSPECTOR_WORKERS", "0")
+    uploads.the_store.cache_clear()
+    jobs.the_client.cache_clear()
+    yield jobs.the_client()
+    jobs.the_client.cache_clear()
+    uploads.the_store.cache_clear()
 
 
-@pytest.mark.parametrize("error", [ReadError("It is cut short."), ValueError("unforeseen")])
-def test_an_error_waits_for_the_page(error: Exception) -> None:
-    def work(progress: Progress) -> str:
-        raise error
-
-    job = Job(work).start()
-    assert job.wait(10)
-    assert job.error is error
-    assert not job.stopped
+def _trial(how: str, amount: float = 0.0) -> Job:
+    return Job(kind="trial", arguments=(how, amount))
 
 
-def test_results_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_KEPT", 2)
-    jobs._results.clear()
-    jobs.keep("a", 1)
-    jobs.keep("b", 2)
-    assert jobs.finished("a", int) == 1
-    jobs.keep("c", 3)
-    assert [jobs.finished(key, int) for key in "abc"] == [1, None, 3]
-    assert jobs.finished("a", str) is None
-    jobs._results.clear()
+def test_a_job_brings_its_result_and_its_last_progress(client: Client) -> None:
+    running = client.ask(_trial("sleep", 0.2))
+    assert running.wait(10)
+    assert (running.result, running.done, running.total, running.note) == ("sleep", 3, 4, "step 3")
+
+
+def test_stopping_ends_the_work_at_its_next_step(client: Client) -> None:
+    running = client.ask(_trial("sleep", 60.0))
+    running.stop()
+    assert running.wait(10)
+    assert running.stopped
+    assert running.result is None
+    assert running.done < 100
+
+
+@pytest.mark.parametrize(("how", "kind"), [("fail", ReadError), ("raise", ZeroDivisionError)])
+def test_an_error_is_raised_where_it_was_asked(how: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        jobs.ask(_trial(how))
+
+
+def test_equal_questions_are_one_job(client: Client) -> None:
+    first = client.ask(_trial("sleep", 60.0), visitor="a")
+    assert client.ask(_trial("sleep", 60.0), visitor="b") is first
+    assert client.ask(_trial("sleep", 61.0), visitor="b") is not first
+    for running in client.running():
+        running.stop()
+        assert running.wait(10)
+    assert client.running() == []
 
 
 def _slow_page() -> None:
-    import time
-
+    from inspector.jobs.job import Job
     from inspector.web import jobs
 
-    def work(progress):  # type: ignore[no-untyped-def]
-        for done in range(6000):
-            progress(done, 6000, "")
-            time.sleep(0.01)
-        return "never"
-
-    jobs.await_job("slow", str, work, title="Slow work")
+    jobs.await_job(Job(kind="trial", arguments=("sleep", 60.0)), title="Slow work")
 
 
-def test_a_visitor_stops_the_work_and_may_start_it_again() -> None:
+def _waiting_page() -> None:
+    import streamlit as st
+
+    from inspector.jobs.job import Job
+    from inspector.web import jobs
+
+    st.text(jobs.ask(Job(kind="trial", arguments=("sleep", 1.0)), says="Slow work"))
+
+
+def test_a_visitor_stops_the_work_and_may_start_it_again(client: Client) -> None:
     app = AppTest.from_function(_slow_page, default_timeout=30).run()
     assert [b.label for b in app.button] == ["Stop"]
+    (running,) = client.running()
     app.button[0].click().run()
-    job = app.session_state["jobs"]["slow"]
-    assert job.wait(10)
+    assert running.wait(10)
     app.run()
     assert not app.exception
     assert app.info[0].value == "Stopped: nothing was kept."
     assert [b.label for b in app.button] == ["Start again"]
     app.button[0].click().run()
     assert [b.label for b in app.button] == ["Stop"]
-    again = app.session_state["jobs"]["slow"]
-    assert again is not job
+    (again,) = client.running()
+    assert again is not running
     again.stop()
     assert again.wait(10)
+
+
+def test_a_page_waits_for_what_it_needs_and_then_shows_it() -> None:
+    app = AppTest.from_function(_waiting_page, default_timeout=30).run()
+    assert not app.exception
+    assert [text.value for text in app.text] == ["sleep"]
+    assert not app.button and not app.get("html")

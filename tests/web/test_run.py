@@ -6,9 +6,7 @@ import csv
 import io
 import json
 import shlex
-import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,18 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from inspector.cam.exporting.request import command_line
+from inspector.cam.layers.proposals import propose_layers
 from inspector.cam.series import agreement_with_last, on_one_scale
 from inspector.cli.main import run as command
+from inspector.jobs.asked import Member, RunAsked, RunMade
+from inspector.jobs.bench import Bench
+from inspector.jobs.kinds.files import ready_of
+from inspector.jobs.kinds.panels import run as make_run
+from inspector.jobs.settings import Settings
+from inspector.jobs.subjects import Naming, Wanted
+from inspector.jobs.subjects import Subject as Asked
 from inspector.progress import Progress, Stopped, silent
-from inspector.web import jobs, uploads
+from inspector.web import jobs, reports, uploads
 from inspector.web.explain import run, strip
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand, Recent
@@ -73,7 +79,7 @@ def _html(app: AppTest) -> str:
 
 
 def _finish(app: AppTest) -> None:
-    for job in app.session_state["jobs"].values():
+    for job in jobs.the_client().running():
         assert job.wait(60)
     app.run()
     assert not app.exception
@@ -136,41 +142,59 @@ def test_dropped_files_join_the_run_at_once(app: AppTest, folder: Path) -> None:
     assert 0 < table.index("epoch_1.pth") < table.index("epoch_2.pth") < table.index("epoch_3.pth")
 
 
-def _members(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> list[run.Member]:
+def _members(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> list[Member]:
     monkeypatch.setenv("INSPECTOR_STORE", str(store))
+    monkeypatch.setenv("INSPECTOR_WORKERS", "0")
     uploads.the_store.cache_clear()
+    jobs.the_client.cache_clear()
     members = []
     for epoch in (1, 2, 3):
         path = folder / f"epoch_{epoch}.pth"
         stored = uploads.the_store().put_bytes(path.read_bytes(), name=path.name, owner="me")
         hand = Hand(sha256=stored.sha256, name=path.name)
-        members.append(run.Member(hand=hand, place=run._place.__wrapped__(hand.sha256, hand.name)))  # type: ignore[attr-defined]
+        place = run._place.__wrapped__(hand.sha256, hand.name)  # type: ignore[attr-defined]
+        members.append(Member(file=reports.file_of(hand), place=place))
     return members
 
 
 @pytest.fixture
 def made(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """(stages of the three checkpoints, the work itself to be done again with another progress)."""
-    from inspector.cam.describe import Setting
-    from inspector.cam.inputs.picture import open_picture
-    from inspector.cam.layers.proposals import propose_layers
-    from inspector.cam.series import Common
-    from inspector.cam.spec import MapSpec
-
     members = _members(folder, tmp_path / "store", monkeypatch)
-    last = run.ready(members[-1])
+    bench = Bench(Settings(workers=0, memory_nbytes=10**10, threads=1, results=tmp_path), _Silent())
+    last = ready_of(bench, members[-1].file)
     layers = propose_layers(last.model, (3, 192, 192))
     picture = Picture(name="star_1.png", data=PICTURE.read_bytes())
-    common = Common(
+    asked = RunAsked(
+        subject=Asked(file=members[-1].file, picture=picture.ref, preprocessing=last.preprocessing, layers=layers[:1]),
+        members=tuple(members),
+        wanted=Wanted(method="grad-cam", layers=layers[:1]),
+        target=3,
+        naming=Naming(),
         architecture=last.architecture,
-        setting=Setting(preprocessing=last.preprocessing),
         own=last.preprocessing,
         stated=last.class_names,
+        own_answer=None,
     )
-    spec = MapSpec(method="grad-cam", layers=layers[:1])
-    work = partial(run.make_stages, members, open_picture(picture.data), common, spec, 3)
+
+    def work(progress: Progress) -> RunMade:
+        bench._desk = _Silent(progress)
+        return make_run(bench, asked)
+
     yield work(silent).stages, work, picture
     uploads.the_store.cache_clear()
+    jobs.the_client.cache_clear()
+
+
+class _Silent:
+    def __init__(self, progress: Progress = silent) -> None:
+        self._progress = progress
+
+    def publish(self, done: int, total: int | None, note: str) -> None:
+        self._progress(done, total, note)
+
+    def need(self, nbytes: int, instead: str) -> None:
+        return
 
 
 @pytest.mark.parametrize("one_scale", [False, True])
@@ -180,7 +204,8 @@ def test_the_command_makes_the_same_strip_table_and_arrays(
     stages, _, picture = made
     maps = [stage.made for stage in stages]
     look = {"one_scale": one_scale, "colour_map": "inferno", "opacity": 0.6}
-    asked = strip.request_of(stages, maps, picture, tuple(FACTS["classes"]), best=False, **look)
+    threads = torch.get_num_threads()
+    asked = strip.request_of(stages, maps, picture, tuple(FACTS["classes"]), best=False, threads=threads, **look)
     monkeypatch.chdir(folder)
     words = shlex.split(command_line(asked, str(tmp_path / "out")))
     assert command(words[1:]) == 0
@@ -199,7 +224,7 @@ def test_the_command_makes_the_same_strip_table_and_arrays(
 def test_names_that_the_first_file_does_not_state_go_along(made: Any) -> None:
     stages, _, picture = made
     maps = [stage.made for stage in stages]
-    look: dict[str, Any] = {"best": True, "one_scale": False, "colour_map": "jet", "opacity": 0.5}
+    look: dict[str, Any] = {"best": True, "one_scale": False, "colour_map": "jet", "opacity": 0.5, "threads": 1}
     asked = strip.request_of(stages, maps, picture, ("a", "b", "c", "d"), **look)
     assert (asked.names, asked.classes) == (strip.NAMES, ())
     assert strip.request_of(stages, maps, picture, tuple(FACTS["classes"]), **look).names == ""
@@ -224,24 +249,16 @@ def test_a_table_says_what_was_left_out(made: Any) -> None:
 
 def test_stop_ends_it_between_two_checkpoints(made: Any) -> None:
     _, work, _ = made
-    begun, go_on = threading.Event(), threading.Event()
     told: list[str] = []
 
-    def wait(progress: Progress) -> Any:
-        def tell(done: int, total: int | None, note: str) -> None:
-            told.append(note)
-            if done >= 1000:
-                begun.set()
-                go_on.wait(30)
-            progress(done, total, note)
+    def stop_at_the_second(done: int, total: int | None, note: str) -> None:
+        told.append(note)
+        if done >= 1000:
+            raise Stopped
 
-        return work(tell)
-
-    job = jobs.Job(wait).start()
-    assert begun.wait(60)
-    job.stop()
-    go_on.set()
-    assert job.wait(30) and job.stopped and job.result is None
+    with pytest.raises(Stopped):
+        work(stop_at_the_second)
+    assert any(note.startswith("epoch_2") for note in told)
     assert not any(note.startswith("epoch_3") for note in told)
     with pytest.raises(Stopped):
         work(_stopping)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
+from inspector.cam.layers.layouts import layer_text
 from inspector.cam.report import Explanation, Options, Preprocessing
-from inspector.cam.spec import MapSpec
 from inspector.cam.targets.answers import AnswerKind
 from inspector.shell_lines import join_words, operand, option_words
 
@@ -47,14 +47,13 @@ def request_for(
     explanation: Explanation, *, file: str, picture: str, colour_map: str, opacity: float, threads: int
 ) -> Request:
     """The request that makes this one map again."""
-    spec = MapSpec.of(explanation)
     return Request(
         file=file,
         pictures=(picture,),
-        methods=(spec.method,),
-        layers=spec.layer_texts,
+        methods=(explanation.method,),
+        layers=_layers(explanation),
         classes=_classes(explanation),
-        options=spec.options,
+        options=explanation.options,
         preprocessing=explanation.preprocessing,
         answer=explanation.answer,
         pixels_of=explanation.pixels_of,
@@ -67,7 +66,12 @@ def request_for(
 
 def settled(request: Request, found: Explanation) -> Request:
     """The request for one map with what was chosen for it in its place: layer and class."""
-    return replace(request, layers=MapSpec.of(found).layer_texts, classes=_classes(found))
+    return replace(request, layers=_layers(found), classes=_classes(found))
+
+
+def _layers(found: Explanation) -> tuple[str, ...]:
+    """As the command takes them; none for the picture itself."""
+    return tuple(layer_text(layer) for layer in found.layers if layer.path)
 
 
 def _classes(found: Explanation) -> tuple[int, ...]:

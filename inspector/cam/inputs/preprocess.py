@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
 
 from inspector.architectures.facts import TransformFacts, default_input, resized_for, transforms
 from inspector.architectures.types import ArchitectureSpec, Recognition
@@ -24,6 +23,9 @@ from inspector.cam.report import Crop, Preprocessing
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExplainError, UsageError
 from inspector.units import counted
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["class_names", "infer_preprocessing", "prepare"]
 
@@ -94,6 +96,8 @@ def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor,
 
     Raises ExplainError when the model wants neither 1 nor 3 channels.
     """
+    import torch
+
     if preprocessing.channels not in (1, 3):
         raise ExplainError(
             f"This model takes {preprocessing.channels} channels; a picture gives 3, or 1 in grey.",

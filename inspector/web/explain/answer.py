@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
+import numpy as np
 import streamlit as st
 
+from inspector.cam.columns import Kind
 from inspector.cam.report import Explanation, Score
 from inspector.cam.targets.answers import AnswerKind, infer_answer
+from inspector.jobs.subjects import Naming, Seen
 from inspector.render.scores import READ_AS, share_text
 from inspector.web import reports
 from inspector.web.explain.choices import choose_one, folded
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
-if TYPE_CHECKING:
-    from inspector.cam.live import Look
-
 _BARS = 5
 _SUGGESTED = ":material/lightbulb:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Naming:
-    """How the answer is read. names: of the classes in output order, () where nobody names them. answer: how the scores
-    are meant."""
-
-    names: tuple[str, ...] = ()
-    answer: AnswerKind = AnswerKind.ONE
 
 
 def stated_names(hand: Hand) -> tuple[str, ...]:
@@ -38,40 +26,41 @@ def stated_names(hand: Hand) -> tuple[str, ...]:
     return class_names(reports.recognition_of(hand), reports.checkpoint_of(hand))
 
 
-def class_count(seen: Look, hand: Hand) -> int:
+def class_count(seen: Seen, hand: Hand) -> int:
     """How many names are needed: one for each column, or for each label that the detector could give."""
-    from inspector.cam.live import Kind
-
     if seen.kind is not Kind.BOXES:
         return len(seen.logits)
     return max(len(stated_names(hand)), 1 + max(box.label for box in seen.boxes))
 
 
-def named(seen: Look, naming: Naming) -> tuple[str, ...]:
+def named(seen: Seen, naming: Naming) -> tuple[str, ...]:
     """A name for each column, () where there is none."""
-    from inspector.cam.live import Kind
-
     if seen.kind is Kind.BOXES:
         return tuple(f"{_called(box.label, naming)}, box {number}" for number, box in enumerate(seen.boxes, start=1))
     return naming.names if len(naming.names) == len(seen.logits) else ()
 
 
-def scores_of(seen: Look, naming: Naming) -> tuple[Score, ...]:
+def scores_of(seen: Seen, naming: Naming) -> tuple[Score, ...]:
     """Every column, best first; of a segmentation those classes that the model sees somewhere, by their share of the
     picture."""
-    from inspector.cam.describe import scores_of as class_scores
-    from inspector.cam.live import Kind
-
     names = named(seen, naming)
     if seen.kind is Kind.CLASSES:
-        return class_scores(seen.logits, names, naming.answer)
-    shares = [box.score for box in seen.boxes] if seen.kind is Kind.BOXES else list(seen.shares)
-    scores = [
-        Score(index=k, name=names[k] if names else None, logit=logit, probability=share)
-        for k, (logit, share) in enumerate(zip(seen.logits.double().tolist(), shares, strict=True))
-    ]
-    order = sorted(range(len(scores)), key=lambda k: -shares[k])
-    return tuple(scores[k] for k in order if seen.kind is Kind.BOXES or shares[k] > 0)
+        shares = dict(seen.shares)[naming.answer]
+        # What is no number comes last; equal scores in their own order.
+        order = np.argsort(-np.nan_to_num(seen.logits, nan=-np.inf), kind="stable").tolist()
+    else:
+        boxes = seen.kind is Kind.BOXES
+        shares = np.array([box.score for box in seen.boxes] if boxes else seen.pixels)
+        order = [k for k in np.argsort(-shares, kind="stable").tolist() if boxes or shares[k] > 0]
+    return tuple(
+        Score(
+            index=k,
+            name=names[k] if names else None,
+            logit=float(seen.logits[k]),
+            probability=None if shares is None else float(shares[k]),
+        )
+        for k in order
+    )
 
 
 def asked_label(made: Explanation) -> str:
@@ -85,10 +74,8 @@ def class_label(score: Score) -> str:
     return score.name if score.name else f"class {score.index}"
 
 
-def choose_columns(seen: Look, scores: tuple[Score, ...], key: str) -> tuple[int, int | None]:
+def choose_columns(seen: Seen, scores: tuple[Score, ...], key: str) -> tuple[int, int | None]:
     """(the column asked about, another one beside it or None)."""
-    from inspector.cam.live import Kind
-
     words = {score.index: f"{class_label(score)} · {share_text(score)}" for score in scores}
     what = {Kind.CLASSES: "Class", Kind.PIXELS: "Pixels of", Kind.BOXES: "Box"}[seen.kind]
     best = seen.best if seen.best in words else next(iter(words))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 from PIL import Image
 
 from inspector.cam.layers.layouts import layer_name
 from inspector.cam.report import Explanation, LayerProposal
+from inspector.jobs.subjects import ChannelSeen
+from inspector.render.colour_maps import colour_table
 from inspector.render.overlay import overlay
-from inspector.web import reports
-from inspector.web.explain import looking, sprites
-from inspector.web.explain.grid import small
+from inspector.web import jobs
+from inspector.web.explain import sprites
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import for_display
 from inspector.web.explain.view import scale
@@ -22,20 +21,8 @@ _MOST, _A_ROW = 24, 6
 
 def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Explanation) -> None:
     """Small pictures; the chosen one large, with its numbers. made: a map of the same column."""
-    from inspector.cam.engine.tensors import centres_of, enlarge, normalise
-    from inspector.render.colour_maps import colour_table
-
-    seen = looking.look_at(subject)
-    with reports.torch_lock:
-        found = seen.channels(layer, target, _MOST)
-    size = (seen.batch.shape[2], seen.batch.shape[3])
     colour_map = str(st.session_state.get("colour-map", "viridis"))
-
-    def map_of(number: int) -> Explanation:
-        activation = found[number].activation[None]
-        heat = enlarge(normalise(activation), size, centres_of(layer, activation))[0]
-        return replace(made, heat=heat.float().clamp(0, 1).numpy(), crop=made.crop)
-
+    found: tuple[ChannelSeen, ...] = jobs.ask(subject.job("channels", layer, target, made, colour_map, _MOST))
     key = f"channel-{subject.hand.sha256[:12]}-{layer_name(layer)}-{target}"
     chosen = min(int(st.session_state.get(key, 0)), len(found) - 1)
     total = sum(channel.contribution for channel in found)
@@ -43,7 +30,7 @@ def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Exp
         f"The {len(found)} channels of {layer_name(layer)} that move the score most, by the mean over places of "
         "|gradient x activation|. Bright is where the channel's own output is highest."
     )
-    thumbs: list[Image.Image | None] = [small(subject, map_of(n), colour_map) for n in range(len(found))]
+    thumbs: list[Image.Image | None] = [Image.fromarray(one.thumbnail) for one in found]
     table, large = st.columns([3, 2])
     with table:
         lines = [thumbs[start : start + _A_ROW] for start in range(0, len(thumbs), _A_ROW)]
@@ -61,14 +48,15 @@ def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Exp
         )
     with large:
         channel = found[chosen]
-        picture, scaled = for_display(subject.picture, map_of(chosen))
+        whole: Explanation = jobs.ask(subject.job("channel", layer, target, made, chosen, _MOST))
+        picture, scaled = for_display(subject.picture, whole)
         st.image(
             overlay(picture, scaled, colour_map=colour_map, opacity=0.5),
             caption=f"Channel {channel.index}",
             width="stretch",
             alt=f"Channel {channel.index} over the picture",
         )
-        low, high = float(channel.activation.min()), float(channel.activation.max())
+        low, high = channel.low, channel.high
         st.html(scale(colour_table(colour_map), "0 and below" if low < 0 else f"{0:.3g}", f"{high:.3g}"))
         share = channel.contribution / total if total else 0.0
         way = "raises" if channel.signed > 0 else "lowers"

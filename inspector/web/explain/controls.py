@@ -9,7 +9,6 @@ from inspector.cam.layers.layouts import layer_name, layout_text, with_layout
 from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
-from inspector.web import reports
 from inspector.web.explain import looking, pictures
 from inspector.web.explain.choices import choose_one, folded
 from inspector.web.explain.labels import short_names
@@ -35,12 +34,12 @@ def method_key(hand: Hand) -> str:
 def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, ...]:
     """The proposed ones, and those that the visitor named. Raises ExplainError where there is no map at all."""
     shape = _shape(preprocessing)
-    found = looking.proposals(hand.sha256, hand.name, shape, reports.confirmed_of(hand))
+    found = looking.proposals(hand, shape)
     named: list[str] = st.session_state.get(_named_key(hand), [])
     # By path and call: one that is named again, with another layout, stands in its own place.
     by_name = {layer_name(layer): layer for layer in found}
     for path in named:
-        layer = looking.layer_named(hand.sha256, hand.name, shape, path, reports.confirmed_of(hand))
+        layer = looking.layer_named(hand, shape, path)
         by_name[layer_name(layer)] = layer
     return tuple(by_name.values())
 
@@ -73,22 +72,19 @@ def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal
 
 def choose_method(hand: Hand) -> str:
     """One of all methods, with what it shows."""
-    from inspector.cam.methods import METHODS
-
-    titles = {method.id: method.title for method in METHODS}
-    key = method_key(hand)
+    titles = {method.id: method.title for method in looking.methods()}
+    first, key = next(iter(titles)), method_key(hand)
     if st.session_state.get(key) not in titles:
-        st.session_state[key] = METHODS[0].id
+        st.session_state[key] = first
     chosen = st.selectbox("Method", list(titles), format_func=titles.__getitem__, key=key)
-    return chosen or METHODS[0].id
+    return chosen or first
 
 
 def advise(method: str, layer: LayerProposal) -> None:
     """A word where another method is known to do better at such a layer, or another tool's maps are others."""
     from inspector.cam.advice import note
-    from inspector.cam.methods import method_named
 
-    says = note(method_named(method), layer)
+    says = note(looking.method_named(method), layer)
     if says:
         st.caption(says)
 
@@ -169,7 +165,7 @@ def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
             return
         try:
             shape = _shape(preprocessing)
-            layer = looking.layer_named(hand.sha256, hand.name, shape, path, reports.confirmed_of(hand))
+            layer = looking.layer_named(hand, shape, path)
         except InspectorError as error:
             st.session_state[f"{key}-error"] = error
             return

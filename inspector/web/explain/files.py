@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from inspector.cam.report import Explanation
+from inspector.jobs.job import Job
 from inspector.render.json import as_json
-from inspector.render.overlay import heat_picture, overlay, png_bytes
-from inspector.web.explain.pictures import Picture, decoded
+from inspector.render.overlay import heat_picture, png_bytes
+from inspector.web import jobs
+from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
 if TYPE_CHECKING:
@@ -25,16 +28,17 @@ def download_row(
     second: Explanation | None,
     *,
     style_args: tuple[str, float],
+    threads: int,
 ) -> None:
     """Buttons; a file is made when it is asked for, from every pixel of the original."""
     from inspector.cam.exporting.request import command_line
 
     colour_map, opacity = style_args
-    rows = files_of(hand, picture, first, colour_map=colour_map, opacity=opacity)
+    rows = files_of(hand, picture, first, colour_map=colour_map, opacity=opacity, threads=threads)
     if second is not None:
-        _, drawn, _ = files_of(hand, picture, second, colour_map=colour_map, opacity=opacity)[0]
+        _, drawn, _ = files_of(hand, picture, second, colour_map=colour_map, opacity=opacity, threads=threads)[0]
         rows.insert(1, ("Second overlay (PNG)", drawn, f"{Path(picture.name).stem}-overlay-2.png"))
-    request = request_of(hand.name, picture.name, first, colour_map=colour_map, opacity=opacity)
+    request = request_of(hand.name, picture.name, first, colour_map=colour_map, opacity=opacity, threads=threads)
     with st.container(horizontal=True, key="explain-files"):
         for text, data, name in rows:
             st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
@@ -44,16 +48,19 @@ def download_row(
 
 
 def files_of(
-    hand: Hand, picture: Picture, made: Explanation, *, colour_map: str, opacity: float
+    hand: Hand, picture: Picture, made: Explanation, *, colour_map: str, opacity: float, threads: int
 ) -> list[tuple[str, Callable[[], bytes | str], str]]:
     """(what it is, what makes it, its name) of each file; the manifest's command line makes the same bytes."""
     from inspector.cam.exporting.arrays import maps_npz
 
     stem = Path(picture.name).stem
-    request = request_of(hand.name, picture.name, made, colour_map=colour_map, opacity=opacity)
+    request = request_of(hand.name, picture.name, made, colour_map=colour_map, opacity=opacity, threads=threads)
 
     def whole() -> bytes:
-        return png_bytes(overlay(decoded(picture), made, colour_map=colour_map, opacity=opacity))
+        # Asked for once: it is not kept.
+        job = Job(kind="overlay", arguments=(picture.ref, made, colour_map, opacity), known_by=secrets.token_hex(16))
+        data: bytes = jobs.ask(job)
+        return data
 
     return [
         ("Overlay (PNG)", whole, f"{stem}-overlay.png"),
@@ -63,15 +70,11 @@ def files_of(
     ]
 
 
-def request_of(file: str, picture: str, made: Explanation, *, colour_map: str, opacity: float) -> Request:
+def request_of(file: str, picture: str, made: Explanation, *, colour_map: str, opacity: float, threads: int) -> Request:
     """What the command line would be asked for to make this map again."""
-    import torch
-
     from inspector.cam.exporting.request import request_for
 
-    return request_for(
-        made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=torch.get_num_threads()
-    )
+    return request_for(made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=threads)
 
 
 def manifest_json(hand: Hand, picture: Picture, made: Explanation, request: Request) -> str:

@@ -1,36 +1,55 @@
-"""The picture in hand: taken from the samples or from the visitor, decoded once, at the size of a screen."""
+"""The picture in hand, from the samples or the visitor; a worker decodes it, at the size of a screen."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import streamlit as st
 from PIL import Image
 
 from inspector.cam.report import Explanation
+from inspector.errors import ReadError
 from inspector.installed import samples_folder
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import Drawn, PictureRef
+from inspector.render.screen import LONGEST, at_screen_size, scaled_to
+from inspector.web import jobs
 from inspector.web.guard import said
+from inspector.web.session import owner
+from inspector.web.store import the_store
 from inspector.web.text import plain
 
 TYPES = ["png", "jpg", "jpeg", "webp", "bmp", "tiff"]
 MEGABYTES = 50
 _PICTURE = "picture"
-_SHOWN_SIDE = 1400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Picture:
     """A picture in hand. data: the file's bytes as they came."""
 
     name: str
     data: bytes
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Of the file's bytes."""
         return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def ref(self) -> PictureRef:
+        """As jobs know it: it lies in the store from now on. Raises as `ContentStore.put_bytes`."""
+        store = the_store()
+        path = store.get_path(self.sha256)
+        if path is None:
+            store.put_bytes(self.data, name=self.name, owner=owner())
+            path = store.get_path(self.sha256)
+        if path is None:
+            raise ReadError(f"{self.name} could not be kept.", hint="Choose it again.")
+        return PictureRef(sha256=self.sha256, name=self.name, path=path)
 
 
 def sample_pictures() -> list[Path]:
@@ -40,7 +59,7 @@ def sample_pictures() -> list[Path]:
 
 def take_sample(path: Path) -> None:
     """One of the pictures that come with the samples, when its button is clicked."""
-    take_picture(path.name, path.read_bytes())
+    st.session_state[_PICTURE] = Picture(name=path.name, data=path.read_bytes())
 
 
 def picture_in_hand() -> Picture | None:
@@ -50,63 +69,26 @@ def picture_in_hand() -> Picture | None:
 
 
 def take_picture(name: str, data: bytes) -> Picture:
-    """Take it in hand after reading it once. Raises ExplainError for what is no picture."""
-    from inspector.cam.inputs.picture import open_picture
-
-    open_picture(data)
+    """Take it in hand after it was read once. Raises ExplainError for what is no picture."""
     picture = Picture(name=name, data=data)
+    drawn(picture)
     st.session_state[_PICTURE] = picture
     return picture
 
 
-# A picture of 100 megapixels, the most that is taken, is 300 MB here.
-@st.cache_resource(max_entries=3, show_spinner=False)
-def _decoded(sha256: str, _data: bytes) -> Image.Image:
-    from inspector.cam.inputs.picture import open_picture
-
-    return open_picture(_data)
+def drawn(picture: Picture) -> Drawn:
+    """Its pixels at the size of a screen, and how large it is. Raises ExplainError for what is no picture."""
+    found: Drawn = jobs.ask(Job(kind="drawn", arguments=(picture.ref,)), says="Reading the picture")
+    return found
 
 
-def decoded(picture: Picture) -> Image.Image:
-    """Its pixels."""
-    return _decoded(picture.sha256, picture.data)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _shown(sha256: str, _data: bytes, longest: int) -> Image.Image:
-    from inspector.cam.inputs.picture import upright
-
-    picture = upright(_decoded(sha256, _data))
-    largest = max(picture.size)
-    if largest <= longest:
-        return picture
-    width, height = (max(1, round(side * longest / largest)) for side in picture.size)
-    return picture.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
-
-
-def for_display(
-    picture: Picture, explanation: Explanation, longest: int = _SHOWN_SIDE
-) -> tuple[Image.Image, Explanation]:
-    """Picture and explanation no larger than a screen, so that a move of the slider costs milliseconds.
+def for_display(picture: Picture, made: Explanation, longest: int = LONGEST) -> tuple[Image.Image, Explanation]:
+    """Picture and map no larger than a screen, so that a move of the slider costs milliseconds.
 
     Downloads keep every pixel: they are made from the originals.
     """
-    small = _shown(picture.sha256, picture.data, longest)
-    crop = explanation.crop
-    across, down = small.width / crop.picture_width, small.height / crop.picture_height
-    scaled = replace(
-        crop,
-        left=crop.left * across,
-        top=crop.top * down,
-        width=crop.width * across,
-        height=crop.height * down,
-        picture_width=small.width,
-        picture_height=small.height,
-    )
-    place = explanation.place
-    if place is not None:
-        place = (place[0] * across, place[1] * down, place[2] * across, place[3] * down)
-    return small, replace(explanation, crop=scaled, place=place)
+    small = at_screen_size(Image.fromarray(drawn(picture).pixels), longest)
+    return small, scaled_to(small.size, made)
 
 
 def choose_picture() -> Picture | None:
@@ -115,9 +97,9 @@ def choose_picture() -> Picture | None:
         samples = st.container()
         upload = st.file_uploader("Or one of your own", type=TYPES, key="own", max_upload_size=MEGABYTES)
         if upload is not None and st.session_state.get("own-id") != upload.file_id:
-            st.session_state["own-id"] = upload.file_id
             with said():
                 take_picture(Path(upload.name).name, upload.getvalue())
+            st.session_state["own-id"] = upload.file_id
     # Drawn last, in their place above: which of them is in hand is known only now.
     in_hand = picture_in_hand()
     with samples:

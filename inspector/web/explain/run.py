@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import streamlit as st
 
-from inspector.cam.series import Common, Stage, in_order
+from inspector.cam.columns import Kind
+from inspector.cam.series import in_order
 from inspector.cam.targets.answers import infer_answer
 from inspector.cam.training_place import Place, place_of
 from inspector.errors import InspectorError
+from inspector.jobs.asked import Member, RunAsked, RunMade
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import Naming, Wanted
 from inspector.units import counted, human_bytes, human_duration
 from inspector.web import jobs, reports, session
 from inspector.web.dropzone import drop_zones
 from inspector.web.explain import looking, strip
-from inspector.web.explain.answer import Naming, stated_names
+from inspector.web.explain.answer import stated_names
 from inspector.web.explain.looking import Subject
-from inspector.web.explain.pictures import decoded
 from inspector.web.explain.several import start_button
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
-
-if TYPE_CHECKING:
-    from PIL import Image
-
-    from inspector.cam.runs import ReadyModel
-    from inspector.cam.spec import MapSpec
-    from inspector.progress import Progress
 
 MOST_CHECKPOINTS = 60
 # Opening, recognising and building: 0.1 s and about 100 MB/s, measured on a ResNet-50 and a ShuffleNet.
@@ -39,28 +32,11 @@ _ARRIVED, _CHOSEN = "run-arrived", "run"
 _SAME, _BEST = "the class chosen above", "each checkpoint's best class"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A checkpoint of the run. place: as its file states it."""
-
-    hand: Hand
-    place: Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Made:
-    """stages: in the order of the run, those without a map too."""
-
-    stages: tuple[Stage, ...]
-
-
-def show_run(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> None:
+def show_run(subject: Subject, spec: Wanted, target: int, naming: Naming, threads: int) -> None:
     """Take checkpoints, show their order, say what they cost, work behind the page, show the strip.
 
-    target: the class chosen above.
+    target: the class chosen above. threads: that torch computes with.
     """
-    from inspector.cam.live import Kind
-
     seen = looking.look_at(subject)
     if seen.kind is not Kind.CLASSES:
         st.info("Strips are for classifiers here; the command line makes them for pixels and boxes, with --series.")
@@ -85,58 +61,35 @@ def show_run(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> No
         return
     which = st.segmented_control("Explain", (_SAME, _BEST), default=_SAME, required=True, key="run-class")
     wanted = target if which == _SAME else None
-    common = Common(
+    asked = RunAsked(
+        subject=subject.asked,
+        members=tuple(members),
+        wanted=spec,
+        target=wanted,
+        naming=naming,
         architecture=best.spec.label,
-        setting=looking.setting_of(subject, naming),
         own=None if subject.preprocessing.source == "set on this page" else subject.preprocessing,
         stated=stated_names(hand),
         own_answer=naming.answer if naming.answer is infer_answer(reports.checkpoint_of(hand)) else None,
     )
-    key = ("run", subject.key, spec, wanted, naming, tuple(members))
-    one_map = seen.seconds_of_one(spec)
-    seconds = sum(_OPENING_SECONDS + session.nbytes_of(one.hand) / _NBYTES_A_SECOND + one_map for one in members)
+    job = Job(kind="run", arguments=(asked,), near=hand.sha256)
+    one_map = looking.cost_of(subject, spec).whole
+    seconds = sum(_OPENING_SECONDS + session.nbytes_of(_hand(one)) / _NBYTES_A_SECOND + one_map for one in members)
     says = f"Make the strip · {counted(len(members), 'checkpoint')}, about {human_duration(seconds)}"
-    if not start_button(key, Made, says, name="run", icon=":material/view_column:"):
+    if not start_button(job, says, name="run", icon=":material/view_column:"):
         return
-    picture = decoded(subject.picture)
-    work = partial(make_stages, tuple(members), picture, common, spec, wanted)
-    made = jobs.await_job(key, Made, work, title=f"Looking through {counted(len(members), 'checkpoint')}")
+    made: RunMade | None = jobs.await_job(job, title=f"Looking through {counted(len(members), 'checkpoint')}")
     if made is not None:
-        strip.show(made.stages, subject, naming.names, wanted)
+        strip.show(made, subject, naming.names, wanted, threads)
+
+
+def _hand(member: Member) -> Hand:
+    return Hand(sha256=member.file.sha256, name=member.file.name)
 
 
 _BY_NAME = (
     "In the order of their names, numbers by their value: not all of them state an epoch or a step that orders them."
 )
-
-
-def make_stages(
-    members: Sequence[Member],
-    picture: Image.Image,
-    common: Common,
-    spec: MapSpec,
-    target: int | None,
-    progress: Progress,
-) -> Made:
-    """Every checkpoint opened, built, explained and let go, one after the other. No Streamlit calls."""
-    from inspector.cam.series import explain_each
-
-    given: list[tuple[str, Callable[[], ReadyModel]]] = [(one.hand.name, partial(ready, one)) for one in members]
-    return Made(stages=tuple(explain_each(given, picture, common, spec.request, target=target, progress=progress)))
-
-
-def ready(member: Member) -> ReadyModel:
-    """The file's recognised model with its weights. Raises InspectorError where it cannot be had exactly."""
-    from inspector.ready import ready_model
-
-    hand = member.hand
-    checkpoint = reports.open_anew(hand.sha256, hand.name)
-    try:
-        with reports.torch_lock:
-            made = ready_model(checkpoint)
-        return replace(made, name=hand.name, sha256=hand.sha256, place=member.place)
-    finally:
-        checkpoint.source.close()
 
 
 def _choose(hand: Hand) -> list[Hand]:
@@ -175,11 +128,11 @@ def _members(hands: Sequence[Hand]) -> tuple[list[Member], str]:
     found: list[Member] = []
     for hand in hands:
         try:
-            found.append(Member(hand=hand, place=_place(hand.sha256, hand.name)))
+            found.append(Member(file=reports.file_of(hand), place=_place(hand.sha256, hand.name)))
         except InspectorError as error:
             st.warning(f"**{plain(hand.name)}** is left out.", icon=":material/warning:")
             show_error(error)
-    order, by = in_order([(one.hand.name, one.place) for one in found])
+    order, by = in_order([(one.file.name, one.place) for one in found])
     return [found[position] for position in order], by
 
 
@@ -199,9 +152,9 @@ def _order_table(members: Sequence[Member], hand: Hand) -> str:
         return "" if value is None else f"{value:.12g}"
 
     rows = "".join(
-        f'<tr><td class="mi-num">{at}</td><td>{escaped(one.hand.name)}{_IN_HAND if one.hand == hand else ""}</td>'
+        f'<tr><td class="mi-num">{at}</td><td>{escaped(one.file.name)}{_IN_HAND if _hand(one) == hand else ""}</td>'
         f'<td class="mi-num">{number(one.place.epoch)}</td><td class="mi-num">{number(one.place.step)}</td>'
-        f'<td class="mi-num">{escaped(human_bytes(session.nbytes_of(one.hand)))}</td></tr>'
+        f'<td class="mi-num">{escaped(human_bytes(session.nbytes_of(_hand(one))))}</td></tr>'
         for at, one in enumerate(members, start=1)
     )
     heads = "".join(f'<th class="mi-num">{head}</th>' for head in ("Epoch", "Step", "Size"))

@@ -2,54 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import streamlit as st
 
-from inspector.errors import InspectorError
-from inspector.render.explained_table import row_of, row_of_error, table_csv
-from inspector.render.overlay import png_bytes
-from inspector.render.scores import share_text
-from inspector.render.sheet import Cell, cell_of, findings_line, sheet
+from inspector.cam.columns import Kind
+from inspector.jobs.asked import SheetMade
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import Naming, Seen, Wanted
 from inspector.units import counted, human_duration
 from inspector.web import jobs
 from inspector.web.explain import looking
-from inspector.web.explain.answer import Naming, class_label, named
+from inspector.web.explain.answer import named
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import TYPES, Picture, sample_pictures
 from inspector.web.explain.several_trust import show_trust_of_pictures
 from inspector.web.text import plain
 
-if TYPE_CHECKING:
-    from inspector.cam.live import Look
-    from inspector.cam.spec import MapSpec
-    from inspector.progress import Progress
-
 MOST_PICTURES = 200
-_ACROSS = 4
 _BEST, _SAME = "each picture's best class", "the class chosen above"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """sheet: PNG. table: CSV. count: of the maps. failed: (picture, why)."""
-
-    sheet: bytes
-    table: str
-    count: int
-    failed: tuple[tuple[str, str], ...]
-
-
-def show_several(subject: Subject, spec: MapSpec, target: int, naming: Naming) -> None:
+def show_several(subject: Subject, spec: Wanted, target: int, naming: Naming) -> None:
     """Take pictures, say what they cost, work behind the page, show the sheet and what was measured.
 
     target: the class chosen above.
     """
-    from inspector.cam.live import Kind
-
     seen = looking.look_at(subject)
     if seen.kind is not Kind.CLASSES:
         st.info("Sheets of several pictures are for classifiers; the command line does them for pixels and boxes.")
@@ -69,23 +48,24 @@ def show_several(subject: Subject, spec: MapSpec, target: int, naming: Naming) -
         st.warning(f"{len(taken)} pictures: the first {MOST_PICTURES} are taken.", icon=":material/warning:")
         taken = taken[:MOST_PICTURES]
     wanted = target if which == _SAME else None
-    digest = hashlib.sha256("".join(picture.sha256 + picture.name for picture in taken).encode()).hexdigest()
+    refs, names = tuple(picture.ref for picture in taken), tuple(picture.name for picture in taken)
     colour_map = str(st.session_state.get("colour-map", "viridis"))
-    key = ("several", subject.key, spec, wanted, naming, colour_map, digest)
-    about = human_duration(len(taken) * seen.seconds_of_one(spec))
+    job = subject.job("sheet", refs, names, spec, wanted, naming_of_sheet(seen, naming), colour_map)
+    about = human_duration(len(taken) * looking.cost_of(subject, spec).whole)
     says = f"Make the sheet · {counted(len(taken), 'picture')}, about {about}"
-
-    def work(progress: Progress) -> Made:
-        return make_sheet(seen, subject, taken, spec, wanted, naming, colour_map, progress)
-
-    if start_button(key, Made, says, name="several", icon=":material/grid_view:"):
-        made = jobs.await_job(key, Made, work, title=f"Looking at {counted(len(taken), 'picture')}")
+    if start_button(job, says, name="several", icon=":material/grid_view:"):
+        made: SheetMade | None = jobs.await_job(job, title=f"Looking at {counted(len(taken), 'picture')}")
         if made is not None:
             _show(made)
-    show_trust_of_pictures(subject, spec, taken, wanted, naming, digest)
+    show_trust_of_pictures(subject, spec, refs, names, wanted, naming)
 
 
-def _show(made: Made) -> None:
+def naming_of_sheet(seen: Seen, naming: Naming) -> Naming:
+    """Names that do not fit the answer are not used."""
+    return replace(naming, names=named(seen, naming))
+
+
+def _show(made: SheetMade) -> None:
     for name, says in made.failed:
         st.warning(f"{plain(name)}: {plain(says)}", icon=":material/warning:")
     if not made.count:
@@ -95,10 +75,10 @@ def _show(made: Made) -> None:
         download_buttons([("Sheet (PNG)", made.sheet, "sheet.png"), ("Table (CSV)", made.table, "maps.csv")])
 
 
-def start_button(key: Hashable, kind: type[object], says: str, *, name: str, icon: str) -> bool:
-    """Whether the work of this key was started, by this click or before, or its result is there; else its button,
+def start_button(job: Job, says: str, *, name: str, icon: str) -> bool:
+    """Whether this work was started, by this click or before, or its result is there; else its button,
     which says what it will cost."""
-    if jobs.is_known(key) or jobs.finished(key, kind) is not None:
+    if jobs.is_known(job):
         return True
     return jobs.offer(lambda: st.button(says, key=f"{name}-start", type="primary", icon=icon))
 
@@ -107,40 +87,3 @@ def download_buttons(files: Sequence[tuple[str, bytes | str | Callable[[], bytes
     """(what it is, the file or what makes it when it is asked for, its name) of each, side by side."""
     for text, data, name in files:
         st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
-
-
-def make_sheet(
-    seen: Look,
-    subject: Subject,
-    taken: list[Picture],
-    spec: MapSpec,
-    target: int | None,
-    naming: Naming,
-    colour_map: str,
-    progress: Progress,
-) -> Made:
-    """One map of each picture; one that cannot be read or explained is said and left out. No Streamlit calls."""
-    from inspector.cam.explain import explain_many
-    from inspector.cam.inputs.picture import open_picture
-
-    model = seen.twin()
-    setting = replace(looking.setting_of(subject, naming), categories=named(seen, naming))
-    cells: list[Cell] = []
-    rows = []
-    failed: list[tuple[str, str]] = []
-    for number, one in enumerate(taken):
-        progress(number, len(taken), one.name)
-        try:
-            picture = open_picture(one.data)
-            (made,) = explain_many(model, [picture], spec.request, setting, targets=target)
-        except InspectorError as error:
-            failed.append((one.name, error.says))
-            rows.append(row_of_error(error.says, checkpoint=subject.hand.name, picture=one.name))
-            continue
-        rows.append(row_of(made, checkpoint=subject.hand.name, picture=one.name, threshold=0.5))
-        lines = (one.name, f"{class_label(made.target)} {share_text(made.target)}", *findings_line(made))
-        cells.append(cell_of(picture, made, lines, colour_map=colour_map, opacity=0.5))
-    grid = [cells[start : start + _ACROSS] for start in range(0, len(cells), _ACROSS)]
-    return Made(
-        sheet=png_bytes(sheet(grid)) if cells else b"", table=table_csv(rows), count=len(cells), failed=tuple(failed)
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +14,19 @@ import streamlit as st
 from PIL import Image
 
 from inspector.cam.report import Explanation
-from inspector.cam.series import Stage, agreement_with_last, axis_of, on_one_scale
+from inspector.cam.series import Stage, axis_of, on_one_scale
+from inspector.jobs.asked import RunMade, StripAsked
+from inspector.jobs.job import Job
 from inspector.render.colour_maps import colour_table
 from inspector.render.curves import curve_figure
 from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
 from inspector.render.json import as_json
-from inspector.render.overlay import overlay, png_bytes
-from inspector.render.sheet import sheet
-from inspector.render.strip import COLUMNS, strip_cell, strip_columns, strip_lines, strip_rows
+from inspector.render.overlay import overlay
+from inspector.render.strip import COLUMNS, strip_columns, strip_lines
+from inspector.web import jobs
 from inspector.web.explain import sprites
 from inspector.web.explain.looking import Subject
-from inspector.web.explain.pictures import Picture, decoded, for_display
+from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.explain.several import download_buttons
 from inspector.web.explain.view import scale
 from inspector.web.option_words import in_page_words
@@ -38,8 +41,10 @@ _SIDE = 320
 
 
 @st.fragment
-def show(stages: Sequence[Stage], subject: Subject, names: tuple[str, ...], target: int | None) -> None:
-    """names: of the classes, as the visitor has them. target: the class asked about, None for the best of each."""
+def show(found: RunMade, subject: Subject, names: tuple[str, ...], target: int | None, threads: int) -> None:
+    """names: of the classes, as the visitor has them. target: the class asked about, None for the best of each.
+    threads: that torch computes with."""
+    stages, agreement = found.stages, found.agreement
     for stage in stages:
         if stage.error is not None:
             hint = f" {plain(in_page_words(stage.error.hint))}" if stage.error.hint else ""
@@ -64,11 +69,10 @@ def show(stages: Sequence[Stage], subject: Subject, names: tuple[str, ...], targ
     st.html(scale(colour_table(colour_map), "0 and below", highest))
     if len(maps) < 2:
         return
-    agreement = agreement_with_last(maps)
     _curves(kept, maps, agreement, target)
     asked = request_of(
         kept, maps, subject.picture, names, best=target is None, one_scale=one_scale, colour_map=colour_map,
-        opacity=opacity,
+        opacity=opacity, threads=threads,
     )  # fmt: skip
     _downloads(stages, kept, maps, drawn, agreement, subject.picture, asked, names)
 
@@ -142,10 +146,9 @@ def request_of(
     one_scale: bool,
     colour_map: str,
     opacity: float,
+    threads: int,
 ) -> Request:
     """What the command line would be asked for to make this strip again."""
-    import torch
-
     from inspector.cam.exporting.request import request_for
 
     asked = request_for(
@@ -154,7 +157,7 @@ def request_of(
         picture=picture.name,
         colour_map=colour_map,
         opacity=opacity,
-        threads=torch.get_num_threads(),
+        threads=threads,
     )
     return replace(
         asked,
@@ -180,19 +183,17 @@ def strip_png(
     opacity: float,
 ) -> bytes:
     """As the command line writes it, from every pixel of the picture."""
-    cells = [
-        strip_cell(
-            decoded(picture),
-            made,
-            name=stage.name,
-            place=stage.place,
-            one_scale=one_scale,
-            colour_map=colour_map,
-            opacity=opacity,
-        )
-        for stage, made in zip(kept, drawn, strict=True)
-    ]
-    return png_bytes(sheet(strip_rows(cells)))
+    asked = StripAsked(
+        picture=picture.ref,
+        kept=tuple(kept),
+        drawn=tuple(drawn),
+        one_scale=one_scale,
+        colour_map=colour_map,
+        opacity=opacity,
+    )
+    # Asked for once: it is not kept.
+    data: bytes = jobs.ask(Job(kind="strip", arguments=(asked,), known_by=secrets.token_hex(16)))
+    return data
 
 
 def run_csv(stages: Sequence[Stage], agreement: Sequence[float], picture: Picture) -> str:

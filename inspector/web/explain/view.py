@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from inspector.cam.report import Explanation, Score
+from inspector.jobs.job import Job
 from inspector.render.colour_maps import COLOUR_MAPS, colour_table, diverging_table, signed_colours
 from inspector.render.outline import above, draw_box, draw_outline, measure_outline
 from inspector.render.overlay import lay_over, overlay
 from inspector.units import human_share
+from inspector.web import jobs
 from inspector.web.explain import sprites
 from inspector.web.explain.answer import asked_label, score_bars
 from inspector.web.explain.files import download_row
@@ -36,9 +38,14 @@ class Style:
 
 @st.fragment
 def show(
-    hand: Hand, picture: Picture, first: Explanation, second: Explanation | None, scores: tuple[Score, ...]
+    hand: Hand,
+    picture: Picture,
+    first: Explanation,
+    second: Explanation | None,
+    scores: tuple[Score, ...],
+    threads: int,
 ) -> None:
-    """Picture, heat and answer side by side. scores: the whole answer, best first."""
+    """Picture, heat and answer side by side. scores: the whole answer, best first. threads: of torch."""
     places = st.container()
     style = _choose_style()
     small, scaled = for_display(picture, first)
@@ -47,7 +54,7 @@ def show(
             _one(small, scaled, style, scores)
         else:
             _two(small, scaled, for_display(picture, second)[1], style, scores)
-    download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity))
+    download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity), threads=threads)
 
 
 def _choose_style() -> Style:
@@ -147,14 +154,7 @@ def difference(one: Explanation, other: Explanation) -> tuple[NDArray[np.float32
 
 def spread(values: NDArray[np.float32], made: Explanation) -> NDArray[np.float32]:
     """Numbers at the map's grid as they lie over the model's input, each where its cell looks."""
-    import torch
-
-    from inspector.cam.engine.tensors import centres_of, enlarge
-
-    field = torch.from_numpy(values)[None]
-    found: NDArray[np.float32] = enlarge(
-        field, made.heat.shape, centres_of(made.layer, field, aligned=made.options.aligned)
-    ).numpy()[0]
+    found: NDArray[np.float32] = jobs.ask(Job(kind="spread", arguments=(made, values)), says="Drawing the map")
     return found
 
 

@@ -12,6 +12,7 @@ import streamlit as st
 
 from inspector.web.front.gate import TOKEN_FIELD
 from inspector.web.front.rules import own_rules
+from inspector.web.jobs import the_client
 from inspector.web.store import the_store
 
 _SWEEP_SECONDS = 600
@@ -22,6 +23,7 @@ _ANY = ("", "0.0.0.0", "::")
 async def started(_app: object) -> AsyncIterator[None]:
     """Around the server's life. INSPECTOR_BROWSER=1 opens the browser, which Streamlit would do without the token."""
     the_store()  # which clears what an end in the middle left
+    the_client().start()  # torch takes seconds to import: before anybody asks
     if greeting():
         print(f"  {greeting()}\n", flush=True)
     if os.environ.get("INSPECTOR_BROWSER") == "1":
@@ -30,6 +32,7 @@ async def started(_app: object) -> AsyncIterator[None]:
     sweeping = asyncio.create_task(_sweep_now_and_then())
     yield
     sweeping.cancel()
+    the_client().close()
 
 
 async def _sweep_now_and_then() -> None:

@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
 from inspector.architectures.types import Target
-from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory, target_of_code
+from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory
 from inspector.errors import UsageError
+from inspector.jobs.job import Job
 from inspector.side_files import read_bytes
+from inspector.web import jobs
 from inspector.web.front.hosts import host_of, is_loopback
 from inspector.web.server_paths import resolve_in_root, server_root
 from inspector.web.text import mono, plain, visible
 
-_AGREED = "code-agreed"
+_AGREED, _TARGETS = "code-agreed", "code-targets"
 _MOST_SOURCE = 1 << 20  # bytes
 _SHOWN = 20_000  # characters
 SECONDS = 60.0
+# Of memory beyond what torch itself takes: a factory builds a model, and its values.
+NBYTES = 4_000_000_000
 _FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
 
 
@@ -113,7 +118,10 @@ def _question(source: Source) -> None:
             st.rerun()
 
 
-@st.cache_resource(max_entries=8, show_spinner="Running your code in its own process …")
 def _target(text: str, sha256: str, folder: Path) -> Target:
-    """sha256: another content is another target."""
-    return target_of_code(text, folder=folder, seconds=SECONDS)
+    """Run once for each content in a session. sha256: another content is another target."""
+    kept: dict[tuple[str, str], Target] = st.session_state.setdefault(_TARGETS, {})
+    if (text, sha256) not in kept:
+        job = Job(kind="code-target", arguments=(text, folder, SECONDS, NBYTES), known_by=secrets.token_hex(16))
+        kept[text, sha256] = jobs.ask(job, says="Running your code in its own process")
+    return kept[text, sha256]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from inspector.architectures.types import Target, TargetKind
+from inspector.jobs.job import Job
+from inspector.jobs.subjects import Held
 from inspector.keys.report import RepairPlan, Verification
-from inspector.web import reports, session
+from inspector.web import jobs, reports, session
 from inspector.web.repair import own_code
 from inspector.web.server_paths import server_root
 from inspector.web.session import Hand
-
-if TYPE_CHECKING:
-    from inspector.keys.verify import Compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +23,12 @@ class Against:
     reference: Hand | None = None
     pair: Hand | None = None
 
-    def opened(self) -> Compared:
-        """The same as the core takes it. Raises ReadError for a file that is gone or no checkpoint."""
-        from inspector.keys.verify import Compared
-
-        return Compared(
-            reference=reports.checkpoint_of(self.reference) if self.reference else None,
-            pair=reports.checkpoint_of(self.pair) if self.pair else None,
+    @property
+    def held(self) -> Held:
+        """The same as jobs know it. Raises ReadError for a file that is gone."""
+        return Held(
+            reference=reports.file_of(self.reference) if self.reference else None,
+            pair=reports.file_of(self.pair) if self.pair else None,
             folder=server_root(),
         )
 
@@ -76,16 +73,12 @@ def verified(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: 
     """
     if target.kind is TargetKind.CODE:
         own_code.check_agreed(target)
-    return _verified(hand.sha256, hand.name, plan, target, asked, against)
-
-
-@st.cache_resource(
-    max_entries=24, show_spinner="Verifying with a strict load …", hash_funcs={Target: reports.target_key}
-)
-def _verified(sha256: str, name: str, _plan: RepairPlan, target: Target, asked: str, against: Against) -> Verification:
-    from inspector.keys.verify import verify_plan
-
-    checkpoint = reports.checkpoint_of(Hand(sha256=sha256, name=name))
-    given = against.opened()
-    with reports.torch_lock:
-        return verify_plan(checkpoint, _plan, target, compared=given)
+    file, held = reports.file_of(hand), against.held
+    job = Job(
+        kind="verify",
+        arguments=(file, plan, target, held),
+        known_by=(file, asked, reports.target_key(target), held),
+        near=hand.sha256,
+    )
+    found: Verification = jobs.ask(job, says="Verifying with a strict load")
+    return found

@@ -6,7 +6,7 @@ import streamlit as st
 
 from inspector.checkpoint.types import StateDict
 from inspector.errors import ExportError
-from inspector.web import reports, writing
+from inspector.web import writing
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
@@ -26,6 +26,6 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
     st.caption(plain(f"{found.says} {PROOF}"))
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
-    export = writing.as_is(reports.checkpoint_of(hand), found.state, options)
     stem = f"{writing.stem_of(hand.name)}_unwrapped"
-    writing.write_button(slot, lambda: writing.write(export, options, name="unwrapped", stem=stem), key="unwrap-write")
+    job = writing.as_is(hand, found.state)
+    writing.write_button(slot, lambda: writing.write(job, options, name="unwrapped", stem=stem), key="unwrap-write")

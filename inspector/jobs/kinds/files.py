@@ -1,0 +1,78 @@
+"""A visitor's file as a worker has it: opened as a source, recognised, built as a model that runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from inspector.architectures.recognise import recognise
+from inspector.architectures.targets import parse_target, target_of
+from inspector.architectures.types import Recognition
+from inspector.jobs.kinds.memory import weights_nbytes
+from inspector.cam.runs import ReadyModel
+from inspector.checkpoint.source import PathSource
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.errors import ReadError
+from inspector.jobs.bench import Bench
+from inspector.jobs.kind import MB
+from inspector.jobs.subjects import FileRef, ModelFacts
+from inspector.readers import open_checkpoint
+from inspector.ready import ready_model
+
+# Names, shapes and offsets: a thousand bytes or so for each tensor.
+_A_TENSOR = 1000
+# A job's own allowance has room for loading less than this.
+_SMALL_NBYTES = 100 * MB
+
+
+def checkpoint_of(bench: Bench, file: FileRef) -> Checkpoint:
+    """The opened file. Raises ReadError where it went meanwhile, or is none."""
+    if not file.path.is_file():
+        raise ReadError(f"{file.name} is not on the server any more.", hint="Drop it again on the Open page.")
+
+    def opened() -> Checkpoint:
+        found = open_checkpoint(PathSource(file.path, file.name))
+        return replace(found, origin=replace(found.origin, name=file.name, sha256=file.sha256))
+
+    return bench.keep(
+        ("file", file.sha256, file.name), opened, nbytes=lambda c: _A_TENSOR * len(c.tensors), tag=file.sha256
+    )
+
+
+def state_of(checkpoint: Checkpoint, file: FileRef) -> StateDict | None:
+    """The state dict that is meant; None for the likeliest."""
+    return next((s for s in checkpoint.state_dicts if s.path == file.state), None) if file.state is not None else None
+
+
+def recognition_of(bench: Bench, file: FileRef) -> Recognition:
+    """What its weights are."""
+    checkpoint = checkpoint_of(bench, file)
+    return bench.keep(
+        ("recognised", file.sha256, file.name, file.state),
+        lambda: recognise(checkpoint, state_of(checkpoint, file)),
+        nbytes=lambda _: _A_TENSOR * len(checkpoint.tensors),
+        tag=file.sha256,
+    )
+
+
+def ready_of(bench: Bench, file: FileRef) -> ReadyModel:
+    """The recognised model with the file's weights, strictly loaded. Raises as `ready_model`, WorkEnded."""
+    checkpoint, recognition = checkpoint_of(bench, file), recognition_of(bench, file)
+
+    def build() -> ReadyModel:
+        state = state_of(checkpoint, file) or checkpoint.weights
+        nbytes = sum(4 * tensor.numel for tensor in state.tensors) if state is not None else 0
+        if nbytes > _SMALL_NBYTES:
+            # As it is read, and as the model holds it.
+            bench.need(2 * nbytes)
+        target = target_of(recognition.best.spec) if recognition.best is not None else None
+        target = parse_target(file.confirmed) if file.confirmed else target
+        return ready_model(checkpoint, target, state=state_of(checkpoint, file), recognition=recognition)
+
+    return bench.keep(("ready", file), build, nbytes=lambda ready: weights_nbytes(ready.model), tag=file.sha256)
+
+
+def facts(bench: Bench, file: FileRef) -> ModelFacts:
+    """Whether there is a model to run, and what is said of it."""
+    return ModelFacts(weights_note=ready_of(bench, file).weights_note, threads=torch.get_num_threads())

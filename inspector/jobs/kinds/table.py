@@ -1,0 +1,72 @@
+"""Every kind of job there is. Importing this imports none of the work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inspector.errors import UsageError
+from inspector.jobs.kind import MB, Kind
+
+_HOUR = 3600.0
+
+
+def _either(name: str, says: str, where: str, *, kept: bool = False) -> tuple[Kind, Kind]:
+    """What takes long for a large file and no time for a small one: whoever asks knows which."""
+    short = Kind(id=name, says=says, where=where, seconds=_HOUR, kept=kept)
+    return short, replace(short, id=f"long-{name}", long=True)
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(id="drawn", says="Reading the picture", where="pictures:drawn", nbytes=700 * MB, seconds=60.0),
+    Kind(id="overlay", says="Drawing the overlay", where="pictures:overlay_png", nbytes=1600 * MB, kept=False),
+    Kind(id="facts", says="Building the model", where="files:facts"),
+    Kind(id="methods", says="Listing the methods", where="heat:methods", nbytes=50 * MB),
+    Kind(id="proposals", says="Tracing the layers", where="heat:proposals"),
+    Kind(id="layer", says="Tracing the layer", where="heat:layer_named"),
+    Kind(id="seen", says="Looking at the picture", where="heat:seen", nbytes=800 * MB),
+    Kind(id="cost", says="Trying out one pass", where="heat:cost", nbytes=800 * MB),
+    Kind(id="map", says="Making the heat map", where="heat:explained", nbytes=800 * MB),
+    Kind(id="long-map", says="Making the heat map", where="heat:explained", nbytes=800 * MB, seconds=_HOUR, long=True),
+    Kind(id="grid", says="Drawing the maps", where="panels:grid", nbytes=800 * MB),
+    Kind(id="channels", says="Looking at the channels", where="panels:channels", nbytes=800 * MB),
+    Kind(id="channel", says="Looking at the channel", where="panels:channel", nbytes=800 * MB),
+    Kind(id="spread", says="Drawing the map", where="panels:spread", nbytes=200 * MB),
+    Kind(
+        id="sheet", says="Looking at the pictures", where="panels:sheet_of", nbytes=800 * MB, seconds=_HOUR, long=True
+    ),
+    Kind(id="trust-cost", says="Timing one pass", where="panels:trust_cost", nbytes=800 * MB),
+    Kind(id="trust", says="Measuring the map", where="panels:trust", nbytes=800 * MB, seconds=2 * _HOUR, long=True),
+    Kind(id="pictures-cost", says="Timing one pass", where="panels:pictures_cost", nbytes=800 * MB),
+    Kind(
+        id="pictures-trust",
+        says="Measuring the pictures",
+        where="panels:pictures_trust",
+        nbytes=800 * MB,
+        seconds=4 * _HOUR,
+        long=True,
+    ),
+    Kind(
+        id="run", says="Looking through the checkpoints", where="panels:run", nbytes=800 * MB, seconds=_HOUR, long=True
+    ),
+    Kind(id="strip", says="Drawing the strip", where="panels:strip_png", nbytes=1600 * MB, kept=False),
+    Kind(id="tensor", says="Reading the tensor", where="reports:tensor", nbytes=400 * MB),
+    *_either("weights", "Reading the tensors", "reports:weights", kept=True),
+    Kind(id="costs", says="Counting the operations", where="reports:costs"),
+    Kind(id="verify", says="Verifying", where="reports:verify", seconds=600.0),
+    Kind(id="optimizer-groups", says="Looking at the optimizer", where="reports:optimizer_groups"),
+    Kind(id="code-target", says="Running your code", where="reports:code_target", seconds=90.0, kept=False),
+    *_either("repaired", "Writing the file", "writing:repaired"),
+    *_either("as-is", "Writing the file", "writing:as_is"),
+    *_either("merged", "Merging the adapter", "writing:merged"),
+    Kind(id="trial", says="The trial", where="trials:trial", nbytes=200 * MB, seconds=20.0, kept=False),
+    Kind(id="short-trial", says="The trial", where="trials:trial", nbytes=200 * MB, seconds=2.0, kept=False),
+    Kind(id="long-trial", says="The long trial", where="trials:trial", nbytes=200 * MB, long=True, kept=False),
+)
+_BY_ID = {kind.id: kind for kind in KINDS}
+
+
+def kind_named(name: str) -> Kind:
+    """Raises UsageError for one that there is not."""
+    if name not in _BY_ID:
+        raise UsageError(f"There is no job {name!r}.")
+    return _BY_ID[name]
