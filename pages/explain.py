@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inspector.cam.report import Explanation
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, UsageError
 from inspector.jobs.subjects import Wanted
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
@@ -90,6 +90,8 @@ try:
         second = maps(spec, other)
 except InspectorError as error:
     show_error(error)
+    if isinstance(error, UsageError):
+        spec = None  # What means nothing of this picture means nothing of others.
 if first is not None:
     assumed = inputs.unknowns(preprocessing, first)
     if assumed:

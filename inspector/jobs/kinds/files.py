@@ -9,13 +9,13 @@ import torch
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import parse_target, target_of
 from inspector.architectures.types import Recognition
-from inspector.jobs.kinds.memory import weights_nbytes
 from inspector.cam.runs import ReadyModel
 from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ReadError
 from inspector.jobs.bench import Bench
 from inspector.jobs.kind import MB
+from inspector.jobs.kinds.memory import weights_nbytes
 from inspector.jobs.subjects import FileRef, ModelFacts
 from inspector.readers import open_checkpoint
 from inspector.ready import ready_model

@@ -6,7 +6,6 @@ from inspector.cam.describe import Setting, explanation_of
 from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.layers.proposals import find_layer, propose_layers
 from inspector.cam.live import Look, look
-from inspector.jobs.kinds.memory import forward_nbytes, weights_nbytes
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Crop, Explanation, LayerProposal
 from inspector.cam.spec import MapRequest, MapSpec
@@ -15,6 +14,7 @@ from inspector.cam.targets.readings import shares_of
 from inspector.jobs.bench import Bench
 from inspector.jobs.kind import MB
 from inspector.jobs.kinds.files import ready_of
+from inspector.jobs.kinds.memory import forward_nbytes, weights_nbytes
 from inspector.jobs.kinds.pictures import decoded
 from inspector.jobs.subjects import FileRef, MapCost, MethodFacts, Naming, Seen, Subject, Wanted
 from inspector.units import human_bytes
