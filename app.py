@@ -7,6 +7,7 @@ from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
 from inspector.errors import UsageError
+from inspector.jobs.walls import few_arenas
 from inspector.openmp import share_processors
 from inspector.web.front.gate import Gate
 from inspector.web.front.rules import own_rules
@@ -20,6 +21,7 @@ from inspector.web.uploads import routes
 PagesManager.uses_pages_directory = False
 
 share_processors()
+few_arenas()
 try:
     hold_store()
     rules = own_rules()

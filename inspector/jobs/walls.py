@@ -13,6 +13,8 @@ from pathlib import Path
 
 # Arenas and stacks of threads that torch and OpenMP reserve and hardly touch.
 _RESERVED = 1 << 30
+# M_ARENA_MAX of malloc.h.
+_ARENA_MAX = -8
 
 
 def anonymous_nbytes(pid: int) -> int:
@@ -63,5 +65,14 @@ def give_back() -> None:
     if sys.platform == "linux":
         try:
             ctypes.CDLL("libc.so.6").malloc_trim(0)
+        except (OSError, AttributeError):
+            return
+
+
+def few_arenas(count: int = 2) -> None:
+    """Let all threads of this process share so many heaps: glibc gives each its own, and what one frees stays there."""
+    if sys.platform == "linux":
+        try:
+            ctypes.CDLL("libc.so.6").mallopt(_ARENA_MAX, count)
         except (OSError, AttributeError):
             return

@@ -17,6 +17,7 @@ import streamlit as st
 from streamlit.runtime import Runtime, exists
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from inspector.jobs import walls
 from inspector.jobs.client import Client, Running
 from inspector.jobs.job import Job
 from inspector.jobs.settings import own_settings
@@ -208,6 +209,7 @@ def _look_after(client: Client) -> None:
         if active is None:
             continue
         client.say_visitors(len(active))
+        walls.give_back()
         now = time.monotonic()
         for running in client.running():
             if running.readers and not running.readers & active and now - running.seen > _GONE_SECONDS:

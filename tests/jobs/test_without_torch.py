@@ -49,7 +49,8 @@ for page in ("overview", "contents", "tensors", "weights", "architecture", "expl
     if page in ("repair", "convert"):
         next(b for b in app.button if b.label == "Write and verify").click().run()
         said[page] += [str(e.value) for e in (*app.error, *app.exception)]
-        said[f"{page} written"] = [] if "Read back from the file" in "".join(e.proto.body for e in app.get("html")) else ["nothing"]
+        drawn = "".join(element.proto.body for element in app.get("html"))
+        said[f"{page} written"] = [] if "Read back from the file" in drawn else ["nothing"]
 jobs.the_client().close()
 print(json.dumps({"said": said, "torch": "torch" in sys.modules, "workers": jobs.the_client().settings.workers}))
 """

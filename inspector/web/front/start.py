@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import streamlit as st
 
+from inspector.architectures.index import load_index
 from inspector.web.front.gate import TOKEN_FIELD
 from inspector.web.front.rules import own_rules
 from inspector.web.jobs import the_client
@@ -30,8 +31,11 @@ async def started(_app: object) -> AsyncIterator[None]:
         # Some browsers hold whoever starts them until they are closed.
         asyncio.get_running_loop().run_in_executor(None, webbrowser.open, entrance())
     sweeping = asyncio.create_task(_sweep_now_and_then())
+    # Visitors who come at the same time would each load it.
+    loading = asyncio.get_running_loop().run_in_executor(None, load_index)
     yield
     sweeping.cancel()
+    await loading
     the_client().close()
 
 
