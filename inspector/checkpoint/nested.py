@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.tree import TreeRoom, module_tree
-from inspector.checkpoint.types import ModuleNode, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Access, ModuleNode, StateDict, StateRole, TensorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class NamedTensors:
     """One mapping with tensors under text keys, or one pickled module, as a reader finds it.
 
     path: keys from the root. kind: type of the container. others: keys whose values are no tensors.
-    modules: the module tree of a pickled module, None when only names are known.
+    modules: the module tree of a pickled module, None when only names are known. odd_keys, access: as of a `StateDict`.
     """
 
     path: tuple[str, ...]
@@ -30,6 +30,8 @@ class NamedTensors:
     ordered: bool = True
     is_module: bool = False
     modules: ModuleNode | None = None
+    odd_keys: tuple[tuple[str, str], ...] = ()
+    access: Access = ()
 
 
 _LONGEST_KEY = 200  # What is behind it tells nothing, and a file can put many groups under one key of a megabyte.
@@ -125,6 +127,8 @@ def _state_dict(group: NamedTensors, room: TreeRoom) -> StateDict:
         ordered=group.ordered,
         is_module=group.is_module,
         versions=group.versions,
+        odd_keys=group.odd_keys,
+        access=group.access if group.access != group.path else (),
     )
 
 

@@ -14,6 +14,8 @@ from inspector.checkpoint.values import Value
 from inspector.findings import Finding
 
 Shape = tuple[int, ...]
+# A path as Python indexes it: lists by position, and keys that need not be text.
+Access = tuple[str | int | float | bytes | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,8 @@ class StateDict:
     ordered: whether the order is the model's own (pickles keep it, safetensors re-orders).
     modules: the module tree; with classes and hyperparameters where the file holds a pickled module.
     versions: torch's `_metadata` (module path, version), () where the file has none.
+    odd_keys: (as Python writes it, its type) of keys that are no text; what lies under them is in none of the above.
+    access: the path as Python indexes it, () where it is the path itself.
     """
 
     path: tuple[str, ...]
@@ -169,6 +173,8 @@ class StateDict:
     ordered: bool = True
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()
+    odd_keys: tuple[tuple[str, str], ...] = ()
+    access: Access = ()
 
     @property
     def label(self) -> str:

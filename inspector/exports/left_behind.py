@@ -24,6 +24,7 @@ def left_behind(checkpoint: Checkpoint, state: StateDict, entry: Writer) -> tupl
             lost.append(f"{other.label}: {what} of {counted(len(other.tensors), 'tensor')}")
     lost = [key for key in lost if key not in state.others]
     lost += [f"{name}: not a tensor" for name in state.others]
+    lost += [f"{key}: a key that is no text" for key, _ in state.odd_keys]
     if state.is_module:
         lost.append(f"the module object itself ({state.kind}); its tensors are kept")
     return tuple(dict.fromkeys(lost))

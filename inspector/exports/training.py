@@ -137,6 +137,7 @@ def _rebuild(
         made.lost.append(f"the module object itself ({state.kind}); its tensors are kept")
     going_on = {path[len(plan.state_dict)] for path in moved if path[: len(plan.state_dict)] == plan.state_dict}
     made.lost += [f"{name}: not a tensor" for name in state.others if name not in going_on]
+    made.lost += [f"{key}: a key that is no text" for key, _ in state.odd_keys]
     if not plan.state_dict:
         # The weights are the file, and the optimizer lies somewhere in it or beside it.
         made.weights = ("state_dict",)

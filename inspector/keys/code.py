@@ -100,6 +100,8 @@ def _renaming(plan: RepairPlan, rules: Sequence[Rule]) -> list[str]:
     conditions = [unwanted] if unwanted else []
     if plan.others:
         conditions.insert(0, "isinstance(tensor, torch.Tensor)")
+    if plan.odd_keys:
+        conditions.insert(0, "isinstance(key, str)")
     condition = f" if {' and '.join(conditions)}" if conditions else ""
     name = "rename(key)" if phrases or exceptions else "key"
     if name != "key" or condition:

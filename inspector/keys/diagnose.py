@@ -192,7 +192,7 @@ def _diagnose_one(
     matched = tuple(name for name, same in agrees.items() if same)
     missing = tuple(name for name in theirs if name not in ours)
     others = tuple(name for name in state.others if name not in theirs) if not state.is_module else ()
-    unexpected = tuple(name for name in ours if name not in theirs) + others
+    unexpected = tuple(name for name in ours if name not in theirs) + others + tuple(key for key, _ in state.odd_keys)
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
     fits = bool(theirs) and not (missing or unexpected or reshaped or refusal)
     dense = {t.name for t in target.tensors if not (t.dtype or "").startswith(("qint", "quint"))}
@@ -254,6 +254,7 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         is_module=state.is_module,
         versions=state.versions,
         others=() if state.is_module else state.others,
+        odd_keys=tuple(key for key, _ in state.odd_keys),
         partial=context.partial,
     )
 

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from inspector.architectures.building_lines import BuildingLines
 from inspector.checkpoint.joined_source import JoinedSource, paths_of
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict
+from inspector.checkpoint.types import Access, Checkpoint, GlobalVerdict, StateDict
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, Severity
 from inspector.keys.report import RepairPlan
@@ -53,9 +53,11 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     return kind, files
 
 
-def access_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str | int, ...]:
+def access_of(checkpoint: Checkpoint, state: StateDict) -> Access:
     """The path to the state dict as Python indexes it: list positions are numbers."""
-    found: list[str | int] = []
+    if state.access:
+        return state.access
+    found: list[str | int | float | bytes | None] = []
     value = checkpoint.root
     for key in state.path:
         is_list = value.kind is ValueKind.SEQUENCE

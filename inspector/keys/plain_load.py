@@ -87,6 +87,7 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
     if call == "torch.load":
         obstacles += _refused(checkpoint)
     obstacles += _place(checkpoint, state)
+    obstacles += _odd_keys(state)
     obstacles += _no_numbers(state)
     return PlainLoad(
         call=call, obstacles=tuple(obstacles), note=_device(state, kind), oldest=_oldest(checkpoint, state, kind)
@@ -149,6 +150,21 @@ def _place(checkpoint: Checkpoint, state: StateDict) -> list[Obstacle]:
         kind = state.kind.rpartition(".")[2]
         found.append(Obstacle(says=f"it holds a whole {kind}, whose state_dict() is meant", severity=Severity.WARNING))
     return found
+
+
+def _odd_keys(state: StateDict) -> list[Obstacle]:
+    """load_state_dict asks every key how it begins, which only text can tell."""
+    if not state.odd_keys:
+        return []
+    (key, kind), *more = state.odd_keys
+    others = f" and {len(more):,} more" if more else ""
+    error = (
+        "startswith first arg must be bytes or a tuple of bytes, not str"
+        if kind == "bytes"
+        else f"'{kind.rpartition('.')[2]}' object has no attribute 'startswith'"
+    )
+    says = f'load_state_dict ends with "{error}", since a key is no text ({key[:80]}{others})'
+    return [Obstacle(says=says, severity=Severity.WARNING)]
 
 
 def _no_numbers(state: StateDict) -> list[Obstacle]:

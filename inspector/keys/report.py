@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from inspector.checkpoint.types import Access
 from inspector.findings import Finding
 
 
@@ -163,7 +164,8 @@ class RepairPlan:
     reader is given, () for the file itself (`loading.py`). access: mapping keys and list indices from what that loader
     returns to the state dict. is_module: the state dict is a pickled module's.
     versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
-    others: keys of the state dict whose values are no tensors; they are left out. lost: how many of its tensors have
+    others: keys of the state dict whose values are no tensors; they are left out. odd_keys: keys that are no text, as
+    Python writes them, left out with what lies under them. lost: how many of its tensors have
     not all their numbers in the file.
     """
 
@@ -177,10 +179,11 @@ class RepairPlan:
     complete: bool
     format: str = "torch-zip"
     files: tuple[str, ...] = ()
-    access: tuple[str | int, ...] = ()
+    access: Access = ()
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()
     others: tuple[str, ...] = ()
+    odd_keys: tuple[str, ...] = ()
     partial: bool = False
     lost: int = 0
 

@@ -49,6 +49,8 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
     doings = [_doing(use, plan, rules) for use in plan.rules]
     if plan.others:
         doings.append(f"{say_others(plan)} {'is' if len(plan.others) == 1 else 'are'} left out")
+    if plan.odd_keys:
+        doings.append(f"{say_odd_keys(plan)} {'is' if len(plan.odd_keys) == 1 else 'are'} left out")
     once = f" once {_and(doings)}" if doings else ""
     if plan.needs_accept:
         which = _and([f'"{rule}"' for rule in plan.needs_accept])
@@ -102,6 +104,13 @@ def say_others(plan: RepairPlan) -> str:
     more = f" and {len(plan.others) - 3:,} more" if len(plan.others) > 3 else ""
     kind = "value that is no tensor" if len(plan.others) == 1 else "values that are no tensors"
     return f"{len(plan.others):,} {kind} ({', '.join(plan.others[:3])}{more})"
+
+
+def say_odd_keys(plan: RepairPlan) -> str:
+    """The keys of the state dict that are no text: how many, and the first."""
+    more = f" and {len(plan.odd_keys) - 3:,} more" if len(plan.odd_keys) > 3 else ""
+    kind = "key that is no text" if len(plan.odd_keys) == 1 else "keys that are no text"
+    return f"{len(plan.odd_keys):,} {kind} ({', '.join(key[:40] for key in plan.odd_keys[:3])}{more})"
 
 
 def _and(parts: Sequence[str]) -> str:

@@ -155,13 +155,47 @@ FILES |= {
     "a quantised weight": lambda _: ("m.pth", with_weight(quantised)),
 }
 
+# A key that is no text: load_state_dict asks each how it begins.
+FILES |= {
+    f"a key {key!r}": lambda _, key=key: ("m.pth", saved({**state(), key: torch.zeros(2)}))  # type: ignore[misc]
+    for key in (7, 1.5, True, None, b"x", ("a", 1))
+}
+FILES |= {
+    "a number as a key, no tensor": lambda _: ("m.pth", saved({**state(), 7: "x"})),
+    "a number as a key, legacy": lambda _: ("m.pth", saved({**state(), 7: torch.zeros(2)}, **LEGACY)),
+    "under a number": lambda _: ("m.pth", saved({0: state()})),
+    "names as Python 2 writes them": lambda _: ("m.pth", with_old_names()),
+}
+
+
+def with_old_names() -> bytes:
+    """The plain file with the strings of Python 2 (SHORT_BINSTRING) as names."""
+
+    def old(data: bytes) -> bytes:
+        for name in state():
+            new = b"X" + len(name).to_bytes(4, "little") + name.encode()
+            assert data.count(new) == 1
+            data = data.replace(new, b"U" + len(name).to_bytes(1, "little") + name.encode())
+        return data
+
+    return packed_again(lambda name, data: old(data) if name == "data.pkl" else data)
+
 
 def really_loads(path: Path) -> bool:
     """The two lines themselves."""
     try:
         read = torch.load(path)
         net().load_state_dict(read)
-    except (RuntimeError, TypeError, ValueError, OSError, EOFError, pickle.UnpicklingError, SafetensorError):
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OSError,
+        EOFError,
+        pickle.UnpicklingError,
+        SafetensorError,
+    ):
         return False
     return True
 
@@ -218,6 +252,29 @@ def test_the_lines_for_what_no_loader_reads_export_it_first(kind: str, tmp_path:
     (tmp_path / name).write_bytes(data)
     report = diagnose(open_checkpoint(tmp_path / name), target())
     assert report.plan is not None and report.plan.format == ""
+
+
+def test_a_key_that_is_no_text_was_green(tmp_path: Path) -> None:
+    says = said_of(saved({**state(), 7: torch.zeros(2), None: 1}), "m.pth", tmp_path)
+    assert "load_state_dict ends with \"'int' object has no attribute 'startswith'\"" in says
+    assert "once 2 keys that are no text (7, None) are left out" in says
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'startswith'"):
+        net().load_state_dict(torch.load(tmp_path / "m.pth"))
+
+
+def test_weights_under_a_number_are_reached_by_the_number(tmp_path: Path) -> None:
+    assert "the weights lie under [0], not at the top" in said_of(saved({0: state()}), "m.pth", tmp_path)
+    (tmp_path / "n.pth").write_bytes(saved({"nets": {1: state()}}))
+    report = diagnose(open_checkpoint(tmp_path / "n.pth"), target())
+    assert report.plan is not None and report.plan.access == ("nets", 1)
+
+
+def test_the_number_1_and_the_text_1_are_two_keys(tmp_path: Path) -> None:
+    (tmp_path / "m.pth").write_bytes(saved({1: torch.zeros(2), "1": torch.ones(3), 2: torch.zeros(4)}))
+    checkpoint = open_checkpoint(tmp_path / "m.pth")
+    assert {t.name: t.shape for t in checkpoint.tensors} == {"1 (int)": (2,), "1": (3,), "2": (4,)}
+    assert checkpoint.weights is not None
+    assert checkpoint.weights.odd_keys == (("1", "int"), ("2", "int"))
 
 
 def test_half_a_file_under_a_wrapper_is_not_just_lossless(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from inspector.keys.checks.entry import MOST_SUBJECTS, Context
 from inspector.keys.optimizer.map import map_optimizers
 from inspector.keys.report import Cost
 from inspector.keys.rules import RULES
-from inspector.keys.sentences import names_only, say_others
+from inspector.keys.sentences import names_only, say_odd_keys, say_others
 from inspector.units import counted
 
 NOT_TENSORS = FindingKind("not-tensors", Severity.NOTICE, "Values that are no tensors among the weights")
+KEYS_NOT_TEXT = FindingKind("keys-not-text", Severity.NOTICE, "Keys that are no text among the weights")
 AMBIGUOUS = FindingKind("ambiguous", Severity.ERROR, "A question that the file leaves open")
 MISSING_TENSORS = FindingKind(
     "missing-tensors", Severity.ERROR, "Tensors that the file does not have", also=(Severity.WARNING,)
@@ -43,6 +44,15 @@ def _others(context: Context) -> Iterator[Finding]:
         yield NOT_TENSORS.found(
             f"Among the weights lie {say_others(context.plan)}; a strict load refuses them.",
             subjects=context.plan.others[:MOST_SUBJECTS],
+            remedy="The repair plan leaves them out.",
+        )
+
+
+def _odd_keys(context: Context) -> Iterator[Finding]:
+    if context.plan is not None and context.plan.odd_keys:
+        yield KEYS_NOT_TEXT.found(
+            f"Among the weights lie values under {say_odd_keys(context.plan)}; load_state_dict ends at the first.",
+            subjects=context.plan.odd_keys[:MOST_SUBJECTS],
             remedy="The repair plan leaves them out.",
         )
 
@@ -115,6 +125,7 @@ def _optimizers(context: Context) -> Iterator[Finding]:
 CHECKS = (
     Check(kinds=tuple(rule.kind for rule in RULES), find=_uses),
     Check(kinds=(NOT_TENSORS,), find=_others),
+    Check(kinds=(KEYS_NOT_TEXT,), find=_odd_keys),
     Check(kinds=(AMBIGUOUS,), find=_questions),
     Check(kinds=(MISSING_TENSORS,), find=_missing),
     Check(kinds=(WRAPPER_DICT,), find=_path),

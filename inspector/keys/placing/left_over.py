@@ -31,7 +31,7 @@ def left_over(report: KeyReport) -> LeftOver:
     plan = report.plan
     if plan is None:
         return LeftOver(missing=report.missing, initial=(), unexpected=report.unexpected, reshaped=report.reshaped)
-    settled = {source for step in plan.steps for source in step.sources}.union(plan.others)
+    settled = {source for step in plan.steps for source in step.sources}.union(plan.others, plan.odd_keys)
     filled = {step.target for step in plan.steps}
     return LeftOver(
         missing=() if plan.partial else plan.missing,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.types import TensorInfo
@@ -13,7 +13,8 @@ Path = tuple[str, ...]
 
 @dataclass(slots=True, kw_only=True)
 class Frame:
-    """A container being walked. unnamed: labels that are no text keys. elsewhere: tensors listed by `gather`.
+    """A container being walked. unnamed: labels that are no text keys, and the key of each. elsewhere: tensors listed
+    by `gather`.
 
     lent: bytes that its list of children takes until it is closed.
     """
@@ -27,7 +28,7 @@ class Frame:
     size: int
     says: str
     named: bool = False
-    unnamed: frozenset[str] = frozenset()
+    unnamed: Mapping[str, object] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     transient: frozenset[str] = frozenset()
     inert: bool = False

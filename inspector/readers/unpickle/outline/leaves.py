@@ -27,6 +27,8 @@ from inspector.readers.unpickle.stand_ins import (
 from inspector.units import human_shape
 
 TEXT_WIDTH = 200
+# Under a label that stands for no key of its own.
+NO_KEY = object()
 
 
 def leaf_of(record: object) -> Value | None:
@@ -71,26 +73,42 @@ def type_name_of(record: object) -> str:
     return class_of(record)[:TEXT_WIDTH] if isinstance(record, Call) else type(record).__name__
 
 
-def mapping_children(record: Mapping) -> tuple[list[tuple[str, object]], set[str]]:
-    """(label, value) with the last value of a repeated key, as a dict keeps it; and the labels that are no text keys.
+def mapping_children(record: Mapping) -> tuple[list[tuple[str, object]], dict[str, object]]:
+    """(label, value) with the last value of a repeated key, as a dict keeps it; and the labels that are no text keys,
+    each with the key that it stands for.
 
-    A key that is itself a record is listed beside its value, since it may hold a call.
+    A key that is itself a record is listed beside its value, since it may hold a call. The number 1 beside the text
+    "1" is another key, and called so.
     """
     children: dict[str, object] = {}
-    unnamed: set[str] = set()
+    unnamed: dict[str, object] = {}
+    texts = {key for key, _ in record.pairs if type(key) is str}
     for n, (key, value) in enumerate(record.pairs):
         if type(key) is str:
             children[key] = value
             continue
         label = text_of(key, 80)
+        if label in texts:
+            label = f"{label} ({_type_of(key)})"
         if label in children and type(key) not in (int, float, bool):
             label = f"{label} ({n})"
         children[label] = value
-        unnamed.add(label)
+        unnamed[label] = key
         if not isinstance(key, int | float | bytes | None):
             children[f"key {n}"] = key
-            unnamed.add(f"key {n}")
+            unnamed[f"key {n}"] = NO_KEY
     return list(children.items()), unnamed
+
+
+def odd_keys_of(unnamed: dict[str, object], most: int) -> tuple[tuple[str, str], ...]:
+    """(as Python writes it, its type) of the keys that are no text."""
+    keys = [(label, key) for label, key in unnamed.items() if key is not NO_KEY][:most]
+    # A label has what tells it from a text key of the same look.
+    return tuple((label.removesuffix(f" ({_type_of(key)})"), _type_of(key)) for label, key in keys)
+
+
+def _type_of(key: object) -> str:
+    return "NoneType" if key is None else type_name_of(key)
 
 
 def listed_size(record: Mapping | Call) -> int:

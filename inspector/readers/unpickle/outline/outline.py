@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sys import getsizeof
+from typing import TypeGuard
 
 from inspector.checkpoint.nested import NamedTensors
-from inspector.checkpoint.types import Encoding, TensorInfo
+from inspector.checkpoint.types import Access, Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
 from inspector.readers.unpickle.machine.frames import Frame, Path
 from inspector.readers.unpickle.machine.room import Room
 from inspector.readers.unpickle.meanings.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.outline.leaves import (
+    NO_KEY,
     TEXT_WIDTH,
     call_children,
     encoding_of,
@@ -25,6 +27,7 @@ from inspector.readers.unpickle.outline.leaves import (
     leaf_of,
     listed_size,
     mapping_children,
+    odd_keys_of,
     type_name_of,
     versions_of,
 )
@@ -105,6 +108,15 @@ def _is_constant(record: object) -> bool:
     return type(record) is tuple and len(record) <= _CONSTANT and all(type(item) in _PLAIN for item in record)
 
 
+def _is_short(key: object) -> TypeGuard[str | int | float | bytes | None]:
+    """Whether it can be written down as an index; a number of a million digits is shown and not kept."""
+    return (
+        isinstance(key, str | float | None)
+        or (isinstance(key, int) and key.bit_length() < 64)
+        or (isinstance(key, bytes) and len(key) <= TEXT_WIDTH)
+    )
+
+
 class _Walk:
     def __init__(self, limits: Limits, uses: dict[tuple[str, str], Use]) -> None:
         self.limits = limits
@@ -126,12 +138,15 @@ class _Walk:
         self.cut_deep = 0
         self.cut_tensors = 0
         self.misfits = Misfits()
+        # The containers on the way from the root to where the walk is.
+        self.stack: list[Frame] = []
 
     def run(self, root: object) -> Value:
         made = self.enter("", root, (), None)
         if isinstance(made, Value):
             return made
-        stack = [made]
+        stack = self.stack
+        stack.append(made)
         while True:
             top = stack[-1]
             step = next(top.left, None)
@@ -184,6 +199,8 @@ class _Walk:
                     tensors=tuple(frame.tensors),
                     others=tuple(frame.others),
                     versions=frame.versions,
+                    odd_keys=odd_keys_of(frame.unnamed, _OTHERS),
+                    access=self.access(frame.path),
                 )
             )
         return Value(
@@ -216,6 +233,16 @@ class _Walk:
             return Value(kind=ValueKind.SEEN, type_name=type_name_of(record), says="the same object as one shown above")
         self.seen.add(id(record))
         return self.container(label, record, path) if self.affords(record) else self.cut(record)
+
+    def access(self, path: Path) -> Access:
+        """The path as Python indexes it: what lies in a list by its position, what has a number as its key by it."""
+        steps: list[str | int | float | bytes | None] = []
+        for frame, label in zip(self.stack, path, strict=False):
+            key = frame.unnamed.get(label, label)
+            if frame.kind is ValueKind.SEQUENCE and label.isdigit():
+                key = int(label)
+            steps.append(key if _is_short(key) else label)
+        return tuple(steps)
 
     def affords(self, record: object) -> bool:
         """Whether the children of a container can be listed: in memory, and as part of all the work of this walk."""
@@ -333,14 +360,14 @@ class _Walk:
         versions = self.versions_of(record.attributes)
         if record.attributes is not None and versions is None:
             children.append(("(attributes)", record.attributes))
-            unnamed.add("(attributes)")
+            unnamed["(attributes)"] = NO_KEY
         if record.extra is not None:
             children.append(("(default)", record.extra))
-            unnamed.add("(default)")
+            unnamed["(default)"] = NO_KEY
         return Frame(
             record=record, label=label, path=path, kind=ValueKind.MAPPING, type_name=record.kind, left=iter(children),
             size=len(children), says=counted(len(children), "entry", "entries"), named=True,
-            unnamed=frozenset(unnamed), versions=versions or (), lent=lent,
+            unnamed=unnamed, versions=versions or (), lent=lent,
         )  # fmt: skip
 
     def versions_of(self, attributes: object) -> tuple[tuple[str, int], ...] | None:
@@ -391,5 +418,12 @@ class _Walk:
             return
         self.cut_deep += found.cut
         self.groups.append(
-            NamedTensors(path=path, kind=kind, tensors=tuple(found.tensors), is_module=True, modules=found.tree)
+            NamedTensors(
+                path=path,
+                kind=kind,
+                tensors=tuple(found.tensors),
+                is_module=True,
+                modules=found.tree,
+                access=self.access(path),
+            )
         )
