@@ -99,13 +99,15 @@ def _damage(checkpoint: Checkpoint, state: StateDict, call: str) -> list[Obstacl
     broken = partly_lost(checkpoint, state)
     # What safetensors says of a file ends it, whatever it is for others.
     ends = [f for f in checkpoint.findings if f.severity is Severity.ERROR or call == "load_file"]
-    error = next((said for f in ends if (said := error_of(f))), "")
+    error, why = next(((said, dict(f.evidence).get("why", "")) for f in ends if (said := error_of(f))), ("", ""))
     if not broken and not error:
         return []
     whole = len(state.tensors) - len(broken)
     says = f'{call} ends with "{error}"' if error else f"{call} finds less in it than it names"
+    if why:
+        says += f": {why}"
     if broken:
-        says += f": {whole:,} of {counted(len(state.tensors), 'tensor')} are whole"
+        says += f"{';' if why else ':'} {whole:,} of {counted(len(state.tensors), 'tensor')} are whole"
     return [Obstacle(says=says, severity=Severity.ERROR)]
 
 

@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.checkpoint.data import read_array
 from inspector.inspection import inspect
 from inspector.keys.diagnose import diagnose
 from inspector.keys.plain_load import plain_load
@@ -168,6 +170,40 @@ FILES |= {
 }
 
 
+def renamed(change: Callable[[str], str], first: str = "") -> bytes:
+    """The archive of a plain file with other names of its members. first: a member that comes before them."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved(state()))) as old, zipfile.ZipFile(buffer, "w") as new:
+        if first:
+            new.writestr(first, b"x")
+        for name in old.namelist():
+            new.writestr(change(name), old.read(name))
+    return buffer.getvalue()
+
+
+def without_folder(name: str) -> str:
+    return name.partition("/")[2]
+
+
+# Packed again: their numbers are there, and torch looks in the folder of the first record alone.
+REPACKED: dict[str, Callable[[], bytes]] = {
+    "another folder": lambda: renamed(lambda name: "other/" + without_folder(name)),
+    "no folder": lambda: renamed(without_folder),
+    "a folder more": lambda: renamed(lambda name: "ckpt/" + name),
+    "a dot before": lambda: renamed(lambda name: "./" + name),
+    "a stroke before": lambda: renamed(lambda name: "/" + name),
+    "a Mac's folder first": lambda: renamed(str, first="__MACOSX/archive/._data.pkl"),
+    "a Mac's folder first, no folder": lambda: renamed(without_folder, first="__MACOSX/._data.pkl"),
+    "a Mac's file first": lambda: renamed(str, first=".DS_Store"),
+    "a text first": lambda: renamed(str, first="README.txt"),
+    "the folder first": lambda: renamed(str, first="archive/"),
+    "a little behind": lambda: saved(state()) + bytes(60_000),
+    "much behind": lambda: saved(state()) + bytes(200_000),
+    "without its last bytes": lambda: saved(state())[:-10],
+}
+FILES |= {f"packed again, {kind}": lambda _, make=make: ("m.pth", make()) for kind, make in REPACKED.items()}  # type: ignore[misc]
+
+
 def with_old_names() -> bytes:
     """The plain file with the strings of Python 2 (SHORT_BINSTRING) as names."""
 
@@ -275,6 +311,35 @@ def test_the_number_1_and_the_text_1_are_two_keys(tmp_path: Path) -> None:
     assert {t.name: t.shape for t in checkpoint.tensors} == {"1 (int)": (2,), "1": (3,), "2": (4,)}
     assert checkpoint.weights is not None
     assert checkpoint.weights.odd_keys == (("1", "int"), ("2", "int"))
+
+
+@pytest.mark.parametrize("kind", REPACKED)
+def test_an_archive_packed_again_says_torchs_words_and_reads_every_number(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.pth"
+    path.write_bytes(REPACKED[kind]())
+    try:
+        torch.load(path)
+        words = ""
+    except (RuntimeError, OSError) as error:
+        words = str(error)
+    says = said_of(path.read_bytes(), "m.pth", tmp_path)
+    quoted = re.search(r'torch\.load ends with "(.+?)\.?"(:|\. By)', says)
+    assert (quoted is not None) == bool(words), says
+    assert quoted is None or quoted[1] in words
+    assert "all 9 tensors fit net" in says or "All 9 tensors fit net as they are" in says
+    checkpoint = open_checkpoint(path)
+    assert checkpoint.format == "torch-zip"
+    for info in checkpoint.weights.tensors if checkpoint.weights else ():
+        assert np.array_equal(read_array(checkpoint, info), state()[info.name].numpy())
+
+
+def test_bytes_behind_an_archive_are_not_called_cut_short(tmp_path: Path) -> None:
+    (tmp_path / "m.pth").write_bytes(saved(state()) + bytes(200_000))
+    checkpoint = open_checkpoint(tmp_path / "m.pth")
+    assert {f.id for f in checkpoint.findings} >= {"refused-archive", "trailing-data"}
+    assert "cut-short" not in {f.id for f in checkpoint.findings}
+    says = said_of(saved(state()) + bytes(200_000), "m.pth", tmp_path)
+    assert "200 kB lie behind the archive, and torch does not look so far back for its end" in says
 
 
 def test_half_a_file_under_a_wrapper_is_not_just_lossless(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> Arch
         path = _relative(member.name)
         if why and member.nbytes:
             folder.leave_out(member.name, why, unread=True)
-        elif member.name.endswith("/") or _is_junk(member.name):
+        elif member.name.endswith("/") or is_junk(member.name):
             folder.set_aside(path, member)
         elif member.is_link:
             why, outside = _link(source, member)
@@ -171,7 +171,7 @@ def tar_folder(source: ByteSource, directory: TarDirectory) -> ArchiveFolder:
     folder.stops = directory.stops
     for member in directory.members:
         path = _relative(member.name)
-        if _is_junk(path):
+        if is_junk(path):
             folder.set_aside(path, member)
             continue
         if leads_outside(path):
@@ -192,7 +192,8 @@ def _relative(name: str) -> str:
     return name
 
 
-def _is_junk(name: str) -> bool:
+def is_junk(name: str) -> bool:
+    """Whether a member is what an operating system leaves in every folder."""
     base = name.rpartition("/")[2]
     return name.startswith(_JUNK) or base in _JUNK_NAMES or base.startswith("._")
 

@@ -16,7 +16,8 @@ from inspector.errors import CorruptFile, LimitExceeded
 from inspector.limits import Limits
 from inspector.readers.archives.zip_members import ENTRY, Member, fold, parse_members, payload_offsets, with_false_flags
 
-_TAIL_NBYTES = 65536 + 22
+# As far from the end torch's reader looks for the end record (zip_end.py).
+SEARCHED_NBYTES = 69_584
 _MOST_ENDS = 8
 _MOST_PLACES = 64
 # Other directories are read for what they name, not for their size.
@@ -30,6 +31,7 @@ _LOCATOR64 = b"PK\x06\x07"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
     """members: in directory order. doubts: why torch and other tools may read different content. start: its first byte.
+    end_at: where its end record begins.
 
     rivals: what another reader may take for the members, each with the way in which it finds them.
     """
@@ -38,6 +40,7 @@ class Directory:
     doubts: tuple[str, ...]
     trailing_nbytes: int
     start: int = 0
+    end_at: int = 0
     rivals: tuple[tuple[str, tuple[Member, ...]], ...] = ()
 
 
@@ -47,7 +50,7 @@ class NoDirectory(CorruptFile):
 
 def read_directory(source: ByteSource, limits: Limits) -> Directory:
     """Raises NoDirectory when there is no end record, CorruptFile when the directory is damaged."""
-    start = max(0, source.size - _TAIL_NBYTES)
+    start = max(0, source.size - SEARCHED_NBYTES)
     tail = source.read(start, source.size - start)
     # Below 18 bytes the difference would be negative, and count from the end.
     at = tail.rfind(_END, 0, max(0, len(tail) - 18))
@@ -92,7 +95,8 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
             raise CorruptFile(f"{source.name} has no directory before its end record.")
         doubt = f"{shift:,} bytes lie before the archive, so that torch cannot open it and zipfile can"
         found = with_false_flags(source, found)
-        return Directory(members=found, doubts=(doubt,), trailing_nbytes=max(0, trailing), start=offset + shift)
+        behind = max(0, trailing)
+        return Directory(members=found, doubts=(doubt,), trailing_nbytes=behind, start=offset + shift, end_at=end_at)
     if offset + nbytes > source.size:
         raise CorruptFile(
             f"The directory of {source.name} would end at byte {offset + nbytes:,}, behind the end of the file.",
@@ -118,6 +122,7 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
         doubts=tuple(doubts),
         trailing_nbytes=max(0, trailing),
         start=offset,
+        end_at=end_at,
         rivals=kept,
     )
 
@@ -236,8 +241,8 @@ def _doubts(members: tuple[Member, ...], end: int, directory_end: int, ends: int
 
 
 def ends_as_archive(source: ByteSource) -> bool:
-    """Whether the last 64 kB hold what could be an archive's end record."""
-    start = max(0, source.size - _TAIL_NBYTES)
+    """Whether the last 70 kB hold what could be an archive's end record."""
+    start = max(0, source.size - SEARCHED_NBYTES)
     return _END in source.read(start, source.size - start)
 
 

@@ -13,9 +13,9 @@ from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
 from inspector.limits import Limits
-from inspector.readers.archives.zip_directory import NoDirectory
+from inspector.readers.archives.zip_directory import Directory, NoDirectory
+from inspector.readers.archives.zip_end import directory_in_front, search_refusal
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
-from inspector.readers.checks.torch_words import NO_DIRECTORY
 from inspector.readers.checks.truncation import Cut
 from inspector.readers.finish import FileContent
 from inspector.units import human_bytes
@@ -32,8 +32,22 @@ class _Piece:
     nbytes: int | None
 
 
-def read_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Checkpoint:
-    """A checkpoint of what is left. Raises CorruptFile when not even the pickle is there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walked:
+    """What stands at the front of an archive: its pickle and storages. end: where the last of its members ends."""
+
+    pickle: Unpickled
+    storages: dict[str, Storage]
+    end: int
+
+    @property
+    def missing_nbytes(self) -> int:
+        """How many bytes of its numbers are not in the file."""
+        return sum(s.nbytes - s.present_nbytes for s in self.storages.values())
+
+
+def walk_front(source: ByteSource, limits: Limits, error: CorruptFile) -> Walked:
+    """An archive without a directory, from its first byte. Raises CorruptFile when not even the pickle is there."""
     first = _local(source, 0)
     if first is None or not first.name.lower().endswith("/data.pkl"):
         if not isinstance(error, NoDirectory):
@@ -44,14 +58,27 @@ def read_cut_zip(source: ByteSource, limits: Limits, error: CorruptFile) -> Chec
         ) from error
     pickle = unpickle(source, first.start, source.size, limits)
     prefix = first.name.rpartition("/")[0]
-    storages = _walk(source, prefix, pickle)
-    missing = sum(s.nbytes - s.present_nbytes for s in storages.values())
+    storages, end = _walk(source, prefix, pickle)
+    return Walked(pickle=pickle, storages=storages, end=end)
+
+
+def directory_of(walked: Walked, source: ByteSource, limits: Limits) -> Directory | None:
+    """The directory of an archive that is whole, and is followed by so much else that nobody looking from the end
+    finds it; None where it is really gone."""
+    if walked.pickle.outcome.broken or walked.missing_nbytes:
+        return None
+    return directory_in_front(source, walked.end, len(walked.storages), limits)
+
+
+def read_cut_zip(walked: Walked, source: ByteSource, limits: Limits, error: CorruptFile) -> Checkpoint:
+    """A checkpoint of what is left."""
+    pickle, storages = walked.pickle, walked.storages
     is_cut = isinstance(error, NoDirectory)
     cut = Cut(
         ends_at=source.size,
-        missing_nbytes=missing,
+        missing_nbytes=walked.missing_nbytes,
         inside=_inside(pickle, storages),
-        torch_says=NO_DIRECTORY if is_cut else "",
+        torch_says=search_refusal(source.size, -1) if is_cut else "",
         damaged="" if is_cut else error.says,
     )
     content = FileContent(
@@ -86,11 +113,12 @@ def _local(source: ByteSource, at: int) -> _Piece | None:
     return _Piece(name=name, start=at + 30 + name_n + extra_n, nbytes=known)
 
 
-def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> dict[str, Storage]:
-    """Follow local headers; a storage's size comes from the pickle, since torch writes sizes behind the data."""
+def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> tuple[dict[str, Storage], int]:
+    """Follow local headers; a storage's size comes from the pickle, since torch writes sizes behind the data. Also
+    where the last member ends."""
     sizes = {key: ref.nbytes for key, ref in pickle.storages.items()}
     starts: dict[str, int] = {}
-    at = pickle.outcome.end
+    at = end = pickle.outcome.end
     big_endian = False
     for _ in range(len(sizes) + 32):
         at = _next_header(source, at)
@@ -106,6 +134,7 @@ def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> dict[str, Stora
             if piece.name == f"{prefix}/byteorder" and piece.start + 3 <= source.size:
                 big_endian = source.read(piece.start, 3) == b"big"
             at = piece.start + (piece.nbytes or 0)
+        end = at
     made: dict[str, Storage] = {}
     for key, ref in pickle.storages.items():
         start = starts.get(key)
@@ -118,7 +147,7 @@ def _walk(source: ByteSource, prefix: str, pickle: Unpickled) -> dict[str, Stora
             device=ref.location or None,
             big_endian=big_endian,
         )
-    return made
+    return made, min(end, source.size)
 
 
 def _next_header(source: ByteSource, at: int) -> int:

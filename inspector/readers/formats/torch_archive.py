@@ -101,15 +101,20 @@ def unpickle_member(source: ByteSource, member: Member, limits: Limits) -> Unpic
     return unpickle(source, offset, min(offset + member.packed_nbytes, source.size), limits)
 
 
-def byte_order(source: ByteSource, directory: Directory, prefix: str, limits: Limits) -> bytes:
-    member = find_member(directory, f"{prefix}/byteorder")
+def below(prefix: str | None, name: str) -> str:
+    """A member's name in the archive's own folder; None where it has none, as only another program packs it."""
+    return name if prefix is None else f"{prefix}/{name}"
+
+
+def byte_order(source: ByteSource, directory: Directory, prefix: str | None, limits: Limits) -> bytes:
+    member = find_member(directory, below(prefix, "byteorder"))
     return member_bytes(source, member, limits, most=16) if member else b"little"
 
 
 def archive_storages(
     source: ByteSource,
     directory: Directory,
-    prefix: str,
+    prefix: str | None,
     pickle: Unpickled,
     big_endian: bool,
     folder: str = "data",
@@ -129,8 +134,8 @@ def archive_storages(
     missing: list[str] = []
     made: dict[str, Storage] = {}
     for ref in pickle.storages.values():
-        found = by_name.get(f"{prefix}/{folder}/{ref.key}{suffix}".lower())
-        found = found or by_name.get(f"{prefix}/tensors/{ref.key}{suffix}".lower())
+        found = by_name.get(below(prefix, f"{folder}/{ref.key}{suffix}").lower())
+        found = found or by_name.get(below(prefix, f"tensors/{ref.key}{suffix}").lower())
         if found is None:
             missing.append(ref.key)
             made[ref.key] = Storage(
@@ -198,7 +203,7 @@ def archive_findings(
             trailing_data(
                 directory.trailing_nbytes,
                 "the end of the archive",
-                "torch.load fails when it is more than a few kilobytes; cut it off.",
+                "torch.load finds no archive behind more than about 69 kB; cut it off.",
             )
         )
     if main.method == _DEFLATED:
@@ -219,8 +224,8 @@ def search_archive(
     source: ByteSource, directory: Directory, main: Member, pickle: Unpickled, heads: Sequence[Head], limits: Limits
 ) -> Hidden:
     """Pickles that torch.load does not look at: behind the main one, in other members, in front of numbers."""
-    prefix = main.name.partition("/")[0]
-    usual = {f"{prefix}/{name}".lower() for name in _USUAL} | {name.lower() for name, _, _, _ in heads}
+    top = main.name[: main.name.rfind("/") + 1]
+    usual = {f"{top}{name}".lower() for name in _USUAL} | {name.lower() for name, _, _, _ in heads}
     pickles = {m.name.lower() for m in directory.members if m.name.lower().rpartition("/")[2] == "data.pkl"}
     found = search_members(source, directory.members, frozenset(usual | pickles), limits)
     if not pickle.outcome.broken:

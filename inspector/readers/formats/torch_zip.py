@@ -9,9 +9,10 @@ from __future__ import annotations
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, InspectorError
-from inspector.readers.archives.zip_directory import Directory, find_member, read_directory
+from inspector.readers.archives.zip_directory import Directory, NoDirectory, find_member, read_directory
 from inspector.readers.archives.zip_doubts import refuse_encrypted
-from inspector.readers.assemble import checkpoint_from_pickle
+from inspector.readers.archives.zip_members import Member
+from inspector.readers.assemble import Unpickled, checkpoint_from_pickle
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent
 from inspector.readers.formats.torch_archive import (
@@ -22,7 +23,7 @@ from inspector.readers.formats.torch_archive import (
     search_archive,
     unpickle_member,
 )
-from inspector.readers.formats.torch_records import loader_findings
+from inspector.readers.formats.torch_records import loader_findings, repacked_main
 from inspector.readers.unpickle.nested.hidden_pickles import Head, observe_hidden
 
 
@@ -31,8 +32,7 @@ def _claims(peek: Peek) -> str:
         return ""
     if peek.directory is None:
         return "it begins as a zip archive, and has no directory"
-    prefix = peek.directory.members[0].name.partition("/")[0] if peek.directory.members else ""
-    return "a zip archive with data.pkl" if find_member(peek.directory, f"{prefix}/data.pkl") is not None else ""
+    return "a zip archive with data.pkl" if _main(peek.directory) is not None else ""
 
 
 def _named(source: ByteSource, directory: Directory) -> InspectorError:
@@ -41,23 +41,35 @@ def _named(source: ByteSource, directory: Directory) -> InspectorError:
     return name_zip(source, directory)
 
 
+def _main(directory: Directory) -> Member | None:
+    """The main pickle: where torch looks for it, else the one there is where another program packed the archive."""
+    if not directory.members:
+        return None
+    top = directory.members[0].name.partition("/")[0]
+    return find_member(directory, f"{top}/data.pkl") or repacked_main(directory)
+
+
 def _read(peek: Peek) -> Checkpoint:
     source, limits = peek.source, peek.limits
+    pickle: Unpickled | None = None
     try:
         directory = peek.directory or read_directory(source, limits)
     except CorruptFile as error:
-        from inspector.readers.formats.cut_zip import read_cut_zip
+        from inspector.readers.formats.cut_zip import directory_of, read_cut_zip, walk_front
 
-        return read_cut_zip(source, limits, error)
-    if not directory.members:
-        raise _named(source, directory)
-    prefix = directory.members[0].name.partition("/")[0]
-    main = find_member(directory, f"{prefix}/data.pkl")
+        walked = walk_front(source, limits, error)
+        found = directory_of(walked, source, limits) if isinstance(error, NoDirectory) else None
+        if found is None:
+            return read_cut_zip(walked, source, limits, error)
+        directory, pickle = found, walked.pickle
+    main = _main(directory)
     if main is None:
         raise _named(source, directory)
     if main.encrypted:
         raise refuse_encrypted(source.name, directory.members)
-    pickle = unpickle_member(source, main, limits)
+    if pickle is None or main.header_offset:
+        pickle = unpickle_member(source, main, limits)
+    prefix = main.name.rpartition("/")[0] if "/" in main.name else None
     big_endian = byte_order(source, directory, prefix, limits) == b"big"
     heads: list[Head] = []
     storages, problems = archive_storages(source, directory, prefix, pickle, big_endian, heads=heads)

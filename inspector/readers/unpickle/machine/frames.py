@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.types import TensorInfo
@@ -28,7 +28,7 @@ class Frame:
     size: int
     says: str
     named: bool = False
-    unnamed: Mapping[str, object] = field(default_factory=dict)
+    unnamed: dict[str, object] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     transient: frozenset[str] = frozenset()
     inert: bool = False
