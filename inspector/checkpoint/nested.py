@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.tree import TreeRoom, module_tree
 from inspector.checkpoint.types import Access, ModuleNode, StateDict, StateRole, TensorInfo
 
@@ -56,6 +57,8 @@ _WEIGHTS = re.compile(
     r"|classifier|generator|discriminator|netg|netd|g|d|best_model|student)$",
     re.IGNORECASE,
 )
+# Nothing else is called so, however little is in it.
+_STATE_DICT = re.compile(r"^(.*_)?(model_)?state_?dict$", re.IGNORECASE)
 _PARAMETER_NAME = re.compile(
     r"(^|[._])(weight|bias|running_mean|running_var|num_batches_tracked|gamma|beta|kernel|scale)$"
 )
@@ -81,9 +84,28 @@ def find_state_dicts(
         for group in groups
         if group.tensors and not any(group.path[:n] in claimed for n in lengths)
     ]
-    indexed = list(enumerate([*states, *below]))
+    indexed = list(enumerate([*_with_trained(states), *below]))
     indexed.sort(key=lambda item: (*_rank(item[1]), item[0]))
     return tuple(state for _, state in indexed)
+
+
+def _with_trained(states: Sequence[StateDict]) -> list[StateDict]:
+    """The same, what is a twin of averaged weights as the weights that were averaged, whatever it is called."""
+    averaged = [(state.label, _outline(state)) for state in states if state.role is StateRole.EMA]
+    if not averaged:
+        return list(states)
+    made = []
+    for state in states:
+        own = _outline(state) if state.role is StateRole.OTHER else None
+        label = next((label for label, outline in averaged if outline == own), "")
+        why = f'its tensors have the names and shapes of the averaged weights under "{label}"'
+        made.append(replace(state, role=StateRole.WEIGHTS, why=why) if label else state)
+    return made
+
+
+def _outline(state: StateDict) -> dict[str, tuple[int, ...]]:
+    """Names without what wraps the whole, and shapes; without counters."""
+    return {t.name.removeprefix("module."): t.shape for t in state.tensors if not is_bookkeeping(t.name)}
 
 
 def _optimizer_states(
@@ -157,7 +179,7 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
         return StateRole.OTHER, f'"{aside}" names something beside the model'
     if named * 2 >= total:
         return StateRole.WEIGHTS, f"{named} of {total} names end like parameters (.weight, .bias, .running_mean)"
-    if _WEIGHTS.match(last) and total > 1:
+    if _WEIGHTS.match(last) and (total > 1 or _STATE_DICT.match(last)):
         return StateRole.WEIGHTS, f'"{last}" names weights'
     if not path and total > len(group.others):
         return StateRole.WEIGHTS, f"the file itself maps {total} names to tensors"
@@ -173,11 +195,21 @@ _ROLE_ORDER = {
 }
 
 
-def _rank(state: StateDict) -> tuple[int, int, int]:
-    """Role first; then what is named as weights; then the larger one."""
+def _rank(state: StateDict) -> tuple[int, int, int, int]:
+    """Role first; then what is named as weights; then the larger one; of two alike what a plain load comes upon."""
     last = state.path[-1][:_LONGEST_KEY] if state.path else "state_dict"
     return (
         _ROLE_ORDER[state.role],
         0 if _WEIGHTS.match(last) or state.is_module else 1,
         -sum(t.nbytes for t in state.tensors),
+        1 if state.path else 0,
     )
+
+
+def same_numbers(one: StateDict, other: StateDict) -> bool:
+    """Whether both show the same bytes, as two names for one state dict do."""
+
+    def places(state: StateDict) -> set[tuple[object, ...]]:
+        return {(t.name, t.storage_id, t.offset, t.shape, t.stride) for t in state.tensors}
+
+    return all(t.storage_id is not None for t in one.tensors) and places(one) == places(other)

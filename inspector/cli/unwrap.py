@@ -35,14 +35,14 @@ def unwrap(
 ) -> int:
     """Write the weights under plain names: dicts opened, "module." and its like dropped. Needs no target."""
     from inspector.exports.convert import export_as_is
-    from inspector.exports.unwrap import PROOF
+    from inspector.exports.unwrap import only_weights
     from inspector.exports.unwrap import unwrap as unwrapped
 
     where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
-    chosen = state_to_write(checkpoint, state, ema=ema)
     try:
-        found = unwrapped(chosen)
+        chosen, joined = (None, 0) if state or ema else only_weights(checkpoint)
+        found = unwrapped(chosen or state_to_write(checkpoint, state, ema=ema), joined=joined)
         written = export_as_is(
             checkpoint,
             found.state,
@@ -61,8 +61,14 @@ def unwrap(
         from inspector.render.text import export_text, pairs, safe
 
         done = found.says or "Nothing was wrapped around them: the names are as they were."
-        return Group(pairs([("Unwrapped", safe(done)), ("Proof", PROOF)]), export_text(written))
+        return Group(pairs([("Unwrapped", safe(done)), ("Proof", found.proof)]), export_text(written))
 
-    report = {"opened": found.opened, "dropped": found.dropped, "left_out": found.left_out, "proof": PROOF}
+    report = {
+        "opened": found.opened,
+        "joined": found.joined,
+        "dropped": found.dropped,
+        "left_out": found.left_out,
+        "proof": found.proof,
+    }
     show({"export": written, "unwrapped": report}, text, as_json=json)
     return 0

@@ -18,7 +18,10 @@ def left_behind(checkpoint: Checkpoint, state: StateDict, entry: Writer) -> tupl
     lost = []
     if not (entry.keeps_text and checkpoint.format == "safetensors"):
         lost += [key for key, _ in checkpoint.own_metadata]
+    written = {tensor.path for tensor in state.tensors}
     for other in checkpoint.state_dicts:
+        if written.issuperset(tensor.path for tensor in other.tensors):
+            continue  # One of several groups that were joined.
         if other.path != state.path and not (other.path[: len(state.path)] == state.path and state.path):
             what = _STATES.get(other.role, "state dict")
             lost.append(f"{other.label}: {what} of {counted(len(other.tensors), 'tensor')}")

@@ -7,11 +7,14 @@ alone tell: "module", which people choose too, only where every name begins with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from inspector.checkpoint.bookkeeping import COUNTERS
-from inspector.checkpoint.types import StateDict
+from inspector.checkpoint.nested import same_numbers
+from inspector.checkpoint.tree import module_tree
+from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.errors import ExportError
 from inspector.units import counted
@@ -19,18 +22,26 @@ from inspector.units import counted
 _AMBIGUOUS = "module"
 _SURE = WRAPPER_SEGMENTS - {_AMBIGUOUS}
 
-PROOF = "Names changed, every byte of the numbers equal. Whether a model takes them was not asked: no target was given."
+_NO_TARGET = "Whether a model takes them was not asked: no target was given."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwrapped:
     """state: the tensors under their new names, the same numbers. opened: the keys that led to it. dropped: (segment,
-    from how many names). left_out: counters that a tool kept beside the wrapped names."""
+    from how many names). left_out: counters that a tool kept beside the wrapped names. joined: how many groups of
+    tensors, one per part of the network, became one."""
 
     state: StateDict
     opened: tuple[str, ...]
     dropped: tuple[tuple[str, int], ...]
     left_out: tuple[str, ...]
+    joined: int = 0
+
+    @property
+    def proof(self) -> str:
+        """What is known of the new file, and what is not."""
+        names = "Names changed" if self.dropped or self.joined else "No name changed"
+        return f"{names}, every byte of the numbers equal. {_NO_TARGET}"
 
     @property
     def says(self) -> str:
@@ -38,6 +49,8 @@ class Unwrapped:
         parts = []
         if self.opened:
             parts.append(f"taken out of {' / '.join(self.opened)}")
+        if self.joined:
+            parts.append(f"{counted(self.joined, 'group')} joined, each under its key")
         parts += [f'"{segment}." dropped from {counted(n, "name")}' for segment, n in self.dropped]
         if self.left_out:
             kind = "a counter" if len(self.left_out) == 1 else "counters"
@@ -46,15 +59,17 @@ class Unwrapped:
         return f"{whole[0].upper()}{whole[1:]}." if whole else ""
 
 
-def unwrap(state: StateDict) -> Unwrapped:
-    """Raises ExportError where two tensors would get one name."""
+def unwrap(state: StateDict, *, joined: int = 0) -> Unwrapped:
+    """joined: of how many groups it was made (`only_weights`). Raises ExportError where two tensors would get one
+    name, or where it cannot be told which tool put "module" before some of them."""
     names = [tensor.name for tensor in state.tensors]
     beside = {name for name in names if name in COUNTERS}
     leading = _leading([_without_sure(name) for name in names if name not in beside])
     wraps = {name: _segments(name, leading) for name in names if name not in beside}
     dropped = Counter(segment for segments in wraps.values() for segment in set(segments))
     if not dropped:
-        return Unwrapped(state=state, opened=state.path, dropped=(), left_out=())
+        return Unwrapped(state=state, opened=state.path, dropped=(), left_out=(), joined=joined)
+    _check_mixed(wraps)
     new = {name: _bare(name, leading) for name in wraps}
     taken: dict[str, str] = {}
     for old, name in new.items():
@@ -71,7 +86,67 @@ def unwrap(state: StateDict) -> Unwrapped:
         opened=state.path,
         dropped=tuple(sorted(dropped.items())),
         left_out=tuple(sorted(beside)),
+        joined=joined,
     )
+
+
+def only_weights(checkpoint: Checkpoint) -> tuple[StateDict | None, int]:
+    """The weights of a file where nobody says which, and of how many groups they are joined (0 for one that lies so in
+    the file). None where it has none.
+
+    A network saved as dicts in dicts is one group per part; those are joined. Raises ExportError where there are
+    several sets of weights: to write one of them would lose the others.
+    """
+    chosen = checkpoint.weights
+    if chosen is None or chosen.role is not StateRole.WEIGHTS:
+        return chosen, 0
+    held = [s for s in checkpoint.state_dicts if s.role is StateRole.WEIGHTS and s.tensors and not s.is_module]
+    others = [s for s in held if s is not chosen and not same_numbers(s, chosen)]
+    if not others:
+        return chosen, 0
+    groups = sorted([chosen, *others], key=lambda s: checkpoint.tensors.index(s.tensors[0]))
+    if all("." not in tensor.name for group in groups for tensor in group.tensors):
+        return _joined(groups), len(groups)
+    listed = ", ".join(f'"{s.label}"' for s in groups[:4]) + (" …" if len(groups) > 4 else "")
+    raise ExportError(
+        f"Nothing was written: {checkpoint.origin.name} holds {counted(len(groups), 'set')} of weights, {listed}.",
+        hint="Say with --state which one is meant.",
+    )
+
+
+def _joined(groups: Sequence[StateDict]) -> StateDict:
+    """One state dict of several, under the names that their keys make below what they have in common."""
+    steps = takewhile(lambda keys: len(set(keys)) == 1, zip(*(group.path for group in groups), strict=False))
+    around = tuple(keys[0] for keys in steps)
+    tensors = [
+        replace(tensor, name=".".join([*group.path[len(around) :], tensor.name]))
+        for group in groups
+        for tensor in group.tensors
+    ]
+    return replace(
+        groups[0],
+        path=around,
+        access=(),
+        tensors=tuple(tensors),
+        modules=module_tree(tensors),
+        others=(),
+        odd_keys=tuple(key for group in groups for key in group.odd_keys),
+        versions=(),
+    )
+
+
+def _check_mixed(names: Iterable[str]) -> None:
+    """Every name has a wrapper in front, but not every one the same, and one of them could be a part's own name."""
+    first = {name: name.partition(".")[0] for name in names}
+    kinds = set(first.values())
+    if _AMBIGUOUS in kinds and len(kinds) > 1 and kinds <= WRAPPER_SEGMENTS:
+        own = next(name for name, segment in first.items() if segment == _AMBIGUOUS)
+        other = next(segment for segment in first.values() if segment != _AMBIGUOUS)
+        raise ExportError(
+            f'Nothing was written: {own} begins with "module." and others with "{other}.": whether "module" is a '
+            "wrapper or a part of the network, the names do not tell.",
+            hint="Name the model it is for: a repair tells which of them it means.",
+        )
 
 
 def _without_sure(name: str) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from inspector.architectures.types import Target
+from inspector.checkpoint.nested import same_numbers
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
@@ -103,17 +104,8 @@ def _rivals(candidates: Sequence[StateDict], reports: Sequence[KeyReport], best:
         and report.plan is not None
         and _promise(report) == _promise(first)
         and len(report.plan.missing) == len(first.plan.missing)
-        and not _same_numbers(state, candidates[best])
+        and not same_numbers(state, candidates[best])
     ]
-
-
-def _same_numbers(one: StateDict, other: StateDict) -> bool:
-    """Whether both show the same bytes, as two names for one state dict do."""
-
-    def places(state: StateDict) -> set[tuple[object, ...]]:
-        return {(t.name, t.storage_id, t.offset, t.shape, t.stride) for t in state.tensors}
-
-    return all(t.storage_id is not None for t in one.tensors) and places(one) == places(other)
 
 
 def _which(best: StateDict, rivals: Sequence[StateDict]) -> Ambiguity:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, StateRole, TensorInfo
 from inspector.findings import Severity
 from inspector.keys.loading import NEEDS_CODE, access_of, error_of, is_bare, refusal_of
 from inspector.units import counted
@@ -147,7 +147,14 @@ def _place(checkpoint: Checkpoint, state: StateDict) -> list[Obstacle]:
     found = []
     if state.path:
         keys = "".join(f"[{key!r}]" for key in access_of(checkpoint, state))
-        found.append(Obstacle(says=f"the weights lie under {keys}, not at the top", severity=Severity.WARNING))
+        weights = (StateRole.WEIGHTS, StateRole.EMA)
+        top = next((s for s in checkpoint.state_dicts if not s.path and s.role in weights), None)
+        says = f"the weights lie under {keys}, not at the top"
+        if top is not None:
+            # Whatever they are, what lies beside them is no tensor for any place.
+            others = counted(len(top.tensors), "tensor")
+            says = f"the weights taken lie under {keys}; {others} at the top are refused for what lies beside them"
+        found.append(Obstacle(says=says, severity=Severity.WARNING))
     if state.is_module:
         kind = state.kind.rpartition(".")[2]
         found.append(Obstacle(says=f"it holds a whole {kind}, whose state_dict() is meant", severity=Severity.WARNING))

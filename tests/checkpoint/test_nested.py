@@ -18,6 +18,7 @@ from inspector.checkpoint.data import read_array
 from inspector.checkpoint.torch_bridge import to_state_dict
 from inspector.checkpoint.tree import module_tree
 from inspector.checkpoint.types import Checkpoint, ModuleNode, StateRole
+from inspector.cli.main import run
 from inspector.readers import open_checkpoint
 
 
@@ -234,3 +235,31 @@ def test_the_tree_that_names_spell() -> None:
     }  # fmt: skip
     deep = opened({".".join("x" * 5000): torch.ones(1)})
     assert len(nodes(deep.state_dicts[0].modules)) == 65
+
+
+@pytest.mark.parametrize(
+    ("trained", "averaged"),
+    [
+        ("state_dict", "ema"),
+        ("model_state", "model_ema"),
+        ("stuff", "stuff_ema"),
+        ("student", "teacher"),
+        ("net", "swa"),
+    ],
+)
+def test_averages_are_not_taken_for_the_weights_they_were_made_of(trained: str, averaged: str, tmp_path: Path) -> None:
+    # One tensor of an odd name said too little by itself, and the averages were taken, by `convert` without a word.
+    for names in (["module.x"], ["module.x", "module.y"]):
+        value = {trained: {n: torch.zeros(3) for n in names}, averaged: {n: torch.ones(3) for n in names}}
+        for order in (value, dict(reversed(value.items()))):
+            torch.save(order, tmp_path / "m.pth")
+            weights = open_checkpoint(tmp_path / "m.pth").weights
+            assert weights is not None and weights.path == (trained,)
+            assert run(["convert", str(tmp_path / "m.pth"), "-o", str(tmp_path / "out.pth"), "--overwrite"]) == 0
+            assert all(not tensor.any() for tensor in torch.load(tmp_path / "out.pth").values())
+
+
+def test_averages_alone_are_the_weights(tmp_path: Path) -> None:
+    torch.save({"ema": {"x": torch.ones(3)}, "other": {"y": torch.zeros(9)}}, tmp_path / "m.pth")
+    weights = open_checkpoint(tmp_path / "m.pth").weights
+    assert weights is not None and weights.path == ("ema",)

@@ -85,6 +85,65 @@ def test_the_command_says_what_was_proved(tmp_path: Path, capsys: pytest.Capture
     assert "Whether a model takes them was not asked" in out
 
 
+def written_by(value: object, tmp_path: Path, *more: str) -> dict[str, Tensor] | None:
+    """What `unwrap` wrote, None where it wrote nothing."""
+    torch.save(value, tmp_path / "in.pth")
+    out = tmp_path / "out.pth"
+    out.unlink(missing_ok=True)
+    code = run(["unwrap", str(tmp_path / "in.pth"), *more, "-o", str(out)])
+    assert (code == 0) == out.exists()
+    return torch.load(out) if out.exists() else None
+
+
+def test_names_that_did_not_change_are_not_proved_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert written_by({"net": Own().state_dict()}, tmp_path) is not None
+    out = " ".join(capsys.readouterr().out.split())
+    assert "No name changed, every byte of the numbers equal" in out
+    assert "Names changed" not in out
+
+
+def test_a_network_in_dicts_of_dicts_is_joined_and_not_half_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = Own()
+    parts = {name: dict(part.state_dict()) for name, part in model.named_children()}
+    for value in ({"net": parts}, parts, {"epoch": 3, "a": {"b": parts}}):
+        found = written_by(value, tmp_path)
+        assert found is not None
+        copy.deepcopy(model).load_state_dict(found)
+        assert all(torch.equal(found[name], tensor) for name, tensor in model.state_dict().items())
+    out = " ".join(capsys.readouterr().out.split())
+    assert "2 groups joined, each under its key" in out
+    assert "state dict of 2 tensors" not in out
+
+
+def test_two_networks_in_one_file_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"netG": prefixed(Own(), "module."), "netD": prefixed(Own(), "module.")}
+    assert written_by(value, tmp_path) is None
+    assert 'holds 2 sets of weights, "netG", "netD"' in " ".join(capsys.readouterr().err.split())
+    assert list(written_by(value, tmp_path, "--state", "netD") or ()) == list(Own().state_dict())
+
+
+def test_one_state_dict_under_two_keys_is_one(tmp_path: Path) -> None:
+    state = Own().state_dict()
+    assert list(written_by({"state_dict": state, **state}, tmp_path) or ()) == list(state)
+
+
+def test_different_wrappers_in_front_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = list(Own().state_dict())
+    value = {f"{'module' if i % 2 else '_orig_mod'}.{name}": torch.ones(2) for i, name in enumerate(names)}
+    assert written_by(value, tmp_path) is None
+    assert 'module.stem.bias begins with "module." and others with "_orig_mod."' in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+def test_a_number_as_a_key_is_left_behind_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = written_by({"net": {1: torch.zeros(2), "1": torch.ones(3), "module.a": torch.ones(1)}}, tmp_path)
+    assert found is not None and {name: t.shape[0] for name, t in found.items()} == {"1": 3, "module.a": 1}
+    assert "1: a key that is no text" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_averaged_weights_if_asked(tmp_path: Path) -> None:
     other = Own()
     torch.save({"model": prefixed(Own(), "module."), "ema": prefixed(other, "module.")}, tmp_path / "in.pth")

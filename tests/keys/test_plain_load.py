@@ -168,6 +168,14 @@ FILES |= {
     "under a number": lambda _: ("m.pth", saved({0: state()})),
     "names as Python 2 writes them": lambda _: ("m.pth", with_old_names()),
 }
+# What lies at the top lies there, whatever lies beside it.
+FILES |= {
+    "flat, and again under a key": lambda _: ("m.pth", saved({"state_dict": state(), **state()})),
+    "flat, then under a key": lambda _: ("m.pth", saved({**state(), "state_dict": state()})),
+    "flat, a module beside": lambda _: ("m.pth", saved({**state(), "model": net()})),
+    "flat, averages beside": lambda _: ("m.pth", saved({**state(), "ema": {k: v + 1 for k, v in state().items()}})),
+    "flat, a larger one beside": lambda _: ("m.pth", saved({**state(), "model": {"w": torch.zeros(9000)}})),
+}
 
 
 def renamed(change: Callable[[str], str], first: str = "") -> bytes:
@@ -311,6 +319,16 @@ def test_the_number_1_and_the_text_1_are_two_keys(tmp_path: Path) -> None:
     assert {t.name: t.shape for t in checkpoint.tensors} == {"1 (int)": (2,), "1": (3,), "2": (4,)}
     assert checkpoint.weights is not None
     assert checkpoint.weights.odd_keys == (("1", "int"), ("2", "int"))
+
+
+def test_weights_at_the_top_are_not_said_to_lie_elsewhere(tmp_path: Path) -> None:
+    for value in ({"state_dict": state(), **state()}, {**state(), "model": net()}):
+        says = said_of(saved(value), "m.pth", tmp_path)
+        assert "not at the top" not in says
+        assert "once 1 value that is no tensor" in says
+    larger = {**state(), "model": {k: v.double() for k, v in state().items()}}
+    says = said_of(saved(larger), "m.pth", tmp_path)
+    assert "the weights taken lie under ['model']; 9 tensors at the top are refused for what lies beside them" in says
 
 
 @pytest.mark.parametrize("kind", REPACKED)

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from inspector.checkpoint.types import StateDict
 from inspector.errors import ExportError
-from inspector.web import writing
+from inspector.web import reports, writing
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
 
 def show_unwrap(hand: Hand, state: StateDict) -> None:
     """Say what would come off and write it; nothing is drawn where nothing is wrapped."""
-    from inspector.exports.unwrap import PROOF, unwrap
+    from inspector.exports.unwrap import only_weights, unwrap
 
+    checkpoint = reports.checkpoint_of(hand)
+    joined = 0
+    with suppress(ExportError):  # Several sets of weights: the one that was chosen above is meant.
+        whole, joined = only_weights(checkpoint)
+        likeliest = whole is not None and checkpoint.weights is not None and checkpoint.weights.path == state.path
+        state, joined = (whole, joined) if whole is not None and likeliest else (state, 0)
     try:
-        found = unwrap(state)
+        found = unwrap(state, joined=joined)
     except ExportError as error:
         st.caption(plain(str(error)))
         return
     if not found.says:
         return
     st.markdown("**Or without a target**")
-    st.caption(plain(f"{found.says} {PROOF}"))
+    st.caption(plain(f"{found.says} {found.proof}"))
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
     stem = f"{writing.stem_of(hand.name)}_unwrapped"

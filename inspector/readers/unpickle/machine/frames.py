@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
-from inspector.checkpoint.types import TensorInfo
+from inspector.checkpoint.types import Access, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 
 Path = tuple[str, ...]
@@ -38,3 +39,27 @@ class Frame:
     children: list[tuple[str, Value]] = field(default_factory=list)
     tensors: list[TensorInfo] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+
+
+_LONGEST_KEY = 200
+
+
+def access_of(frames: Sequence[Frame], path: Path) -> Access:
+    """The path as Python indexes it: what lies in a list by its position, what has a number as its key by it.
+
+    frames: the containers on the way, from the root.
+    """
+    steps: list[str | int | float | bytes | None] = []
+    for frame, label in zip(frames, path, strict=False):
+        key = frame.unnamed.get(label, label)
+        if frame.kind is ValueKind.SEQUENCE and label.isdigit():
+            key = int(label)
+        steps.append(key if _is_short(key) else label)
+    return tuple(steps)
+
+
+def _is_short(key: object) -> TypeGuard[str | int | float | bytes | None]:
+    """Whether it can be written down as an index; a number of a million digits is shown and not kept."""
+    if isinstance(key, int):
+        return key.bit_length() < 64
+    return isinstance(key, str | float | None) or (isinstance(key, bytes) and len(key) <= _LONGEST_KEY)

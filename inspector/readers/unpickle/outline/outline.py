@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sys import getsizeof
-from typing import TypeGuard
 
 from inspector.checkpoint.nested import NamedTensors
-from inspector.checkpoint.types import Access, Encoding, TensorInfo
+from inspector.checkpoint.types import Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
-from inspector.readers.unpickle.machine.frames import Frame, Path
+from inspector.readers.unpickle.machine.frames import Frame, Path, access_of
 from inspector.readers.unpickle.machine.room import Room
 from inspector.readers.unpickle.meanings.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.outline.leaves import (
@@ -108,15 +107,6 @@ def _is_constant(record: object) -> bool:
     return type(record) is tuple and len(record) <= _CONSTANT and all(type(item) in _PLAIN for item in record)
 
 
-def _is_short(key: object) -> TypeGuard[str | int | float | bytes | None]:
-    """Whether it can be written down as an index; a number of a million digits is shown and not kept."""
-    return (
-        isinstance(key, str | float | None)
-        or (isinstance(key, int) and key.bit_length() < 64)
-        or (isinstance(key, bytes) and len(key) <= TEXT_WIDTH)
-    )
-
-
 class _Walk:
     def __init__(self, limits: Limits, uses: dict[tuple[str, str], Use]) -> None:
         self.limits = limits
@@ -200,7 +190,7 @@ class _Walk:
                     others=tuple(frame.others),
                     versions=frame.versions,
                     odd_keys=odd_keys_of(frame.unnamed, _OTHERS),
-                    access=self.access(frame.path),
+                    access=access_of(self.stack, frame.path),
                 )
             )
         return Value(
@@ -233,16 +223,6 @@ class _Walk:
             return Value(kind=ValueKind.SEEN, type_name=type_name_of(record), says="the same object as one shown above")
         self.seen.add(id(record))
         return self.container(label, record, path) if self.affords(record) else self.cut(record)
-
-    def access(self, path: Path) -> Access:
-        """The path as Python indexes it: what lies in a list by its position, what has a number as its key by it."""
-        steps: list[str | int | float | bytes | None] = []
-        for frame, label in zip(self.stack, path, strict=False):
-            key = frame.unnamed.get(label, label)
-            if frame.kind is ValueKind.SEQUENCE and label.isdigit():
-                key = int(label)
-            steps.append(key if _is_short(key) else label)
-        return tuple(steps)
 
     def affords(self, record: object) -> bool:
         """Whether the children of a container can be listed: in memory, and as part of all the work of this walk."""
@@ -424,6 +404,6 @@ class _Walk:
                 tensors=tuple(found.tensors),
                 is_module=True,
                 modules=found.tree,
-                access=self.access(path),
+                access=access_of(self.stack, path),
             )
         )
