@@ -131,18 +131,21 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
         mended = report.plan is not None and report.plan.complete
         says = f"Fails as it is. {report.compared}" if mended and not plain.obstacles else report.compared
         return says, Severity.WARNING if mended else Severity.ERROR
-    total = counted(len(report.matched), "tensor")
+    held, lacks = len(report.matched) + len(report.reshaped), len(report.missing)
+    total = counted(held + lacks, "tensor")
+    total = f"{held:,} of {total}" if lacks else f"all {total}"
     if plain.obstacles:
         before = f"; a torch before {plain.since} loads it as it is" if plain.since else ""
-        return f"By name and shape all {total} fit {report.target}{before}.", Severity.INFO
+        return f"By name and shape {total} fit {report.target}{before}.", Severity.INFO
     how = (
         "" if plain.call == "torch.load" else f", read with {plain.call}: an older torch.load does not read this format"
     )
     notes = [f"it needs torch {plain.oldest} or later"] if plain.oldest else []
     notes += [plain.note] if plain.note else []
-    if notes:
-        return f"All {total} fit {report.target} as they are{how}; {'; '.join(notes)}.", Severity.NOTICE
-    return f"All {total} fit {report.target} as they are{how or '; nothing needs doing'}.", Severity.INFO
+    severity = Severity.NOTICE if notes else Severity.INFO
+    notes = [report.made_good, *notes] if report.made_good else notes
+    rest = f"; {'; '.join(notes)}" if notes else "" if how else "; nothing needs doing"
+    return f"{total[0].upper()}{total[1:]} fit {report.target} as they are{how}{rest}.", severity
 
 
 def _code(checkpoint: Checkpoint) -> Answer:

@@ -18,6 +18,7 @@ from inspector.keys import sentences
 from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
 from inspector.keys.loading import access_of, loader_of
+from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
 from inspector.keys.placing.tree import Leaf
@@ -186,11 +187,13 @@ def _diagnose_one(
     others = tuple(name for name in state.others if name not in theirs) if not state.is_module else ()
     unexpected = tuple(name for name in ours if name not in theirs) + others + tuple(key for key, _ in state.odd_keys)
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
-    fits = bool(theirs) and not (missing or unexpected or reshaped or refusal)
+    good = made_good(state, target, missing, reshaped)
+    fits = bool(matched) and good is not None and not (unexpected or refusal)
     dense = {t.name for t in target.tensors if not (t.dtype or "").startswith(("qint", "quint"))}
     copied = uncopied([tensor for tensor in state.tensors if tensor.name in dense]) if fits else ""
     loads = fits and not copied
-    compared = refusal.says if refusal else sentences.say(plan, target, loads=fits, rules=rules)
+    made = good.says if good is not None and fits else ""
+    compared = refusal.says if refusal else sentences.say(plan, target, loads=fits, rules=rules, made_good=made)
     if copied:
         compared = f"Fails as it is, though all names fit {target.label}: {copied}."
     plain = plain_load(checkpoint, state)
@@ -204,6 +207,7 @@ def _diagnose_one(
         loads=loads,
         says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
         compared=compared,
+        made_good=made,
         findings=(*([refusal] if refusal else []), *run_checks(CHECKS, replace(context, plan=plan))),
         plan=plan,
         refusal=refusal.says if refusal else "",

@@ -208,7 +208,8 @@ class KeyReport:
     reshaped: (name, shape in the file, shape in the target). loads: `load_state_dict(strict=True)` would pass as it is.
     says: the diagnosis in one sentence or two. compared: the part of it that names and shapes alone tell; the rest is
     what a plain load meets before (`plain_load.py`). refusal: why it cannot be repaired, "" when it can.
-    plan: the repair; None only when refused outright.
+    plan: the repair; None only when refused outright. made_good: what a strict load that passes makes good of an older
+    torch's file (`older_files.py`), a clause, "" for nothing.
     """
 
     target: str
@@ -223,6 +224,7 @@ class KeyReport:
     plan: RepairPlan | None
     refusal: str = ""
     compared: str = ""
+    made_good: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,12 +29,17 @@ def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: b
     return f"{compared} But {'; '.join(damage)}." if damage else compared
 
 
-def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence[Rule]) -> str:
-    """The whole answer in one or two sentences."""
+def say(
+    plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence[Rule], made_good: str = ""
+) -> str:
+    """The whole answer in one or two sentences. made_good: as of a `KeyReport`."""
     total = len(target.tensors)
     unchecked = " Shapes were not checked: the target is a list of names." if names_only(target) else ""
     if loads and not (plan is not None and plan.ambiguities):
-        return f"All {counted(total, 'tensor')} fit {target.label} as they are; nothing needs doing.{unchecked}"
+        lacks = len(plan.missing) + sum(s.kind is StepKind.FILL for s in plan.steps) if plan is not None else 0
+        have = "All" if not lacks else f"{total - lacks:,} of"
+        rest = made_good or "nothing needs doing"
+        return f"{have} {counted(total, 'tensor')} fit {target.label} as they are; {rest}.{unchecked}"
     if plan is None:
         return f"The file does not fit {target.label}."
     if plan.ambiguities:

@@ -178,6 +178,44 @@ FILES |= {
 }
 
 
+def versioned(value: dict[str, Tensor], version: int | None) -> dict[str, Tensor]:
+    made = collections.OrderedDict(value)
+    made._metadata = {"": {"version": 1}, "1": {"version": version}}  # type: ignore[attr-defined]
+    return made
+
+
+def uncounted() -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in state().items() if "num_batches_tracked" not in name}
+
+
+def one_element(value: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.reshape(1) if not tensor.dim() else tensor for name, tensor in value.items()}
+
+
+def deleted() -> dict[str, Tensor]:
+    found = net().state_dict()
+    del found["1.num_batches_tracked"]
+    return found
+
+
+# torch loads what lacks the counters of batch norms, where no version says that they should be there.
+FILES |= {
+    "no counters": lambda _: ("m.pth", saved(uncounted())),
+    "no counters, version 1": lambda _: ("m.pth", saved(versioned(uncounted(), 1))),
+    "no counters, version 2": lambda _: ("m.pth", saved(versioned(uncounted(), 2))),
+    "no counters, no version": lambda _: ("m.pth", saved(versioned(uncounted(), None))),
+    "no counters, of a state dict": lambda _: ("m.pth", saved(deleted())),
+    "no counters, legacy": lambda _: ("m.pth", saved(uncounted(), **LEGACY)),
+    "no counters, safetensors": lambda p: ("m.safetensors", in_safetensors(uncounted(), p)),
+    "no counters, and one more": lambda _: ("m.pth", saved({**uncounted(), "x": torch.zeros(1)})),
+    "no counters and no mean": lambda _: ("m.pth", saved({k: v for k, v in uncounted().items() if "mean" not in k})),
+    "counters of one element": lambda _: ("m.pth", saved(one_element(state()))),
+    "counters of one element, version 2": lambda _: ("m.pth", saved(versioned(one_element(state()), 2))),
+    "counters of 1x1": lambda _: ("m.pth", saved({**state(), "1.num_batches_tracked": torch.zeros(1, 1)})),
+    "no counters but a wrapper": lambda _: ("m.pth", saved({f"module.{k}": v for k, v in uncounted().items()})),
+}
+
+
 def renamed(change: Callable[[str], str], first: str = "") -> bytes:
     """The archive of a plain file with other names of its members. first: a member that comes before them."""
     buffer = io.BytesIO()
@@ -296,6 +334,18 @@ def test_the_lines_for_what_no_loader_reads_export_it_first(kind: str, tmp_path:
     (tmp_path / name).write_bytes(data)
     report = diagnose(open_checkpoint(tmp_path / name), target())
     assert report.plan is not None and report.plan.format == ""
+
+
+def test_files_of_an_older_torch_were_refused_though_torch_loads_them(tmp_path: Path) -> None:
+    assert said_of(saved(uncounted()), "m.pth", tmp_path) == (
+        "8 of 9 tensors fit net as they are; 1 num_batches_tracked that the file lacks stays as the model has it."
+    )
+    assert said_of(saved(one_element(state())), "m.pth", tmp_path) == (
+        "All 9 tensors fit net as they are; 1 tensor of one element is taken for a number."
+    )
+    (tmp_path / "m.pth").write_bytes(saved(uncounted()))
+    assert diagnose(open_checkpoint(tmp_path / "m.pth"), target()).says.startswith("8 of 9 tensors fit net as they are")
+    assert "Fails as it is. 8 of 9" in said_of(saved(deleted()), "m.pth", tmp_path)
 
 
 def test_a_key_that_is_no_text_was_green(tmp_path: Path) -> None:
