@@ -29,9 +29,7 @@ def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: b
     return f"{compared} But {'; '.join(damage)}." if damage else compared
 
 
-def say(
-    plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence[Rule], made_good: str = ""
-) -> str:
+def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence[Rule], made_good: str = "") -> str:
     """The whole answer in one or two sentences. made_good: as of a `KeyReport`."""
     total = len(target.tensors)
     unchecked = " Shapes were not checked: the target is a list of names." if names_only(target) else ""

@@ -18,6 +18,7 @@ from inspector.checkpoint.types import GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.readers.checks import torch_words
 from inspector.readers.unpickle.globals.lists import DANGEROUS_MODULES, WEIGHTS_ONLY_BLOCKED
+from inspector.readers.unpickle.globals.python2 import weights_only_name
 from inspector.readers.unpickle.globals.verdicts import judge, weights_only_allows
 from inspector.readers.unpickle.machine.operands import first_refused_operand
 from inspector.readers.unpickle.stand_ins import Use
@@ -117,27 +118,31 @@ def _oldest(loaded: Loaded) -> Finding | None:
 
 
 def _weights_only(loaded: Loaded) -> Finding | None:
-    refused = [u for u in loaded.uses if not weights_only_allows(u.module, u.name)]
-    names = list(dict.fromkeys(f"{u.module}.{u.name}" for u in refused))
+    asked = [(u, weights_only_name(*u.written) if u.written else (u.module, u.name)) for u in loaded.uses]
+    refused = [(use, pair) for use, pair in asked if not weights_only_allows(*pair)]
+    names = list(dict.fromkeys(".".join(pair) for _, pair in refused))
     if not names and loaded.operand is None:
         return None
     reasons, errors = [], []
     if loaded.operand is not None:
         reasons.append(f"its pickle protocol is {loaded.protocol or '0 or 1'}")
         errors.append(torch_words.unsupported_operand(loaded.operand))
-    blocked = [u for u in refused if u.module in WEIGHTS_ONLY_BLOCKED]
-    dangerous = _names_danger(refused)
+    blocked = [pair for _, pair in refused if pair[0] in WEIGHTS_ONLY_BLOCKED]
+    dangerous = _names_danger([use for use, _ in refused])
+    # Allowed by the name that Python 3 has, and looked for by another one.
+    lost = next((".".join(pair) for use, pair in refused if pair != (use.module, use.name)), "")
     if names:
         reasons.append(f"it names {', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}")
-        words = torch_words.blocked_global if refused[0] in blocked else torch_words.unsupported_global
-        errors.append(words(refused[0].module[:200], refused[0].name[:200]))
+        module, name = refused[0][1]
+        words = torch_words.blocked_global if (module, name) in blocked else torch_words.unsupported_global
+        errors.append(words(module[:200], name[:200]))
     evidence: Evidence = (
         ("names", len(names)),
         ("protocol", loaded.protocol),
         ("error", errors[0]),
         *(
             (("add_safe_globals", ", ".join(names[:_LISTED])[:1000]),)
-            if names and not blocked and not dangerous
+            if names and not blocked and not dangerous and not lost
             else ()
         ),
     )
@@ -145,7 +150,7 @@ def _weights_only(loaded: Loaded) -> Finding | None:
         f"torch.load(weights_only=True), the default since torch 2.6, refuses this file: {' and '.join(reasons)}.",
         subjects=tuple(n[:200] for n in names[:_LISTED]),
         evidence=evidence,
-        remedy=_way_in(loaded, names, blocked=bool(blocked), dangerous=dangerous),
+        remedy=_way_in(loaded, names, blocked=bool(blocked), dangerous=dangerous, lost=lost),
     )
 
 
@@ -153,7 +158,7 @@ def _names_danger(uses: Sequence[Use]) -> bool:
     return any(judge(use.module, use.name)[0] is GlobalVerdict.DANGEROUS for use in uses)
 
 
-def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool) -> str:
+def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool, lost: str) -> str:
     ways = []
     if any(t.storage_id is not None for t in loaded.tensors):
         ways.append("Export the tensors here.")
@@ -161,6 +166,8 @@ def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool)
         ways.append("Names of os and sys cannot be allowed, and should not be.")
     elif dangerous:
         ways.append(_NOT_LOADED)
+    elif lost:
+        ways.append(f"{lost[:80]} is Python 2's name, which cannot be allowed: save it again without it.")
     elif loaded.operand is not None:
         ways.append("Whoever made it can save it again with torch.save's own pickle_protocol, 2.")
     elif names:

@@ -36,6 +36,7 @@ class Use:
 
     holder: the first record that was made with it. followed: calls whose own pickle was followed in turn.
     altered: the pickle sets attributes or items of what it imports by this name, for everybody who uses it afterwards.
+    written: module and name as they stand in the pickle, where a load imports others by them (Python 2's names).
     """
 
     module: str
@@ -46,6 +47,7 @@ class Use:
     holder: object = None
     followed: int = 0
     altered: bool = False
+    written: tuple[str, str] | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.source import ByteSource
 from inspector.limits import Limits
+from inspector.readers.unpickle.globals.python2 import imported_name
 from inspector.readers.unpickle.machine.steps import MARK_NBYTES, follow
 from inspector.readers.unpickle.machine.stream import Broken, OverLimit, Window
 from inspector.readers.unpickle.meanings.plain import takes_static_method
@@ -49,7 +50,6 @@ CALL_NBYTES = 320
 _TENSOR_NBYTES = 240
 _GLOBAL_NBYTES = 1500
 _SPARSE_NBYTES = 150
-_PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "_pickle", "exceptions": "builtins"}
 # A pickle may name any attribute of `torch.tensor`; torch.load itself renames the module (torch/serialization.py).
 _RENAMED = {"torch.tensor": "torch._tensor"}
 
@@ -233,9 +233,10 @@ class Machine(Window):
             if len(self.refs) >= self.limits.global_names:
                 raise OverLimit(f"more than {self.limits.global_names:,} different global names")
             self.spent += _GLOBAL_NBYTES + 4 * (len(module) + len(name))
-            shown = _RENAMED.get(_PYTHON_2.get(module, module), _PYTHON_2.get(module, module))
-            use = Use(shown, name)
-            found = GlobalRef(shown, name, use, self.meanings.get(f"{shown}.{name}"))
+            shown, called = imported_name(module, name, self.protocol)
+            shown = _RENAMED.get(shown, shown)
+            use = Use(shown, called, written=key if (shown, called) != key else None)
+            found = GlobalRef(shown, called, use, self.meanings.get(f"{shown}.{called}"))
             self.refs[key] = found
             self.unplaced.append(use)
         found.use.count += 1
