@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict, StateRole
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.plain_load import PlainLoad, plain_load
@@ -41,7 +42,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """answers: one per topic; no LOADING for a file without a state dict. findings: all of them, each once, worst
+    """answers: one per topic; no LOADING for names without a file. findings: all of them, each once, worst
     first."""
 
     answers: tuple[Answer, ...]
@@ -60,6 +61,10 @@ def summarise_reports(inspection: Inspection) -> Overview:
     answers = [_model(inspection)]
     if checkpoint.weights is not None:
         answers.append(_loading(inspection, checkpoint.weights))
+    elif plain_load(checkpoint, None).obstacles:
+        plain = plain_load(checkpoint, None)
+        says = f"Fails as it is: {_joined(plain)}."
+        answers.append(Answer(topic=Topic.LOADING, says=says, severity=plain.severity))
     return Overview(answers=(*answers, _code(checkpoint), _noticed(inspection, findings)), findings=findings)
 
 
@@ -77,11 +82,9 @@ def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
 
 def _model(inspection: Inspection) -> Answer:
     checkpoint, recognition = inspection.checkpoint, inspection.recognition
-    if checkpoint.weights is None and any(s.role is StateRole.OPTIMIZER for s in checkpoint.state_dicts):
-        says = (
-            f"This is only an optimizer's state ({counted(len(checkpoint.tensors), 'tensor')}): no weights are in it."
-        )
-        return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
+    optimizer = next((s for s in checkpoint.state_dicts if s.role is StateRole.OPTIMIZER), None)
+    if checkpoint.weights is None and optimizer is not None:
+        return Answer(topic=Topic.MODEL, says=_only_optimizer(checkpoint, optimizer), severity=Severity.NOTICE)
     if checkpoint.weights is None or recognition is None:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
@@ -89,14 +92,32 @@ def _model(inspection: Inspection) -> Answer:
     return Answer(topic=Topic.MODEL, says=recognition.answer + _optimizer_share(checkpoint), severity=severity)
 
 
+def _only_optimizer(checkpoint: Checkpoint, state: StateDict) -> str:
+    total = counted(len(_once(checkpoint.tensors)), "tensor")
+    holder = value_at(checkpoint.root, state.path)
+    if holder is None or holder.kind is not ValueKind.OBJECT:
+        return f"This is only an optimizer's state ({total}): no weights are in it."
+    kind = holder.type_name.rpartition(".")[2]
+    own = counted(len(_once(t for t in state.tensors if t.name.startswith("param_groups."))), "parameter")
+    return f"This is only an optimizer ({kind}, {total}): {own} of a network are in it, and no name of one."
+
+
 def _optimizer_share(checkpoint: Checkpoint) -> str:
     """How much of the tensors' bytes is optimizer state, where that is more than a quarter; else ""."""
     states = [state for state in checkpoint.state_dicts if state.role is StateRole.OPTIMIZER]
-    held = sum(tensor.nbytes for state in states for tensor in state.tensors)
-    total = sum(tensor.nbytes for tensor in checkpoint.tensors)
+    # A pickled optimizer holds the parameters as well, in its groups and as keys.
+    weights = {key for s in checkpoint.state_dicts if s not in states for key in _once(s.tensors)}
+    own = _once(tensor for state in states for tensor in state.tensors if not tensor.name.startswith("param_groups."))
+    held = sum(tensor.nbytes for key, tensor in own.items() if key not in weights)
+    total = sum(tensor.nbytes for tensor in _once(checkpoint.tensors).values())
     if held * 4 <= total or not held:
         return ""
     return f" {human_bytes(held)} of {human_bytes(total)} are optimizer state."
+
+
+def _once(tensors: Iterable[TensorInfo]) -> dict[object, TensorInfo]:
+    """Each tensor once, whatever it is called."""
+    return {(t.storage_id, t.offset, t.shape) if t.storage_id is not None else t.path: t for t in tensors}
 
 
 def _loading(inspection: Inspection, state: StateDict) -> Answer:

@@ -54,7 +54,9 @@ def test_an_unknown_network_is_not_checked(tmp_path: Path) -> None:
 def test_a_file_without_a_state_dict_is_not_said_to_load(tmp_path: Path) -> None:
     torch.save(torch.ones(3), tmp_path / "t.pt")
     found = answered(summarise(open_checkpoint(tmp_path / "t.pt")))
-    assert Topic.LOADING not in found
+    says, severity = found[Topic.LOADING]
+    assert says.endswith("ends with \"Expected state_dict to be dict-like, got <class 'torch.Tensor'>\".")
+    assert severity is Severity.WARNING
     assert found[Topic.MODEL][1] is Severity.NOTICE
 
 

@@ -6,6 +6,7 @@ same object is a `seen above` leaf, and what exceeds `Limits.nodes` or `Limits.d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,3 +50,11 @@ class Value:
     size: int = 0
     name: str = ""
     inert: bool = False
+
+
+def value_at(root: Value, path: Iterable[str]) -> Value | None:
+    """The value that these labels lead to, None where one of them is not shown."""
+    value: Value | None = root
+    for label in path:
+        value = next((child for key, child in value.children if key == label), None) if value is not None else None
+    return value

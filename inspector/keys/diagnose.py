@@ -246,7 +246,7 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         format=kind,
         files=files,
         access=access_of(checkpoint, state),
-        lost=len(partly_lost(checkpoint, state)) + sum(tensor.device == "meta" for tensor in state.tensors),
+        lost=len(partly_lost(checkpoint, state.tensors)) + sum(tensor.device == "meta" for tensor in state.tensors),
         is_module=state.is_module,
         versions=state.versions,
         others=() if state.is_module else state.others,

@@ -48,7 +48,8 @@ def made_good(
     """missing, reshaped: as of a `KeyReport`. None where anything else is missing or of another shape."""
     shapes = {tensor.name: tensor.shape for tensor in target.tensors}
     versions = dict(state.versions)
-    if all(_stays(name, shapes, versions) for name in missing) and all(
+    there = set(state.others)  # Something that is no tensor takes the place.
+    if all(name not in there and _stays(name, shapes, versions) for name in missing) and all(
         ours == (1,) and theirs == () for _, ours, theirs in reshaped
     ):
         return MadeGood(counters=tuple(missing), numbers=tuple(name for name, _, _ in reshaped))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Severity
 from inspector.keys.loading import NEEDS_CODE, access_of, error_of, is_bare, refusal_of
 from inspector.units import counted
@@ -31,6 +32,11 @@ _READ_BY = {
 }
 # Of findings: which release is needed.
 _OLDEST = "loads-with"
+# Classes by the names with which load_state_dict refuses them. What a file calls Buffer is loaded as a Tensor.
+_NO_DICTS = frozenset(
+    {"list", "tuple", "int", "float", "str", "bool", "NoneType", "bytes", "set", "torch.Size", "torch.device"}
+    | {"torch.Tensor", "torch.nn.parameter.Parameter"}
+)
 # What torch.load says to a plain pickle where weights_only does not stop it first.
 _NO_MAGIC = "Invalid magic number; corrupt file?"
 
@@ -67,8 +73,8 @@ class PlainLoad:
         return max((o.severity for o in self.obstacles), key=lambda s: s.rank, default=Severity.INFO)
 
 
-def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
-    """state: the one whose tensors are meant for the model."""
+def plain_load(checkpoint: Checkpoint, state: StateDict | None) -> PlainLoad:
+    """state: the one whose tensors are meant for the model, None for a file that holds none."""
     kind = checkpoint.format
     call = "load_file" if kind == "safetensors" else "torch.load"
     if not kind:  # names out of an error message
@@ -83,9 +89,12 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
     elif kind in _TORCH and checkpoint.origin.name.endswith(".safetensors"):
         says = "torch.load takes a file of this name for safetensors (seen in 2.15), and this is another format"
         obstacles.append(Obstacle(says=says, severity=Severity.ERROR))
-    obstacles += _damage(checkpoint, state, call)
+    obstacles += _damage(checkpoint, checkpoint.tensors if state is None else state.tensors, call)
     if call == "torch.load":
         obstacles += _refused(checkpoint)
+    if state is None:
+        obstacles += _no_state(checkpoint.root) if kind in (*_TORCH, "safetensors") else []
+        return PlainLoad(call=call, obstacles=tuple(obstacles))
     obstacles += _place(checkpoint, state)
     obstacles += _odd_keys(state)
     obstacles += _no_numbers(state)
@@ -94,27 +103,40 @@ def plain_load(checkpoint: Checkpoint, state: StateDict) -> PlainLoad:
     )
 
 
-def _damage(checkpoint: Checkpoint, state: StateDict, call: str) -> list[Obstacle]:
+def _no_state(root: Value) -> list[Obstacle]:
+    """What load_state_dict makes of something that is no state dict."""
+    if root.kind is ValueKind.MAPPING:
+        says = "no tensor lies under a name of a network in it, so that every name is missing"
+    elif root.kind in (ValueKind.OBJECT, ValueKind.MODULE):
+        says = f"it holds a whole {root.type_name.rpartition('.')[2]}, and no state dict"
+    else:
+        says = "what it holds is no state dict"
+        if root.type_name in _NO_DICTS:
+            says = f"load_state_dict ends with \"Expected state_dict to be dict-like, got <class '{root.type_name}'>\""
+    return [Obstacle(says=says, severity=Severity.WARNING)]
+
+
+def _damage(checkpoint: Checkpoint, tensors: Sequence[TensorInfo], call: str) -> list[Obstacle]:
     """What ends the reading of the file itself."""
-    broken = partly_lost(checkpoint, state)
+    broken = partly_lost(checkpoint, tensors)
     # What safetensors says of a file ends it, whatever it is for others.
     ends = [f for f in checkpoint.findings if f.severity is Severity.ERROR or call == "load_file"]
     error, why = next(((said, dict(f.evidence).get("why", "")) for f in ends if (said := error_of(f))), ("", ""))
     if not broken and not error:
         return []
-    whole = len(state.tensors) - len(broken)
+    whole = len(tensors) - len(broken)
     says = f'{call} ends with "{error}"' if error else f"{call} finds less in it than it names"
     if why:
         says += f": {why}"
     if broken:
-        says += f"{';' if why else ':'} {whole:,} of {counted(len(state.tensors), 'tensor')} are whole"
+        says += f"{';' if why else ':'} {whole:,} of {counted(len(tensors), 'tensor')} are whole"
     return [Obstacle(says=says, severity=Severity.ERROR)]
 
 
-def partly_lost(checkpoint: Checkpoint, state: StateDict) -> list[TensorInfo]:
-    """The tensors whose numbers the file has not, or not all of."""
+def partly_lost(checkpoint: Checkpoint, tensors: Sequence[TensorInfo]) -> list[TensorInfo]:
+    """Those whose numbers the file has not, or not all of."""
     short = {s.id for s in checkpoint.storages.values() if s.present_nbytes < s.nbytes}
-    return [tensor for tensor in state.tensors if tensor.storage_id in short]
+    return [tensor for tensor in tensors if tensor.storage_id in short]
 
 
 def _refused(checkpoint: Checkpoint) -> list[Obstacle]:

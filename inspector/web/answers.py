@@ -23,7 +23,8 @@ _PAGES = {
     Topic.CODE: ("pages/contents.py", "Contents"),
     Topic.NOTICED: ("pages/weights.py", "Weights"),
 }
-_NO_WEIGHTS = {Topic.MODEL: ("pages/contents.py", "Contents"), Topic.NOTICED: ("", "")}
+_CONTENTS = ("pages/contents.py", "Contents")
+_NO_WEIGHTS = {Topic.MODEL: _CONTENTS, Topic.LOADING: _CONTENTS, Topic.NOTICED: ("", "")}
 
 
 def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport | None) -> Overview:

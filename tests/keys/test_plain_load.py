@@ -216,6 +216,42 @@ FILES |= {
 }
 
 
+class Named(collections.OrderedDict):  # type: ignore[type-arg]
+    """A dict of a class that nobody here knows."""
+
+
+def optimizer() -> torch.optim.Optimizer:
+    model = net()
+    made = torch.optim.Adam(model.parameters())
+    model(torch.zeros(2, 3, 3, 3)).sum().backward()
+    made.step()
+    return made
+
+
+# Without weights by name: there was no sentence at all.
+WITHOUT: dict[str, Any] = {
+    "a list of tensors": lambda: list(state().values()),
+    "a list of pairs": lambda: list(state().items()),
+    "a tensor": lambda: torch.zeros(3),
+    "a parameter": lambda: nn.Parameter(torch.zeros(3)),
+    "a number": lambda: 3,
+    "nothing": lambda: None,
+    "a text": lambda: "weights",
+    "an empty dict": dict,
+    "numbers for names": lambda: dict(enumerate(state().values())),
+    "bytes for names": lambda: {name.encode(): tensor for name, tensor in state().items()},
+    "an epoch": lambda: {"epoch": 3},
+    "a size": lambda: torch.Size([3]),
+    "a schedule": lambda: torch.optim.lr_scheduler.StepLR(optimizer(), 3).state_dict(),
+    "an optimizer's state": lambda: optimizer().state_dict(),
+    "an optimizer": optimizer,
+    "an optimizer that has done nothing": lambda: torch.optim.SGD(net().parameters(), 0.1),
+    "a schedule with its optimizer": lambda: torch.optim.lr_scheduler.StepLR(optimizer(), 3),
+    "a dataset": lambda: torch.utils.data.TensorDataset(torch.zeros(3, 2)),
+    "an array": lambda: np.zeros(3),
+}
+
+
 def renamed(change: Callable[[str], str], first: str = "") -> bytes:
     """The archive of a plain file with other names of its members. first: a member that comes before them."""
     buffer = io.BytesIO()
@@ -247,6 +283,8 @@ REPACKED: dict[str, Callable[[], bytes]] = {
     "much behind": lambda: saved(state()) + bytes(200_000),
     "without its last bytes": lambda: saved(state())[:-10],
 }
+FILES |= {"a dict of an unknown class": lambda _: ("m.pth", saved(Named(state())))}
+FILES |= {"a counter that is a number": lambda _: ("m.pth", saved({**state(), "1.num_batches_tracked": 3}))}
 FILES |= {f"packed again, {kind}": lambda _, make=make: ("m.pth", make()) for kind, make in REPACKED.items()}  # type: ignore[misc]
 
 
@@ -346,6 +384,37 @@ def test_files_of_an_older_torch_were_refused_though_torch_loads_them(tmp_path: 
     (tmp_path / "m.pth").write_bytes(saved(uncounted()))
     assert diagnose(open_checkpoint(tmp_path / "m.pth"), target()).says.startswith("8 of 9 tensors fit net as they are")
     assert "Fails as it is. 8 of 9" in said_of(saved(deleted()), "m.pth", tmp_path)
+
+
+@pytest.mark.parametrize("kind", WITHOUT)
+def test_a_file_without_named_weights_has_a_sentence_and_it_is_so(kind: str, tmp_path: Path) -> None:
+    says = said_of(saved(WITHOUT[kind]()), "m.pth", tmp_path)
+    assert says.startswith("Fails as it is: ")
+    try:
+        read, error = torch.load(tmp_path / "m.pth"), ""
+        net().load_state_dict(read)
+    except (RuntimeError, TypeError, AttributeError, pickle.UnpicklingError) as caught:
+        error = str(caught)
+    assert error
+    quoted = re.search(r'(?:says|ends with) "(.+?)"', says)
+    assert quoted is None or quoted[1].replace("'", "") in error.replace("'", ""), error
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WITHOUT if "optimizer" in kind and "state" not in kind])
+def test_a_pickled_optimizer_is_no_network(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "m.pth").write_bytes(saved(WITHOUT[kind]()))
+    checkpoint = open_checkpoint(tmp_path / "m.pth")
+    assert checkpoint.weights is None
+    model = next(a.says for a in summarise_reports(inspect(checkpoint)).answers if a.topic is Topic.MODEL)
+    tensors, kind = (24, "Adam") if "nothing" not in kind else (6, "SGD")
+    assert model.startswith(f"This is only an optimizer ({kind}, {tensors} tensors): 6 parameters of a network are in")
+
+
+def test_a_dict_of_an_unknown_class_is_a_state_dict(tmp_path: Path) -> None:
+    (tmp_path / "m.pth").write_bytes(saved(Named({**state(), "epoch": 3, 7: torch.zeros(2)})))
+    weights = open_checkpoint(tmp_path / "m.pth").weights
+    assert weights is not None and [t.name for t in weights.tensors] == list(state())
+    assert (weights.others, weights.odd_keys) == (("epoch",), (("7", "int"),))
 
 
 def test_a_key_that_is_no_text_was_green(tmp_path: Path) -> None:

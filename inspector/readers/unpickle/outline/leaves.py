@@ -120,7 +120,9 @@ def listed_size(record: Mapping | Call) -> int:
     return states + len(record.states) + args + len(record.items) + 2 * len(record.pairs)
 
 
-def call_children(record: Call) -> list[tuple[str, object]]:
+def call_children(record: Call) -> tuple[list[tuple[str, object]], dict[str, object] | None]:
+    """The children of an object that was not made; and where it is a dict of a class of its own, with tensors under
+    text keys, the labels that are none of these, as `mapping_children` has them. None for any other object."""
     children: list[tuple[str, object]] = []
     if not isinstance(record.callee, GlobalRef):
         children.append(("called", record.callee))
@@ -136,12 +138,17 @@ def call_children(record: Call) -> list[tuple[str, object]]:
         else:
             children.append(("state", state))
     children += [(str(i), item) for i, item in enumerate(record.items)]
+    if any(type(key) is str and isinstance(value, TensorStub) for key, value in record.pairs):
+        own, unnamed = mapping_children(Mapping(pairs=record.pairs))
+        keys = {key for key, _ in own}
+        around = [(f"{label} (of the object)" if label in keys else label, value) for label, value in children]
+        return [*around, *own], unnamed | {label: NO_KEY for label, _ in around}
     for n, (key, value) in enumerate(record.pairs):
         if type(key) is str:
             children.append((key, value))
         else:
             children += [(f"key {n}", key), (f"value {n}", value)]
-    return children
+    return children, None
 
 
 def labelled(number: int, item: object) -> tuple[str, object]:

@@ -363,14 +363,16 @@ class _Walk:
         lent = _CHILD_NBYTES * listed_size(record)
         self.room.take(lent)
         if parts is None:
-            children = call_children(record)
+            children, unnamed = call_children(record)
+            if {"state", "param_groups"} <= {name for name, _ in children[:64]}:
+                self.optimizers.append(path)
             says = {"new": "an object of this class, not made", "build": "a class with changed attributes"}.get(
                 record.how, "the result of a call that was not made"
             )
             says = says if self.full else f"{says}: {text_of(record, 120)}"
             return Frame(
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
-                size=len(children), says=says, inert=True, lent=lent,
+                size=len(children), says=says, inert=True, lent=lent, named=unnamed is not None, unnamed=unnamed or {},
             )  # fmt: skip
         if id(record) not in self.gathered.ids:
             self.module(record, path, kind)
