@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from inspector.checkpoint.bookkeeping import COUNTERS
 from inspector.checkpoint.types import Shape
 from inspector.error_messages.report import KeyLists
 
@@ -89,7 +90,7 @@ _UNCLOSED = re.compile(
 _AFTER_DOTS = re.compile(r"""(?:"[\w.-]{1,512}"|'[\w.-]{1,512}'|`[\w.-]{1,512}`)\s{0,40}(?:[,.\]…]|$)""")
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r"\s*\n\s*")
-_LASTS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked", "total_ops", "total_params")
+_LASTS = ("weight", "bias", "running_mean", "running_var", *COUNTERS)
 # Two names and more behind one another, each of a tensor and in quotes.
 _TENSOR = r'"[\w.\s]{1,500}\.\s{0,40}(?:weight|bias|running_mean|running_var|num_batches_tracked|gamma|beta)"'
 _RUN = re.compile(rf"{_TENSOR}(?:\s{{0,40}},\s{{0,40}}{_TENSOR}){{2,100}}")

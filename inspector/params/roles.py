@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from inspector.checkpoint.bookkeeping import COUNTERS
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import TensorInfo
 from inspector.params.report import TensorRole
@@ -15,12 +16,10 @@ from inspector.params.report import TensorRole
 # Last segments that are buffers wherever they occur, with who registers them.
 _BUFFERS = frozenset(
     {
-        # torch.nn: batch and instance norms, losses; torch.optim.swa_utils.AveragedModel; torch.ao observers
+        # torch.nn: batch and instance norms, losses; torch.ao observers
         "running_mean",
         "running_var",
-        "num_batches_tracked",
         "pos_weight",
-        "n_averaged",
         "zero_point",
         "min_val",
         "max_val",
@@ -40,11 +39,9 @@ _BUFFERS = frozenset(
         "anchor_grid",
         "pixel_mean",
         "pixel_std",
-        # profilers that leave their counters behind (thop)
-        "total_ops",
-        "total_params",
         # moving averages kept as modules
         "num_updates",
+        *COUNTERS,
     }
 )
 # A loss registers its class weights as a buffer (torch.nn.modules.loss._WeightedLoss).

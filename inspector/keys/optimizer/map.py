@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
@@ -37,7 +38,7 @@ _KINDS = (
 # These make a parameter's state when they first see its gradient, so one without state may be among others.
 LAZY = frozenset({"Adam-like", "Adamax", "Adadelta", "RMSprop", "Lion-like", "SGD with momentum"})
 _BUFFERS = re.compile(
-    r"running_mean|running_var|num_batches_tracked|total_ops|total_params|n_averaged|_extra_state|position_ids|inv_freq"
+    "|".join(sorted(BOOKKEEPING)) + r"|running_mean|running_var|position_ids|inv_freq"
     r"|relative_position_index|relative_coords_table|attn_mask|masked_bias|weight_u|_u|_v"
 )
 

@@ -28,7 +28,7 @@ _MOST_SEGMENTS = 10
 _LONGEST_NUMBER = 10
 
 
-def settle_doubts(
+def settle_ambiguities(
     links: Sequence[Link],
     extra: Sequence[Leaf],
     places: Sequence[Leaf],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.keys.placing.align import Alignment, align
-from inspector.keys.placing.ambiguities import settle_doubts
+from inspector.keys.placing.ambiguities import settle_ambiguities
 from inspector.keys.placing.by_order import (
     BY_ORDER,
     Pairs,
@@ -43,7 +43,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     # What waits for an answer is not left over yet: no doubt may rest on it.
     waits = {leaf.name for leaf in found.held}
     left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
-    links, held = settle_doubts(links, left, sides.places, rules, asked)
+    links, held = settle_ambiguities(links, left, sides.places, rules, asked)
     held = [*found.held, *held]
     pairs = whole_order(sides) if same_order.RULE in rules and _lacks(sides, links) and not why_no_order(sides) else ()
     if pairs:

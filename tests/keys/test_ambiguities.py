@@ -63,7 +63,7 @@ def test_a_name_that_needs_only_more_segments_is_not_exchanged_for_another(file_
 
 
 @pytest.mark.parametrize("prefix", ["module", "net", "module._orig_mod.model", "conv", "fc"])
-def test_one_wrapper_over_everything_raises_no_doubt(file_of, target_of, prefix):
+def test_one_wrapper_over_everything_asks_nothing(file_of, target_of, prefix):
     plan = diagnose(file_of(under(prefix, NET)), target_of(NET)).plan
     assert plan.complete and plan.ambiguities == ()
     plan = diagnose(file_of(NET), target_of(under(prefix, NET))).plan
@@ -72,7 +72,7 @@ def test_one_wrapper_over_everything_raises_no_doubt(file_of, target_of, prefix)
     assert plan.complete and plan.ambiguities == ()
 
 
-def test_a_wrapped_part_raises_no_doubt(file_of, target_of):
+def test_a_wrapped_part_asks_nothing(file_of, target_of):
     ours = {n.replace("norm.", "norm.module."): s for n, s in NET.items()}
     plan = diagnose(file_of(ours), target_of(NET)).plan
     assert plan.complete and plan.ambiguities == ()
@@ -134,7 +134,7 @@ def test_a_block_without_a_number_is_not_the_one_that_is_left_over(file_of, targ
     assert not plan.complete and plan.ambiguities
 
 
-def test_a_layer_put_into_a_sequential_raises_no_doubt(file_of, target_of):
+def test_a_layer_put_into_a_sequential_asks_nothing(file_of, target_of):
     goal = under("conv.0", {"weight": (4, 3)}) | under("conv.1", NORM) | under("fc", {"weight": (2, 4)})
     ours = {n.replace("conv.0.", "conv.module.0."): s for n, s in goal.items()}
     plan = diagnose(file_of(ours), target_of(goal)).plan
