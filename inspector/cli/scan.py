@@ -48,6 +48,6 @@ def scan(
         show_json(survey)
     else:
         with printing():
-            print(("\n" if shown else "") + summary_line(survey))
+            print(("\n" if shown else "") + summary_line(survey, everything=everything))
     worst = survey.worst()
     return int(worst is not None and worst.rank >= fail_on.rank)

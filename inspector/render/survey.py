@@ -34,18 +34,24 @@ def row_line(row: SurveyRow) -> str:
     return "  ".join(cells) + f"  {one_line(row.path)}{says}{digest}"
 
 
-def summary_line(survey: Survey) -> str:
-    """How many of what."""
+def summary_line(survey: Survey, *, everything: bool = True) -> str:
+    """How many of what. everything: whether files that are no checkpoints had a line, too."""
     kinds = {kind: [r for r in survey.rows if r.kind is kind] for kind in RowKind}
     read = kinds[RowKind.CHECKPOINT]
+    hidden = 0 if everything else len(kinds[RowKind.OTHER])
+    rows = (
+        f"{len(survey.rows) - hidden:,} of {counted(len(survey.rows), 'row')}"
+        if hidden
+        else counted(len(survey.rows), "row")
+    )
     parts = [
-        f"{counted(len(survey.rows), 'row')} in {survey.seconds:.1f} s",
+        f"{rows} in {survey.seconds:.1f} s",
         f"{counted(len(read), 'checkpoint')} with {human_bytes(sum(r.nbytes for r in read))}",
     ]
     if kinds[RowKind.UNREADABLE]:
         parts.append(f"{len(kinds[RowKind.UNREADABLE]):,} unreadable")
     if kinds[RowKind.OTHER]:
-        parts.append(f"{counted(len(kinds[RowKind.OTHER]), 'other file')}")
+        parts.append(counted(len(kinds[RowKind.OTHER]), "other file") + (" without a line (--all)" if hidden else ""))
     for severity in (Severity.ERROR, Severity.WARNING):
         n = sum(r.worst is severity for r in survey.rows)
         if n:

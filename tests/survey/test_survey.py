@@ -294,3 +294,17 @@ def test_a_compressed_joblib_file_is_as_its_content(tmp_path: Path, pack: Callab
     assert found["model.joblib"].format == found["plain.joblib"].format == "pickle"
     assert found["evil.joblib"].worst is Severity.ERROR and found["evil.joblib"].dangerous == 1
     assert found["text.joblib"].worst is Severity.ERROR and "no checkpoint" in found["text.joblib"].says
+
+
+def test_a_scan_counts_the_rows_that_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # "19 rows" stood under 18 of them: the last was no checkpoint, and has a line with --all alone.
+    for name in "abc":
+        torch.save({"x.weight": torch.zeros(2)}, tmp_path / f"{name}.pth")
+    (tmp_path / "notes.txt").write_text("hello")
+    assert run(["scan", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    shown = sum(f"{name}." in line for line in out.splitlines() for name in ("a", "b", "c", "notes"))
+    assert shown == 3 and "3 of 4 rows in" in out and "1 other file without a line (--all)" in out
+    assert run(["scan", str(tmp_path), "--all"]) == 0
+    out = capsys.readouterr().out
+    assert "notes.txt" in out and "4 rows in" in out and "of 4 rows" not in out and "without a line" not in out
