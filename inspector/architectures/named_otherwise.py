@@ -30,6 +30,8 @@ SAME_SIZE = 0.005
 SHORTEST_NAME = 5
 MOST_WORDS = 8  # of one builder's name
 MOST_WORDS_OF_FILE = 40
+# Words before a name that say what the file is not.
+_DENYING = frozenset({"not", "no", "non", "isnt", "never", "without", "instead", "than", "vs", "versus", "unlike"})
 # Where a training script keeps its own settings; "teacher.arch" is about another network.
 _SETTINGS = frozenset(
     {"args", "opt", "cfg", "config", "hparams", "hyper_parameters", "hyperparameters", "meta", "metadata", "model_args"}
@@ -81,7 +83,9 @@ def _claimed_by_name(name: str, index: Index) -> Iterator[str]:
         for stop in range(min(len(words), at + MOST_WORDS), at, -1):
             label = known.get("".join(words[at:stop]))
             if label is not None:
-                yield label
+                # "not_resnet18" and "better-than-resnet50" speak of another file.
+                if not at or words[at - 1] not in _DENYING:
+                    yield label
                 at = stop - 1
                 break
         at += 1

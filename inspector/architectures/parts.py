@@ -123,6 +123,12 @@ _PICTURE_ENCODERS = (
         r"(^|\.)(vision_model|visual_projection)\.",
     ),
 )
+# Where pipelines keep a part, whatever it is: what lies there is not said to be absent.
+_DIFFUSIONS = re.compile(r"(model\.diffusion_model|diffusion_model|unet|transformer)\.")
+_VAES = re.compile(r"(first_stage_model|vae|autoencoder)\.")
+_TEXTS = re.compile(
+    r"(cond_stage_model|conditioner|text_encoders?(_[#2-9])?|text_model|te[1-3]?|clip|clip_[lgh]|t5|t5xxl|(image|text)_proj)\."
+)
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 _CONTROL = re.compile(r"(^|\.)(controlnet_(cond_embedding|down_blocks|mid_block)|input_hint_block|zero_convs)\.")
 _HEADS = re.compile(
@@ -197,8 +203,9 @@ def _of_a_pipeline(forms: Shapes) -> str:
     text = _first(_TEXT_ENCODERS, forms)
     here = [f"the diffusion model ({diffusion.title})"] if diffusion else []
     here += [vae] * bool(vae) + ["the text encoder"] * bool(text)
-    absent = [] if diffusion else ["a diffusion model"]
-    absent += ["a VAE"] * (not vae) + ["a text encoder"] * (not text)
+    absent = ["a diffusion model"] * (not diffusion and not _begins(_DIFFUSIONS, forms))
+    absent += ["a VAE"] * (not vae and not _begins(_VAES, forms))
+    absent += ["a text encoder"] * (not text and not _begins(_TEXTS, forms))
     if not absent:
         return ""
     end = f"neither {' nor '.join(absent)}" if len(absent) > 1 else absent[0].replace("a ", "no ", 1)
@@ -207,6 +214,11 @@ def _of_a_pipeline(forms: Shapes) -> str:
         alone = "This is only" if vae.startswith("the ") else "This is"
         return f"{alone} {vae}, as diffusion pipelines have one between pictures and latents: {end}"
     return f"This is only {' and '.join(here)} of a pipeline: {end}"
+
+
+def _begins(prefixes: re.Pattern[str], forms: Shapes) -> bool:
+    """Whether something lies where pipelines keep that part, though it is not known what."""
+    return any(map(prefixes.match, forms))
 
 
 def _autoencoder(forms: Shapes) -> str:

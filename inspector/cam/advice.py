@@ -28,7 +28,7 @@ ON_TOKENS = (
 
 def advice(method: Method, layer: LayerProposal) -> str:
     """A sentence on a method that does poorly at such a layer; "" where nothing speaks against it."""
-    if method.per_channel and layer.layout == "NLC" and layer.prefix_tokens:
+    if method.per_channel and layer.layout == "NLC" and layer.prefix_tokens and not layer.patches_answer:
         return ON_TOKENS.format(method.title)
     return ""
 

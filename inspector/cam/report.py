@@ -40,7 +40,8 @@ class LayerProposal:
     the proposals. reason: why it stands where it does. call: which call within one forward, for modules that are
     called several times (a shared ReLU). calls: how many there are. layout_given: somebody set layout, prefix_tokens
     and grid otherwise than they were found. centres: where its cells look, None where the ways from the picture to it
-    disagree or hold something that nothing is known of; then they are taken as spread evenly.
+    disagree or hold something that nothing is known of; then they are taken as spread evenly. patches_answer: the
+    answer is read from the patches themselves (their mean), whatever tokens stand before them.
     """
 
     path: str
@@ -55,6 +56,7 @@ class LayerProposal:
     calls: int = 1
     layout_given: bool = False
     centres: Centres | None = None
+    patches_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

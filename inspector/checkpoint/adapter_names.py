@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 
+# Behind the matrix comes at most the name that PEFT gives the adapter. kohya's and diffusers' "down" and "up" are
+# matrices and nothing else: what has a bias, or modules inside, is a network's own block of that name.
 _ADAPTER = re.compile(
-    r"[._](lora_(A|B|embedding_A|embedding_B|magnitude_vector|down|up)|lora\.(down|up)|"
-    r"hada_w[12]_[ab]|hada_t[12]|lokr_w[12](_[ab])?|lokr_t2)([._]|$)"
+    r"[._](lora_(A|B|embedding_A|embedding_B|magnitude_vector)(?=(\.[^.]+)?(\.(weight|bias))?$)"
+    r"|lora_(down|up)(?=\.weight$|$)|lora\.(down|up)(?=\.weight$|$)"
+    r"|(hada_w[12]_[ab]|hada_t[12]|lokr_w[12](_[ab])?|lokr_t2)(?=[._]|$))"
 )
 # Numbers that belong to an adapter and have no name of its own.
 _BESIDE = frozenset({"alpha", "dora_scale", "diff_b"})

@@ -62,3 +62,14 @@ def test_another_spelling_a_part_or_a_fitting_name_is_quiet(
 def test_a_name_that_is_about_another_network_is_quiet(key: str, checkpoint: Make, shapes: Of) -> None:
     assert _misnamed(checkpoint(shapes("efficientnet_b0")), "last.pth", ((key, '"resnet50"'),)) == []
     assert _misnamed(checkpoint(shapes("resnet50")), "last.pth", (("arch", '"resnet50"'),)) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["not_resnet18.pth", "best, not ResNet-50.pth", "better-than-resnet50.pth", "efficientnet vs resnet50.pth"]
+)
+def test_a_name_that_says_what_the_file_is_not_is_quiet(name: str, checkpoint: Make, shapes: Of) -> None:
+    assert _misnamed(checkpoint(shapes("efficientnet_b0")), name) == []
+
+
+def test_a_word_before_another_one_denies_only_that(checkpoint: Make, shapes: Of) -> None:
+    assert len(_misnamed(checkpoint(shapes("efficientnet_b0")), "not_vit_b_16_but_resnet50.pth")) == 1

@@ -199,3 +199,38 @@ def test_no_builder_of_torchvision_or_timm_is_called_a_part() -> None:
 
 def test_names_of_hostile_length_cost_no_time() -> None:
     assert name_part({"a." * 200_000 + str(i): (1,) for i in range(20)}) == ""
+
+
+@pytest.mark.parametrize("prefix", ["cond_stage_model.", "text_encoder.", "conditioner.embedders.0.", "te1."])
+def test_a_text_encoder_of_two_tensors_is_not_said_to_be_absent(prefix: str) -> None:
+    text = {f"{prefix}embedding.weight": (1000, 768), f"{prefix}norm.weight": (768,)}
+    assert "no text encoder" not in name_part(LDM_UNET | LDM_VAE | text)
+    assert "text encoder" not in name_part(LDM_UNET | text)
+    assert "nor a text encoder" in name_part(LDM_UNET)
+
+
+def test_a_networks_own_blocks_of_an_adapters_name_are_no_lora() -> None:
+    own = {
+        "enc.lora_down.weight": (8, 64),
+        "enc.lora_down.bias": (8,),
+        "enc.lora_up.weight": (64, 8),
+        "enc.lora_up.bias": (64,),
+    }
+    assert name_part(own) == ""
+    assert (
+        name_part({f"net.lora_down.{n}": s for n, s in {"conv.weight": (8, 3, 3, 3), "bn.weight": (8,)}.items()}) == ""
+    )
+    adapter = {name: shape for name, shape in own.items() if not name.endswith("bias")}
+    assert name_part(adapter).startswith("This is a LoRA of rank 8 for 1 layer")
+
+
+def test_a_diffusion_model_without_a_context_is_no_conditional_unet(tmp_path: Path) -> None:
+    # guided-diffusion's names are those of the conditional one, but for the attention.
+    def without_context(shapes: Shapes) -> Shapes:
+        return {name: shape for name, shape in shapes.items() if ".transformer_blocks." not in name}
+
+    for shapes in (without_context(recorded("originals", "ldm_unet", "sd-1.5 unet")), without_context(UNET)):
+        state = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+        torch.save(state, tmp_path / "m.pth")
+        says = summarise(open_checkpoint(tmp_path / "m.pth")).answers[0].says
+        assert "conditional" not in says and "UNet" not in says

@@ -200,3 +200,25 @@ def test_segmentation_and_detection(name: str, size: int, suggested: str) -> Non
     """Not the scores themselves, and not one of several heads."""
     model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=4).eval()
     assert propose_layers(model, (3, size, size))[0].path == suggested
+
+
+def test_a_network_of_one_resolution_has_its_earlier_blocks_proposed() -> None:
+    # ConvMixer (Trockman 2022) keeps the grid of its patches, and one layer alone was offered.
+    def residual() -> nn.Module:
+        class Residual(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.fn = nn.Sequential(nn.Conv2d(16, 16, 3, groups=16, padding=1), nn.GELU(), nn.BatchNorm2d(16))
+
+            def forward(self, x: Tensor) -> Tensor:
+                return self.fn(x) + x
+
+        return nn.Sequential(Residual(), nn.Conv2d(16, 16, 1), nn.GELU(), nn.BatchNorm2d(16))
+
+    torch.manual_seed(0)
+    stem = [nn.Conv2d(3, 16, 4, 4), nn.GELU(), nn.BatchNorm2d(16)]
+    blocks = [residual() for _ in range(4)]
+    model = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)).eval()
+    layers = propose_layers(model, (3, 32, 32))
+    assert [layer.path for layer in layers] == ["6", "5", "4", "3"]
+    assert layers[1].reason == "The map of an earlier step, 8x8: knows less about the class."

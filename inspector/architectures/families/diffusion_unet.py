@@ -29,7 +29,12 @@ FAMILY = Family(
     name="unet",
     title="a conditional UNet",
     summary=SUMMARY,
-    anchors=("down_blocks.{d}.resnets.{r}.time_emb_proj.weight", "mid_block.resnets.{r}.time_emb_proj.weight"),
+    # Without attention to a context it is another network, whose picture nothing but noise conditions.
+    anchors=(
+        "down_blocks.{d}.resnets.{r}.time_emb_proj.weight",
+        "mid_block.resnets.{r}.time_emb_proj.weight",
+        "down_blocks.{d}.attentions.{r}.transformer_blocks.{t}.attn2.to_k.weight",
+    ),
     source="diffusers 0.42, models/unets/unet_2d_condition.py",
     stated=("unet2dconditionmodel",),
     form=lambda settings: form(settings, "diffusers'"),
@@ -41,7 +46,11 @@ AUTHORS = Family(
     name="unet",
     title="a conditional UNet",
     summary=SUMMARY,
-    anchors=("input_blocks.{n}.{m}.in_layers.0.weight", "middle_block.{n}.in_layers.0.weight"),
+    anchors=(
+        "input_blocks.{n}.{m}.in_layers.0.weight",
+        "middle_block.{n}.in_layers.0.weight",
+        "input_blocks.{n}.{m}.transformer_blocks.{t}.attn2.to_k.weight",
+    ),
     source="CompVis/latent-diffusion, ldm/modules/diffusionmodules/openaimodel.py",
     form=lambda settings: form(settings, "its authors'"),
     rows=authors_unet(),

@@ -10,7 +10,7 @@ from torch import nn
 
 from inspector.cam.engine.behind import patches_reach
 from inspector.cam.engine.trace import Trace, TracedCall
-from inspector.cam.layers.ranking import COMFORTABLE_SIDE, Pair, grid_text, outermost, why_chosen
+from inspector.cam.layers.ranking import COMFORTABLE_SIDE, Pair, grid_text, outermost, why_chosen, why_earlier
 from inspector.cam.report import LayerProposal
 
 Ranked = list[tuple[LayerProposal, str]]
@@ -52,7 +52,7 @@ def rank_by_mean(model: nn.Module, tokens: list[Pair], seen: Trace) -> Ranked:
 def _why_earlier(layer: LayerProposal, chosen: LayerProposal, layers: list[LayerProposal]) -> str:
     if layers.index(layer) < layers.index(chosen):
         return f"The map behind it, {grid_text(layer)}: coarser."
-    return f"The map of an earlier step, {grid_text(layer)}: knows less about the class."
+    return why_earlier(layer)
 
 
 def _steps(tokens: list[Pair]) -> list[Pair]:

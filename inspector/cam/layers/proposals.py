@@ -23,7 +23,7 @@ from inspector.cam.engine.trace import Trace, TracedCall, trace
 from inspector.cam.layers.grids import Grids
 from inspector.cam.layers.layouts import split_layout, with_layout
 from inspector.cam.layers.patches import entering_attention, rank_by_attention, rank_by_mean, rank_steps
-from inspector.cam.layers.ranking import COMFORTABLE_SIDE, Pair, depth, grid_text, outermost, why_chosen
+from inspector.cam.layers.ranking import COMFORTABLE_SIDE, Pair, depth, grid_text, outermost, why_chosen, why_earlier
 from inspector.cam.layers.rows import in_rows
 from inspector.cam.report import LayerProposal
 from inspector.errors import LayerNotSpatial, NoSuchLayer
@@ -78,8 +78,9 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
     for proposal in proposals:
         if (proposal.path, proposal.call) == (wanted.path, wanted.call):
             return with_layout(proposal, layout) if layout else _check_order(model, seen, proposal)
-    for traced, layer in _spatial(seen, keep_single_cells=True):
+    for traced, found in _spatial(seen, keep_single_cells=True):
         if traced is wanted:
+            layer = replace(found, patches_answer=any(proposal.patches_answer for proposal in proposals))
             return with_layout(layer, layout) if layout else _check_order(model, seen, layer)
     if layout and wanted.shape[:1] == (seen.batch,):
         return with_layout(_layer_of(seen, wanted, "", 0, (0, 0)), layout)
@@ -127,7 +128,7 @@ def _proposals(model: nn.Module, seen: Trace) -> tuple[LayerProposal, ...]:
     ranked: list[tuple[LayerProposal, str]] = []
     if spatial[-1][1].layout == "NLC":
         tokens = [pair for pair in spatial if pair[1].layout == "NLC"]
-        ranked = rank_by_mean(model, tokens, seen)
+        ranked = [(replace(layer, patches_answer=True), says) for layer, says in rank_by_mean(model, tokens, seen)]
         if ranked:
             ranked += _before_tokens(spatial, {layer.grid for layer, _ in ranked})
         ranked = ranked or rank_by_attention(tokens, seen) or rank_steps(tokens)
@@ -186,7 +187,16 @@ def _rank_maps(spatial: list[Pair], scores: set[int]) -> list[tuple[LayerProposa
             finer = math.prod(layer.grid) > math.prod(chosen.grid)
             says = "finer, but knows less about the class" if finer else "coarser"
             ranked.append((layer, f"The last {grid_text(layer)} map: {says}."))
+    if len(maps) == 1:
+        ranked += [(layer, why_earlier(layer)) for layer in _earlier_blocks(spatial, chosen)]
     return ranked
+
+
+def _earlier_blocks(spatial: list[Pair], last: LayerProposal) -> list[LayerProposal]:
+    """The ends of the blocks before the last, of a network that keeps one resolution all along (ConvMixer's)."""
+    alone = [layer for call, layer in outermost(spatial) if call.alone]
+    before = alone[: alone.index(last)] if last in alone else []
+    return [layer for layer in reversed(before) if (layer.kind, depth(layer)) == (last.kind, depth(last))]
 
 
 def _before_tokens(spatial: list[Pair], known: set[tuple[int, int]]) -> list[tuple[LayerProposal, str]]:

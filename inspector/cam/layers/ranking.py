@@ -47,3 +47,8 @@ def why_chosen(chosen: LayerProposal, last: LayerProposal) -> str:
         f"The last map with at least {COMFORTABLE_SIDE} cells a side, {grid_text(chosen)}, {order}; "
         f"{last.path} behind it has only {grid_text(last)}."
     )
+
+
+def why_earlier(layer: LayerProposal) -> str:
+    """The reason of a map of the same size as the suggested one, from farther before the answer."""
+    return f"The map of an earlier step, {grid_text(layer)}: knows less about the class."
