@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from inspector.cam.exporting.request import command_line
+from inspector.cam.inputs.class_lists import list_named
 from inspector.cam.inputs.picture import open_picture, upright
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
 from inspector.cam.targets.answers import AnswerKind
@@ -26,7 +27,7 @@ from inspector.jobs.settings import Settings
 from inspector.jobs.subjects import Naming, Wanted
 from inspector.render.scores import share_text
 from inspector.web import jobs
-from inspector.web.explain.answer import score_bars
+from inspector.web.explain.answer import names_option, score_bars
 from inspector.web.explain.files import request_of
 from inspector.web.explain.grid import show_grid
 from inspector.web.explain.looking import Subject
@@ -179,3 +180,13 @@ def test_a_command_is_quoted_for_a_shell() -> None:
     words = shlex.split(command_line(request_of("a", "b", pixels, colour_map="jet", opacity=0.4, threads=1), "out"))
     assert words[words.index("--pixels-of") + 1] == "3"
     assert "--class" not in words
+
+
+def test_names_that_were_taken_stand_in_the_command() -> None:
+    cifar = list_named("cifar-10")
+    assert cifar is not None
+    assert names_option(cifar.names(), ()) == "cifar-10"
+    assert names_option(("a", "b"), ()) == "classes.json"
+    assert names_option(("a", "b"), ("a", "b")) == names_option((), ("a", "b")) == ""
+    asked = request_of("a", "b", _explanation(), colour_map="jet", opacity=0.4, threads=1, names="cifar-10")
+    assert "--names cifar-10" in command_line(asked, "out")

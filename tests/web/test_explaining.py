@@ -78,6 +78,30 @@ def test_everything_arithmetic_comes_from_one_forward_pass(app: AppTest, forward
     assert forwards == [1]
 
 
+def test_another_class_does_not_bring_back_what_was_compared_before(app: AppTest) -> None:
+    app.run().switch_page("pages/explain.py").run()
+    _of(app, "Class").set_value(1).run()
+    _of(app, "Compare with").set_value(0).run()
+    _of(app, "Class").set_value(2).run()
+    assert _of(app, "Compare with").value == 0
+    # What the class itself becomes is nothing to compare it with, and does not come back with the next class.
+    _of(app, "Class").set_value(0).run()
+    assert _of(app, "Compare with").value is None
+    _of(app, "Class").set_value(1).run()
+    assert _of(app, "Compare with").value is None
+
+
+def test_aligned_cells_are_a_toggle_and_stand_in_the_command(app: AppTest) -> None:
+    def command() -> str:
+        return next(code.value for code in app.code if code.value.startswith("inspector explain"))
+
+    app.run().switch_page("pages/explain.py").run()
+    assert "--aligned" not in command()
+    _of(app, "Aligned cells", app.toggle).set_value(True).run()
+    assert not app.exception
+    assert "--aligned" in command()
+
+
 def test_layers_are_not_fused_for_a_method_that_looks_at_none(app: AppTest) -> None:
     app.run().switch_page("pages/explain.py").run()
     _of(app, "Layers together").set_value("mean")

@@ -87,7 +87,7 @@ def choose_columns(seen: Seen, scores: tuple[Score, ...], key: str) -> tuple[int
         other = choose_one(
             "Compare with",
             {index: says for index, says in words.items() if index != target},
-            f"other-{key}-{target}",
+            f"other-{key}",
             first=None,
             placeholder="no other" if len(words) > 1 else "there is no other",
             says="Its map beside the first one, and the difference of both.",
@@ -129,6 +129,26 @@ def edit_naming(hand: Hand, count: int) -> Naming:
     if not kept:
         _suggest(hand, count)
     return Naming(names=kept if len(kept) == count else (), answer=how or stated)
+
+
+def kept_names(hand: Hand) -> tuple[str, ...]:
+    """The names that are in use: set on the page, else as they are stated."""
+    kept: tuple[str, ...] = st.session_state.get(_held(hand), stated_names(hand))
+    return kept
+
+
+# Names that are neither stated nor a well-known list's go to the command in a file.
+NAMES_FILE = "classes.json"
+
+
+def names_option(names: tuple[str, ...], stated: tuple[str, ...]) -> str:
+    """What `--names` is given: the id of a list that was taken, the file beside it, "" where the file says them."""
+    from inspector.cam.inputs.class_lists import list_holding
+
+    if not names or names == stated:
+        return ""
+    suggested = list_holding(names)
+    return suggested.id if suggested else NAMES_FILE
 
 
 def _held(hand: Hand) -> str:

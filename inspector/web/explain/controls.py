@@ -97,12 +97,15 @@ def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal)
         st.caption(plain(layer.reason))
         _name_another(hand, preprocessing)
         layer = _edit_layout(hand, layer)
-        smooth, copies, fusion = st.columns(3, vertical_alignment="bottom")
+        smooth, copies, align, fusion = st.columns(4, vertical_alignment="bottom")
         eigen = smooth.toggle(
             "Eigen smoothing", key="eigen-smooth", help="The strongest pattern over the channels instead of their sum."
         )
         augmented = copies.toggle(
             "Augmentation", key="augmented", help="Mean over three brightnesses, each also mirrored: seven maps."
+        )
+        aligned = align.toggle(
+            "Aligned cells", key="aligned", help="Each cell at the centre of what it sees, not spread evenly."
         )
         how = fusion.selectbox(
             "Layers together",
@@ -111,7 +114,7 @@ def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal)
             key="fusion",
             help="The maps of all layers of the list as one.",
         )
-    return layer, Options(eigen_smooth=eigen, augmented=augmented, fusion=how or "")
+    return layer, Options(eigen_smooth=eigen, augmented=augmented, aligned=aligned, fusion=how or "")
 
 
 def _layout_key(hand: Hand, layer: LayerProposal) -> str:

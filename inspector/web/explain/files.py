@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from inspector.jobs.job import Job
 from inspector.render.json import as_json
 from inspector.render.overlay import heat_picture, png_bytes
 from inspector.web import jobs
+from inspector.web.explain.answer import NAMES_FILE, kept_names, names_option, stated_names
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
@@ -38,7 +41,18 @@ def download_row(
     if second is not None:
         _, drawn, _ = files_of(hand, picture, second, colour_map=colour_map, opacity=opacity, threads=threads)[0]
         rows.insert(1, ("Second overlay (PNG)", drawn, f"{Path(picture.name).stem}-overlay-2.png"))
-    request = request_of(hand.name, picture.name, first, colour_map=colour_map, opacity=opacity, threads=threads)
+    request = request_of(
+        hand.name,
+        picture.name,
+        first,
+        colour_map=colour_map,
+        opacity=opacity,
+        threads=threads,
+        names=_names(hand, first),
+    )
+    if request.names == NAMES_FILE:
+        names = json.dumps(kept_names(hand), ensure_ascii=False)
+        rows.append(("Class names (JSON)", lambda: names, NAMES_FILE))
     with st.container(horizontal=True, key="explain-files"):
         for text, data, name in rows:
             st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
@@ -54,7 +68,15 @@ def files_of(
     from inspector.cam.exporting.arrays import maps_npz
 
     stem = Path(picture.name).stem
-    request = request_of(hand.name, picture.name, made, colour_map=colour_map, opacity=opacity, threads=threads)
+    request = request_of(
+        hand.name,
+        picture.name,
+        made,
+        colour_map=colour_map,
+        opacity=opacity,
+        threads=threads,
+        names=_names(hand, made),
+    )
 
     def whole() -> bytes:
         # Asked for once: it is not kept.
@@ -70,11 +92,26 @@ def files_of(
     ]
 
 
-def request_of(file: str, picture: str, made: Explanation, *, colour_map: str, opacity: float, threads: int) -> Request:
-    """What the command line would be asked for to make this map again."""
+def _names(hand: Hand, made: Explanation) -> str:
+    """What the command is given for the names that this map was made with."""
+    return names_option(kept_names(hand), stated_names(hand)) if made.target.name is not None else ""
+
+
+def request_of(
+    file: str,
+    picture: str,
+    made: Explanation,
+    *,
+    colour_map: str,
+    opacity: float,
+    threads: int,
+    names: str = "",
+) -> Request:
+    """What the command line would be asked for to make this map again. names: as `--names` takes it."""
     from inspector.cam.exporting.request import request_for
 
-    return request_for(made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=threads)
+    asked = request_for(made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=threads)
+    return replace(asked, names=names)
 
 
 def manifest_json(hand: Hand, picture: Picture, made: Explanation, request: Request) -> str:

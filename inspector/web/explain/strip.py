@@ -25,6 +25,7 @@ from inspector.render.overlay import overlay
 from inspector.render.strip import COLUMNS, strip_columns, strip_lines
 from inspector.web import jobs
 from inspector.web.explain import sprites
+from inspector.web.explain.answer import NAMES_FILE, names_option
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.explain.several import download_buttons
@@ -165,12 +166,8 @@ def request_of(
         classes=() if best else asked.classes,
         common_scale=one_scale,
         threshold=THRESHOLD,
-        names=NAMES if names and kept[0].stated != names else "",
+        names=names_option(names, kept[0].stated),
     )
-
-
-# Names that the first checkpoint does not state go to the command in a file.
-NAMES = "classes.json"
 
 
 def strip_png(
@@ -250,7 +247,7 @@ def _downloads(
         ("Maps (NPZ)", lambda: maps_npz(maps), f"{stem}-run.npz"),
         ("Manifest (JSON)", lambda: manifest_json(kept, maps, picture, asked), f"{stem}-run.json"),
     ]
-    if asked.names:
+    if asked.names == NAMES_FILE:
         files.append(("Class names (JSON)", lambda: json.dumps(names, ensure_ascii=False), asked.names))
     with st.container(horizontal=True, key="run-downloads"):
         download_buttons(files)
