@@ -90,7 +90,10 @@ def diagnose(
     _check_answers(choose or {}, tried)
     if state is None:
         return sentences.with_other_states(reports[best], checkpoint.state_dicts)
-    return reports[best]
+    plan = reports[best].plan
+    if plan is None or len(_candidates(checkpoint)) == 1:
+        return reports[best]
+    return replace(reports[best], plan=replace(plan, state_option=state.label))
 
 
 def _rivals(candidates: Sequence[StateDict], reports: Sequence[KeyReport], best: int) -> list[int]:
@@ -252,6 +255,7 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         others=() if state.is_module else state.others,
         odd_keys=tuple(key for key, _ in state.odd_keys),
         partial=context.partial,
+        chosen=tuple((key, questions.answers[key]) for key in sorted(questions.used)),
     )
 
 

@@ -133,6 +133,8 @@ def exported_lines(file_name: str, plan: RepairPlan, accepted: Sequence[str]) ->
     partial = ["--partial"] if plan.partial else []
     # A pasted list of names is nothing that a command could be given.
     options = [*option_words("--target", plan.target)] if _WRITABLE.match(plan.target) else []
+    options += option_words("--state", plan.state_option) if plan.state_option else ()
+    options += [word for key, option in plan.chosen for word in option_words("--choose", f"{key}={option}")]
     options += [word for rule in accepted for word in option_words("--accept", rule)]
     repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", EXPORTED, *options]
     return [

@@ -166,7 +166,8 @@ class RepairPlan:
     versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
     others: keys of the state dict whose values are no tensors; they are left out. odd_keys: keys that are no text, as
     Python writes them, left out with what lies under them. lost: how many of its tensors have
-    not all their numbers in the file.
+    not all their numbers in the file. state_option: what a command needs to take this state dict ("" where it takes it
+    by itself); chosen: (question, option) of the answers that the plan rests on.
     """
 
     target: str
@@ -186,6 +187,8 @@ class RepairPlan:
     odd_keys: tuple[str, ...] = ()
     partial: bool = False
     lost: int = 0
+    state_option: str = ""
+    chosen: tuple[tuple[str, str], ...] = ()
 
     @property
     def stays_initial(self) -> tuple[str, ...]:

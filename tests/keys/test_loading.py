@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gzip
 import io
 import json
 import os
+import shlex
 import shutil
 import tarfile
 import zipfile
@@ -162,3 +164,33 @@ def test_an_archive_is_to_be_exported_first_and_that_works(pack: Callable[[Path]
         main(["repair", str(file), "--target", goal, "--output", str(tmp_path / "exported.pth")])
     assert not left.value.code
     check(code, tmp_path)
+
+
+@pytest.mark.parametrize("label", ["netA", "netB"])
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_export_takes_the_weights_that_were_chosen_on_the_page(label: str, asked: bool, tmp_path: Path) -> None:
+    # The command had no --state and no --choose: it stopped at the question, or wrote the other weights.
+    nets = {name: model(seed) for seed, name in enumerate(("netA", "netB"))}
+    held = {name: {f"module.{key}": t for key, t in net.state_dict().items()} for name, net in nets.items()}
+    file, goal = tmp_path / "two.pth", tmp_path / "goal.pth"
+    torch.save({**held, "args": argparse.Namespace(lr=0.1)}, file)
+    torch.save(model(0).state_dict(), goal)
+    file.rename(inside := tmp_path / "two.zip")
+    with zipfile.ZipFile(file, "w") as archive:  # What no plain loader reads.
+        archive.write(inside, "run/two.pth")
+    checkpoint, target = open_checkpoint(file), parse_target(f"file:{goal}", open_file=open_checkpoint)
+    chosen = next(state for state in checkpoint.state_dicts if state.label == label)
+    report = (
+        diagnose(checkpoint, target, choose={"state": label}) if asked else diagnose(checkpoint, target, state=chosen)
+    )
+    assert report.plan is not None and report.plan.complete
+    (line,) = [
+        line for line in python_code(report.plan, file_name=str(file)).splitlines() if "inspector repair" in line
+    ]
+    words = shlex.split(line.removeprefix("#   "))[3:]
+    assert ("--choose" if asked else "--state") in words
+    words[words.index("exported.pth")] = str(tmp_path / "exported.pth")
+    with contextlib.suppress(SystemExit):
+        main([*words, *([] if "--target" in words else ["--target", f"file:{goal}"])])
+    found = torch.load(tmp_path / "exported.pth")
+    assert all(torch.equal(found[key], tensor) for key, tensor in nets[label].state_dict().items())
