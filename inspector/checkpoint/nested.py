@@ -20,7 +20,8 @@ class NamedTensors:
     """One mapping with tensors under text keys, or one pickled module, as a reader finds it.
 
     path: keys from the root. kind: type of the container. others: keys whose values are no tensors.
-    modules: the module tree of a pickled module, None when only names are known. odd_keys, access: as of a `StateDict`.
+    modules: the module tree of a pickled module, None when only names are known. odd_keys, odd_versions,
+    access: as of a `StateDict`.
     """
 
     path: tuple[str, ...]
@@ -32,6 +33,7 @@ class NamedTensors:
     is_module: bool = False
     modules: ModuleNode | None = None
     odd_keys: tuple[tuple[str, str], ...] = ()
+    odd_versions: bool = False
     access: Access = ()
 
 
@@ -150,6 +152,7 @@ def _state_dict(group: NamedTensors, room: TreeRoom) -> StateDict:
         is_module=group.is_module,
         versions=group.versions,
         odd_keys=group.odd_keys,
+        odd_versions=group.odd_versions,
         access=group.access if group.access != group.path else (),
     )
 

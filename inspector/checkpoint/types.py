@@ -159,6 +159,7 @@ class StateDict:
     ordered: whether the order is the model's own (pickles keep it, safetensors re-orders).
     modules: the module tree; with classes and hyperparameters where the file holds a pickled module.
     versions: torch's `_metadata` (module path, version), () where the file has none.
+    odd_versions: `_metadata` is there and not what torch writes, so that no load gets past it.
     odd_keys: (as Python writes it, its type) of keys that are no text; what lies under them is in none of the above.
     access: the path as Python indexes it, () where it is the path itself.
     """
@@ -173,6 +174,7 @@ class StateDict:
     ordered: bool = True
     is_module: bool = False
     versions: tuple[tuple[str, int], ...] = ()
+    odd_versions: bool = False
     odd_keys: tuple[tuple[str, str], ...] = ()
     access: Access = ()
 

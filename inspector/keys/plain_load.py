@@ -32,6 +32,8 @@ _READ_BY = {
 }
 # Of findings: which release is needed.
 _OLDEST = "loads-with"
+_STARTS_WITH = "startswith first arg must be bytes or a tuple of bytes, not str"
+_NO_STARTS_WITH = "'{}' object has no attribute 'startswith'"
 # Classes by the names with which load_state_dict refuses them. What a file calls Buffer is loaded as a Tensor.
 _NO_DICTS = frozenset(
     {"list", "tuple", "int", "float", "str", "bool", "NoneType", "bytes", "set", "torch.Size", "torch.device"}
@@ -86,6 +88,9 @@ def plain_load(checkpoint: Checkpoint, state: StateDict | None) -> PlainLoad:
         reader = _READ_BY.get(kind)
         says = f"torch.load does not read it ({checkpoint.format_says})" + (f": {reader}" if reader else "")
         obstacles.append(Obstacle(says=says, severity=Severity.NOTICE))
+    elif kind == "safetensors" and _is_named_otherwise(checkpoint.origin.name):
+        says = "torch.load knows safetensors by the ending of the name alone (seen in 2.15); load_file reads it"
+        obstacles.append(Obstacle(says=says, severity=Severity.WARNING))
     elif kind in _TORCH and checkpoint.origin.name.endswith(".safetensors"):
         says = "torch.load takes a file of this name for safetensors (seen in 2.15), and this is another format"
         obstacles.append(Obstacle(says=says, severity=Severity.ERROR))
@@ -101,6 +106,11 @@ def plain_load(checkpoint: Checkpoint, state: StateDict | None) -> PlainLoad:
     return PlainLoad(
         call=call, obstacles=tuple(obstacles), note=_device(state, kind), oldest=_oldest(checkpoint, state, kind)
     )
+
+
+def _is_named_otherwise(name: str) -> bool:
+    """Whether a name's ending is another one than safetensors'; a name without any comes from no file."""
+    return "." in name and not name.endswith(".safetensors")
 
 
 def _no_state(root: Value) -> list[Obstacle]:
@@ -185,17 +195,19 @@ def _place(checkpoint: Checkpoint, state: StateDict) -> list[Obstacle]:
 
 def _odd_keys(state: StateDict) -> list[Obstacle]:
     """load_state_dict asks every key how it begins, which only text can tell."""
-    if not state.odd_keys:
-        return []
-    (key, kind), *more = state.odd_keys
-    others = f" and {len(more):,} more" if more else ""
-    error = (
-        "startswith first arg must be bytes or a tuple of bytes, not str"
-        if kind == "bytes"
-        else f"'{kind.rpartition('.')[2]}' object has no attribute 'startswith'"
-    )
-    says = f'load_state_dict ends with "{error}", since a key is no text ({key[:80]}{others})'
-    return [Obstacle(says=says, severity=Severity.WARNING)]
+    found = []
+    if state.odd_versions:
+        says = "load_state_dict ends at its _metadata, which is not as torch writes it"
+        found.append(Obstacle(says=says, severity=Severity.WARNING))
+    if state.odd_keys:
+        (key, kind), *more = state.odd_keys
+        which = f"{key[:80]}{f' and {len(more):,} more' if more else ''}"
+        error = _STARTS_WITH if kind == "bytes" else _NO_STARTS_WITH.format(kind.rpartition(".")[2])
+        says = f'load_state_dict ends with "{error}", since a key is no text ({which})'
+        if state.path or not kind:
+            says = f"load_state_dict ends at a key that is no text ({which})"
+        found.append(Obstacle(says=says, severity=Severity.WARNING))
+    return found
 
 
 def _no_numbers(state: StateDict) -> list[Obstacle]:

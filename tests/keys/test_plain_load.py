@@ -252,6 +252,39 @@ WITHOUT: dict[str, Any] = {
 }
 
 
+def with_metadata(metadata: Any, value: dict[str, Tensor], **more: Any) -> dict[str, Tensor]:
+    made = collections.OrderedDict(value)
+    vars(made).update(_metadata=metadata, **more)
+    return made
+
+
+# Of a second stranger. What else stands beside _metadata, or in it, hides no version; what torch cannot read ends it.
+METADATA: dict[str, Any] = {
+    "a text for a version": {"1": {"version": "2"}},
+    "nothing for a module": {"1": None},
+    "a list": [1],
+    "None": None,
+    "a number for a module's name": {1: {"version": 2}},
+    "half a version": {"1": {"version": 1.5}},
+    "another module's": {"0": {"version": 2}},
+    "more in an entry": {"1": {"version": 2, "x": [1]}},
+}
+FILES |= {
+    f"metadata, {kind}": lambda _, value=value: ("m.pth", saved(with_metadata(value, uncounted())))  # type: ignore[misc]
+    for kind, value in METADATA.items()
+}
+FILES |= {
+    "metadata beside another attribute": lambda _: (
+        "m.pth", saved(with_metadata({"1": {"version": 2}}, uncounted(), other=1))
+    ),
+    "safetensors under the name of pth": lambda p: ("m.pth", in_safetensors(state(), p)),
+    "safetensors under another name": lambda p: ("m.sft", in_safetensors(state(), p)),
+    "another archive in front": lambda _: ("m.pth", saved({"x": torch.zeros(60_000)}) + renamed(str)),
+    "a small archive in front": lambda _: ("m.pth", renamed(without_folder) + saved({**state(), "x": 1})),
+    "a Mac's folder with a pickle": lambda _: ("m.pth", renamed(str, first="__MACOSX/data.pkl")),
+}  # fmt: skip
+
+
 def renamed(change: Callable[[str], str], first: str = "") -> bytes:
     """The archive of a plain file with other names of its members. first: a member that comes before them."""
     buffer = io.BytesIO()
@@ -423,6 +456,16 @@ def test_a_key_that_is_no_text_was_green(tmp_path: Path) -> None:
     assert "once 2 keys that are no text (7, None) are left out" in says
     with pytest.raises(AttributeError, match="'int' object has no attribute 'startswith'"):
         net().load_state_dict(torch.load(tmp_path / "m.pth"))
+
+
+def test_of_two_archives_in_a_row_torch_reads_none_and_that_is_said(tmp_path: Path) -> None:
+    says = said_of(renamed(str, first="archive/x") + renamed(without_folder), "m.pth", tmp_path)
+    assert "invalid header or archive is corrupted" in says or "all 9 tensors fit net" in says
+    data = saved({"x": torch.zeros(60_000)}) + renamed(lambda name: "other/" + without_folder(name))
+    says = said_of(data, "m.pth", tmp_path)
+    with pytest.raises(RuntimeError, match="invalid header or archive is corrupted"):
+        torch.load(tmp_path / "m.pth")
+    assert 'torch.load ends with "PytorchStreamReader failed reading zip archive: invalid header' in says
 
 
 def test_weights_under_a_number_are_reached_by_the_number(tmp_path: Path) -> None:

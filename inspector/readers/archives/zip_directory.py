@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, LimitExceeded
@@ -31,7 +31,8 @@ _LOCATOR64 = b"PK\x06\x07"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
     """members: in directory order. doubts: why torch and other tools may read different content. start: its first byte.
-    end_at: where its end record begins.
+    end_at: where the last end record begins. astray: that does not say where the directory is, so that torch ends there;
+    the directory of an earlier one is shown, or what zipfile finds before it.
 
     rivals: what another reader may take for the members, each with the way in which it finds them.
     """
@@ -41,6 +42,7 @@ class Directory:
     trailing_nbytes: int
     start: int = 0
     end_at: int = 0
+    astray: bool = False
     rivals: tuple[tuple[str, tuple[Member, ...]], ...] = ()
 
 
@@ -63,7 +65,8 @@ def read_directory(source: ByteSource, limits: Limits) -> Directory:
     for moved in (False, True):
         for at in ends:
             try:
-                return _directory_at(source, tail, start, at, limits, moved=moved)
+                found = _directory_at(source, tail, start, at, limits, moved=moved)
+                return replace(found, end_at=start + ends[0], astray=moved or at != ends[0])
             except CorruptFile as error:
                 # An error that a frame of its own traceback holds keeps the file open until a collection.
                 first = first or error.with_traceback(None)
@@ -95,8 +98,7 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
             raise CorruptFile(f"{source.name} has no directory before its end record.")
         doubt = f"{shift:,} bytes lie before the archive, so that torch cannot open it and zipfile can"
         found = with_false_flags(source, found)
-        behind = max(0, trailing)
-        return Directory(members=found, doubts=(doubt,), trailing_nbytes=behind, start=offset + shift, end_at=end_at)
+        return Directory(members=found, doubts=(doubt,), trailing_nbytes=max(0, trailing), start=offset + shift)
     if offset + nbytes > source.size:
         raise CorruptFile(
             f"The directory of {source.name} would end at byte {offset + nbytes:,}, behind the end of the file.",
@@ -122,7 +124,6 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
         doubts=tuple(doubts),
         trailing_nbytes=max(0, trailing),
         start=offset,
-        end_at=end_at,
         rivals=kept,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # caffe2/serialize/inline_container.cc, when the end of the archive is not there.
 NO_DIRECTORY = "PytorchStreamReader failed reading zip archive: failed finding central directory."
+NO_HEADER = "PytorchStreamReader failed reading zip archive: invalid header or archive is corrupted."
 # The same search, over the beginning of a small file: the operating system's words.
 NO_SEEK = "[Errno 22] Invalid argument"
 NOT_COVERED = "Error while deserializing header: incomplete metadata, file not fully covered"

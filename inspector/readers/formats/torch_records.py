@@ -14,6 +14,7 @@ from inspector.readers.archives.archive_folder import is_junk
 from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_end import search_refusal
 from inspector.readers.archives.zip_members import Member
+from inspector.readers.checks.torch_words import NO_HEADER
 from inspector.readers.formats.torch_archive import byte_order, member_bytes
 from inspector.readers.not_checkpoints.naming import WEIGHT_SUFFIXES
 from inspector.units import human_bytes
@@ -24,6 +25,7 @@ _OLDEST, _NEWEST = 1, 10  # of the archive's own version
 # What torch.save writes into the archive's folder.
 _OF_TORCH = re.compile(r"(data\.pkl|data/[^/]+|version|byteorder|\.format_version|\.storage_alignment|\.data/[^/]+)$")
 _PACKED_AGAIN = "another program packed this archive again"
+_ASTRAY = "its last end record does not say where the directory is, and torch looks at no other"
 _BEHIND = "{} lie behind the archive, and torch does not look so far back for its end"
 
 
@@ -31,6 +33,8 @@ def loader_findings(source: ByteSource, directory: Directory, prefix: str | None
     """One at most: what torch.load ends with, though the tensors are here. prefix: the folder of data.pkl, None where
     it has none."""
     error, why = search_refusal(source.size, directory.end_at), _BEHIND.format(human_bytes(directory.trailing_nbytes))
+    if not error and directory.astray:
+        error, why = NO_HEADER, _ASTRAY
     if not error:
         error, why = _refusal(source, directory, limits), _PACKED_AGAIN
     if not error:

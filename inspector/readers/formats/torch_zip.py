@@ -9,6 +9,7 @@ from __future__ import annotations
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, InspectorError
+from inspector.readers.archives.archive_folder import is_junk
 from inspector.readers.archives.zip_directory import Directory, NoDirectory, find_member, read_directory
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import Member
@@ -46,7 +47,8 @@ def _main(directory: Directory) -> Member | None:
     if not directory.members:
         return None
     top = directory.members[0].name.partition("/")[0]
-    return find_member(directory, f"{top}/data.pkl") or repacked_main(directory)
+    found = find_member(directory, f"{top}/data.pkl") if not is_junk(f"{top}/") else None
+    return found or repacked_main(directory)
 
 
 def _read(peek: Peek) -> Checkpoint:

@@ -12,6 +12,16 @@ from inspector.checkpoint.values import Value, ValueKind
 Path = tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """torch's `_metadata` of a state dict. found: (module path, version). alone: the attributes are that and nothing
+    else, so that nothing else is to be shown of them. odd: it is not what torch writes, and no load gets past it."""
+
+    found: tuple[tuple[str, int], ...] = ()
+    alone: bool = True
+    odd: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Frame:
     """A container being walked. unnamed: labels that are no text keys, and the key of each. elsewhere: tensors listed
@@ -34,7 +44,7 @@ class Frame:
     transient: frozenset[str] = frozenset()
     inert: bool = False
     name: str = ""
-    versions: tuple[tuple[str, int], ...] = ()
+    versions: Versions = field(default_factory=Versions)
     lent: int = 0
     children: list[tuple[str, Value]] = field(default_factory=list)
     tensors: list[TensorInfo] = field(default_factory=list)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from inspector.checkpoint.types import Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
+from inspector.readers.unpickle.machine.frames import Versions
 from inspector.readers.unpickle.meanings.modules import attributes_of, class_of
 from inspector.readers.unpickle.stand_ins import (
     ArrayStub,
@@ -108,6 +109,8 @@ def odd_keys_of(unnamed: dict[str, object], most: int) -> tuple[tuple[str, str],
 
 
 def _type_of(key: object) -> str:
+    if isinstance(key, GlobalRef):
+        return ""  # A name, of which nobody here knows what it stands for.
     return "NoneType" if key is None else type_name_of(key)
 
 
@@ -170,22 +173,35 @@ def encoding_of(recipe: Recipe, parts: Sequence[TensorInfo]) -> Encoding:
     )
 
 
-def versions_of(attributes: object) -> tuple[tuple[str, int], ...] | None:
-    """torch's `_metadata` of a state dict; () when there is none, None when the attributes are anything else."""
+def versions_of(attributes: object) -> Versions:
+    """Of what BUILD set on a mapping, None where it set nothing."""
     if attributes is None:
-        return ()
-    if not isinstance(attributes, Mapping) or len(attributes.pairs) != 1 or attributes.pairs[0][0] != "_metadata":
-        return None
-    metadata = attributes.pairs[0][1]
+        return Versions()
+    if not isinstance(attributes, Mapping):
+        return Versions(alone=False)
+    held = {key: value for key, value in attributes.pairs if type(key) is str}
+    if "_metadata" not in held:
+        return Versions(alone=False)
+    metadata = held["_metadata"]
+    if metadata is None:
+        return Versions(alone=False)
     if not isinstance(metadata, Mapping):
-        return None
+        return Versions(alone=False, odd=True)
     found: list[tuple[str, int]] = []
+    alone, odd = len(attributes.pairs) == 1, False
     for path, entry in metadata.pairs:
-        if type(path) is not str or not isinstance(entry, Mapping):
-            return None
+        if not isinstance(entry, Mapping):
+            alone, odd = False, odd or type(path) is str
+            continue
         for key, value in entry.pairs:
-            if type(key) is not str or isinstance(value, Call | Mapping | list | tuple | Group):
-                return None
-            if key == "version" and type(value) is int:
-                found.append((path, value))
-    return tuple(found)
+            if (
+                type(path) is not str
+                or type(key) is not str
+                or isinstance(value, Call | Mapping | list | tuple | Group)
+            ):
+                alone = False
+            if key == "version" and type(path) is str:
+                odd = odd or not isinstance(value, int | float | None)
+                if isinstance(value, int):
+                    found.append((path, int(value)))
+    return Versions(found=tuple(found), alone=alone, odd=odd)

@@ -14,7 +14,7 @@ from inspector.checkpoint.nested import NamedTensors
 from inspector.checkpoint.types import Encoding, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.limits import Limits
-from inspector.readers.unpickle.machine.frames import Frame, Path, access_of
+from inspector.readers.unpickle.machine.frames import Frame, Path, Versions, access_of
 from inspector.readers.unpickle.machine.room import Room
 from inspector.readers.unpickle.meanings.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.outline.leaves import (
@@ -119,7 +119,7 @@ class _Walk:
         self.looks = Looks()
         self.room = Room(limits.room)
         self.gathered = Visited(self.room)
-        self.versions: dict[int, tuple[tuple[str, int], ...] | None] = {}
+        self.versions: dict[int, Versions] = {}
         self.seen: set[int] = set()
         self.places: dict[int, Path] = {}
         self.wanted = {id(use.holder) for use in uses.values() if use.holder is not None}
@@ -188,7 +188,8 @@ class _Walk:
                     kind=frame.type_name,
                     tensors=tuple(frame.tensors),
                     others=tuple(frame.others),
-                    versions=frame.versions,
+                    versions=frame.versions.found,
+                    odd_versions=frame.versions.odd,
                     odd_keys=odd_keys_of(frame.unnamed, _OTHERS),
                     access=access_of(self.stack, frame.path),
                 )
@@ -338,7 +339,7 @@ class _Walk:
         if {"state", "param_groups"} <= labels:
             self.optimizers.append(path)
         versions = self.versions_of(record.attributes)
-        if record.attributes is not None and versions is None:
+        if not versions.alone:
             children.append(("(attributes)", record.attributes))
             unnamed["(attributes)"] = NO_KEY
         if record.extra is not None:
@@ -347,10 +348,10 @@ class _Walk:
         return Frame(
             record=record, label=label, path=path, kind=ValueKind.MAPPING, type_name=record.kind, left=iter(children),
             size=len(children), says=counted(len(children), "entry", "entries"), named=True,
-            unnamed=unnamed, versions=versions or (), lent=lent,
+            unnamed=unnamed, versions=versions, lent=lent,
         )  # fmt: skip
 
-    def versions_of(self, attributes: object) -> tuple[tuple[str, int], ...] | None:
+    def versions_of(self, attributes: object) -> Versions:
         # Kept, since a file can give the same attributes to any number of mappings.
         if id(attributes) not in self.versions:
             self.versions[id(attributes)] = versions_of(attributes)
