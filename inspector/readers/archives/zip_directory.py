@@ -31,8 +31,8 @@ _LOCATOR64 = b"PK\x06\x07"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
     """members: in directory order. doubts: why torch and other tools may read different content. start: its first byte.
-    end_at: where the last end record begins. astray: that does not say where the directory is, so that torch ends there;
-    the directory of an earlier one is shown, or what zipfile finds before it.
+    end_at: where the last end record begins. astray: that does not say where the directory is, so that torch ends
+    there; the directory of an earlier one is shown, or what zipfile finds before it.
 
     rivals: what another reader may take for the members, each with the way in which it finds them.
     """
