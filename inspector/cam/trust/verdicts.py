@@ -104,17 +104,15 @@ def summary(trust: Trust) -> str:
         return _counted(trust)
     if not trust.chance.moves:
         return (
-            f"The answer hardly depends on the picture: with a third of it covered, whichever, it stays between "
+            f"The answer hardly depends on the picture: covered in part, {trust.chance.covers} times, it stays between "
             f"{trust.chance.lowest:.3f} and {trust.chance.highest:.3f}. So no map can show what it rests on, and no "
             "measure tells one map from another. See whether the model is trained and the picture prepared as for it."
         )
     counted = _counted(trust)
     if math.isnan(trust.chance.correlation):
         return counted
-    part = (
-        f"with a third of the picture covered, the answer follows the heat in sight by {trust.chance.correlation:.2f}"
-    )
-    rest = f"{100 * trust.chance.share:.1f} % of random maps do as well ({part}, a rank correlation)"
+    part = f"with parts of the picture covered, the answer follows the heat in sight by {trust.chance.correlation:.2f}"
+    rest = f"{100 * trust.chance.share:.1f} % of random maps do as well ({part}, a correlation)"
     if trust.chance.beats_noise:
         return f"Better than noise: {rest}. {counted}"
     return f"No better than noise: {rest}; {100 * LEVEL:.0f} % is the limit. {_UNFIT} {counted}"

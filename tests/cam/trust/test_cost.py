@@ -53,12 +53,12 @@ def test_passes_are_counted_as_they_are_run(net: Counting, picture: Tensor) -> N
     net.seen.clear()
     trust = assessed(net, picture, layer="body.1", target=1, randomise=False, compare=False, timed=found.pace)
     assert trust.passes == found.passes
-    # Eleven maps (eight of noise) take 2 + 2 + 25 + 25 + 8 passes, the test by chance 256 for all of them; the map
+    # Eleven maps (eight of noise) take 2 + 2 + 25 + 25 + 8 passes, the test by chance 512 for all of them; the map
     # itself, and once more for each try of the sensitivity.
-    wanted = 11 * 62 + 256 + 3 * (1 + 8)
+    wanted = 11 * 62 + 512 + 3 * (1 + 8)
     assert found.passes == wanted
     # A map counts as three passes: its backward takes two. Each of two scenes has one forward of its own.
-    assert sum(net.seen) == 11 * 62 + 256 + (1 + 8) + 2
+    assert sum(net.seen) == 11 * 62 + 512 + (1 + 8) + 2
 
 
 def test_a_method_that_is_smoothed_and_fused_costs_more(net: Counting, picture: Tensor) -> None:
@@ -66,7 +66,7 @@ def test_a_method_that_is_smoothed_and_fused_costs_more(net: Counting, picture: 
         options: priced(net, picture, layer="body.1", layers=BOTH, options=options, compare=False).passes
         for options in (Options(), Options(augmented=True), Options(augmented=True, fusion="mean"))
     }
-    base = 11 * 62 + 256
+    base = 11 * 62 + 512
     one, seven, fourteen = passes.values()
     assert (seven - base, fourteen - base) == (7 * (one - base), 14 * (one - base))
 
