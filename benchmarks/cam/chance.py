@@ -1,10 +1,10 @@
 """How often is a map wrongly called no better than noise, and noise better than noise?
 
-    python -m benchmarks.cam.chance [--pictures 200] [--draws 3] [--seed 83000023]
+    python -m benchmarks.cam.chance [--pictures 100] [--draws 3] [--seed 83000023]
 
 Fresh shapes; random maps other than those that the test draws itself, of other smoothness too; the samples' true maps,
 and which of them point at the shape of a picture that is answered rightly; maps that should not pass. Asserts that at
-most 5 % of the random maps pass, and at most 5 % of the samples' true maps fail: of 200 pictures or more as counted, of
+most 5 % of the random maps pass, and at most 5 % of the samples' true maps fail: of 100 pictures or more as counted, of
 fewer unless the 95 % interval (Wilson's) lies above. Figures are reported of a seed that nothing was chosen by.
 """
 
@@ -29,8 +29,8 @@ from inspector.cam.trust.measure import Case
 # Of the pictures; the random maps' begin far from those of the test's own noise.
 SEED = 83_000_023
 FIRST_MAP = 1_700_000_000
-# Fewer pictures do not tell 5 % from 3 %.
-ENOUGH = 200
+# As many as the figures are of; fewer are held against their interval.
+ENOUGH = 100
 WORDS = ("better", "noise", "still")
 
 

@@ -1,9 +1,9 @@
 """Does the heat lie where the network looked? Hot centres of drawn maps beside occlusion, on untrained networks.
 
 An answer is built that reads one cell of the last map alone: HiResCAM's map of it is that cell. The ruler knows nothing
-of strides: a bright square on a neutral ground is put at every place in turn, and the middle of the places that move
-the answer, weighted by how far they move it, is where it looks. A random kernel leans to one side by chance, so each
-kernel is made its own mirror image; then only the architecture decides.
+of strides: a bright or a dark square on a neutral ground is put at every place in turn, and the middle of the places
+that move the answer, weighted by how far they move it, is where it looks. A random kernel leans to one side by chance,
+so each kernel is made its own mirror image; then only the architecture decides.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ NETWORKS = (
     "mnasnet0_5",
     "googlenet",
 )
-# Squares much smaller than a cell: of larger ones the places are too few to find a middle by.
-SIDE, SQUARE, BRIGHT = 224, 8, 2.0
+# Squares much smaller than a cell: of larger ones the places are too few to find a middle by. Their side has no divisor
+# in common with strides: squares of 8 all begin on the same rows of a stride, and what a random network makes of their
+# corners moved the middle by up to 4 pixels.
+SIDE, SQUARE = 224, 7
+SHADES = (2.0, -2.0)
 # Pixels of 224 by which a hot centre may be off.
 MOST = 2.0
 
@@ -112,17 +115,18 @@ def _occluded(model: OneCell, cells: list[tuple[int, int]], device: str) -> Tens
     """(cells, 2): middle of the places that move each cell, (down, across) in pixels."""
     count = SIDE // SQUARE
     ground = torch.zeros(1, 3, SIDE, SIDE, device=device)
-    rows = []
+    moved: Tensor | float = 0.0  # (down, across, h, w)
     with torch.inference_mode():
         still = model.layer(ground)
-        for top in range(count):
-            pictures = ground.repeat(count, 1, 1, 1)
-            for left in range(count):
-                pictures[
-                    left, :, top * SQUARE : (top + 1) * SQUARE, left * SQUARE : (left + 1) * SQUARE
-                ] = BRIGHT  # fmt: skip
-            rows.append((model.layer(pictures) - still).double().square().sum(dim=1).cpu())
-    moved = torch.stack(rows)  # (down, across, h, w)
+        for shade in SHADES:
+            rows = []
+            for top in range(0, SIDE, SQUARE):
+                pictures = ground.repeat(count, 1, 1, 1)
+                for number, left in enumerate(range(0, SIDE, SQUARE)):
+                    pictures[number, :, top : top + SQUARE, left : left + SQUARE] = shade
+                rows.append((model.layer(pictures) - still).double().square().sum(dim=1).cpu())
+            moved = moved + torch.stack(rows)
+    assert isinstance(moved, Tensor)
     places = (torch.arange(count, dtype=torch.float64) + 0.5) * SQUARE
     return torch.stack([_centroid(moved[:, :, y, x], places) for y, x in cells])
 
