@@ -11,11 +11,15 @@ Playwright keeps an event loop in the main thread.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 
 import pytest
+
+from inspector.architectures import user_code
+from tests.warm_python import WarmPython, as_subprocess
 
 HERE = Path(__file__).parent
 # Functions that take more than a third of a second over all their cases: scripts/test_times.py writes it.
@@ -55,6 +59,20 @@ def seeds(thorough: bool) -> Callable[..., range]:
         return range(full if thorough else few)
 
     return choose
+
+
+@pytest.fixture(scope="session")
+def _warm_python() -> Iterator[WarmPython]:
+    warm = WarmPython()
+    yield warm
+    warm.close()
+
+
+@pytest.fixture
+def warm_python(_warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person's own code runs in a fork of a Python that has torch, not in one that imports it anew."""
+    if sys.platform == "linux":
+        monkeypatch.setattr(user_code, "subprocess", as_subprocess(_warm_python))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -71,6 +71,10 @@ def chatters():
 """
 
 
+# Most of it runs in forks of a Python that has torch; what is about the process itself, in new ones.
+warm = pytest.mark.usefixtures("warm_python")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "model.py").write_text(MODEL)
@@ -105,6 +109,7 @@ def test_a_factory_is_a_target(folder: Path) -> None:
     assert {t.dtype for t in target.tensors} == {"float32", "int64"}
 
 
+@warm
 @pytest.mark.parametrize("name", ["Net", "ready", "state", "twice.make"])
 def test_classes_models_and_state_dicts_will_do(name: str, folder: Path) -> None:
     target = target_of_code(f"code:model.py:{name}", folder=folder)
@@ -112,11 +117,13 @@ def test_classes_models_and_state_dicts_will_do(name: str, folder: Path) -> None
     assert (target.tensors[0].is_buffer is None) == (name == "state")
 
 
+@warm
 def test_a_module_of_a_package_and_a_file_in_a_folder(folder: Path) -> None:
     assert _shapes(target_of_code("code:pack.nets:make?n=9", folder=folder))["weight"] == (1, 9)
     assert _shapes(target_of_code("code:pack/nets.py:make", folder=folder))["weight"] == (1, 2)
 
 
+@warm
 def test_words_and_literals_as_arguments(folder: Path) -> None:
     assert "extra.weight" in _shapes(target_of_code("code:model.py:build?variant=large", folder=folder))
     assert parse_factory("code:a.py:f?a=1&b=0.5&c=True&d=None&e=[1,2]&f='x y'&g=true&h=%5B3%5D").arguments == {
@@ -124,6 +131,7 @@ def test_words_and_literals_as_arguments(folder: Path) -> None:
     }  # fmt: skip
 
 
+@warm
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -144,6 +152,7 @@ def test_what_goes_wrong_is_said(name: str, says: str, folder: Path) -> None:
         target_of_code(f"code:model.py:{name}", folder=folder)
 
 
+@warm
 def test_what_it_printed_is_shown_but_not_all_of_it(folder: Path) -> None:
     with pytest.raises(ModelError, match="about to fail"):
         target_of_code("code:model.py:raises", folder=folder)
@@ -154,10 +163,11 @@ def test_what_it_printed_is_shown_but_not_all_of_it(folder: Path) -> None:
         target_of_code("code:model.py:build?colour=3", folder=folder)
 
 
+@warm
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_factory_that_hangs_is_stopped_with_all_it_started(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r"after 10 seconds and was stopped. It printed: going to sleep"):
-        target_of_code("code:model.py:hangs", folder=folder, seconds=10)
+    with pytest.raises(ModelError, match=r"after 3 seconds and was stopped. It printed: going to sleep"):
+        target_of_code("code:model.py:hangs", folder=folder, seconds=3)
     status = Path("/proc") / (folder / "child").read_text() / "stat"
     # Gone, or dead and not yet collected by its new parent.
     assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] in "ZX"
@@ -188,6 +198,7 @@ def test_nothing_runs_unless_the_caller_allows_it(folder: Path) -> None:
         parse_target("code:model.py:build")
 
 
+@warm
 def test_the_command_line_repairs_for_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

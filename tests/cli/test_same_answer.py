@@ -112,6 +112,7 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("line", CASES)
 def test_the_exit_code_is_the_same_and_what_is_printed_is_json(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str

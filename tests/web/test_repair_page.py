@@ -94,7 +94,7 @@ def test_three_thousand_keys_are_folded_searched_and_listed(app: AppTest, tmp_pa
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: None) -> Path:
     folder = tmp_path / "root"
     folder.mkdir()
     (folder / "model.py").write_text(MODEL)

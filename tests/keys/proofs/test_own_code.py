@@ -41,6 +41,10 @@ build, hooked, words = Net, Hooked, Words
 """
 
 
+# All but the first test run it in forks of a Python that has torch.
+warm = pytest.mark.usefixtures("warm_python")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("own")
@@ -96,6 +100,7 @@ def test_everything_is_proven_in_the_other_process(case, folder, saved, network)
     assert "bit for bit" in found["pair"].says and "bit for bit" in found["reference"].says
 
 
+@warm
 def test_two_layers_exchanged_load_strictly_and_fail_against_the_pair(case, folder, saved, network):
     given = torch.randn(2, 3, 16, 16)
     with torch.inference_mode():
@@ -107,18 +112,21 @@ def test_two_layers_exchanged_load_strictly_and_fail_against_the_pair(case, fold
     assert found["strict-load"].passed and found["pair"].passed is False
 
 
+@warm
 def test_a_model_that_changes_tensors_while_loading_is_caught(case, folder):
     found = _found(case("hooked"), folder)
     assert found["strict-load"].passed
     assert found["held"].passed is False and found["held"].says.startswith("a.weight is not what the model holds")
 
 
+@warm
 def test_a_picture_was_only_tried_but_a_shape_was_asked_for(case, folder):
     found = _found(case("words"), folder)
     assert found["forward"].passed is None and "IndexError" in found["forward"].says
     assert _found(case("words"), folder, shape=(1, 3, 8, 8))["forward"].passed is False
 
 
+@warm
 def test_a_state_that_does_not_load_is_its_sentence(folder, network, goal_of):
     goal = goal_of("build")
     state = {n: t for n, t in network.state_dict().items() if n != "b.bias"}
@@ -126,6 +134,7 @@ def test_a_state_that_does_not_load_is_its_sentence(folder, network, goal_of):
     assert proof.id == "strict-load" and proof.passed is False and "b.bias" in proof.says
 
 
+@warm
 def test_code_that_has_gone_fails_in_words(case, tmp_path):
     checkpoint, plan, goal = case()
     strict = _found((checkpoint, plan, goal), tmp_path)["strict-load"]
