@@ -13,7 +13,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.error_messages.clean import MOST_CHARACTERS, Cleaned, clean
 from inspector.error_messages.fit import explain_lists
 from inspector.error_messages.key_lists import names_alone, read_key_lists
-from inspector.error_messages.message import Message
+from inspector.error_messages.message import Message, fold
 from inspector.error_messages.messages_code import FOREIGN
 from inspector.error_messages.messages_code import MESSAGES as OF_CODE
 from inspector.error_messages.messages_copies import MESSAGES as OF_COPIES
@@ -103,12 +103,13 @@ def _messages(cleaned: Cleaned) -> list[tuple[float, PastedError]]:
     found: list[tuple[float, PastedError, str]] = []
     of_code: list[tuple[float, PastedError, str]] = []
     hidden: set[str] = set()
+    flat, joined = fold(cleaned.flat), fold(cleaned.joined)
     for message in MESSAGES:
         text = cleaned.flat
-        match, in_code = message.find(text)
+        match, in_code = message.find(text, flat)
         if cleaned.joined != text and (match is None or message.lacks(match)):
             # A terminal breaks lines within words; then the other form has what this one has not.
-            other, other_in_code = message.find(cleaned.joined)
+            other, other_in_code = message.find(cleaned.joined, joined)
             if other is not None and (match is None or not message.lacks(other)):
                 text, match, in_code = cleaned.joined, other, other_in_code
         if match is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import io
 import pickle
+import re
 import sys
 import tarfile
 import types
@@ -19,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from inspector.error_messages.explain import MESSAGES, explain_error
-from inspector.error_messages.message import Message
+from inspector.error_messages.message import Message, fold, required_word
 
 
 def _kinds(text: str) -> list[str]:
@@ -319,3 +320,44 @@ def test_a_quote_begins_and_ends_with_whole_words() -> None:
     (error,) = explain_error(f"{text}<class 'mypkg.OD'>").errors
     assert error.quote.startswith("Can only SETITEM")
     assert error.quote.endswith("<class 'mypkg.OD'>")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word"),
+    [
+        ("Ran out of input", "input"),
+        (r"(?:EOFError: )?Ran out", "ran"),
+        (r"(?:one|another) (?P<name>long words) here", "here"),
+        (r"don'?t know \(tagged", "(tagged"),
+        (r"torch\.load v?2\.[0-9]{1,3} [longer words]{2}x", "torch.load"),
+        ("colou?r", "colo"),
+        ("ab+cdx*", "cd"),
+        ("this|that", ""),
+        (r"\w{1,9}\d", ""),
+    ],
+)
+def test_the_word_that_a_pattern_cannot_do_without(pattern: str, word: str) -> None:
+    assert required_word(pattern) == word
+
+
+def test_a_word_is_found_in_every_letter_that_the_pattern_takes_for_it() -> None:
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    for small in "abcdefghijklmnopqrstuvwxyz":
+        letters = re.findall(small, every, re.IGNORECASE)
+        assert {small, small.upper()} <= set(letters)
+        assert {fold(letter) for letter in letters} == {small}
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda m: m.kind)
+def test_a_message_is_found_whatever_the_case(message: Message) -> None:
+    example = " ".join(message.example.split())
+    assert message.find(example, fold(example))[0] is not None
+    for text in (example.upper(), example.replace("s", "ſ").replace("k", "\u212a")):
+        assert (message.find(text, fold(text))[0] is None) == (message.find(text, _Everything())[0] is None)
+
+
+class _Everything(str):
+    """A text that has every word, so that each pattern is searched for."""
+
+    def __contains__(self, word: object) -> bool:
+        return True
