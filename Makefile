@@ -17,7 +17,10 @@ app: $(VENV)/.app $(SAMPLES)
 	$(PY) -m streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
 
 # Each worker holds torch, about 1 GB: more than four help little.
-PYTEST := $(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+# tests/conftest.py orders the groups by the time they take.
+PYTEST := $(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+# Two hundred processes that tests start would compile the whole package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 test: $(VENV)/.test $(SAMPLES)
 	$(PY) scripts/browser.py

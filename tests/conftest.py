@@ -4,14 +4,15 @@
     make test       everything; property loops at a part of their length
     make thorough   property loops in full
 
-Browser tests share one worker and run last: two servers and two browsers would wait for each other on two cores, and
-Playwright keeps an event loop in the main thread.
+A file's tests share one worker, and so do all browser tests: two servers and two browsers would wait for each other on
+two cores. The groups that took longest when slow.txt was written begin first.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -77,21 +78,35 @@ def warm_python(_warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch) -> No
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Stable: everything else keeps its order."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-    for item in items:
-        browser = item.get_closest_marker("browser") is not None
-        item.add_marker(pytest.mark.xdist_group("browser" if browser else str(item.path)))
+    browser = {id(item) for item in items if item.get_closest_marker("browser") is not None}
+    seconds = _listed()
     if config.getoption("--quick"):
-        slow = set(_listed())
-        left_out = [item for item in items if item.get_closest_marker("browser") or item.nodeid.split("[")[0] in slow]
+        left_out = [item for item in items if id(item) in browser or _function(item) in seconds]
         config.hook.pytest_deselected(items=left_out)
         gone = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in gone]
+    groups = {id(item): "browser" if id(item) in browser else str(item.path) for item in items}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[id(item)]))
+    if hasattr(config, "workerinput"):
+        # What takes longest first, so that at the end no worker waits long for another.
+        taken: defaultdict[str, float] = defaultdict(float)
+        for function, group in dict.fromkeys((_function(item), groups[id(item)]) for item in items):
+            taken[group] += seconds.get(function, 0.0)
+        items.sort(key=lambda item: -taken[groups[id(item)]])
+    else:
+        items.sort(key=lambda item: id(item) in browser)
 
 
-def _listed() -> list[str]:
+def _function(item: pytest.Item) -> str:
+    """A test as it is listed: all its cases are one."""
+    return item.nodeid.split("[")[0]
+
+
+def _listed() -> dict[str, float]:
+    """Seconds of each slow function."""
     lines = SLOW.read_text(encoding="utf-8").splitlines() if SLOW.exists() else []
-    return [line.split()[-1] for line in lines if line.strip()]
+    return {line.split()[-1]: float(line.split()[0]) for line in lines if line.strip()}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

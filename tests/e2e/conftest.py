@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 PATIENCE = 60_000
 
 
-@pytest.fixture(scope="session")
+# Not for the session: Playwright keeps an event loop in the main thread, and tests that come later begin their own.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = find()
     if path is None:
@@ -38,7 +39,7 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running_app(tmp_path_factory.mktemp("server")) as running:
         yield running
