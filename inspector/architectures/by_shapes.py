@@ -7,9 +7,10 @@ pairs and triples of neighbours in order decide between relatives, where the fil
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from itertools import pairwise
 from operator import eq
 from typing import TypeVar
@@ -37,18 +38,16 @@ def rank_by_shapes(shapes: Mapping[str, Shape], index: Index) -> list[Likeness]:
     """The nearest by shapes; builders with the same shapes in the same order are one."""
     own = _weighty(shapes.items())
     bag = Counter(own)
-    bags = _bags(index)
-    rough = sorted(range(len(bags)), key=lambda number: (-_common(bag, bags[number]), number))[:COMPARED]
+    shares = _shares(bag, index)
+    rough = nsmallest(COMPARED, range(len(shares)), key=lambda number: (-shares[number], number))
     own_runs = _runs(own)
     found: dict[tuple[Shape, ...], tuple[tuple[float, ...], list[Entry]]] = {}
     for number in rough:
-        entries = index.of_layout[number]
-        layout = entries[0].layout
-        sequence = tuple(_weighty(zip(layout.names, layout.shapes, strict=True)))
+        sequence, runs = _in_order(index, number)
         if sequence not in found:
-            whole, order = _common(bag, bags[number]), _common(own_runs, _runs(sequence))
+            whole, order = shares[number], _common(own_runs, runs)
             found[sequence] = ((whole + 2 * order, whole, order), [])
-        found[sequence][1].extend(entries)
+        found[sequence][1].extend(index.of_layout[number])
     # Two libraries may put the same runs together in another order: then the places decide.
     best_first = sorted(found.items(), key=lambda item: (-item[1][0][0], -sum(map(eq, own, item[0]))))
     return [
@@ -81,9 +80,37 @@ def _common(one: Counter[_T], other: Counter[_T]) -> float:
     return both / max(1, one.total() + other.total() - both)
 
 
+def _shares(bag: Counter[Shape], index: Index) -> list[float]:
+    """`_common` of the bag and of each layout's shapes."""
+    holders, totals = _postings(index)
+    both = [0] * len(totals)
+    for shape, count in bag.items():
+        for number, there in holders.get(shape, ()):
+            both[number] += min(count, there)
+    own = bag.total()
+    return [held / max(1, own + total - held) for held, total in zip(both, totals, strict=True)]
+
+
 @lru_cache(maxsize=1)
-def _bags(index: Index) -> tuple[Counter[Shape], ...]:
-    return tuple(
-        Counter(_weighty(zip(entries[0].layout.names, entries[0].layout.shapes, strict=True)))
-        for entries in index.of_layout
-    )
+def _postings(index: Index) -> tuple[Mapping[Shape, Sequence[tuple[int, int]]], Sequence[int]]:
+    """(shape -> (layout, how many of it are there), how many tensors each layout has)."""
+    holders: defaultdict[Shape, list[tuple[int, int]]] = defaultdict(list)
+    totals = []
+    for number in range(len(index.of_layout)):
+        bag = Counter(_sequence(index, number))
+        totals.append(bag.total())
+        for shape, count in bag.items():
+            holders[shape].append((number, count))
+    return holders, totals
+
+
+def _sequence(index: Index, number: int) -> Sequence[Shape]:
+    layout = index.of_layout[number][0].layout
+    return _weighty(zip(layout.names, layout.shapes, strict=True))
+
+
+@lru_cache(maxsize=512)
+def _in_order(index: Index, number: int) -> tuple[tuple[Shape, ...], Counter[tuple[Shape, ...]]]:
+    """A layout's shapes in order, and their runs."""
+    sequence = tuple(_sequence(index, number))
+    return sequence, _runs(sequence)
