@@ -26,10 +26,21 @@ def is_compiled(module: nn.Module) -> bool:
     return module._compiled_call_impl is not None or "_orig_mod" in module._modules
 
 
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """Every module once, as `modules()` without the names that it makes up on the way."""
+    found, seen = [model], {model}
+    for around in found:  # it grows while it is walked
+        for module in around._modules.values():
+            if module is not None and module not in seen:
+                seen.add(module)
+                found.append(module)
+    return found
+
+
 def mixes_pictures(model: nn.Module) -> bool:
     """Whether a picture's answer depends on those beside it: a batch norm that keeps no statistics takes the batch's,
     in evaluation mode too."""
-    return any(isinstance(m, _BatchNorm) and m.running_mean is None for m in model.modules())
+    return any(isinstance(m, _BatchNorm) and m.running_mean is None for m in modules_of(model))
 
 
 def running_eagerly() -> AbstractContextManager[object]:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from inspector.cam.runnable import differentiating, refuse_program, running_eagerly
+from inspector.cam.runnable import differentiating, modules_of, refuse_program, running_eagerly
 from inspector.cam.targets.readings import Reading, class_scores, tensors_in
 from inspector.errors import ExplainError, LayerNotSpatial, NoSuchLayer
 
@@ -186,7 +186,7 @@ def _borrowed(model: nn.Module) -> Iterator[None]:
     buffers: list[tuple[nn.Module, dict[str, Tensor | None]]] = []
     device = None
     lazy = compiled = False
-    modules = _modules_of(model)
+    modules = modules_of(model)
     for module in modules:
         if module.training:
             training.append(module)
@@ -233,17 +233,6 @@ def _borrowed(model: nn.Module) -> Iterator[None]:
                 module._buffers.clear()
                 module._buffers.update(named)
         put_back()
-
-
-def _modules_of(model: nn.Module) -> list[nn.Module]:
-    """Every module once, as `modules()` without the names that it makes up on the way."""
-    found, seen = [model], {model}
-    for around in found:  # it grows while it is walked
-        for module in around._modules.values():
-            if module is not None and module not in seen:
-                seen.add(module)
-                found.append(module)
-    return found
 
 
 def _module_at(model: nn.Module, path: str) -> nn.Module:
