@@ -141,9 +141,9 @@ def wrong(plan, file):
 
 
 @pytest.mark.parametrize("part", range(6))
-def test_nothing_is_placed_wrongly_without_a_question(part, file_of, target_of):
-    complete = 0
-    for seed in (*TEMPTING, *range(500 * part, 500 * (part + 1))):
+def test_nothing_is_placed_wrongly_without_a_question(part, file_of, target_of, seeds):
+    complete, some = 0, seeds(150, full=500)
+    for seed in (*TEMPTING, *(500 * part + number for number in some)):
         goal, file = damaged(seed)
         ours, theirs = file_of({k: s for k, (_, _, s) in file.items()}), target_of(goal)
         plan = diagnose(ours, theirs, accept=LOSSY).plan
@@ -155,4 +155,4 @@ def test_nothing_is_placed_wrongly_without_a_question(part, file_of, target_of):
         # What is named and shaped as the target already is cannot be told from the intact file.
         if any(s.source != s.target for s in plan.steps if s.source is not None and s.target is not None):
             assert not wrong(plan, file), (seed, wrong(plan, file)[:3])
-    assert complete > 100
+    assert complete > len(some) // 5
