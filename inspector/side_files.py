@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from io import BytesIO
 from typing import BinaryIO
 
 from inspector.errors import LimitExceeded, ReadError
@@ -83,6 +84,22 @@ def open_regular(path: str | os.PathLike[str], name: str = "") -> tuple[int, os.
             return descriptor, status
         os.close(descriptor)
     raise ReadError(f"{name} is no regular file (a device, socket or pipe).")
+
+
+@contextmanager
+def open_file(path: str | os.PathLike[str], most_nbytes: int) -> Iterator[BinaryIO]:
+    """A file to be read in any order, without being held in memory; only what a shell gives is read whole.
+
+    Raises as `read_bytes`.
+    """
+    if _GIVEN.fullmatch(os.fspath(path)):
+        yield BytesIO(read_bytes(path, most_nbytes=most_nbytes))
+        return
+    with _regular(path) as file:
+        nbytes = os.fstat(file.fileno()).st_size
+        if nbytes > most_nbytes:
+            raise _too_long(shown_name(path), f"{nbytes:,} bytes", most_nbytes)
+        yield file
 
 
 def read_bytes(path: str | os.PathLike[str], *, most_nbytes: int = DEFAULT_LIMITS.side_nbytes) -> bytes:

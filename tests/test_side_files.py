@@ -251,6 +251,10 @@ _NO_PATHS = {
     ("architectures/user_code.py", "(files('inspector.architectures') / 'code_runner.py').read_text"),
     ("cam/inputs/picture.py", "Image.open"),  # on bytes
     ("cam/inputs/picture.py", "picture.load"),
+    ("cam/inputs/large.py", "Image.open"),  # on what open_file gave
+    ("cam/inputs/large.py", "picture.load"),
+    ("cam/inputs/orientation.py", "picture.load"),
+    ("cam/inputs/png_rows.py", "exif.load"),  # of bytes
     ("keys/apply.py", "load"),  # a tensor
     ("cli/explain.py", "load"),  # a checkpoint, by open_file
     ("cli/series.py", "load"),

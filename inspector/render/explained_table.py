@@ -8,7 +8,7 @@ import numpy as np
 
 from inspector.cam.layers.layouts import layer_name
 from inspector.cam.report import Explanation
-from inspector.render.outline import above, measure_outline
+from inspector.render.outline import outline_of
 from inspector.render.spreadsheet import Number, csv_text
 
 COLUMNS = (
@@ -25,7 +25,7 @@ def row_of(explanation: Explanation, *, checkpoint: str, picture: str, threshold
     probability."""
     one = explanation
     centre = centre_of_heat(one)
-    outlined = measure_outline(above(one.heat, one.crop, threshold), one.crop)
+    outlined = outline_of(one.heat, one.crop, threshold)
     numbers = [one.target.logit, one.target.probability, one.raw_minimum, one.raw_maximum, one.negative_share]
     return (
         checkpoint,

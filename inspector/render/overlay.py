@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from inspector.cam.inputs.picture import upright
+from inspector.cam.inputs.orientation import full_size, upright_array
+from inspector.cam.inputs.reduced import crop_in_pixels
 from inspector.cam.report import Crop, Explanation
 from inspector.errors import UsageError
 from inspector.render.colour_maps import coloured
@@ -26,7 +27,7 @@ def overlay(
     opacity: float = 0.5,
     dim_outside: float = 0.0,
 ) -> NDArray[np.uint8]:
-    """(H, W, 3) uint8 at the size of the upright picture.
+    """(H, W, 3) uint8 at the size of the upright picture, as far as it was read (`ReducedPicture`).
 
     Inside the crop every pixel is (1 - opacity) x picture + opacity x colour: no squaring, no brightening. Outside,
     where the model saw nothing, the picture stays as it is, or is darkened by the share `dim_outside`.
@@ -56,16 +57,21 @@ def lay_over(
     for name, share in (("opacity", opacity), ("dim_outside", dim_outside)):
         if not 0.0 <= share <= 1.0:
             raise UsageError(f"{name} is {share}; a share from 0 to 1 is needed.")
-    ground = np.array(upright(picture), dtype=np.uint8)
-    if ground.shape[:2] != (crop.picture_height, crop.picture_width):
+    ground = upright_array(picture)
+    explained = (crop.picture_width, crop.picture_height)
+    if explained not in (full_size(picture), ground.shape[1::-1]):
+        wide, high = full_size(picture)
         raise UsageError(
-            f"The picture has {ground.shape[1]} x {ground.shape[0]} pixels, the explained one "
-            f"{crop.picture_width} x {crop.picture_height}.",
+            f"The picture has {wide} x {high} pixels, the explained one {crop.picture_width} x {crop.picture_height}.",
             hint="Give the picture that was explained.",
         )
-    result: NDArray[np.uint8] = ground.copy()
+    crop = crop_in_pixels(crop, picture)
+    result = ground
     if dim_outside:
-        result = np.rint(ground * np.float32(1.0 - dim_outside)).astype(np.uint8)
+        result = np.empty_like(ground)
+        for first in range(0, len(ground), _ROWS):
+            dimmed = ground[first : first + _ROWS] * np.float32(1.0 - dim_outside)
+            result[first : first + _ROWS] = np.rint(dimmed).astype(np.uint8)
     rows, columns = crop_pixels(crop)
     if rows.stop <= rows.start or columns.stop <= columns.start:
         return result

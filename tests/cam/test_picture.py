@@ -85,12 +85,17 @@ def test_what_is_no_picture() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [((12_000, 10_000), "12000 x 10000 pixels"), ((20_000, 10_000), "more than 178,956,970 pixels")]
+    ("size", "kind", "words"),
+    [
+        ((16_000, 16_000), "PNG", "16000 x 16000 pixels"),
+        ((16_000, 16_000), "JPEG", "16000 x 16000 pixels"),
+        ((20_000, 10_000), "BMP", "more than 178,956,970 pixels"),
+    ],
 )
-def test_a_bomb_is_refused_before_it_is_unpacked(size: tuple[int, int], words: str) -> None:
+def test_a_bomb_is_refused_before_it_is_unpacked(size: tuple[int, int], kind: str, words: str) -> None:
     buffer = io.BytesIO()
-    Image.new("1", size).save(buffer, format="PNG")
-    with pytest.raises(ExplainError, match=f"{words}; at most 100 million"):
+    Image.new("L" if kind == "JPEG" else "1", size).save(buffer, format=kind)
+    with pytest.raises(ExplainError, match=f"{words}; at most 250 million"):
         open_picture(buffer.getvalue())
 
 

@@ -2,62 +2,74 @@
 
 from __future__ import annotations
 
-import io
+import struct
 import warnings
+from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
-import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
+from inspector.cam.inputs.large import MOST_PIXELS, MOST_WHOLE_PIXELS, read_large, size_of
+from inspector.cam.inputs.orientation import full_size, upright
 from inspector.cam.report import Crop, Preprocessing
 from inspector.errors import ExplainError
-from inspector.side_files import read_bytes
+from inspector.side_files import open_file
 
-# A 100-megapixel picture needs 300 MB as RGB; cameras end below it.
-MOST_PIXELS = 100_000_000
+__all__ = [
+    "crop_box",
+    "full_size",
+    "input_shape",
+    "open_picture",
+    "scaled_size",
+    "seen_crop",
+    "upright",
+]
+
 # Uncompressed, of four channels of 16 bits.
 MOST_NBYTES = 8 * MOST_PIXELS
 
 
 def open_picture(where: Path | bytes) -> Image.Image:
-    """The first frame of a picture file, decoded.
+    """The first frame of a picture file, decoded; a `ReducedPicture` above 26 megapixels.
 
-    Raises ExplainError for what is no picture, cut short, or larger than 100 megapixels; ReadError for what is no file.
+    Raises ExplainError for what is no picture, cut short, larger than 250 megapixels, or of a kind that cannot be
+    scaled while it is decoded and would take more than 240 MB; ReadError for what is no file.
     """
-    data = where if isinstance(where, bytes) else read_bytes(where, most_nbytes=MOST_NBYTES)
+    with ExitStack() as opened:
+        file = BytesIO(where) if isinstance(where, bytes) else opened.enter_context(open_file(where, MOST_NBYTES))
+        try:
+            with warnings.catch_warnings():
+                # Pillow only warns at its own limit; ours is an error.
+                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+                return _decoded(file)
+        except UnidentifiedImageError as error:
+            raise ExplainError(
+                "This is not a picture that can be read.", hint="Use PNG, JPEG, WebP or TIFF."
+            ) from error
+        except Image.DecompressionBombError as error:
+            raise _too_large(f"more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,}") from error
+        except (OSError, SyntaxError, ValueError, EOFError) as error:
+            says = f"The picture cannot be read: {str(error).rstrip('.')}."
+            raise ExplainError(says, hint="Save it again as PNG or JPEG.") from error
+
+
+def _decoded(file: BinaryIO) -> Image.Image:
     try:
-        with warnings.catch_warnings():
-            # Pillow only warns at its own limit; ours is an error.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(data))
-            width, height = picture.size
-            if width * height > MOST_PIXELS:
-                raise _too_large(f"{width} x {height}")
-            picture.load()
-    except UnidentifiedImageError as error:
-        raise ExplainError("This is not a picture that can be read.", hint="Use PNG, JPEG, WebP or TIFF.") from error
-    except Image.DecompressionBombError as error:
-        raise _too_large(f"more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,}") from error
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        says = f"The picture cannot be read: {str(error).rstrip('.')}."
-        raise ExplainError(says, hint="Save it again as PNG or JPEG.") from error
+        size = size_of(file)
+    except (SyntaxError, IndexError, TypeError, struct.error) as error:
+        # What Image.open makes of its formats' errors.
+        raise UnidentifiedImageError from error
+    width, height = size
+    if width * height > MOST_PIXELS:
+        raise _too_large(f"{width} x {height}")
+    if width * height > MOST_WHOLE_PIXELS:
+        return read_large(file, size)
+    file.seek(0)
+    picture = Image.open(BytesIO(file.read()))
+    picture.load()
     return picture
-
-
-def upright(picture: Image.Image) -> Image.Image:
-    """The picture as a viewer shows it, mode RGB: turned by its EXIF orientation, transparency over white, 8 bits.
-
-    16-bit greys keep their upper 8 bits' worth (rounded); 32-bit greys are scaled from 0..1, 0..255 or 0..65535,
-    whichever is the smallest range that holds them.
-    """
-    turned = ImageOps.exif_transpose(picture)
-    if turned.mode.startswith("I") or turned.mode == "F":
-        return Image.fromarray(_eight_bits(turned), mode="L").convert("RGB")
-    if turned.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in turned.info:
-        clear = turned.convert("RGBA")
-        ground = Image.new("RGBA", clear.size, (255, 255, 255, 255))
-        return Image.alpha_composite(ground, clear).convert("RGB")
-    return turned.convert("RGB")
 
 
 def scaled_size(width: int, height: int, resize: int | tuple[int, int] | None) -> tuple[int, int]:
@@ -112,15 +124,3 @@ def _too_large(size: str) -> ExplainError:
         f"The picture has {size} pixels; at most {MOST_PIXELS // 1_000_000} million are read.",
         hint="Scale it down first.",
     )
-
-
-def _eight_bits(picture: Image.Image) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    values = np.nan_to_num(np.asarray(picture, dtype=np.float64))
-    top = float(values.max(initial=0.0))
-    if picture.mode.startswith("I;16"):
-        full = 65535.0
-    elif picture.mode == "F" and top <= 1.0:
-        full = 1.0
-    else:
-        full = 255.0 if top <= 255.0 else 65535.0
-    return np.clip(np.round(values * (255.0 / full)), 0, 255).astype(np.uint8)

@@ -17,7 +17,8 @@ from PIL import Image
 from inspector.architectures.facts import TransformFacts, default_input, resized_for, transforms
 from inspector.architectures.types import ArchitectureSpec, Recognition
 from inspector.cam.inputs.classes import class_names
-from inspector.cam.inputs.picture import MOST_PIXELS, crop_box, scaled_size, seen_crop, upright
+from inspector.cam.inputs.picture import crop_box, full_size, scaled_size, seen_crop, upright
+from inspector.cam.inputs.reduced import ReducedPicture
 from inspector.cam.inputs.stated import stated, stated_beside, told_beside
 from inspector.cam.report import Crop, Preprocessing
 from inspector.checkpoint.types import Checkpoint, StateDict
@@ -34,6 +35,8 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 LARGEST_SIDE = 4096
 # A ResNet-50 keeps about 1 kB for each input pixel; beyond this a forward pass would need many gigabytes.
 MOST_INPUT_PIXELS = 2048 * 2048
+# Of the picture between the resize and the crop.
+_MOST_RESIZED_PIXELS = 100_000_000
 _SQUASHED_FROM = 384
 _USUAL = (224, 224)
 _PICTURES = ("ImageClassification", "SemanticSegmentation", "ObjectDetection")
@@ -103,19 +106,26 @@ def prepare(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Tensor,
             f"This model takes {preprocessing.channels} channels; a picture gives 3, or 1 in grey.",
             hint="Heat maps of such models need input from Python.",
         )
-    shown = upright(picture)
-    crop = seen_crop(shown.size, preprocessing)
-    if preprocessing.channels == 1:
-        shown = shown.convert("L")
-    width, height = scaled_size(*shown.size, preprocessing.resize)
-    if width * height > MOST_PIXELS:
+    shown, size = upright(picture), full_size(picture)
+    crop = seen_crop(size, preprocessing)
+    width, height = scaled_size(*size, preprocessing.resize)
+    # Of a picture read at a coarser scale its edge need not be that of the last pixel.
+    box = shown.box if isinstance(shown, ReducedPicture) else None
+    if box is not None and (width > shown.width or height > shown.height):
         raise ExplainError(
-            f"The picture is too long and thin ({shown.width} x {shown.height} pixels): it would become "
-            f"{width} x {height}.",
+            f"The picture is too large for this model: of its {size[0]} x {size[1]} pixels {shown.width} x "
+            f"{shown.height} are read, and the model asks for {width} x {height}.",
+            hint="Scale it down, cut out the part that matters, or set a size to resize to.",
+        )
+    if width * height > _MOST_RESIZED_PIXELS:
+        raise ExplainError(
+            f"The picture is too long and thin ({size[0]} x {size[1]} pixels): it would become {width} x {height}.",
             hint="Cut out the part that matters.",
         )
-    if (width, height) != shown.size:
-        shown = shown.resize((width, height), _RESAMPLING[preprocessing.interpolation])
+    if preprocessing.channels == 1:
+        shown = shown.convert("L")
+    if (width, height) != shown.size or box is not None:
+        shown = shown.resize((width, height), _RESAMPLING[preprocessing.interpolation], box)
     left, top, right, bottom = crop_box(width, height, preprocessing.crop)
     if (right - left) * (bottom - top) > MOST_INPUT_PIXELS:
         raise ExplainError(

@@ -7,6 +7,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from inspector.cam.inputs.orientation import full_size
+from inspector.cam.inputs.reduced import crop_in_pixels
 from inspector.cam.report import Crop
 from inspector.errors import ExplainError
 
@@ -17,13 +19,14 @@ def mask_seen(drawn: Image.Image, crop: Crop, size: tuple[int, int]) -> Tensor:
     drawn: of the picture's own size, upright. crop: the rectangle of the picture that the input shows. size: (height,
     width) of the input. Raises ExplainError when it is of another size, or marks nothing that the model saw.
     """
-    if drawn.size != (crop.picture_width, crop.picture_height):
+    wide, high = full_size(drawn)
+    if (wide, high) != (crop.picture_width, crop.picture_height):
         raise ExplainError(
-            f"The mask has {drawn.width} x {drawn.height} pixels, the picture {crop.picture_width} x "
-            f"{crop.picture_height}.",
+            f"The mask has {wide} x {high} pixels, the picture {crop.picture_width} x {crop.picture_height}.",
             hint="Draw it on the picture itself.",
         )
     height, width = size
+    crop = crop_in_pixels(crop, drawn)
     box = (crop.left, crop.top, crop.left + crop.width, crop.top + crop.height)
     seen = drawn.convert("L").transform((width, height), Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
     found = torch.from_numpy(np.array(seen) > 127)
