@@ -15,13 +15,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 import threading
 import time
 from collections.abc import AsyncIterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,32 +29,20 @@ from inspector.checkpoint.source import PathSource
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.progress import Progress, silent
 from inspector.units import human_bytes
+from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, with_owner
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-# A record stays small however many sessions open the same sample; the ones that came last are remembered.
-_OWNERS_KEPT = 64
+__all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "the_store"]
+
 QUOTA_NBYTES = 64 * 10**9
 STORE_VARIABLE = "INSPECTOR_STORE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """One file of the store.
+@dataclass(slots=True)
+class _Arriving:
+    """An upload on its way. reserved: bytes that it will take, at least those that came. written: those on the disk."""
 
-    names: what each owner (a browser session) calls it. added, used: seconds since 1970.
-    path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
-    modified_ns: that file's time when its digest was taken; another one means other bytes.
-    crowded: whether more had it than are in names: then only its age takes it away.
-    """
-
-    sha256: str
-    nbytes: int
-    added: float
-    used: float
-    names: dict[str, str] = field(default_factory=dict)
-    path: str = ""
-    modified_ns: int = 0
-    crowded: bool = False
+    reserved: int = 0
+    written: int = 0
 
 
 class ContentStore:
@@ -79,7 +66,7 @@ class ContentStore:
         self.ttl_seconds = ttl_seconds
         self.busy_seconds = busy_seconds
         self._lock = threading.RLock()
-        self._on_its_way: dict[Path, int] = {}
+        self._on_its_way: dict[Path, _Arriving] = {}
         for folder in (self._files, self._records, self._incoming, self._unpublished, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clear_rests()
@@ -141,17 +128,16 @@ class ContentStore:
         digest, nbytes = hashlib.sha256(), 0
         incoming = self._incoming / secrets.token_hex(16)
         try:
-            if announced is not None:
-                self.check_size(announced)
-                self._check_room(incoming, announced)
-                self._check_disk(announced)
+            self.check_size(announced or 0)
+            self._reserve(incoming, announced or 0)
             with incoming.open("xb") as file:
                 async for chunk in chunks:
                     nbytes += len(chunk)
                     self.check_size(nbytes)
-                    self._check_room(incoming, max(nbytes, announced or 0))
+                    self._reserve(incoming, nbytes)
                     digest.update(chunk)
                     file.write(chunk)
+                    self._on_its_way[incoming].written = nbytes
             return self._adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
         except TimeoutError:
             raise  # an OSError by name only: the sender went silent, the disk is well
@@ -221,7 +207,7 @@ class ContentStore:
         """Another owner of a file that is here, so that the first one's `forget` does not take it away. Else None."""
         with self._lock:
             stored = self.find(sha256)
-            return self._write(stored, **_with_owner(stored, owner, name)) if stored else None
+            return self._write(stored, **with_owner(stored, owner, name)) if stored else None
 
     def touch(self, sha256: str) -> None:
         """Note that it is in use, so that others go first."""
@@ -248,30 +234,22 @@ class ContentStore:
         room_for: bytes that are about to come, of that owner. Raises NoRoom where all that is left is in use by others.
         """
         now = time.time() if now is None else now
+        quota = Quota(
+            nbytes=self.quota_nbytes,
+            owner_nbytes=self.owner_nbytes,
+            ttl_seconds=self.ttl_seconds,
+            busy_seconds=self.busy_seconds,
+        )
         with self._lock:
             exported = self._sweep_exports(now)
-            freed = sum(self._remove(s.sha256) for s in self._all() if now - s.used > self.ttl_seconds)
-            kept = sorted((s for s in self._all() if not s.path), key=lambda s: s.used)
-            over = sum(s.nbytes for s in kept) + exported + room_for - self.quota_nbytes
-            own = [s for s in kept if s.names.keys() == {owner} and not s.crowded]
-            most = self.owner_nbytes
-            over_own = 0 if most is None else sum(s.nbytes for s in own) + room_for - most
-            for stored in own:
-                if over_own <= 0:
-                    break
-                gone = self._remove(stored.sha256)
-                kept.remove(stored)
-                freed, over_own, over = freed + gone, over_own - gone, over - gone
-            for stored in kept:
-                if over <= 0:
-                    break
-                if room_for and stored not in own and now - stored.used < self.busy_seconds:
-                    continue
-                gone = self._remove(stored.sha256)
-                freed, over = freed + gone, over - gone
-        if room_for and over > 0:
-            raise NoRoom("The server is full of files that others are looking at.", hint="Try again in half an hour.")
-        return freed
+            gone, fits = leaving(self._all(), quota, now=now, exported=exported, room_for=room_for, owner=owner)
+            if room_for and not fits:
+                # What would go for it stays, as it would not help; what is too old goes all the same.
+                self.sweep(now=now)
+                raise NoRoom(
+                    "The server is full of files that others are looking at.", hint="Try again in half an hour."
+                )
+            return sum(self._remove(stored.sha256) for stored in gone)
 
     def _sweep_exports(self, now: float) -> int:
         """Bytes of those that stay. They are made again with one click: they go first, from a quarter of the quota."""
@@ -286,16 +264,8 @@ class ContentStore:
                 exported -= nbytes
         return exported
 
-    def _check_disk(self, nbytes: int) -> None:
-        free = shutil.disk_usage(self.root).free
-        if nbytes > free:
-            raise NoRoom(
-                f"The server has no room for {human_bytes(nbytes)}: {human_bytes(free)} are free on its disk.",
-                hint="Forget other files, or try a smaller one.",
-            )
-
     def _disk_says(self, error: OSError) -> NoRoom:
-        free = shutil.disk_usage(self.root).free
+        free = shutil.disk_usage(self._incoming).free
         return NoRoom(
             f"The server could not keep the file: {error.strerror or error}.",
             hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
@@ -309,13 +279,29 @@ class ContentStore:
                 hint="Put it in the folder that the server may read, or use the command line.",
             )
 
-    def _check_room(self, incoming: Path, nbytes: int) -> None:
+    def _reserve(self, incoming: Path, nbytes: int) -> None:
+        """Room for that many bytes of an upload, beside what the others have reserved, before they are taken.
+
+        Raises LimitExceeded where all that are on their way are more than the store takes, NoRoom where the disk has
+        less than they have still to write.
+        """
         with self._lock:
-            self._on_its_way[incoming] = nbytes
-            if sum(self._on_its_way.values()) > self.quota_nbytes:
+            arriving = self._on_its_way.setdefault(incoming, _Arriving())
+            if nbytes <= arriving.reserved:
+                return
+            arriving.reserved = nbytes
+            if sum(one.reserved for one in self._on_its_way.values()) > self.quota_nbytes:
                 raise LimitExceeded(
                     f"More than {human_bytes(self.quota_nbytes)} are being uploaded to this server at once.",
                     hint="Try again in a few minutes.",
+                )
+            free = shutil.disk_usage(self._incoming).free
+            others = sum(one.reserved - one.written for one in self._on_its_way.values() if one is not arriving)
+            left = max(0, free - others)
+            if nbytes - arriving.written > left:
+                raise NoRoom(
+                    f"The server has no room for {human_bytes(nbytes)}: {human_bytes(left)} are free on its disk.",
+                    hint="Forget other files, or try a smaller one.",
                 )
 
     def _adopt(self, incoming: Path, sha256: str, nbytes: int, *, name: str, owner: str) -> Stored:
@@ -340,7 +326,7 @@ class ContentStore:
             modified_ns=modified_ns,
             crowded=known.crowded if known else False,
         )
-        return self._write(stored, **_with_owner(stored, owner, name))
+        return self._write(stored, **with_owner(stored, owner, name))
 
     def _write(self, stored: Stored, **changes: object) -> Stored:
         fresh = Stored(**(asdict(stored) | changes))
@@ -361,14 +347,6 @@ class ContentStore:
         return nbytes
 
 
-def _with_owner(stored: Stored, owner: str, name: str) -> dict[str, object]:
-    others = [(who, called) for who, called in stored.names.items() if who != owner]
-    return {
-        "names": dict([*others[1 - _OWNERS_KEPT :], (owner, name)]),
-        "crowded": stored.crowded or len(others) >= _OWNERS_KEPT,
-    }
-
-
 def default_root() -> Path:
     """INSPECTOR_STORE, else a folder in the user's cache."""
     named = os.environ.get(STORE_VARIABLE)
@@ -376,17 +354,6 @@ def default_root() -> Path:
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(cache) if cache else Path.home() / ".cache") / "model-inspector" / "store"
-
-
-def is_digest(text: str) -> bool:
-    """Whether it is a sha256 as we write it."""
-    return _DIGEST.fullmatch(text) is not None
-
-
-def clean_name(name: str) -> str:
-    """A visitor's file name as it may be shown: its last segment, printable, at most 200 characters."""
-    last = re.split(r"[/\\]", name)[-1]
-    return "".join(c for c in last if c.isprintable()).strip()[:200] or "unnamed file"
 
 
 @lru_cache(maxsize=1)

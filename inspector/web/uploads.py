@@ -11,19 +11,19 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import AsyncIterator
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-import streamlit as st
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from inspector.errors import InspectorError, NoRoom
 from inspector.web.downloads import download_route, prefix
+from inspector.web.front.paths import HEALTH_PATH
+from inspector.web.front.rules import own_rules
 from inspector.web.store import clean_name, the_store
 
 UPLOAD_PATH = "/inspector/upload"
-HEALTH_PATH = "/inspector/health"
 
 # Seconds without a byte, after which an upload has been given up: a line that stands still keeps nothing open.
 STANDSTILL = 120.0
@@ -67,7 +67,7 @@ async def tell_health(request: Request) -> JSONResponse:
 
 async def take_upload(request: Request) -> JSONResponse:
     """PUT with X-Inspector-Token and X-File-Name (percent-encoded). Answers {sha256, name, nbytes} or {says}."""
-    if not _origin_is_ours(request):
+    if not _is_own_site(request):
         return _refuse(403, "The upload came from another site.")
     owner = owner_of(request.headers.get("x-inspector-token", ""))
     if owner is None:
@@ -106,14 +106,7 @@ def _refuse(status: int, says: str) -> JSONResponse:
     return JSONResponse({"says": says}, status_code=status)
 
 
-def _origin_is_ours(request: Request) -> bool:
+def _is_own_site(request: Request) -> bool:
     origin = request.headers.get("origin")
-    if origin is None:
-        # No browser leaves it out on PUT; the token still has to be right.
-        return True
-    allowed = {str(a).rstrip("/") for a in st.get_option("server.corsAllowedOrigins") or ()}
-    try:
-        place = urlsplit(origin).netloc
-    except ValueError:
-        return False
-    return (place != "" and place == request.headers.get("host", "")) or origin in allowed
+    # No browser leaves it out on PUT; the token still has to be right.
+    return origin is None or own_rules().hosts.is_own_site(origin, request.headers.get("host", ""))

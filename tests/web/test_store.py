@@ -267,7 +267,7 @@ def test_what_is_announced_needs_room_before_it_is_taken(tmp_path: Path, monkeyp
 
     with pytest.raises(NoRoom, match=r"no room for 6 B: 5 B are free"):
         asyncio.run(store.put_stream(chunks(), name="a", owner="me", announced=6))
-    assert not taken and asked == [str(tmp_path)]
+    assert not taken and asked == [str(tmp_path / "incoming")]
     assert list((tmp_path / "incoming").iterdir()) == []
 
 
@@ -322,3 +322,63 @@ def test_two_servers_do_not_sweep_each_others_store(tmp_path: Path) -> None:
             process.communicate("")
     again = subprocess.run([sys.executable, "-c", code], env=named, capture_output=True, text=True, input="")
     assert again.stdout.strip() == root
+
+
+def test_two_uploads_do_not_share_the_same_free_bytes_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 100 bytes are free; each upload says that 60 will come, and writes them slowly.
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1000, 900, 100))  # type: ignore[attr-defined]
+    store = ContentStore(tmp_path)
+
+    async def slow(go: asyncio.Event) -> AsyncIterator[bytes]:
+        await go.wait()
+        yield b"x" * 60
+
+    async def both() -> list[object]:
+        go = asyncio.Event()
+        puts = [store.put_stream(slow(go), name="a", owner="me", announced=60) for _ in range(2)]
+        running = asyncio.gather(*puts, return_exceptions=True)
+        await asyncio.sleep(0.05)
+        go.set()
+        return list(await running)
+
+    results = asyncio.run(both())
+    assert [type(result).__name__ for result in results] == ["Stored", "NoRoom"]
+    assert "no room for 60 B: 40 B are free on its disk" in str(results[1])
+
+
+def test_a_refused_upload_takes_nothing_away(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=10, busy_seconds=100)
+    idle = _put(store, b"1111", owner="long ago")
+    stored = store.find(idle)
+    assert stored is not None
+    store._write(stored, used=stored.used - 200)
+    busy = _put(store, b"22222", owner="other")
+    with pytest.raises(NoRoom):
+        _put(store, b"333333", owner="me")
+    assert store.get_path(idle) is not None and store.get_path(busy) is not None
+    # Five bytes fit when the four idle ones go.
+    assert _put(store, b"44444", owner="me") and store.get_path(idle) is None and store.get_path(busy) is not None
+
+
+def test_what_is_too_old_goes_though_the_upload_is_refused(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=10, busy_seconds=100, ttl_seconds=1000)
+    busy, old = _put(store, b"22222222", owner="other"), _put(store, b"1")
+    stored = store.find(old)
+    assert stored is not None
+    store._write(stored, used=stored.used - 2000)
+    with pytest.raises(NoRoom):
+        _put(store, b"333333", owner="me")
+    assert store.get_path(old) is None and store.get_path(busy) is not None
+
+
+def test_a_sweep_reads_each_record_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ContentStore(tmp_path, quota_nbytes=30, busy_seconds=0)
+    for number in range(5):
+        _put(store, bytes([number]) * 5, owner=f"visitor {number}")
+    read: list[str] = []
+    find = store.find
+    monkeypatch.setattr(store, "find", lambda sha256: read.append(sha256) or find(sha256))
+    assert store.sweep(room_for=20, owner="me") == 15
+    assert len(read) == 5 and len(set(read)) == 5

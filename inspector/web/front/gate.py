@@ -18,8 +18,8 @@ from inspector.web.front import words
 from inspector.web.front.headers import page_headers
 from inspector.web.front.hosts import Hosts
 from inspector.web.front.keys import Attempts, Key
+from inspector.web.front.paths import ENTER_PATH
 
-ENTER_PATH = "/inspector/enter"
 TOKEN_FIELD = "token"
 # Streamlit serves these whatever its settings say: an interface for programs, and its counters.
 _CLOSED = (("_stcore", "agent"), ("_stcore", "metrics"))

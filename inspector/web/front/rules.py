@@ -14,8 +14,8 @@ from inspector.web.downloads import prefix
 from inspector.web.front.gate import Rules
 from inspector.web.front.hosts import hosts_of, is_loopback
 from inspector.web.front.keys import key_from
+from inspector.web.front.paths import HEALTH_PATH, LIVE_PATH, METRICS_PATH, READY_PATH
 from inspector.web.server_paths import server_root
-from inspector.web.uploads import HEALTH_PATH
 
 
 @lru_cache(maxsize=1)
@@ -31,6 +31,6 @@ def own_rules() -> Rules:
         key=key_from(os.environ, needed=not is_loopback(address) or server_root() is not None),
         pages=frozenset(path.stem for path in (folder / "pages").glob("*.py")) if folder else frozenset(),
         files=frozenset(path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()),
-        open=frozenset({HEALTH_PATH}),
+        open=frozenset({HEALTH_PATH, LIVE_PATH, READY_PATH, METRICS_PATH}),
         base=prefix(),
     )

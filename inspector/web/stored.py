@@ -1,0 +1,107 @@
+"""What the store notes of one file, and which files go when it is swept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# A record stays small however many sessions open the same sample; the ones that came last are remembered.
+_OWNERS_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One file of the store.
+
+    names: what each owner (a browser session) calls it. added, used: seconds since 1970.
+    path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
+    modified_ns: that file's time when its digest was taken; another one means other bytes.
+    crowded: whether more had it than are in names: then only its age takes it away.
+    """
+
+    sha256: str
+    nbytes: int
+    added: float
+    used: float
+    names: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+    modified_ns: int = 0
+    crowded: bool = False
+
+    def is_owned_by(self, owner: str) -> bool:
+        """Whether that one alone has it."""
+        return self.names.keys() == {owner} and not self.crowded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """How much is kept and how long. owner_nbytes: of the files that one visitor alone has, None for no such limit.
+    busy_seconds: what others used within them does not go for a new upload."""
+
+    nbytes: int
+    owner_nbytes: int | None
+    ttl_seconds: float
+    busy_seconds: float
+
+
+def leaving(
+    records: Sequence[Stored], quota: Quota, *, now: float, exported: int = 0, room_for: int = 0, owner: str = ""
+) -> tuple[tuple[Stored, ...], bool]:
+    """(those that go, whether what is about to come has room then).
+
+    What is too old, then of the visitor's own what is over that one's share, then the least recently used until the
+    store is under its quota. exported: bytes beside the records. room_for: bytes that are about to come, of that owner.
+    """
+    old = [one for one in records if now - one.used > quota.ttl_seconds]
+    kept = sorted(_without([one for one in records if not one.path], old), key=lambda one: one.used)
+    own = [one for one in kept if one.is_owned_by(owner)]
+    over_own = 0 if quota.owner_nbytes is None else _nbytes(own) + room_for - quota.owner_nbytes
+    too_many = _first(own, over_own)
+    kept, own = _without(kept, too_many), _without(own, too_many)
+    over = _nbytes(kept) + exported + room_for - quota.nbytes
+    others = _without(kept, own)
+    busy = [one for one in others if room_for and now - one.used < quota.busy_seconds]
+    pushed = _first(_without(kept, busy), over)
+    return (*old, *too_many, *pushed), over <= _nbytes(pushed)
+
+
+def with_owner(stored: Stored, owner: str, name: str) -> dict[str, object]:
+    """What changes when somebody has it, too, and calls it so."""
+    others = [(who, called) for who, called in stored.names.items() if who != owner]
+    return {
+        "names": dict([*others[1 - _OWNERS_KEPT :], (owner, name)]),
+        "crowded": stored.crowded or len(others) >= _OWNERS_KEPT,
+    }
+
+
+def is_digest(text: str) -> bool:
+    """Whether it is a sha256 as we write it."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def clean_name(name: str) -> str:
+    """A visitor's file name as it may be shown: its last segment, printable, at most 200 characters."""
+    last = re.split(r"[/\\]", name)[-1]
+    return "".join(c for c in last if c.isprintable()).strip()[:200] or "unnamed file"
+
+
+def _without(records: Sequence[Stored], some: Sequence[Stored]) -> list[Stored]:
+    left_out = {one.sha256 for one in some}
+    return [one for one in records if one.sha256 not in left_out]
+
+
+def _first(records: Sequence[Stored], nbytes: int) -> list[Stored]:
+    """As few of the first as hold that many bytes."""
+    found: list[Stored] = []
+    for one in records:
+        if nbytes <= 0:
+            break
+        found.append(one)
+        nbytes -= one.nbytes
+    return found
+
+
+def _nbytes(records: Collection[Stored]) -> int:
+    return sum(one.nbytes for one in records)
