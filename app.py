@@ -1,5 +1,6 @@
 """The server: `streamlit run app.py`. The pages start in ui.py; here are only the routes beside them."""
 
+import os
 import sys
 
 import streamlit as st
@@ -10,8 +11,11 @@ from inspector.errors import UsageError
 from inspector.jobs.walls import few_arenas
 from inspector.openmp import share_processors
 from inspector.web.front.gate import Gate
-from inspector.web.front.rules import own_rules
+from inspector.web.front.request_log import RequestLog, lines_for
+from inspector.web.front.rules import own_house, own_rules
 from inspector.web.front.start import started
+from inspector.web.front.turnstile import Turnstile
+from inspector.web.front.variables import LOG
 from inspector.web.guard import on_script_error
 from inspector.web.store_lock import hold_store
 from inspector.web.uploads import routes
@@ -24,14 +28,18 @@ share_processors()
 few_arenas()
 try:
     hold_store()
-    rules = own_rules()
+    rules, house, mounted = own_rules(), own_house(), routes()
 except UsageError as error:
     sys.exit(str(error))
 
 app = st.App(
     "ui.py",
-    routes=routes(),
+    routes=mounted,
     lifespan=started,
-    middleware=[Middleware(Gate, rules=rules)],
+    middleware=[
+        Middleware(RequestLog, pages=rules.pages, base=rules.base, lines=lines_for(os.environ.get(LOG.name, ""))),
+        Middleware(Gate, rules=rules),
+        Middleware(Turnstile, house=house),
+    ],
     on_script_error=on_script_error,
 )

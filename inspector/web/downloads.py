@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from inspector.web.front.paths import DOWNLOAD_PATH
 from inspector.web.store import clean_name, the_store
 
-DOWNLOAD_PATH = "/inspector/exports"
 TOKEN_BYTES = 12
 _TOKEN = re.compile(rf"[0-9a-f]{{{2 * TOKEN_BYTES}}}")
 

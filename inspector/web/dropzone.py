@@ -12,9 +12,10 @@ import streamlit as st
 
 from inspector.errors import InspectorError
 from inspector.web import session
+from inspector.web.front.paths import UPLOAD_PATH
 from inspector.web.guard import show_error
 from inspector.web.store import Stored, clean_name, the_store
-from inspector.web.uploads import UPLOAD_PATH, is_mounted, issue_token
+from inspector.web.uploads import is_mounted, issue_token
 
 _STATIC = Path(__file__).parent / "static"
 KNOWN_ENDINGS = ".pth .pt .ckpt .bin .th .tar .safetensors .pt2 .gguf .onnx .npz"

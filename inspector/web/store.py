@@ -29,11 +29,11 @@ from inspector.checkpoint.source import PathSource
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.progress import Progress, silent
 from inspector.units import human_bytes
+from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, number
 from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, with_owner
 
 __all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "the_store"]
 
-QUOTA_NBYTES = 64 * 10**9
 STORE_VARIABLE = "INSPECTOR_STORE"
 
 
@@ -53,7 +53,7 @@ class ContentStore:
         root: Path,
         *,
         file_nbytes: int = 16 * 10**9,
-        quota_nbytes: int = QUOTA_NBYTES,
+        quota_nbytes: int = 64 * 10**9,
         owner_nbytes: int | None = None,
         ttl_seconds: float = 24 * 3600,
         busy_seconds: float = 1800,
@@ -251,6 +251,16 @@ class ContentStore:
                 )
             return sum(self._remove(stored.sha256) for stored in gone)
 
+    def nbytes(self) -> int:
+        """Of the files and exports in it."""
+        folders = (self._files, self.exports)
+        return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+
+    def clear_uploads(self) -> None:
+        """What an upload left that was cut by the server's own end."""
+        for rest in self._incoming.iterdir():
+            rest.unlink(missing_ok=True)
+
     def _sweep_exports(self, now: float) -> int:
         """Bytes of those that stay. They are made again with one click: they go first, from a quarter of the quota."""
         waiting = sorted(
@@ -358,5 +368,11 @@ def default_root() -> Path:
 
 @lru_cache(maxsize=1)
 def the_store() -> ContentStore:
-    """The one store of this server process."""
-    return ContentStore(default_root(), owner_nbytes=QUOTA_NBYTES // 4)
+    """The one store of this server process, as large as its operator said. Raises UsageError for what is no size."""
+    return ContentStore(
+        default_root(),
+        file_nbytes=number(FILE, os.environ),
+        quota_nbytes=number(STORE_NBYTES, os.environ),
+        owner_nbytes=number(STORE_EACH, os.environ),
+        ttl_seconds=3600 * number(STORE_HOURS, os.environ),
+    )

@@ -19,14 +19,11 @@ from starlette.routing import Route
 
 from inspector.errors import InspectorError, NoRoom
 from inspector.web.downloads import download_route, prefix
-from inspector.web.front.paths import HEALTH_PATH
+from inspector.web.front.paths import UPLOAD_PATH
+from inspector.web.front.probes import probe_routes
 from inspector.web.front.rules import own_rules
+from inspector.web.front.variables import own_limits
 from inspector.web.store import clean_name, the_store
-
-UPLOAD_PATH = "/inspector/upload"
-
-# Seconds without a byte, after which an upload has been given up: a line that stands still keeps nothing open.
-STANDSTILL = 120.0
 
 _SECRET = secrets.token_bytes(32)
 _mounted = False
@@ -54,15 +51,9 @@ def routes() -> list[Route]:
     _mounted = True
     return [
         Route(prefix() + UPLOAD_PATH, take_upload, methods=["PUT"]),
-        Route(prefix() + HEALTH_PATH, tell_health, methods=["GET"]),
+        *probe_routes(),
         download_route(),
     ]
-
-
-async def tell_health(request: Request) -> JSONResponse:
-    """Alive, and able to write where uploads go."""
-    store = the_store()
-    return JSONResponse({"status": "ok", "store": store.root.is_dir()})
 
 
 async def take_upload(request: Request) -> JSONResponse:
@@ -82,7 +73,7 @@ async def take_upload(request: Request) -> JSONResponse:
     except ClientDisconnect:
         return _refuse(499, "The upload was stopped.")
     except TimeoutError:
-        return _refuse(408, f"Nothing came for {STANDSTILL:.0f} seconds. Drop the file again.")
+        return _refuse(408, f"Nothing came for {own_limits().upload_idle_seconds} seconds. Drop the file again.")
     except NoRoom as error:
         return _refuse(507, str(error))
     except InspectorError as error:
@@ -91,10 +82,11 @@ async def take_upload(request: Request) -> JSONResponse:
 
 
 async def _body(request: Request) -> AsyncIterator[bytes]:
-    chunks = aiter(request.stream())
+    # A line that stands still keeps nothing open.
+    chunks, seconds = aiter(request.stream()), own_limits().upload_idle_seconds
     while True:
         try:
-            async with asyncio.timeout(STANDSTILL):
+            async with asyncio.timeout(seconds):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             return

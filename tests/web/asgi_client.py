@@ -80,6 +80,22 @@ class Client:
         asyncio.run(self.app(self._scope("websocket", address, headers), receive, send))
         return next((str(m["text"]) for m in sent if m.get("text")), "")
 
+    def knock(self, address: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """How a handshake is answered; 101 where it is accepted."""
+        waiting: list[dict[str, Any]] = [{"type": "websocket.connect"}]
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return waiting.pop(0) if waiting else {"type": "websocket.disconnect", "code": 1000}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = self._scope("websocket", address, headers) | {"extensions": {"websocket.http.response": {}}}
+        asyncio.run(self.app(scope, receive, send))
+        found = {name.decode().lower(): value.decode("latin-1") for name, value in sent[0].get("headers", ())}
+        return Answer(sent[0].get("status", 101), found, b"".join(m.get("body", b"") for m in sent[1:]))
+
     def _scope(
         self, kind: str, address: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] | None
     ) -> dict[str, Any]:

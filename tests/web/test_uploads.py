@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
 
 from inspector.web import uploads
+from inspector.web.front import probes
+from inspector.web.front.paths import HEALTH_PATH
+from inspector.web.front.variables import limits_from
 from inspector.web.store import ContentStore
 from tests.web.asgi_client import Answer, Client
 
@@ -27,6 +31,7 @@ class Visitor(Client):
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ContentStore:
     made = ContentStore(tmp_path, file_nbytes=1000)
     monkeypatch.setattr(uploads, "the_store", lambda: made)
+    monkeypatch.setattr(probes, "the_store", lambda: made)
     return made
 
 
@@ -95,7 +100,7 @@ def test_only_put_is_served(client: Visitor) -> None:
 
 
 def test_health_says_ok(client: Visitor) -> None:
-    assert json.loads(client.ask("GET", uploads.HEALTH_PATH).body) == {"status": "ok", "store": True}
+    assert json.loads(client.ask("GET", HEALTH_PATH).body) == {"status": "ok", "store": True}
 
 
 def test_mounting_is_known(client: Visitor) -> None:
@@ -123,7 +128,7 @@ def test_an_upload_that_stands_still_is_given_up_and_leaves_nothing(
         yield b"abc"
         await asyncio.sleep(30)
 
-    monkeypatch.setattr(uploads, "STANDSTILL", 0.05)
+    monkeypatch.setattr(uploads, "own_limits", lambda: replace(limits_from({}), upload_idle_seconds=0.05))
     monkeypatch.setattr(uploads.Request, "stream", silent_body)
     answer = client.put(b"")
     assert answer.status == 408

@@ -12,13 +12,14 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from inspector.web.front import words
-from inspector.web.front.headers import page_headers
+from inspector.web.front.headers import refuse_socket, with_headers
 from inspector.web.front.hosts import Hosts
 from inspector.web.front.keys import Attempts, Key
-from inspector.web.front.paths import ENTER_PATH
+from inspector.web.front.paths import ENTER_PATH, path_below
+from inspector.web.front.visitors import cookie_name, is_secure
 
 TOKEN_FIELD = "token"
 # Streamlit serves these whatever its settings say: an interface for programs, and its counters.
@@ -56,16 +57,16 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        send = with_headers(send)
         answer = self._refusal(scope)
         if answer is None and scope["type"] == "http":
             answer = await self._entrance(scope, receive)
         if answer is None:
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
-            # Closed before it was accepted: the server answers the handshake with 403.
-            await send({"type": "websocket.close", "code": 1008})
+            await refuse_socket(scope, send, answer.status_code, "")
         else:
-            await answer(scope, receive, _with_headers(send))
+            await answer(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this server is not to be asked at all, or not by this site."""
@@ -129,9 +130,13 @@ class Gate:
             return self._ask(key, safe, 403, f"That is not the {'password' if key.is_password else 'token'}.")
         answer = RedirectResponse(safe, 303, headers={"cache-control": "no-store"})
         headers = Headers(scope=scope)
-        secure = scope.get("scheme") == "https" or headers.get("x-forwarded-proto", "") == "https"
         answer.set_cookie(
-            _cookie_name(headers), key.cookie, path=f"{self._rules.base}/", httponly=True, samesite="lax", secure=secure
+            cookie_name(headers, ""),
+            key.cookie,
+            path=f"{self._rules.base}/",
+            httponly=True,
+            samesite="lax",
+            secure=is_secure(scope, headers),
         )
         return answer
 
@@ -145,13 +150,11 @@ class Gate:
             return True
         if key.user_header and headers.get(key.user_header, ""):
             return True
-        held = [cookie_parser(line).get(_cookie_name(headers), "") for line in headers.getlist("cookie")]
+        held = [cookie_parser(line).get(cookie_name(headers, ""), "") for line in headers.getlist("cookie")]
         return any(key.has_cookie(value) for value in held if value)
 
     def _path(self, scope: Scope) -> str:
-        """Of the request, from "/" on, without the base."""
-        path, base = str(scope["path"]), self._rules.base
-        return path.removeprefix(base) or "/" if path == base or path.startswith(f"{base}/") else path
+        return path_below(self._rules.base, str(scope["path"]))
 
     def _is_page(self, path: str) -> bool:
         return path.strip("/") in ("", *self._rules.pages)
@@ -165,12 +168,6 @@ class Gate:
         return self._is_page(path) or path.strip("/") in self._rules.files or first in _FOLDERS
 
 
-def _cookie_name(headers: Headers) -> str:
-    """Cookies know no ports: two servers on one machine need two names."""
-    port = headers.get("host", "").rpartition(":")[2]
-    return f"inspector-{port}" if port.isdigit() else "inspector"
-
-
 async def _body(receive: Receive) -> str:
     """Of a small form; "" for a longer one."""
     held = b""
@@ -180,16 +177,3 @@ async def _body(receive: Receive) -> str:
         if not message.get("more_body"):
             return held.decode("latin-1") if len(held) <= _MOST_FORM else ""
     return ""
-
-
-def _with_headers(send: Send) -> Send:
-    ours = page_headers()
-    names = {name for name, _ in ours}
-
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in names]
-            message = {**message, "headers": [*kept, *ours]}
-        await send(message)
-
-    return sending

@@ -8,8 +8,39 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+from starlette.types import Message, Scope, Send
+
 # Scripts that stand in a page itself: those with a src are files of ours.
 _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+
+
+# Of ASGI, the first message of every kind of answer: a socket has one when it is opened, and one when it is refused.
+_FIRST = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+
+
+def with_headers(send: Send) -> Send:
+    """The same, with our headers on whatever is answered."""
+    ours = page_headers()
+    names = {name for name, _ in ours}
+
+    async def sending(message: Message) -> None:
+        if message["type"] in _FIRST:
+            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in names]
+            message = {**message, "headers": [*kept, *ours]}
+        await send(message)
+
+    return sending
+
+
+async def refuse_socket(scope: Scope, send: Send, status: int, says: str) -> None:
+    """Answer a handshake with a status and a sentence; where the server cannot, with 403 and nothing."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = says.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
 
 
 @lru_cache(maxsize=1)

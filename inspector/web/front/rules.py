@@ -11,11 +11,30 @@ from streamlit import file_util
 
 from inspector.installed import app_folder
 from inspector.web.downloads import prefix
+from inspector.web.front.draining import draining
 from inspector.web.front.gate import Rules
 from inspector.web.front.hosts import hosts_of, is_loopback
 from inspector.web.front.keys import key_from
 from inspector.web.front.paths import HEALTH_PATH, LIVE_PATH, METRICS_PATH, READY_PATH
+from inspector.web.front.turnstile import House
+from inspector.web.front.variables import own_limits
+from inspector.web.front.visitors import Visitors, kept_secret
 from inspector.web.server_paths import server_root
+from inspector.web.store import the_store
+
+
+@lru_cache(maxsize=1)
+def own_house() -> House:
+    """Of this process: how many may be inside. Raises UsageError for what is no number."""
+    rules = own_rules()
+    header = rules.key.user_header if rules.key is not None else ""
+    return House(
+        limits=own_limits(),
+        visitors=Visitors(kept_secret(the_store().root), user_header=header),
+        draining=draining,
+        pages=rules.pages,
+        base=rules.base,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import webbrowser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,12 @@ from contextlib import asynccontextmanager
 import streamlit as st
 
 from inspector.architectures.index import load_index
+from inspector.web.front.draining import drain_on_sigterm, draining
 from inspector.web.front.gate import TOKEN_FIELD
+from inspector.web.front.listener import guard, running_server
+from inspector.web.front.request_log import lines_for
 from inspector.web.front.rules import own_rules
+from inspector.web.front.variables import LOG, own_limits
 from inspector.web.jobs import the_client
 from inspector.web.store import the_store
 
@@ -26,17 +31,24 @@ async def started(_app: object) -> AsyncIterator[None]:
     the_store()  # which clears what an end in the middle left
     the_client().start()  # torch takes seconds to import: before anybody asks
     if greeting():
-        print(f"  {greeting()}\n", flush=True)
+        # Standard output may be a log that others read.
+        print(f"  {greeting()}\n", flush=True, file=sys.stderr if is_logged() else sys.stdout)
     if os.environ.get("INSPECTOR_BROWSER") == "1":
         # Some browsers hold whoever starts them until they are closed.
         asyncio.get_running_loop().run_in_executor(None, webbrowser.open, entrance())
     sweeping = asyncio.create_task(_sweep_now_and_then())
     # Visitors who come at the same time would each load it.
     loading = asyncio.get_running_loop().run_in_executor(None, load_index)
+    server = running_server()
+    if server is not None:
+        guard(server)
+    restore = drain_on_sigterm(draining, own_limits().drain_seconds)
     yield
+    restore()
     sweeping.cancel()
     await loading
     the_client().close()
+    the_store().clear_uploads()
 
 
 async def _sweep_now_and_then() -> None:
@@ -44,6 +56,11 @@ async def _sweep_now_and_then() -> None:
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
         await asyncio.to_thread(the_store().sweep)
+
+
+def is_logged() -> bool:
+    """Whether the operator wants a line for each request."""
+    return lines_for(os.environ.get(LOG.name, "")) is not None
 
 
 def greeting() -> str:
@@ -55,6 +72,8 @@ def greeting() -> str:
         return "This server asks for its password."
     if key.user_header:
         return f"This server lets in whom the header {key.user_header} names, or who has its token."
+    if is_logged() and os.environ.get("INSPECTOR_TOKEN"):
+        return "This server asks for the token that its operator stated."
     return f"This server asks for a token. Open {entrance()}"
 
 

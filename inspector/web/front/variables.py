@@ -1,0 +1,170 @@
+"""What an operator sets by the environment: every variable with its default and meaning, and the numbers among them.
+
+docs/operating.md and docs/commands.md take their tables from here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from inspector.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """name: of the environment variable. default: what holds where it is not set, as it would be written; "" for
+    nothing. says: what it is for. least: of a number, the smallest one; None for what is no number."""
+
+    name: str
+    says: str
+    default: str = ""
+    least: int | None = None
+
+
+CONNECTIONS = Variable(
+    name="INSPECTOR_MAX_CONNECTIONS",
+    default="400",
+    least=1,
+    says="Open pages (WebSockets) of all visitors together. Whoever comes then reads that the server is full.",
+)
+CONNECTIONS_EACH = Variable(
+    name="INSPECTOR_MAX_CONNECTIONS_PER_VISITOR",
+    default="20",
+    least=1,
+    says="Open pages of one visitor: one browser by its cookie, one user by the proxy's header, else one address.",
+)
+UPLOADS = Variable(
+    name="INSPECTOR_MAX_UPLOADS", default="32", least=1, says="Uploads of all visitors at the same time."
+)
+UPLOADS_EACH = Variable(
+    name="INSPECTOR_MAX_UPLOADS_PER_VISITOR", default="4", least=1, says="Uploads of one visitor at the same time."
+)
+UPLOAD_IDLE = Variable(
+    name="INSPECTOR_UPLOAD_IDLE_SECONDS",
+    default="120",
+    least=1,
+    says="An upload of which nothing came for so long is given up; nothing of it stays.",
+)
+FILE = Variable(
+    name="INSPECTOR_FILE_BYTES", default=str(16 * 10**9), least=1, says="The largest file that is taken, in bytes."
+)
+STORE_NBYTES = Variable(
+    name="INSPECTOR_STORE_BYTES",
+    default=str(64 * 10**9),
+    least=1,
+    says="What the store holds at most, in bytes; uploads under way and exports count.",
+)
+STORE_EACH = Variable(
+    name="INSPECTOR_STORE_BYTES_PER_VISITOR",
+    default=str(16 * 10**9),
+    least=1,
+    says="What one visitor alone may have in it; beyond that the visitor's own oldest files go.",
+)
+STORE_HOURS = Variable(
+    name="INSPECTOR_STORE_HOURS", default="24", least=1, says="How long a file is kept after it was last looked at."
+)
+DRAIN = Variable(
+    name="INSPECTOR_DRAIN_SECONDS",
+    default="30",
+    least=0,
+    says="After SIGTERM: how long uploads and downloads under way may go on before the server ends.",
+)
+LOG = Variable(
+    name="INSPECTOR_LOG",
+    says="`json`: one line for each request on standard output, without names, digests, tokens, cookies and queries.",
+)
+METRICS_TOKEN = Variable(
+    name="INSPECTOR_METRICS_TOKEN",
+    says="Who sends `Authorization: Bearer` with it, 12 characters or more, may read `/inspector/metrics`.",
+)
+METRICS_FROM = Variable(
+    name="INSPECTOR_METRICS_FROM",
+    says="Addresses or networks, with commas between them, that may read `/inspector/metrics` without a token, "
+    "directly and not through a proxy.",
+)
+VARIABLES = (
+    Variable(
+        name="INSPECTOR_ROOT",
+        says="A folder on the server whose files may be opened by path; without it there is no such box.",
+    ),
+    Variable(
+        name="INSPECTOR_CODE",
+        says="`off`: the Repair page never runs `code:` targets. Otherwise it offers them only on a server that "
+        "listens on this machine alone, with `INSPECTOR_ROOT` set, for a file whose content you agreed to run.",
+    ),
+    Variable(
+        name="INSPECTOR_TOKEN",
+        says="What a visitor has to show once, 12 characters or more. A server that others can reach, or that opens a "
+        "folder, draws one at each start and prints an address with it.",
+    ),
+    Variable(name="INSPECTOR_PASSWORD", says="In its place a password, which is never printed."),
+    Variable(
+        name="INSPECTOR_USER_HEADER",
+        says="In its place the header that an authenticating proxy sets, `X-Forwarded-User` say. Whoever reaches the "
+        "server past the proxy can set it too: let nobody.",
+    ),
+    Variable(
+        name="INSPECTOR_STORE", default="a per-user cache folder", says="Where uploads are kept; one server to a store."
+    ),
+    Variable(
+        name="INSPECTOR_SAMPLES",
+        default="a per-user cache folder",
+        says="Where an installation keeps the sample files that it makes once.",
+    ),
+    Variable(name="INSPECTOR_BROWSER", says="`1`: the browser is opened when the server has started."),
+    CONNECTIONS,
+    CONNECTIONS_EACH,
+    UPLOADS,
+    UPLOADS_EACH,
+    UPLOAD_IDLE,
+    FILE,
+    STORE_NBYTES,
+    STORE_EACH,
+    STORE_HOURS,
+    DRAIN,
+    LOG,
+    METRICS_TOKEN,
+    METRICS_FROM,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """connections, uploads: at the same time, of everybody and of each visitor."""
+
+    connections: int
+    connections_each: int
+    uploads: int
+    uploads_each: int
+    upload_idle_seconds: int
+    drain_seconds: int
+
+
+def number(variable: Variable, environment: Mapping[str, str]) -> int:
+    """What the operator stated, else the default. Raises UsageError for what is no whole number or too small."""
+    stated = environment.get(variable.name, "").strip() or variable.default
+    least = variable.least or 0
+    if not stated.isascii() or not stated.isdecimal() or len(stated) > 18 or int(stated) < least:
+        raise UsageError(f"{variable.name} is {stated[:40]!r}.", hint=f"Write a whole number from {least} on.")
+    return int(stated)
+
+
+@lru_cache(maxsize=1)
+def own_limits() -> Limits:
+    """Of this process. Raises UsageError as `number`."""
+    return limits_from(os.environ)
+
+
+def limits_from(environment: Mapping[str, str]) -> Limits:
+    """Raises UsageError as `number`."""
+    return Limits(
+        connections=number(CONNECTIONS, environment),
+        connections_each=number(CONNECTIONS_EACH, environment),
+        uploads=number(UPLOADS, environment),
+        uploads_each=number(UPLOADS_EACH, environment),
+        upload_idle_seconds=number(UPLOAD_IDLE, environment),
+        drain_seconds=number(DRAIN, environment),
+    )

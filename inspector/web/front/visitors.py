@@ -1,0 +1,76 @@
+"""Who a request is from, as far as that has to be known to share a server fairly: never who somebody is.
+
+A browser gets a cookie with a number that only this server can make; without one, whoever comes from one address is one
+visitor. Where a proxy names its users, a user is a visitor. Somebody who throws every cookie away is somebody new each
+time: the limits of all visitors together hold then, and a proxy can limit addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from pathlib import Path
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.types import Scope
+
+_FILE = "visitors"
+_NBYTES = 32
+
+
+class Visitors:
+    """secret: what the cookies are made with. user_header: in lower case, what a proxy sets for whom it knows."""
+
+    def __init__(self, secret: bytes, *, user_header: str = "") -> None:
+        self._secret = secret
+        self._user_header = user_header
+
+    def of(self, scope: Scope) -> str:
+        """Whose request it is; "address " and the address where there is no better answer."""
+        headers = Headers(scope=scope)
+        user = headers.get(self._user_header, "") if self._user_header else ""
+        if user:
+            return f"user {user}"
+        held = [cookie_parser(line).get(cookie_name(headers), "") for line in headers.getlist("cookie")]
+        known = next((value for value in held if self._is_ours(value)), "")
+        return f"browser {known}" if known else f"address {(scope.get('client') or ('',))[0]}"
+
+    def new_cookie(self, scope: Scope, path: str) -> bytes:
+        """What a Set-Cookie header says for a browser that has none. path: below which it is sent."""
+        drawn = secrets.token_hex(16)
+        headers = Headers(scope=scope)
+        secure = "; Secure" if is_secure(scope, headers) else ""
+        value = f"{drawn}.{self._signed(drawn)}"
+        return f"{cookie_name(headers)}={value}; Path={path}; HttpOnly; SameSite=Lax{secure}".encode("latin-1")
+
+    def _is_ours(self, value: str) -> bool:
+        drawn, _, signed = value.partition(".")
+        return bool(drawn) and hmac.compare_digest(self._signed(drawn).encode(), signed.encode("utf-8", "replace"))
+
+    def _signed(self, drawn: str) -> str:
+        return hmac.new(self._secret, drawn.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
+
+
+def kept_secret(folder: Path) -> bytes:
+    """The same after a restart, so that pages that connect again are still who they were."""
+    path = folder / _FILE
+    if not path.is_file() or path.stat().st_size != _NBYTES:
+        fresh = folder / f"{_FILE}.{secrets.token_hex(4)}"
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(secrets.token_bytes(_NBYTES))
+        fresh.replace(path)
+    return path.read_bytes()
+
+
+def cookie_name(headers: Headers, what: str = "visitor") -> str:
+    """Cookies know no ports: two servers on one machine need two names."""
+    port = headers.get("host", "").rpartition(":")[2]
+    name = f"inspector-{what}" if what else "inspector"
+    return f"{name}-{port}" if port.isdigit() else name
+
+
+def is_secure(scope: Scope, headers: Headers) -> bool:
+    """Whether the browser came by https."""
+    return scope.get("scheme") in ("https", "wss") or headers.get("x-forwarded-proto", "") == "https"
