@@ -6,6 +6,7 @@ python scripts/build_docs.py --check    exit with 1 if they are out of date
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from catalogue import CATALOGUE, tally
 from finding_kinds import finding_kinds
 from public_names import python_page
+from route_headers import headers_page
 from sessions import with_sessions
 
 from inspector.cam.methods import METHODS
@@ -23,9 +25,11 @@ from inspector.exports.writers import WRITERS
 from inspector.keys.operations import OPERATIONS
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
+from inspector.web.front.variables import VARIABLES, Variable
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+_VARIABLES = re.compile(r"(<!-- variables: written by scripts/build_docs.py -->).*?(<!-- end -->)", re.DOTALL)
 NOTE = "<!-- Written by scripts/build_docs.py from the entries in the code: `make docs` renews it. -->"
 
 
@@ -33,6 +37,9 @@ def pages() -> dict[str, str]:
     """File name -> text of every generated page."""
     return {
         "../README.md": with_sessions((ROOT / "README.md").read_text(encoding="utf-8")),
+        "commands.md": _with_variables((DOCS / "commands.md").read_text(encoding="utf-8")),
+        "operating.md": _with_variables((DOCS / "operating.md").read_text(encoding="utf-8")),
+        "headers.md": headers_page(),
         "python.md": f"{NOTE}\n{python_page()}",
         "formats.md": _page(
             "Formats",
@@ -120,6 +127,20 @@ def pages() -> dict[str, str]:
             ((w.id, w.suffix, w.says) for w in WRITERS),
         ),
     }
+
+
+def _with_variables(text: str) -> str:
+    """The page with the table of what an operator sets between its marks."""
+    rows = [_row((f"`{one.name}`", one.says, _default(one))) for one in VARIABLES]
+    table = "\n".join([_row(("Variable", "Meaning", "Default")), _row(["---"] * 3), *rows])
+    made, count = _VARIABLES.subn(lambda marks: f"{marks[1]}\n{table}\n{marks[2]}", text)
+    if count != 1:
+        raise ValueError("A page needs one place for the table of variables.")
+    return made
+
+
+def _default(variable: Variable) -> str:
+    return f"{int(variable.default):,}" if variable.least is not None else variable.default
 
 
 def _page(title: str, intro: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -31,12 +31,13 @@ SETTLED = """() => {
 
 @dataclass(frozen=True)
 class Server:
-    """A running app. log: where its output goes. token: what it asks a visitor for."""
+    """A running app. log: where its output goes. token: what it asks a visitor for. process: the server itself."""
 
     url: str
     store: Path
     log: Path
     token: str
+    process: subprocess.Popen[bytes]
 
     def let_in(self, context: BrowserContext) -> None:
         """Give a browser's session the cookie that this server asks for."""
@@ -44,21 +45,25 @@ class Server:
 
 
 @contextmanager
-def running_app(folder: Path) -> Iterator[Server]:
-    """Started as the README says, stopped at the end. Raises RuntimeError with its log when it does not start."""
+def running_app(folder: Path, **variables: str) -> Iterator[Server]:
+    """Started as the README says, stopped at the end. variables: of its environment.
+
+    Raises RuntimeError with its log when it does not start.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = folder / "log.txt"
     token = secrets.token_urlsafe(24)
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.startswith("INSPECTOR_")},
         "INSPECTOR_STORE": str(folder / "store"),
         "INSPECTOR_ROOT": str(ROOT / "sample_models" / "files"),
         "INSPECTOR_TOKEN": token,
         "OMP_NUM_THREADS": "1",
         # No settings of whoever runs this.
         "HOME": str(folder),
+        **variables,
     }
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     with log.open("wb") as output:
@@ -67,7 +72,8 @@ def running_app(folder: Path) -> Iterator[Server]:
         )
         try:
             _await(f"http://127.0.0.1:{port}", process, log)
-            yield Server(url=f"http://127.0.0.1:{port}", store=folder / "store", log=log, token=token)
+            url = f"http://127.0.0.1:{port}"
+            yield Server(url=url, store=folder / "store", log=log, token=token, process=process)
         finally:
             process.terminate()
             try:

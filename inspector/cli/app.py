@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +16,9 @@ from inspector.errors import UsageError
 from inspector.installed import app_folder, install_line, sample_sources, samples_folder
 from inspector.side_files import PathKind, kind_of_path, shown_name
 
+# Beside the time that the server gives to what is under way.
 _PATIENCE_SECONDS = 10.0
+_DRAIN_VARIABLE, _DRAIN_SECONDS = "INSPECTOR_DRAIN_SECONDS", 30.0
 
 
 def app_(
@@ -49,10 +52,15 @@ def app_(
         if server.poll() is None:
             server.terminate()
             try:
-                server.wait(_PATIENCE_SECONDS)
+                server.wait(_PATIENCE_SECONDS + _drain_seconds(environment))
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
+
+
+def _drain_seconds(environment: Mapping[str, str]) -> float:
+    stated = environment.get(_DRAIN_VARIABLE, "")
+    return float(stated) if stated.isdecimal() else _DRAIN_SECONDS
 
 
 def _make_samples() -> None:

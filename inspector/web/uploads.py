@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from inspector.errors import InspectorError, NoRoom
+from inspector.units import counted
 from inspector.web.downloads import download_route, prefix
 from inspector.web.front.paths import UPLOAD_PATH
 from inspector.web.front.probes import probe_routes
@@ -73,7 +74,7 @@ async def take_upload(request: Request) -> JSONResponse:
     except ClientDisconnect:
         return _refuse(499, "The upload was stopped.")
     except TimeoutError:
-        return _refuse(408, f"Nothing came for {own_limits().upload_idle_seconds} seconds. Drop the file again.")
+        return _refuse(408, f"Nothing came for {_idle_time()}. Drop the file again.")
     except NoRoom as error:
         return _refuse(507, str(error))
     except InspectorError as error:
@@ -92,6 +93,10 @@ async def _body(request: Request) -> AsyncIterator[bytes]:
             return
         if chunk:
             yield chunk
+
+
+def _idle_time() -> str:
+    return counted(own_limits().upload_idle_seconds, "second")
 
 
 def _refuse(status: int, says: str) -> JSONResponse:

@@ -100,8 +100,8 @@ def test_pages_of_one_visitor_and_of_all_are_counted_and_counted_down() -> None:
         came = [door.come("SOCKET /_stcore/stream", who) for who in (anna, anna, anna, bert, bert)]
         await _settled()
         assert [status(sent) for _, sent in came] == [101, 101, 429, 101, 503]
-        assert "You have 2 pages of this server open" in says(came[2][1])
-        assert "All 3 places of this server are taken" in says(came[4][1])
+        assert "You have 2 pages of this server open, the most" in says(came[2][1])
+        assert "This server has 3 pages open, the most it takes" in says(came[4][1])
         door.go.set()
         await asyncio.gather(*(task for task, _ in came))
         door.go.clear()
@@ -147,7 +147,7 @@ def test_a_page_sets_the_cookie_once_and_tells_who_is_too_many() -> None:
             task, sent = door.come("GET /open", who)
             await task
             assert status(sent) == expected
-        assert "places of this server are taken" in says(sent) and b"retry-after" in dict(sent[0]["headers"])
+        assert "This server has 3 pages open" in says(sent) and b"retry-after" in dict(sent[0]["headers"])
         for task in held:
             task.cancel()
 
@@ -160,8 +160,8 @@ def test_uploads_of_one_visitor_and_of_all() -> None:
         came = [door.come("PUT /inspector/upload", who) for who in (anna, anna, bert, carl)]
         await _settled()
         assert [status(sent) for _, sent in came] == [0, 429, 0, 503]
-        assert json.loads(says(came[1][1]))["says"].startswith("You are uploading 1 files already.")
-        assert json.loads(says(came[3][1]))["says"].startswith("2 files are being uploaded to this server")
+        assert json.loads(says(came[1][1]))["says"].startswith("You are uploading 1 file already.")
+        assert json.loads(says(came[3][1]))["says"].startswith("This server takes 2 uploads at a time, and has them.")
         door.go.set()
         await asyncio.gather(*(task for task, _ in came))
         assert says(came[0][1]) == "kept" and len(door.turnstile.uploads) == 0

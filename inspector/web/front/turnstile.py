@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from inspector.units import counted
 from inspector.web.front import words
 from inspector.web.front.counters import counters
 from inspector.web.front.draining import Draining
@@ -174,13 +175,17 @@ def _says_of_pages(why: str, inside: Inside) -> str:
     if why == "draining":
         return "This server is about to end. Try again in a minute."
     if why == "visitor":
-        return f"You have {inside.most_each} pages of this server open. Close one of them and load this one again."
-    return f"All {inside.most} places of this server are taken. Load the page again in a minute."
+        count = counted(inside.most_each, "page")
+        return f"You have {count} of this server open, the most it takes of one visitor. Close one."
+    return f"This server has {counted(inside.most, 'page')} open, the most it takes. Load this one again in a minute."
 
 
 def _says_of_uploads(why: str, inside: Inside) -> str:
     if why == "draining":
         return "The server is about to end. Drop the file again in a minute."
     if why == "visitor":
-        return f"You are uploading {inside.most_each} files already. Drop this one when one of them has arrived."
-    return f"{inside.most} files are being uploaded to this server, the most it takes. Drop the file again in a minute."
+        count = counted(inside.most_each, "file")
+        return f"You are uploading {count} already. Drop this one when one of them has arrived."
+    return (
+        f"This server takes {counted(inside.most, 'upload')} at a time, and has them. Drop the file again in a minute."
+    )
