@@ -5,6 +5,7 @@ import sys
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit import net_util
 from streamlit.runtime.pages_manager import PagesManager
 
 from inspector.errors import UsageError
@@ -23,6 +24,8 @@ from inspector.web.uploads import routes
 # Until st.navigation has run once, Streamlit takes a folder called pages/ for its older kind of multipage app, and
 # would run a page without ui.py for the first visitor who follows a link to it.
 PagesManager.uses_pages_directory = False
+# For a page by a name that it does not know, Streamlit would ask a server elsewhere for this machine's address.
+net_util.get_external_ip = lambda: None
 
 share_processors()
 few_arenas()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,3 +96,35 @@ def test_the_server_ends_after_the_upload_under_way_and_leaves_nothing(browser: 
     assert "Traceback" not in log
     secrets = (server.token, headers["x-inspector-token"], headers["cookie"].partition("=")[2], "small.pth")
     assert [secret for secret in secrets if secret in log] == []
+
+
+def test_nothing_is_asked_of_anybody_elsewhere(tmp_path: Path) -> None:
+    """Streamlit asks a server elsewhere for this machine's address at its start, and for pages by other names."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        elsewhere.settimeout(0.2)
+        proxy = f"http://127.0.0.1:{elsewhere.getsockname()[1]}"
+        with running_app(
+            tmp_path,
+            STREAMLIT_SERVER_ADDRESS="0.0.0.0",
+            STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS="https://lab.example",
+            HTTP_PROXY=proxy,
+            http_proxy=proxy,
+            https_proxy=proxy,
+        ) as server:
+            port = int(server.url.rpartition(":")[2])
+            entered = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            entered.request("GET", f"/?token={server.token}")
+            cookie = (entered.getresponse().getheader("set-cookie") or "").partition(";")[0]
+            head = (
+                f"GET /_stcore/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nUpgrade: websocket\r\n"
+                "Origin: https://lab.example\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            )
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as page:
+                page.sendall(head.encode())
+                assert page.recv(64).startswith(b"HTTP/1.1 101")
+            with suppress(TimeoutError):
+                asked.append(elsewhere.accept()[0].recv(200))
+    assert asked == []
+    assert f"http://localhost:{port}/?token={server.token}" in server.log.read_text()

@@ -30,9 +30,8 @@ async def started(_app: object) -> AsyncIterator[None]:
     """Around the server's life. INSPECTOR_BROWSER=1 opens the browser, which Streamlit would do without the token."""
     the_store()  # which clears what an end in the middle left
     the_client().start()  # torch takes seconds to import: before anybody asks
-    if greeting():
-        # Standard output may be a log that others read.
-        print(f"  {greeting()}\n", flush=True, file=sys.stderr if is_logged() else sys.stdout)
+    # Standard output may be a log that others read.
+    print(f"\n  {greeting()}\n", flush=True, file=sys.stderr if is_logged() else sys.stdout)
     if os.environ.get("INSPECTOR_BROWSER") == "1":
         # Some browsers hold whoever starts them until they are closed.
         asyncio.get_running_loop().run_in_executor(None, webbrowser.open, entrance())
@@ -64,17 +63,20 @@ def is_logged() -> bool:
 
 
 def greeting() -> str:
-    """One line about what the server asks for; "" where it asks for nothing."""
+    """Where the app is, and what it asks for."""
     key = own_rules().key
     if key is None:
-        return ""
+        return f"Model Inspector is at {entrance()}"
+    place = entrance().partition("?")[0]
     if key.is_password:
-        return "This server asks for its password."
+        return f"Model Inspector is at {place} and asks for its password."
     if key.user_header:
-        return f"This server lets in whom the header {key.user_header} names, or who has its token."
+        return (
+            f"Model Inspector is at {place} and lets in whom the header {key.user_header} names, or who has its token."
+        )
     if is_logged() and os.environ.get("INSPECTOR_TOKEN"):
-        return "This server asks for the token that its operator stated."
-    return f"This server asks for a token. Open {entrance()}"
+        return f"Model Inspector is at {place} and asks for the token that its operator stated."
+    return f"Model Inspector asks for a token. Open {entrance()}"
 
 
 def entrance() -> str:
