@@ -160,7 +160,8 @@ def _more(answer: Answer) -> str:
     for name in _TOLD:
         for value in answer.values(name):
             # A cookie's name ends in the port, its value is drawn.
-            value = re.sub(r"^([a-z-]+)-\d+=[^;]+", r"\1-PORT=…", value) if name == "set-cookie" else value
+            value = re.sub(r"^([a-z_]+)-\d+=[^;]+", r"\1-PORT=…", value) if name == "set-cookie" else value
+            value = re.sub(r"^(_streamlit_xsrf)=[^;]+", r"\1=…", value) if name == "set-cookie" else value
             said.append(f"`{name}: {value}`")
     return ", ".join(said)
 

@@ -16,7 +16,7 @@ from inspector.errors import UsageError
 from inspector.web.front.draining import Draining
 from inspector.web.front.turnstile import House, Turnstile
 from inspector.web.front.variables import Limits, limits_from
-from inspector.web.front.visitors import Visitors, kept_secret
+from inspector.web.front.visitors import Visitors, visitors_secret
 from tests.web.asgi_client import Client
 
 VISITORS = Visitors(b"s" * 32, user_header="x-user")
@@ -115,7 +115,7 @@ def test_pages_of_one_visitor_and_of_all_are_counted_and_counted_down() -> None:
 
 def test_without_a_cookie_an_address_is_a_visitor_and_a_cookie_of_ones_own_making_is_none() -> None:
     async def play() -> None:
-        door, forged = Door(), "inspector-visitor-8501=abc." + "0" * 32
+        door, forged = Door(), "inspector_visitor-8501=abc." + "0" * 32
         came = [door.come("SOCKET /x", who) for who in ("", forged, f"{forged}1")]
         came += [door.come("SOCKET /x", "", "2.2.2.2")]
         await _settled()
@@ -132,7 +132,7 @@ def test_a_page_sets_the_cookie_once_and_tells_who_is_too_many() -> None:
         task, sent = door.come("GET /open")
         await task
         made = dict(sent[0]["headers"])[b"set-cookie"].decode()
-        assert made.endswith("; Path=/; HttpOnly; SameSite=Lax") and made.startswith("inspector-visitor-8501=")
+        assert made.endswith("; Path=/; HttpOnly; SameSite=Lax") and made.startswith("inspector_visitor-8501=")
         task, sent = door.come("GET /open", made.partition(";")[0])
         await task
         assert b"set-cookie" not in dict(sent[0]["headers"])
@@ -239,11 +239,14 @@ def test_a_user_that_a_proxy_names_is_a_visitor() -> None:
 
 
 def test_a_visitor_is_the_same_after_a_restart(tmp_path: Path) -> None:
-    first = kept_secret(tmp_path)
-    assert kept_secret(tmp_path) == first and len(first) == 32
+    first = visitors_secret({}, tmp_path)
+    assert visitors_secret({}, tmp_path) == first and len(first) == 32
     assert (tmp_path / "visitors").stat().st_mode & 0o077 == 0
     (tmp_path / "visitors").write_bytes(b"cut")
-    assert len(kept_secret(tmp_path)) == 32
+    assert len(visitors_secret({}, tmp_path)) == 32
+    # Servers that share a token know each other's visitors.
+    stated = {"INSPECTOR_TOKEN": "one-token-for-all"}
+    assert visitors_secret(stated, tmp_path) == visitors_secret(stated, tmp_path / "elsewhere") != first
 
 
 def test_the_operator_states_the_limits_as_whole_numbers() -> None:

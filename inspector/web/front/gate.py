@@ -131,7 +131,7 @@ class Gate:
         answer = RedirectResponse(safe, 303, headers={"cache-control": "no-store"})
         headers = Headers(scope=scope)
         answer.set_cookie(
-            cookie_name(headers, ""),
+            cookie_name(headers, "inspector"),
             key.cookie,
             path=f"{self._rules.base}/",
             httponly=True,
@@ -150,7 +150,7 @@ class Gate:
             return True
         if key.user_header and headers.get(key.user_header, ""):
             return True
-        held = [cookie_parser(line).get(cookie_name(headers, ""), "") for line in headers.getlist("cookie")]
+        held = [cookie_parser(line).get(cookie_name(headers, "inspector"), "") for line in headers.getlist("cookie")]
         return any(key.has_cookie(value) for value in held if value)
 
     def _path(self, scope: Scope) -> str:

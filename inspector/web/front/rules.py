@@ -18,7 +18,7 @@ from inspector.web.front.keys import key_from
 from inspector.web.front.paths import HEALTH_PATH, LIVE_PATH, METRICS_PATH, READY_PATH
 from inspector.web.front.turnstile import House
 from inspector.web.front.variables import own_limits
-from inspector.web.front.visitors import Visitors, kept_secret
+from inspector.web.front.visitors import Visitors, visitors_secret
 from inspector.web.server_paths import server_root
 from inspector.web.store import the_store
 
@@ -30,7 +30,7 @@ def own_house() -> House:
     header = rules.key.user_header if rules.key is not None else ""
     return House(
         limits=own_limits(),
-        visitors=Visitors(kept_secret(the_store().root), user_header=header),
+        visitors=Visitors(visitors_secret(os.environ, the_store().root), user_header=header),
         draining=draining,
         pages=rules.pages,
         base=rules.base,

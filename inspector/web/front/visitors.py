@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -53,8 +54,12 @@ class Visitors:
         return hmac.new(self._secret, drawn.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
 
 
-def kept_secret(folder: Path) -> bytes:
-    """The same after a restart, so that pages that connect again are still who they were."""
+def visitors_secret(environment: Mapping[str, str], folder: Path) -> bytes:
+    """The same after a restart, so that pages that connect again are still who they were, and the same on all servers
+    whose operator stated one token or password for them. folder: where one is kept otherwise."""
+    stated = environment.get("INSPECTOR_PASSWORD") or environment.get("INSPECTOR_TOKEN")
+    if stated:
+        return hmac.new(stated.encode(), b"Model Inspector, visitors", hashlib.sha256).digest()
     path = folder / _FILE
     if not path.is_file() or path.stat().st_size != _NBYTES:
         fresh = folder / f"{_FILE}.{secrets.token_hex(4)}"
@@ -64,10 +69,10 @@ def kept_secret(folder: Path) -> bytes:
     return path.read_bytes()
 
 
-def cookie_name(headers: Headers, what: str = "visitor") -> str:
-    """Cookies know no ports: two servers on one machine need two names."""
+def cookie_name(headers: Headers, name: str = "inspector_visitor") -> str:
+    """Cookies know no ports: two servers on one machine need two names. By the visitor's a proxy chooses the server;
+    nginx knows no cookie with a hyphen in its name."""
     port = headers.get("host", "").rpartition(":")[2]
-    name = f"inspector-{what}" if what else "inspector"
     return f"{name}-{port}" if port.isdigit() else name
 
 
