@@ -12,8 +12,10 @@ import time
 from dataclasses import dataclass
 
 import streamlit as st
+from starlette.datastructures import Headers
 
 from inspector.errors import ReadError
+from inspector.web.front.visitors import own_visitors
 from inspector.web.store import Stored, clean_name, is_digest, the_store
 
 _HAND, _OWNER, _RECENT, _LINK = "hand", "owner", "recent", "followed_link"
@@ -38,9 +40,11 @@ class Recent:
 
 
 def owner() -> str:
-    """This session's own random id, made on first use."""
+    """Whose files this session's are: its visitor's, by the browser's cookie or the proxy's user, so that a page that
+    is loaded again has them still, and all pages of one visitor share one quota. Else an id of its own."""
     if _OWNER not in st.session_state:
-        st.session_state[_OWNER] = secrets.token_hex(12)
+        known = own_visitors().owner(Headers(headers=st.context.headers.to_dict()))
+        st.session_state[_OWNER] = known or secrets.token_hex(12)
     return str(st.session_state[_OWNER])
 
 

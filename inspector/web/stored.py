@@ -15,7 +15,7 @@ _OWNERS_KEPT = 64
 class Stored:
     """One file of the store.
 
-    names: what each owner (a browser session) calls it. added, used: seconds since 1970.
+    names: what each owner (a visitor, see `session.owner`) calls it. added, used: seconds since 1970.
     path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
     modified_ns: that file's time when its digest was taken; another one means other bytes.
     crowded: whether more had it than are in names: then only its age takes it away.

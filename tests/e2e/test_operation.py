@@ -60,6 +60,30 @@ def test_one_page_too_many_is_told_so_and_the_others_go_on(browser: Browser, tmp
         first.context.close()
 
 
+def test_all_pages_of_one_browser_share_their_files_and_their_quota(browser: Browser, tmp_path: Path) -> None:
+    with running_app(tmp_path) as server:
+        page = _page(browser, server)
+        small = tmp_path / "small.pth"
+        small.write_bytes(b"no checkpoint")
+        page.get_by_test_id("inspector-file").set_input_files(small)
+        page.wait_for_url("**/overview*", timeout=60_000)
+        page.get_by_text("What is this file?").wait_for(timeout=60_000)
+
+        def owners() -> int:
+            (record,) = (server.store / "records").glob("*.json")
+            return len(json.loads(record.read_text())["names"])
+
+        again, other = page.context.new_page(), _page(browser, server)
+        again.goto(page.url)
+        again.get_by_text("What is this file?").wait_for(timeout=60_000)
+        assert owners() == 1
+        other.goto(page.url)
+        other.get_by_text("What is this file?").wait_for(timeout=60_000)
+        assert owners() == 2
+        page.context.close()
+        other.context.close()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process at once there")
 def test_the_server_ends_after_the_upload_under_way_and_leaves_nothing(browser: Browser, tmp_path: Path) -> None:
     with running_app(tmp_path, INSPECTOR_DRAIN_SECONDS="60", INSPECTOR_LOG="json") as server:

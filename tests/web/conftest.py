@@ -10,6 +10,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from inspector.web import jobs, uploads
+from inspector.web.front.visitors import own_visitors
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,5 +30,6 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     monkeypatch.setenv("INSPECTOR_WORKERS", "0")
     jobs.the_client.cache_clear()
     uploads.the_store.cache_clear()
+    own_visitors.cache_clear()
     yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
     uploads.the_store.cache_clear()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
@@ -236,6 +237,19 @@ def test_a_user_that_a_proxy_names_is_a_visitor() -> None:
     assert VISITORS.of(scope(**{"x-user": "anna"})) == "user anna"
     assert VISITORS.of(scope()) == "address 1.1.1.1"
     assert Visitors(b"s" * 32).of(scope(**{"x-user": "anna"})) == "address 1.1.1.1"
+
+
+def test_all_pages_of_one_browser_own_the_same_files() -> None:
+    def owner(who: str) -> str:
+        return VISITORS.owner(Headers({"host": "here.test:8501", "cookie": who}))
+
+    anna, bert = cookie(), cookie()
+    assert owner(anna) == owner(anna) != owner(bert)
+    assert len(owner(anna)) == 24 and owner(anna) not in anna
+    assert owner("") == owner("inspector_visitor-8501=abc." + "0" * 32) == ""
+    # Another user of the same browser has other files.
+    named = VISITORS.owner(Headers({"host": "here.test:8501", "cookie": anna, "x-user": "anna"}))
+    assert named not in ("", owner(anna))
 
 
 def test_a_visitor_is_the_same_after_a_restart(tmp_path: Path) -> None:

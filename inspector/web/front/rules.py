@@ -18,19 +18,17 @@ from inspector.web.front.keys import key_from
 from inspector.web.front.paths import HEALTH_PATH, LIVE_PATH, METRICS_PATH, READY_PATH
 from inspector.web.front.turnstile import House
 from inspector.web.front.variables import own_limits
-from inspector.web.front.visitors import Visitors, visitors_secret
+from inspector.web.front.visitors import own_visitors
 from inspector.web.server_paths import server_root
-from inspector.web.store import the_store
 
 
 @lru_cache(maxsize=1)
 def own_house() -> House:
     """Of this process: how many may be inside. Raises UsageError for what is no number."""
     rules = own_rules()
-    header = rules.key.user_header if rules.key is not None else ""
     return House(
         limits=own_limits(),
-        visitors=Visitors(visitors_secret(os.environ, the_store().root), user_header=header),
+        visitors=own_visitors(),
         draining=draining,
         pages=rules.pages,
         base=rules.base,

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
+
+from inspector.web.store import the_store
 
 _FILE = "visitors"
 _NBYTES = 32
@@ -30,13 +34,21 @@ class Visitors:
 
     def of(self, scope: Scope) -> str:
         """Whose request it is; "address " and the address where there is no better answer."""
-        headers = Headers(scope=scope)
+        return self.known(Headers(scope=scope)) or f"address {(scope.get('client') or ('',))[0]}"
+
+    def known(self, headers: Headers) -> str:
+        """The same by what the browser or a proxy says, "" where neither does."""
         user = headers.get(self._user_header, "") if self._user_header else ""
         if user:
             return f"user {user}"
         held = [cookie_parser(line).get(cookie_name(headers), "") for line in headers.getlist("cookie")]
         known = next((value for value in held if self._is_ours(value)), "")
-        return f"browser {known}" if known else f"address {(scope.get('client') or ('',))[0]}"
+        return f"browser {known}" if known else ""
+
+    def owner(self, headers: Headers) -> str:
+        """What the store calls a visitor that is known, which tells nobody else anything; "" for one that is not."""
+        known = self.known(headers)
+        return self._signed(f"owner of files: {known}")[:24] if known else ""
 
     def new_cookie(self, scope: Scope, path: str) -> bytes:
         """What a Set-Cookie header says for a browser that has none. path: below which it is sent."""
@@ -52,6 +64,13 @@ class Visitors:
 
     def _signed(self, drawn: str) -> str:
         return hmac.new(self._secret, drawn.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1)
+def own_visitors() -> Visitors:
+    """Of this server."""
+    header = os.environ.get("INSPECTOR_USER_HEADER", "").strip().lower()
+    return Visitors(visitors_secret(os.environ, the_store().root), user_header=header)
 
 
 def visitors_secret(environment: Mapping[str, str], folder: Path) -> bytes:
