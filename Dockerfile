@@ -23,7 +23,8 @@ RUN pip install --no-deps --no-build-isolation . \
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/inspector /opt/inspector
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin inspector \
+RUN groupadd --gid 10001 inspector \
+    && useradd --uid 10001 --gid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin inspector \
     && install -d -o 10001 -g 10001 -m 0700 /store
 ENV PATH=/opt/inspector/bin:$PATH \
     HOME=/tmp \

@@ -296,6 +296,12 @@ def test_a_damaged_large_picture_is_a_sentence(where: str, small: None) -> None:
         open_picture(bytes(data))
 
 
+def test_a_jpeg_that_ends_before_its_pixels_is_a_sentence(small: None) -> None:
+    data = saved(Image.fromarray(COLOUR[..., :3]), "JPEG")
+    with pytest.raises(ExplainError, match="cannot be read: image file is truncated"):
+        open_picture(data[: data.index(b"\xff\xda")] + b"\xff\xd9")
+
+
 def png(header: bytes, rows: bytes) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

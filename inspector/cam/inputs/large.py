@@ -63,7 +63,8 @@ def read_large(file: BinaryIO, size: tuple[int, int]) -> ReducedPicture:
             f"The picture has {width} x {height} pixels; of one that large the longer side may have {MOST_SIDE:,}.",
             hint="Cut out the part that matters.",
         )
-    factor = next(n for n in _FACTORS if -(-width // n) * -(-height // n) <= _MOST_READ_PIXELS)
+    fitting = (n for n in _FACTORS if -(-width // n) * -(-height // n) <= _MOST_READ_PIXELS)
+    factor = next(fitting, _FACTORS[-1])
     header = png_rows.read_header(file)
     if header is not None and not header.interlaced:
         return _of_png(file, header, factor)
@@ -87,7 +88,8 @@ def _of_jpeg(picture: JpegImagePlugin.JpegImageFile, factor: int) -> ReducedPict
         most = max(across for across, _ in samples) * max(down for _, down in samples)
         share = sum(across * down for across, down in samples) / most
         _check_decoded(width, height, int(width * height * share * _COEFFICIENT_NBYTES), "a progressive JPEG")
-    picture.draft(None, (width // factor, height // factor))
+    if picture.draft(None, (width // factor, height // factor)) is None:
+        raise OSError("image file is truncated")  # before the first scan
     # Pillow takes the largest step that keeps both sides as large as was asked for.
     factor = picture.decoderconfig[0]
     return _reduced(picture, (width, height), factor, orientation_of(picture))
