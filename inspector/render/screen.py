@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
-from inspector.cam.inputs.picture import upright
+from inspector.cam.inputs.picture import full_size, upright
+from inspector.cam.inputs.reduced import ReducedPicture
 from inspector.cam.report import Explanation
 from inspector.render.overlay import overlay
 
@@ -17,12 +18,14 @@ THUMBNAIL = 62
 
 def at_screen_size(picture: Image.Image, longest: int = LONGEST) -> Image.Image:
     """The upright picture, its longer side at most so many pixels."""
-    shown = upright(picture)
-    largest = max(shown.size)
+    shown, size = upright(picture), full_size(picture)
+    largest = max(size)
     if largest <= longest:
         return shown
-    width, height = (max(1, round(side * longest / largest)) for side in shown.size)
-    return shown.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
+    width, height = (max(1, round(side * longest / largest)) for side in size)
+    # What was read of a large picture may end a little behind its edge.
+    box = shown.box if isinstance(shown, ReducedPicture) else None
+    return shown.resize((width, height), Image.Resampling.BILINEAR, box, reducing_gap=2.0)
 
 
 def scaled_to(size: tuple[int, int], made: Explanation) -> Explanation:

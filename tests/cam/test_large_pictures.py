@@ -24,6 +24,7 @@ from inspector.cam.trust.masks import mask_seen
 from inspector.errors import ExplainError
 from inspector.render.outline import outline_of
 from inspector.render.overlay import lay_over
+from inspector.render.screen import at_screen_size
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS, COLUMNS = np.mgrid[0:53, 0:61]
@@ -215,6 +216,15 @@ def test_a_crop_is_told_in_the_files_pixels_and_lies_right_on_what_was_read() ->
     assert (held.top, held.height) == (5.0, 40.0)
     # What is told in the pixels that were read already stays as it is.
     assert crop_in_pixels(held, shown) is held
+
+
+def test_a_screen_shows_all_of_a_reduced_picture_and_no_more() -> None:
+    # 30 columns read as 8 of 4, the last for two: white begins at column 24, four fifths from the left.
+    pixels = Image.new("RGB", (8, 4))
+    pixels.paste((255, 255, 255), (6, 0, 8, 4))
+    shown = at_screen_size(ReducedPicture(pixels, full_size=(30, 16), box=(0.0, 0.0, 7.5, 4.0)), 15)
+    assert shown.size == (15, 8)
+    assert abs(float((np.asarray(shown)[4, :, 0] / 255).sum()) - 3.0) < 0.3
 
 
 def test_the_overlay_of_a_reduced_picture_by_hand() -> None:

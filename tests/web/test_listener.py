@@ -88,7 +88,13 @@ class Running:
 @contextmanager
 def running(folder: Path, **variables: str) -> Iterator[Running]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("INSPECTOR_")}
-    environment |= {"INSPECTOR_STORE": str(folder / "store"), "PYTHONPATH": str(ROOT), **variables}
+    # Without workers, which would import torch.
+    environment |= {
+        "INSPECTOR_WORKERS": "0",
+        "INSPECTOR_STORE": str(folder / "store"),
+        "PYTHONPATH": str(ROOT),
+        **variables,
+    }
     process = subprocess.Popen(
         [sys.executable, "-c", APP],
         cwd=ROOT,

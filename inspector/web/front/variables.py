@@ -114,6 +114,17 @@ VARIABLES = (
         default="a per-user cache folder",
         says="Where an installation keeps the sample files that it makes once.",
     ),
+    Variable(
+        name="INSPECTOR_WORKERS",
+        default="one more than processors, at most 8",
+        says="Processes that run what is heavy; 0 runs it in the web process, without walls.",
+    ),
+    Variable(
+        name="INSPECTOR_MEMORY",
+        default="70 % of what is free at the start",
+        says="What they may take together, as `8G`.",
+    ),
+    Variable(name="INSPECTOR_DEVICE", default="cpu", says="Where they run models, as torch names it."),
     Variable(name="INSPECTOR_BROWSER", says="`1`: the browser is opened when the server has started."),
     CONNECTIONS,
     CONNECTIONS_EACH,
