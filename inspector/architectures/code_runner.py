@@ -23,7 +23,8 @@ def main(request: dict[str, Any], answer: str) -> None:
     if request["memory_nbytes"]:
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (request["memory_nbytes"], request["memory_nbytes"]))
+        # Of what is written, not of the address space: torch alone maps gigabytes of files.
+        resource.setrlimit(resource.RLIMIT_DATA, (request["memory_nbytes"], request["memory_nbytes"]))
     try:
         built = build(request)
         if request["trial"]:

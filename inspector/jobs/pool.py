@@ -57,8 +57,6 @@ class Pool:
         self._settings = settings
         self._events = events
         method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-        if settings.device != "cpu":
-            method = "spawn"  # A device's context does not survive a fork.
         self._context = multiprocessing.get_context(method)
         if method == "forkserver":
             self._context.set_forkserver_preload([PRELOAD])

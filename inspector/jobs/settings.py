@@ -1,4 +1,4 @@
-"""What the operator allows the workers: how many, how much memory, how many threads, which device."""
+"""What the operator allows the workers: how many, how much memory, how many threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from inspector.errors import UsageError
 from inspector.jobs.kind import MB
 
-WORKERS, MEMORY, DEVICE = "INSPECTOR_WORKERS", "INSPECTOR_MEMORY", "INSPECTOR_DEVICE"
+WORKERS, MEMORY = "INSPECTOR_WORKERS", "INSPECTOR_MEMORY"
 # Of what is free at the start: the web process, the pages of files and other programs want some as well.
 _SHARE = 0.7
 # Less is not enough to run torch at all.
@@ -22,14 +22,13 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """workers: processes at most; 0 runs everything in the asking process, without walls. memory_nbytes: of all jobs
-    and workers together. threads: of torch in each. results: the folder of kept results. device: as torch names it.
+    and workers together. threads: of torch in each. results: the folder of kept results.
     alone_seconds: after which workers let go of what they keep when nobody is there."""
 
     workers: int
     memory_nbytes: int
     threads: int
     results: Path
-    device: str = "cpu"
     results_nbytes: int = 2000 * MB
     alone_seconds: float = 20.0
 
@@ -46,7 +45,6 @@ def own_settings(results: Path) -> Settings:
         memory_nbytes=memory,
         threads=threads,
         results=results,
-        device=os.environ.get(DEVICE, "") or "cpu",
     )
 
 

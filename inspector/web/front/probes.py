@@ -25,6 +25,7 @@ from inspector.web.front.draining import draining
 from inspector.web.front.hosts import host_of, is_loopback
 from inspector.web.front.paths import HEALTH_PATH, LIVE_PATH, METRICS_PATH, READY_PATH
 from inspector.web.front.variables import METRICS_FROM, METRICS_TOKEN
+from inspector.web.front.workers import workers_answer
 from inspector.web.store import the_store
 
 # Less on the disk than this, and uploads would be refused.
@@ -108,8 +109,8 @@ async def is_taking() -> str:
     return "The server is about to end." if draining.has_begun else ""
 
 
-# Asked in this order; other parts of the server add theirs.
-ready_checks: list[ReadyCheck] = [is_taking, store_is_written]
+# Asked in this order.
+ready_checks: list[ReadyCheck] = [is_taking, store_is_written, workers_answer]
 _kept = _Kept()
 
 

@@ -124,7 +124,6 @@ VARIABLES = (
         default="70 % of what is free at the start",
         says="What they may take together, as `8G`.",
     ),
-    Variable(name="INSPECTOR_DEVICE", default="cpu", says="Where they run models, as torch names it."),
     Variable(name="INSPECTOR_BROWSER", says="`1`: the browser is opened when the server has started."),
     CONNECTIONS,
     CONNECTIONS_EACH,
