@@ -28,7 +28,7 @@ from inspector.jobs.subjects import Naming, Wanted
 from inspector.jobs.subjects import Subject as Asked
 from inspector.progress import Progress, Stopped, silent
 from inspector.web import jobs, reports, uploads
-from inspector.web.explain import run, strip
+from inspector.web.explain import answer, run, strip
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand, Recent
 from tests.sample_run import FACTS, SAMPLE, save_run
@@ -226,7 +226,7 @@ def test_names_that_the_first_file_does_not_state_go_along(made: Any) -> None:
     maps = [stage.made for stage in stages]
     look: dict[str, Any] = {"best": True, "one_scale": False, "colour_map": "jet", "opacity": 0.5, "threads": 1}
     asked = strip.request_of(stages, maps, picture, ("a", "b", "c", "d"), **look)
-    assert (asked.names, asked.classes) == (strip.NAMES, ())
+    assert (asked.names, asked.classes) == (answer.NAMES_FILE, ())
     assert strip.request_of(stages, maps, picture, tuple(FACTS["classes"]), **look).names == ""
 
 
