@@ -30,7 +30,8 @@ MOST_SHOWN = 5
 
 def alike(shapes: Mapping[str, Shape], index: Index) -> tuple[Likeness, ...]:
     """Architectures with nearly these shapes, the likeliest first, at most five; () where none is near enough."""
-    ranked = rank_by_shapes(shapes, index)
+    # With fewer tensors than that no share of so many is reached.
+    ranked = rank_by_shapes(shapes, index) if len(shapes) >= LEAST_ALIKE * LEAST_TENSORS else []
     return tuple(one for one in ranked[:MOST_SHOWN] if one.tensors >= LEAST_TENSORS and one.share >= LEAST_ALIKE)
 
 
@@ -97,20 +98,15 @@ def _postings(index: Index) -> tuple[Mapping[Shape, Sequence[tuple[int, int]]], 
     holders: defaultdict[Shape, list[tuple[int, int]]] = defaultdict(list)
     totals = []
     for number in range(len(index.of_layout)):
-        bag = Counter(_sequence(index, number))
+        bag = Counter(index.weighty_shapes(number))
         totals.append(bag.total())
         for shape, count in bag.items():
             holders[shape].append((number, count))
     return holders, totals
 
 
-def _sequence(index: Index, number: int) -> Sequence[Shape]:
-    layout = index.of_layout[number][0].layout
-    return _weighty(zip(layout.names, layout.shapes, strict=True))
-
-
 @lru_cache(maxsize=512)
 def _in_order(index: Index, number: int) -> tuple[tuple[Shape, ...], Counter[tuple[Shape, ...]]]:
     """A layout's shapes in order, and their runs."""
-    sequence = tuple(_sequence(index, number))
+    sequence = tuple(index.weighty_shapes(number))
     return sequence, _runs(sequence)

@@ -197,6 +197,10 @@ class Index:
         """Names of the builders without their library, each once."""
         return tuple(dict.fromkeys(entry.name for entry in self.entries))
 
+    def weighty_shapes(self, number: int) -> list[Shape]:
+        """A layout's shapes in order, without scalars and bookkeeping."""
+        return self._packed.weighty_shapes(number)
+
     def warm(self) -> None:
         """Look up now what recognising needs, instead of at the first file."""
         _ = self._packed.postings, self._packed.key_numbers, self._packed.shape_numbers, self.of_layout, self.segments

@@ -73,6 +73,19 @@ class Packed:
         return self._members[self._starts[number] : self._starts[number + 1]]
 
     @cached_property
+    def _shape_of(self) -> list[Shape | None]:
+        """Per distinct tensor; None for scalars and bookkeeping."""
+        count = len(self.shapes)
+        found = [self.shapes[token % count] or None for token in self.tokens]
+        for tensor in self.counters:
+            found[tensor] = None
+        return found
+
+    def weighty_shapes(self, number: int) -> list[Shape]:
+        """A layout's shapes in order, without scalars and bookkeeping."""
+        return [shape for shape in map(self._shape_of.__getitem__, self.layout(number)) if shape is not None]
+
+    @cached_property
     def key_numbers(self) -> dict[str, int]:
         """name -> its number."""
         return dict(zip(self.keys, range(len(self.keys)), strict=True))

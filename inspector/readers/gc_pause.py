@@ -12,6 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# New objects. To walk through fewer takes a fraction of a millisecond.
+_WORTH_IT = 20_000
+
 _lock = threading.Lock()
 _openings = 0
 _was_on = False
@@ -42,8 +45,9 @@ def without_collecting() -> Iterator[None]:
 def _pass_as_old() -> None:
     """Count all records as old ones; otherwise the first new object of anybody would set off a walk through them.
 
-    Freezing and thawing does that without looking at any. Where a program has frozen objects of its own, they stay so.
+    Freezing and thawing does that without looking at any. Where a program has frozen objects of its own, they stay so:
+    but they are counted one by one, in milliseconds, so a few records are not worth it.
     """
-    if not gc.get_freeze_count():
+    if gc.get_count()[0] > _WORTH_IT and not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
