@@ -387,6 +387,7 @@ steps = Preprocessing(resize=256, crop=(224, 224), mean=(0.0,) * 3, std=(1.0,) *
                       interpolation="bilinear", source="test", assumed=False)
 heat = np.linspace(0, 1, 224 * 224, dtype=np.float32).reshape(224, 224)
 import cv2
+import torch  # which takes 400 MB by itself
 cv2.setNumThreads(1)
 def most():
     # Not getrusage: its ru_maxrss begins with that of the process this one was started by.
