@@ -94,7 +94,8 @@ def target_of_code(
 ) -> Target:
     """Run the factory and describe what it returns. Runs the person's code.
 
-    folder: where it runs, the current one if None. memory_nbytes: what it may write to at most, torch included (about 1 GB); unlimited if None.
+    folder: where it runs, the current one if None. memory_nbytes: what it may write to at most, torch's own gigabyte
+    included; unlimited if None.
     Raises UsageError for text that names no factory or a file that is not there, ModelError with what the code
     printed when it raises, hangs or returns no model, MissingLibrary where there is no torch.
     """

@@ -11,6 +11,7 @@ OPTION_WORDS = (
     ("pass --accept optimizer-groups; else", 'tick the box "The optimizer\'s groups were made by kind"; else'),
     (", or pass --overwrite", ""),
     ("Pass --state.", "Choose one of them on the page."),
+    ("Say with --state which one is meant.", "Choose one of them on the page."),
     ("(--partial)", '("A part is enough" on the Repair page)'),
     ("(--with-optimizer)", '("With its optimizer" on the Repair page)'),
     (": --target code:model.py:build", ", which runs it"),

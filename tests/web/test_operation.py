@@ -14,7 +14,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from inspector.errors import UsageError
-from inspector.web.front import probes
+from inspector.jobs.client import Client as JobsClient
+from inspector.jobs.settings import Settings
+from inspector.web.front import probes, workers
 from inspector.web.front.counters import Counters
 from inspector.web.front.draining import Draining
 from inspector.web.front.request_log import RequestLog, lines_for, route_of
@@ -31,6 +33,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ContentStore:
     monkeypatch.setattr(probes, "the_store", lambda: made)
     monkeypatch.setattr(probes, "draining", Draining())
     monkeypatch.setattr(probes, "_kept", probes._Kept())
+    # The work of these is none; tests/jobs has the workers.
+    client = JobsClient(Settings(workers=0, memory_nbytes=0, threads=1, results=tmp_path / "results"))
+    monkeypatch.setattr(workers, "the_client", lambda: client)
     return made
 
 
