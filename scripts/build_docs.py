@@ -100,7 +100,7 @@ def pages() -> dict[str, str]:
             "times by a blur and 256 times by the mean colour, and the correlation of the answer with the heat left in "
             "sight, above or below the map's mean (Bhatt 2020, arXiv 2005.00631), must be reached by at most 4 % of "
             "499 random maps, of rough and of smooth ones each, which cost no passes; so at most 5 % of maps of noise "
-            "pass. Where the odds of the lowest and the highest of these answers differ by less than three times (of "
+            "pass. Where the odds of the lowest and the highest of these answers differ by less than four times (of "
             "plain numbers: where they differ by less than 5 %), the answer hardly depends on the picture and no "
             "measure says anything. Beside them stand the randomisation test (Adebayo 2018, arXiv 1810.03292), "
             "which is void where the map made twice of the unchanged model has a rank correlation below 0.99 with "
