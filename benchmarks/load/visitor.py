@@ -56,6 +56,7 @@ class Visitor:
         self.token = ""
         self.reruns: dict[str, float] = {}
         self.here = ""
+        self.cookies = ""
         self._socket: ClientConnection | None = None
         self._known: dict[str, ForwardMsg] = {}
 
@@ -63,9 +64,15 @@ class Visitor:
 
     def open(self, query: dict[str, str] | None = None, page: str = "") -> None:
         self.close()
+        if not self.cookies:
+            with urllib.request.urlopen(f"http://{self.address}/", timeout=TIMEOUT) as answer:
+                given = answer.headers.get_all("Set-Cookie") or []
+            self.cookies = "; ".join(one.partition(";")[0] for one in given)
         self._socket = connect(
             f"ws://{self.address}/_stcore/stream", subprotocols=["streamlit"],  # type: ignore[list-item]
             origin=f"http://{self.address}", max_size=None, open_timeout=TIMEOUT, proxy=None,
+            # A page whose own program is busy answers no pings either.
+            ping_interval=None, additional_headers={"Cookie": self.cookies},
         )  # fmt: skip
         self.here = ""
         self.query, self.page, self.values, self.reruns = urlencode(query or {}), Page(), {}, {}
@@ -193,7 +200,8 @@ class Visitor:
         """By the page's own route; its sha256."""
         request = urllib.request.Request(
             f"http://{self.address}/inspector/upload", data=data, method="PUT",
-            headers={"X-Inspector-Token": self.token, "X-File-Name": quote(name), "Origin": f"http://{self.address}"},
+            headers={"X-Inspector-Token": self.token, "X-File-Name": quote(name), "Origin": f"http://{self.address}",
+                     "Cookie": self.cookies},
         )  # fmt: skip
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
             return str(json.load(answer)["sha256"])
@@ -201,6 +209,10 @@ class Visitor:
     def download(self, path: str) -> bytes:
         with urllib.request.urlopen(f"http://{self.address}{path}", timeout=TIMEOUT) as answer:
             return bytes(answer.read())
+
+    def has_map(self) -> bool:
+        """Whether a heat map is drawn."""
+        return any(kind == "imgs" and "Heat map overlay" in str(e) for kind, e in self.page.elements.values())
 
     def errors(self) -> list[str]:
         """What the page says in red."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from inspector.cam.inputs.picture import open_picture, upright
+from inspector.cam.inputs.picture import full_size, open_picture
 from inspector.cam.report import Explanation
 from inspector.errors import ReadError
 from inspector.jobs.bench import Bench
@@ -18,19 +18,17 @@ def decoded(bench: Bench, picture: PictureRef) -> Image.Image:
     """Its pixels, as they are stored. Raises ExplainError for what is no picture."""
 
     def read() -> Image.Image:
-        try:
-            data = picture.path.read_bytes()
-        except OSError as error:
-            raise ReadError(f"{picture.name} is not on the server any more.", hint="Choose it again.") from error
-        return open_picture(data)
+        if not picture.path.is_file():
+            raise ReadError(f"{picture.name} is not on the server any more.", hint="Choose it again.")
+        return open_picture(picture.path)
 
     return bench.keep(("picture", picture.sha256), read, nbytes=lambda found: 4 * found.width * found.height)
 
 
 def drawn(bench: Bench, picture: PictureRef) -> Drawn:
     """The picture for a page."""
-    found = upright(decoded(bench, picture))
-    return Drawn(size=found.size, pixels=np.asarray(at_screen_size(found)))
+    found = decoded(bench, picture)
+    return Drawn(size=full_size(found), pixels=np.asarray(at_screen_size(found)))
 
 
 def overlay_png(bench: Bench, picture: PictureRef, made: Explanation, colour_map: str, opacity: float) -> bytes:

@@ -41,6 +41,7 @@ async def started(_app: object) -> AsyncIterator[None]:
     server = running_server()
     if server is not None:
         guard(server)
+    draining.waits_for.append(lambda: len(the_client().running()))
     restore = drain_on_sigterm(draining, own_limits().drain_seconds)
     yield
     restore()
