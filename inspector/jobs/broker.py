@@ -235,12 +235,13 @@ class Broker:
             if needed > self._settings.memory_nbytes:
                 worker.send("refused", self._settings.memory_nbytes, needed)
                 task.wants = 0
-            elif self._make_room(task.before + needed, worker):
+            elif self._make_room(max(0, task.before - _KEEPS_NBYTES) + needed, worker):
                 worker.send("granted", needed)
                 task.allowance, task.wants, task.begun = needed, 0, time.monotonic()
             else:
-                if len(waiting) == len(self._busy()) > 1:
-                    # They wait for each other: the last one gives back what it holds and begins again.
+                if len(waiting) == len(self._busy()):
+                    # They wait for each other, or one for what its own worker keeps: the last one begins again
+                    # in another worker, and what this one held is free.
                     last: Worker = waiting[-1]
                     last.task.fault = _REQUEUED
                     last.kill()

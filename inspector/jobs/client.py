@@ -252,7 +252,7 @@ class Client:
             result = pickle.loads(data)
         except Exception as error:  # noqa: BLE001 - the reader gets it
             _LOG.error("the result of %s cannot be read", running.kind.says, exc_info=error)
-            self._end(running, number, error=endings.lost(running.kind.says))
+            self._end(running, number, error=endings.unkept(running.kind.says))
             return
         if running.kind.kept:
             self._remember(running.job, result, len(data))

@@ -44,6 +44,13 @@ def died(says: str, exit_code: int | None) -> WorkEnded:
     return WorkEnded(f"{says} ended without a result (exit code {exit_code}).", hint=_ELSEWHERE)
 
 
+def unkept(says: str) -> WorkEnded:
+    """Its result could not be handed over."""
+    return WorkEnded(
+        f"{says} has a result that the server could not keep: its disk may be full.", hint="Try once more later."
+    )
+
+
 def lost(says: str) -> WorkEnded:
     """The broker ended twice under it."""
     return WorkEnded(f"{says} was lost: the server's workers had to be started again.", hint="Try once more.")

@@ -88,9 +88,13 @@ def test_two_that_want_most_of_it_come_one_after_the_other(client: Client) -> No
     assert [_ended(one).result for one in both] == ["need", "need"]
 
 
-def test_what_idle_workers_keep_goes_for_a_job_that_needs_the_room(client: Client) -> None:
-    assert _ended(_ask(client, "hold", 150e6)).result == "hold"
-    assert _ended(_ask(client, "need", 2.75e9 - 1e6)).result == "need"
+def test_what_workers_keep_goes_for_a_job_that_needs_the_room(client: Client) -> None:
+    """Also what the job's own worker keeps: it begins again in another one."""
+    client.say_visitors(1)
+    for near in ("", "trial"):
+        assert _ended(_ask(client, "hold", 170e6 + len(near))).result == "hold"
+        running = client.ask(Job(kind="trial", arguments=("need", 2.7e9 + len(near)), near=near))
+        assert _ended(running).result == "need"
 
 
 def test_stop_is_heard_by_work_that_reports_and_ends_work_that_does_not(client: Client) -> None:

@@ -17,8 +17,8 @@ def _either(name: str, says: str, where: str, *, kept: bool = False) -> tuple[Ki
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind(id="drawn", says="Reading the picture", where="pictures:drawn", nbytes=700 * MB, seconds=60.0),
-    Kind(id="overlay", says="Drawing the overlay", where="pictures:overlay_png", nbytes=1600 * MB, kept=False),
+    Kind(id="drawn", says="Reading the picture", where="pictures:drawn", nbytes=500 * MB, seconds=60.0),
+    Kind(id="overlay", says="Drawing the overlay", where="pictures:overlay_png", nbytes=600 * MB, kept=False),
     Kind(id="facts", says="Building the model", where="files:facts"),
     Kind(id="methods", says="Listing the methods", where="heat:methods", nbytes=50 * MB),
     Kind(id="proposals", says="Tracing the layers", where="heat:proposals"),
@@ -48,7 +48,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         id="run", says="Looking through the checkpoints", where="panels:run", nbytes=800 * MB, seconds=_HOUR, long=True
     ),
-    Kind(id="strip", says="Drawing the strip", where="panels:strip_png", nbytes=1600 * MB, kept=False),
+    Kind(id="strip", says="Drawing the strip", where="panels:strip_png", nbytes=800 * MB, kept=False),
     Kind(id="tensor", says="Reading the tensor", where="reports:tensor", nbytes=400 * MB),
     *_either("weights", "Reading the tensors", "reports:weights", kept=True),
     Kind(id="costs", says="Counting the operations", where="reports:costs"),
