@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from websockets.sync.client import connect
 
 ROOT = Path(__file__).resolve().parents[2]
 # What app.py mounts, without Streamlit behind it.
@@ -24,6 +25,7 @@ import os, socket, sys
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.routing import WebSocketRoute
 from inspector.web.front import listener
 from inspector.web.front.gate import Gate
 from inspector.web.front.request_log import RequestLog, lines_for
@@ -32,7 +34,11 @@ from inspector.web.front.start import started
 from inspector.web.front.turnstile import Turnstile
 from inspector.web.uploads import issue_token, routes
 listener.HEAD_SECONDS = float(os.environ.get("HEAD_SECONDS", 30))
-app = Starlette(routes=routes(), lifespan=started, middleware=[
+async def echo(socket):
+    await socket.accept()
+    async for text in socket.iter_text():
+        await socket.send_text(text)
+app = Starlette(routes=[*routes(), WebSocketRoute("/_stcore/stream", echo)], lifespan=started, middleware=[
     Middleware(RequestLog, pages=(), lines=lines_for(os.environ.get("INSPECTOR_LOG", ""))),
     Middleware(Gate, rules=own_rules()),
     Middleware(Turnstile, house=own_house()),
@@ -149,6 +155,15 @@ def test_a_connection_with_a_request_is_not(server: Running) -> None:
         connection.request("GET", "/inspector/live")
         assert connection.getresponse().read() == b'{"status":"live"}'
         time.sleep(0.6)
+
+
+def test_a_pages_socket_stays_open(server: Running) -> None:
+    """It was closed after the time for a request: its first head is answered by another protocol."""
+    address = f"127.0.0.1:{server.port}"
+    with connect(f"ws://{address}/_stcore/stream", origin=f"http://{address}", proxy=None) as page:  # type: ignore[arg-type]
+        time.sleep(2.5)
+        page.send("still there?")
+        assert page.recv(10) == "still there?"
 
 
 def test_an_upload_that_stands_still_is_dropped_and_leaves_nothing(server: Running) -> None:

@@ -60,8 +60,9 @@ def guarded(config: Config) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def _give_up(self) -> None:
-            # The cycle is there from the first whole head on.
-            if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+            # The cycle is there from the first whole head on; a WebSocket's has another protocol on the same line.
+            has_other = self.transport.get_protocol() is not self
+            if getattr(self, "cycle", None) is None and not has_other and not self.transport.is_closing():
                 counters.add(_SILENT)
                 self.transport.close()
 
