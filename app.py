@@ -9,8 +9,9 @@ from streamlit import net_util
 from streamlit.runtime.pages_manager import PagesManager
 
 from inspector.errors import UsageError
-from inspector.jobs.walls import few_arenas
+from inspector.jobs.walls import keep_little
 from inspector.openmp import share_processors
+from inspector.web.downloads import AsStored
 from inspector.web.front.gate import Gate
 from inspector.web.front.request_log import RequestLog, lines_for
 from inspector.web.front.rules import own_house, own_rules
@@ -28,7 +29,7 @@ PagesManager.uses_pages_directory = False
 net_util.get_external_ip = lambda: None
 
 share_processors()
-few_arenas()
+keep_little()
 try:
     hold_store()
     rules, house, mounted = own_rules(), own_house(), routes()
@@ -43,6 +44,7 @@ app = st.App(
         Middleware(RequestLog, pages=rules.pages, base=rules.base, lines=lines_for(os.environ.get(LOG.name, ""))),
         Middleware(Gate, rules=rules),
         Middleware(Turnstile, house=house),
+        Middleware(AsStored),
     ],
     on_script_error=on_script_error,
 )

@@ -1,4 +1,4 @@
-"""Is what is said about a file what happens to it? Forty files, the four sentences, and torch itself.
+"""Is what is said about a file what happens to it? Forty files and a stranger's, the four sentences, and torch itself.
 
     python benchmarks/bench_plain_load.py [--torch PYTHON ...] [--list]
 
@@ -23,18 +23,23 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.plain_load.files import FILES, shapes_of, write
+from benchmarks.plain_load.strangers import STRANGERS
 from inspector.cli.main import run
 
 Outcome = tuple[str, str | None]
 RUNNER = Path(__file__).parent / "plain_load" / "run_torch.py"
 STRICT = (2, 6)
+REFUSED = "refused"
+ALL = {**FILES, **STRANGERS}
 
 
 def overview_of(path: Path) -> dict[str, str]:
-    """Topic -> sentence, as `open --json` has them; {} for a file that is no checkpoint."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+    """Topic -> sentence, as `open --json` has them; of a file that is no checkpoint what is said to it, as REFUSED."""
+    out, complaint = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaint):
         run(["open", str(path), "--json"])
+    if not out.getvalue():
+        return {REFUSED: " ".join(complaint.getvalue().split())}
     return {answer["topic"]: answer["says"] for answer in json.loads(out.getvalue())["overview"]["answers"]}
 
 
@@ -53,7 +58,7 @@ def disagreements(says: str, version: str, outcome: Outcome) -> list[str]:
     release = tuple(map(int, version.split("+")[0].split(".")[:2]))
     succeeded = not read and not loaded
     wrong = []
-    claims_load = "as they are" in says
+    claims_load = "as they are" in says or says.startswith("load_state_dict takes it without an error")
     needed = re.search(r"it needs torch ([\d.]+) or later", says)
     if claims_load and needed and release < tuple(map(int, needed[1].split("."))):
         claims_load = False
@@ -72,6 +77,17 @@ def disagreements(says: str, version: str, outcome: Outcome) -> list[str]:
     return wrong
 
 
+def misquoted(says: str, version: str, outcome: Outcome) -> list[str]:
+    """What is not so of a file that is said to be no checkpoint."""
+    read, _ = outcome
+    release = tuple(map(int, version.split("+")[0].split(".")[:2]))
+    quoted = re.findall('[“"](.+?)[”"]', says.partition("(torch.load says")[2])
+    wrong = [] if read else ["says it is no checkpoint, and torch reads it"]
+    if read and quoted and release >= STRICT and not any(_bare(words) in _bare(read) for words in quoted):
+        wrong.append(f"torch.load does not say {' or '.join(quoted)}")
+    return wrong
+
+
 def _bare(text: str) -> str:
     return re.sub(r"[^a-z0-9_.]", "", text.lower()).rstrip(".")
 
@@ -80,15 +96,17 @@ def check(
     folder: Path, pythons: list[str], kinds: list[str]
 ) -> tuple[list[str], dict[str, list[str]], dict[str, dict[str, str]]]:
     """(versions, kind -> disagreements, kind -> the sentences)."""
-    paths = {kind: write(kind, folder) for kind in kinds}
+    paths = {kind: write(ALL[kind], folder / str(number)) for number, kind in enumerate(kinds)}
     sentences = {kind: overview_of(path) for kind, path in paths.items()}
-    jobs = {kind: (str(path), shapes_of(kind)) for kind, path in paths.items()}
+    jobs = {kind: (str(path), shapes_of(ALL[kind])) for kind, path in paths.items()}
     versions, wrong = [], {kind: list[str]() for kind in kinds}
     for python in pythons:
         version, outcomes = ask_torch(python, jobs)
         versions.append(version)
         for kind in kinds:
             said = disagreements(sentences[kind].get("loading", ""), version, outcomes[kind])
+            if REFUSED in sentences[kind]:
+                said += misquoted(sentences[kind][REFUSED], version, outcomes[kind])
             wrong[kind] += [f"torch {version}: {one}" for one in said]
     return versions, wrong, sentences
 
@@ -101,7 +119,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the sentences of every file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        versions, wrong, sentences = check(Path(folder), [sys.executable, *options.torch], list(FILES))
+        versions, wrong, sentences = check(Path(folder), [sys.executable, *options.torch], list(ALL))
     for kind, answers in sentences.items():
         if options.list or wrong[kind]:
             print(f"{kind}\n" + "".join(f"    {topic}: {says}\n" for topic, says in answers.items()))
@@ -114,6 +132,8 @@ def main() -> int:
         if answers.get("loading", "Not").startswith("Fails")
         else "needs a repair"
         if "loading" in answers and not answers["loading"].startswith("Not")
+        else "said to be no checkpoint"
+        if REFUSED in answers
         else "not claimed"
         for answers in sentences.values()
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from inspector.cam.layers.proposals import propose_layers
     from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
     from inspector.checkpoint.types import Checkpoint
+    from inspector.doctor.trace import trace_model
     from inspector.errors import InspectorError
     from inspector.exports.convert import export_as_is
     from inspector.exports.export import export_repaired
@@ -38,11 +39,17 @@ if TYPE_CHECKING:
     from inspector.readers import open_checkpoint
     from inspector.ready import ready_model
     from inspector.render.overlay import overlay
+    from inspector.surgery.freeze import freeze_code
+    from inspector.surgery.plan import plan_surgery
+    from inspector.surgery.report import Drop, Extract, NewHead
     from inspector.weights.measure import measure_weights
 
 _HOMES = {
     "Checkpoint": "inspector.checkpoint.types",
+    "Drop": "inspector.surgery.report",
+    "Extract": "inspector.surgery.report",
     "InspectorError": "inspector.errors",
+    "NewHead": "inspector.surgery.report",
     "Question": "inspector.inspection",
     "apply_plan": "inspector.keys.apply",
     "build_model": "inspector.architectures.build",
@@ -52,6 +59,7 @@ _HOMES = {
     "explain": "inspector.cam.explain",
     "export_as_is": "inspector.exports.convert",
     "export_repaired": "inspector.exports.export",
+    "freeze_code": "inspector.surgery.freeze",
     "inspect": "inspector.inspection",
     "load_repaired": "inspector.keys.apply",
     "measure_weights": "inspector.weights.measure",
@@ -59,6 +67,7 @@ _HOMES = {
     "open_checkpoint": "inspector.readers",
     "overlay": "inspector.render.overlay",
     "parse_target": "inspector.architectures.targets",
+    "plan_surgery": "inspector.surgery.plan",
     "propose_layers": "inspector.cam.layers.proposals",
     "python_code": "inspector.keys.code",
     "ready_model": "inspector.ready",
@@ -69,11 +78,15 @@ _HOMES = {
     "target_of_candidate": "inspector.architectures.targets",
     "to_state_dict": "inspector.checkpoint.torch_bridge",
     "to_torch": "inspector.checkpoint.torch_bridge",
+    "trace_model": "inspector.doctor.trace",
 }
 
 __all__ = [
     "Checkpoint",
+    "Drop",
+    "Extract",
     "InspectorError",
+    "NewHead",
     "Question",
     "apply_plan",
     "build_model",
@@ -83,6 +96,7 @@ __all__ = [
     "explain",
     "export_as_is",
     "export_repaired",
+    "freeze_code",
     "inspect",
     "load_repaired",
     "measure_weights",
@@ -90,6 +104,7 @@ __all__ = [
     "open_checkpoint",
     "overlay",
     "parse_target",
+    "plan_surgery",
     "propose_layers",
     "python_code",
     "ready_model",
@@ -100,6 +115,7 @@ __all__ = [
     "target_of_candidate",
     "to_state_dict",
     "to_torch",
+    "trace_model",
 ]
 
 

@@ -88,6 +88,10 @@ class ModelError(InspectorError):
     """No model can be made of this."""
 
 
+class NeedsValues(ModelError):
+    """Shapes alone do not tell what a forward pass does; a run with real numbers would."""
+
+
 class UnknownArchitecture(ModelError):
     """No known architecture has these names and shapes, or no such architecture exists."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
@@ -20,6 +20,7 @@ from inspector.units import counted, human_bytes
 
 # Of findings: names that torch.load does not take by itself.
 _REFUSES = "weights-only-refuses"
+_OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
 
 class Topic(StrEnum):
@@ -89,7 +90,10 @@ def _model(inspection: Inspection) -> Answer:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
     severity = Severity.INFO if recognition.best else Severity.NOTICE
-    return Answer(topic=Topic.MODEL, says=recognition.answer + _optimizer_share(checkpoint), severity=severity)
+    # What nobody knows is described; a likely one by shapes, or a part of a larger thing, is an answer already.
+    told = recognition.structure if not recognition.alike and not recognition.part else None
+    says = f"{recognition.answer} {told.short}" if told is not None else recognition.answer
+    return Answer(topic=Topic.MODEL, says=says + _optimizer_share(checkpoint), severity=severity)
 
 
 def _only_optimizer(checkpoint: Checkpoint, state: StateDict) -> str:
@@ -150,7 +154,7 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
     """What comes of the names once the file is read."""
     if not report.loads:
         mended = report.plan is not None and report.plan.complete
-        says = f"Fails as it is. {report.compared}" if mended and not plain.obstacles else report.compared
+        says = report.compared if report.strict or plain.obstacles else f"Fails as it is. {report.compared}"
         return says, Severity.WARNING if mended else Severity.ERROR
     held, lacks = len(report.matched) + len(report.reshaped), len(report.missing)
     total = counted(held + lacks, "tensor")
@@ -174,8 +178,8 @@ def _code(checkpoint: Checkpoint) -> Answer:
     dangerous = [use for use in uses if use.verdict is GlobalVerdict.DANGEROUS]
     unknown = [use for use in uses if use.verdict is GlobalVerdict.UNKNOWN]
     if dangerous:
-        says = f"An ordinary load would run {_names(dangerous)}. Nothing was executed here."
-        severity = Severity.ERROR
+        # Named alone it stays an error: whoever calls the value runs it.
+        says, severity = f"{_danger(dangerous)}. Nothing was executed here.", Severity.ERROR
     elif unknown:
         says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
         severity = Severity.NOTICE
@@ -188,7 +192,38 @@ def _code(checkpoint: Checkpoint) -> Answer:
         severity = Severity.INFO
     else:
         says, severity = "The file names no code at all.", Severity.INFO
+    ends = unfollowed(checkpoint)
+    if ends:
+        says = f"{ends} {says if uses else 'Up to there it names no code.'}"
+        over = any(finding.id == _OVER_LIMIT for finding in checkpoint.findings)
+        severity = max(severity, Severity.ERROR if over else Severity.WARNING, key=lambda s: s.rank)
     return Answer(topic=Topic.CODE, says=says, severity=severity)
+
+
+def unfollowed(checkpoint: Checkpoint) -> str:
+    """Where the reader stopped following a pickle that a load follows on, as a sentence; "" where it followed all."""
+    found = next((f for f in checkpoint.findings if f.id in (_OVER_LIMIT, _BREAKS_OFF)), None)
+    if found is None:
+        return ""
+    byte = int(dict(found.evidence).get("byte", 0))
+    if found.id == _OVER_LIMIT:
+        return f"Not all of it was followed: what comes behind byte {byte:,} may name anything."
+    return f"It breaks off at byte {byte:,}."
+
+
+def _danger(uses: Sequence[GlobalUse]) -> str:
+    """What an ordinary load does with names that can run code: the worst that it does, and with which."""
+    reach = next(reach for reach in Reach if any(use.reach is reach for use in uses))
+    meant = [use for use in uses if use.reach is reach]
+    rest = [use for use in uses if use.reach is Reach.MAY_RUN]
+    handed = f", and may run {_names(rest)}" if rest else ""
+    names, does = _names(meant), "would run" if any(use.called for use in meant) else "names"
+    return {
+        Reach.RUNS: f"An ordinary load would run {names}{handed}",
+        Reach.MAY_RUN: f"An ordinary load would import {names}, and may run it",
+        Reach.NAMES: f"An ordinary load would import {names}, which can run code; nothing in the file calls it",
+        Reach.LEAVES: f"A pickle that an ordinary load does not read {does} {names}",
+    }[reach]
 
 
 def _names(uses: Sequence[GlobalUse]) -> str:

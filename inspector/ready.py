@@ -42,7 +42,7 @@ def ready_model(
         if recognition.best is None:
             raise UnknownArchitecture(
                 f"{name} was not recognised, so there is no model to run.",
-                hint="The Repair page says what it is near to; `target` names another architecture, or your own code.",
+                hint="The Repair page says what it is near to. The command line and Python take another `target`.",
             )
         target = target_of_candidate(recognition.best)
     if target.spec is None and target.kind is not TargetKind.CODE:

@@ -64,7 +64,7 @@ def human_share(fraction: float) -> str:
     return f"{fraction * 100:.1f} %"
 
 
-def human_shape(shape: tuple[int, ...]) -> str:
+def human_shape(shape: tuple[int | str, ...]) -> str:
     """(64, 3, 7, 7) -> '64x3x7x7'; a scalar is 'scalar'."""
     return "x".join(str(n) for n in shape) if shape else "scalar"
 

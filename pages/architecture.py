@@ -1,14 +1,18 @@
 """Architecture: which model is it, how sure is that, and what does each part cost?"""
 
+from collections.abc import Callable
+
 import streamlit as st
 
-from inspector.units import human_bytes, human_count, human_macs
-from inspector.web import architecture, assumptions, reports
-from inspector.web.components import Figure, figures, finding_cards, need_file, title
+from inspector.flops.input_size import parse_size
+from inspector.web import architecture, assumptions, network, own_code, reports, run_it, surgery
+from inspector.web import architecture_views as views
+from inspector.web.components import finding_cards, need_file, title
+from inspector.web.forwards import Forward, Known, Own
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
-from inspector.web.text import escaped, mono
-from inspector.web.trees import draw_tree, module_branch, table
+from inspector.web.structure import show_structure
+from inspector.web.text import escaped
 
 title("Architecture", "Which model is it, how sure is that, and what does each part cost?")
 hand = need_file(
@@ -25,72 +29,71 @@ if state is None:
 recognition = reports.recognition_of(hand, state)
 st.html(f'<p class="mi-answer">{escaped(in_page_words(recognition.answer))}</p>')
 finding_cards(recognition.findings)
-if recognition.candidates:
-    table(
-        ("Candidate", "Score", "Fit", "Missing", "Extra", "Other shape", "Cannot be told from"),
-        [architecture.candidate_row(c, explained=c is not recognition.best) for c in recognition.candidates],
-        numeric=(1, 2, 3, 4, 5),
-        key="candidates",
-    )
-
 counts = reports.parameters_of(hand, state)
-total = counts.total
-trainable = "not in the file" if counts.trainable is None else human_count(counts.trainable)
-figures(
-    [
-        Figure(label="parameters", says=human_count(total.parameters), exact=f"{total.parameters:,}"),
-        Figure(label="trainable", says=trainable),
-        Figure(label="in buffers", says=human_count(total.buffers), exact=f"{total.buffers:,}"),
-        Figure(label="weights", says=human_bytes(total.parameter_nbytes), exact=f"{total.parameter_nbytes:,} bytes"),
-    ]
-)
-st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}.")
 
 best = recognition.best
-costs = None
+forward: Forward | None = None
 if best is not None:
-    size, spec = None, best.spec
+    spec, size, batch = best.spec, None, 1
     with said():
         spec = assumptions.ask(best.spec)
     if reports.takes_pictures(best.spec):
-        st.subheader("Cost of one picture")
         channels, height, width = reports.default_input(best.spec)
-        tall, wide, _ = st.columns([1, 1, 4])
+        tall, wide, many, _ = st.columns([1, 1, 1, 3])
         height = int(tall.number_input("Height", 1, 4096, height, step=32, key=f"height-{best.spec.label}"))
         width = int(wide.number_input("Width", 1, 4096, width, step=32, key=f"width-{best.spec.label}"))
+        batch = int(many.number_input("Batch", 1, 4096, 1, key=f"batch-{best.spec.label}"))
         size = (channels, height, width)
-    else:
-        st.subheader("Cost of one forward pass")
     if spec.assumed:
         st.caption("What a pass costs is counted once that is confirmed: the model is run for it.")
     else:
-        with said():
-            costs = reports.costs_of(spec, size)
-            bound = "at least " if costs.uncounted else ""
-            figures(
-                [
-                    Figure(label="MACs", says=bound + human_macs(costs.macs), exact=f"{costs.macs:,}"),
-                    Figure(label="FLOPs (2 x MACs)", says=bound + human_macs(costs.flops), exact=f"{costs.flops:,}"),
-                    Figure(label="all module outputs", says=human_bytes(costs.activation_nbytes)),
-                ]
-            )
-            table(
-                ("Second opinion", "MACs", "What it counts otherwise"),
-                [
-                    (escaped(o.tool), f"{o.macs:,}" if o.macs is not None else "no answer", escaped(o.note))
-                    for o in costs.second_opinions
-                ],
-                numeric=(1,),
-                key="opinions",
-            )
-            if costs.uncounted:
-                names = ", ".join(f"{mono(name)} ({calls}x)" for name, calls in costs.uncounted)
-                st.html(f"<p>Not counted, so the figure is a lower bound: {names}.</p>")
+        forward = Known(spec, size, batch)
+costs = views.ask_costs(forward) if forward is not None else None
+views.show_totals(counts, costs)
+st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}.")
+carries = checkpoint.format in network.CARRIES_GRAPH
+if recognition.structure is not None and not carries:
+    show_structure(recognition.structure, counts)
 
-st.subheader("Modules")
-if costs is not None:
-    draw_tree(architecture.cost_tree(costs, counts), heads=("parameters", "MACs"), open_depth=2)
-elif state.is_module:
-    draw_tree([module_branch(state.modules)], heads=("elements",), open_depth=2)
-else:
-    draw_tree(architecture.count_tree(counts), heads=("parameters", "bytes"), open_depth=2)
+shown: dict[str, Callable[[], None]] = {}
+if forward is not None or carries:
+    shown["Drawing"] = lambda: views.drawing_view(hand if carries else None, forward, costs, counts)
+if best is not None and not best.spec.assumed:
+    shown["Run it"] = lambda: run_it.show_of_file(hand, size, batch)
+shown["Tree"] = lambda: views.tree_view(state, counts, costs)
+if forward is not None and costs is not None:
+    shown |= views.bill_views(forward, costs)
+shown["Surgery"] = lambda: surgery.show_surgery(hand, state, recognition)
+shown["Evidence"] = lambda: architecture.show_evidence(recognition, costs)
+views.show_views(shown, key="architecture-view")
+
+if best is None and own_code.is_allowed():
+    st.subheader("Your own code for it")
+    st.caption("With the code that builds this network, a forward pass can be drawn, counted and timed.")
+    with said():
+        source = own_code.ask_source("architecture-code")
+        if source is not None:
+            left, right, _ = st.columns([2, 1, 3])
+            typed = left.text_input(
+                "Input without the batch", placeholder="3x224x224", key="architecture-input"
+            ).strip()
+            many = int(right.number_input("Batch", 1, 4096, 1, key="architecture-batch"))
+            own = Own(source, parse_size(typed.strip()) if typed.strip() else None, many)
+            counted = views.ask_costs(own)
+            st.caption("With the weights that the code gives it, not the file's.")
+            if counted is not None:
+                views.show_totals(None, counted)
+                if counted.parameters != counts.total.parameters:
+                    st.warning(
+                        f"This code builds another network than the file holds: {counted.parameters:,} parameters, and "
+                        f"the file has {counts.total.parameters:,}.",
+                        icon=":material/warning:",
+                    )
+            if counted is not None and counted.input_assumed:
+                shape = "x".join(map(str, counted.input_shape))
+                st.caption(f"Input {shape}, {escaped(in_page_words(counted.input_assumed))}.")
+            ways: dict[str, Callable[[], None]] = {"Run it": lambda: run_it.show_of_code(source, own.size, many)}
+            if counted is not None:
+                ways = {"Drawing": lambda: views.drawing_view(None, own, counted, None)} | ways
+                ways |= views.bill_views(own, counted)
+            views.show_views(ways, key="architecture-own")

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from inspector.checkpoint.types import GlobalUse, GlobalVerdict
+from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Reach
+from inspector.overview import unfollowed
 from inspector.units import counted, human_bytes
 from inspector.web import reports
 from inspector.web.components import finding_cards, need_file, title
@@ -45,7 +46,7 @@ checkpoint = reports.checkpoint_of(hand)
 
 st.subheader("Code named in the file")
 if checkpoint.globals:
-    called = sum(use.called for use in checkpoint.globals)
+    called = sum(use.called and use.reach is not Reach.LEAVES for use in checkpoint.globals)
     st.markdown(
         f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by an ordinary load. "
         "**Nothing was executed here**: they were read as text."
@@ -58,8 +59,10 @@ if checkpoint.globals:
         # Beside names that matter, or in great number, the known ones would only be in the way.
         with st.expander(f"{counted(len(known), 'known name')}", expanded=not others and len(known) <= FEW):
             globals_table(known, "known-globals")
-else:
+elif not (ends := unfollowed(checkpoint)):
     st.markdown("The file names no code: there is nothing in it that a load could run.")
+else:
+    st.markdown(f"{ends} Up to there it names no code.")
 
 finding_cards(checkpoint.findings)
 

@@ -53,10 +53,10 @@ if server_root() is not None:
         "Or a file on this server", listing, index=None, placeholder=f"{len(listing)} files", key="server-path"
     )
     if go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch") and choice:
-        with said(), st.spinner("Computing its sha256 …"):
+        with said():
             show(session.take(store_path(choice)))
 
-with st.expander("Or paste a loading error", icon=":material/content_paste:"):
+with st.expander("Or paste an error of loading or running a model", icon=":material/content_paste:"):
     pasting.paste_box("open")
 
 recent = session.recent()

@@ -21,6 +21,7 @@ from sessions import with_sessions
 
 from inspector.cam.methods import METHODS
 from inspector.cam.trust.measures import MEASURES
+from inspector.doctor.causes.entry import KINDS
 from inspector.exports.writers import WRITERS
 from inspector.keys.operations import OPERATIONS
 from inspector.keys.rules import RULES
@@ -64,6 +65,14 @@ def pages() -> dict[str, str]:
                 )
                 for kind, parts in finding_kinds().items()
             ),
+        ),
+        "causes.md": _page(
+            "Causes of a failed forward",
+            "What `trace` names as a cause. `certain` means that the shapes, types or names which were seen, or a "
+            "changed input that was tried and ran through, leave no other; `likely` that they allow one. What none of "
+            "them knows is `unknown`, with where it was and which shapes came as far.",
+            ("Id", "Told when"),
+            KINDS.items(),
         ),
         "rules.md": _page(
             "Repair rules",

@@ -17,7 +17,8 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,16 +60,24 @@ class House:
 
     def imports(self, path: Path, *, everywhere: bool) -> set[str]:
         """Modules of the package that a file imports. everywhere: inside functions and for types, too."""
-        known = {self.module(other) for other in self.files}
+        known = self._modules
         found = {name for module, names in self._statements(path, everywhere) for name in names & known or {module}}
         return (found & known) - {self.module(path)}
 
-    def _statements(self, path: Path, everywhere: bool) -> Iterator[tuple[str, set[str]]]:
-        for node in ast.walk(self.trees[path]) if everywhere else _at_the_top(self.trees[path].body):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                yield node.module, {f"{node.module}.{alias.name}" for alias in node.names}
-            elif isinstance(node, ast.Import):
-                yield from ((alias.name, set()) for alias in node.names)
+    def _statements(self, path: Path, everywhere: bool) -> list[tuple[str, set[str]]]:
+        return (self._everywhere if everywhere else self._when_imported)[path]
+
+    @cached_property
+    def _modules(self) -> set[str]:
+        return {self.module(path) for path in self.files}
+
+    @cached_property
+    def _everywhere(self) -> dict[Path, list[tuple[str, set[str]]]]:
+        return {path: list(_imports_of(ast.walk(tree))) for path, tree in self.trees.items()}
+
+    @cached_property
+    def _when_imported(self) -> dict[Path, list[tuple[str, set[str]]]]:
+        return {path: list(_imports_of(_at_the_top(tree.body))) for path, tree in self.trees.items()}
 
     def circles(self, *, everywhere: bool) -> list[set[str]]:
         """Sets of files each of which reaches the others."""
@@ -99,20 +108,32 @@ class House:
             "circles, through functions and types too": len(self.circles(everywhere=True)),
             "names of files used twice": sum(n > 1 for n in names.values()),
         }
-        lists = [self.lists(path) for path in self.files]
         for what, text in _ONCE.items():
-            figures[f"lists of {what}"] = sum(text in texts for texts in lists)
+            figures[f"lists of {what}"] = sum(text in texts for texts in self.lists.values())
         for what, text in _HOMES.items():
             figures[f"homes of: {what}"] = sum(text in source for source in self.texts.values())
         return figures
 
-    def lists(self, path: Path) -> set[str]:
+    @cached_property
+    def lists(self) -> dict[Path, set[str]]:
         """Every text in a file that is a key or an element of a dict, set, list or tuple."""
-        found: set[str] = set()
-        for node in ast.walk(self.trees[path]):
-            items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
-            found |= {i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, str)}
-        return found
+        return {path: _listed(tree) for path, tree in self.trees.items()}
+
+
+def _imports_of(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, set[str]]]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module, {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, set()) for alias in node.names)
+
+
+def _listed(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        found |= {i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, str)}
+    return found
 
 
 def _at_the_top(body: list[ast.stmt]) -> Iterator[ast.AST]:

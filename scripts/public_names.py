@@ -14,9 +14,11 @@ SECTIONS = {
     "Compare and repair": (
         "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan", "load_repaired", "python_code",
     ),
+    "Cut and freeze": ("plan_surgery", "Drop", "Extract", "NewHead", "freeze_code"),
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),
     "Run": (
-        "ready_model", "build_model", "count_costs", "propose_layers", "stated_preprocessing", "explain", "overlay",
+        "ready_model", "build_model", "count_costs", "trace_model",
+        "propose_layers", "stated_preprocessing", "explain", "overlay",
     ),
     "Errors": ("InspectorError",),
 }  # fmt: skip

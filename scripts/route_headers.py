@@ -14,6 +14,8 @@ from pathlib import Path
 
 from running_app import ROOT, Server, running_app
 
+from inspector.web.static_files import address_of
+
 _HANDSHAKE = (
     "Upgrade: websocket",
     "Connection: Upgrade",
@@ -55,6 +57,8 @@ def _questions(pages: list[str], script: str) -> list[Asked]:
         Asked("`/media/`, of nothing", "GET /media/0.png"),
         Asked("`/inspector/upload`, without its token", "PUT /inspector/upload", ("Content-Length: 0",)),
         Asked("`/inspector/exports/`, of nothing", f"GET /inspector/exports/{'0' * 24}/0"),
+        Asked("a script of the drawing", f"GET {address_of('drawing/element.js')}"),
+        Asked("`/inspector/static/`, of another version", "GET /inspector/static/0/drawing/element.js"),
         Asked("`/inspector/health`", "GET /inspector/health", has_key=False),
         Asked("`/inspector/live`", "GET /inspector/live", has_key=False),
         Asked("`/inspector/ready`", "GET /inspector/ready", has_key=False),

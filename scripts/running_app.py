@@ -45,8 +45,9 @@ class Server:
 
 
 @contextmanager
-def running_app(folder: Path, **variables: str) -> Iterator[Server]:
-    """Started as the README says, stopped at the end. variables: of its environment.
+def running_app(folder: Path, app: str = "app.py", **variables: str) -> Iterator[Server]:
+    """Started as the README says, stopped at the end. app: the server's script. variables: of its
+    environment.
 
     Raises RuntimeError with its log when it does not start.
     """
@@ -65,7 +66,7 @@ def running_app(folder: Path, **variables: str) -> Iterator[Server]:
         "HOME": str(folder),
         **variables,
     }
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [sys.executable, "-m", "streamlit", "run", app, "--server.port", str(port)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -1,4 +1,4 @@
-"""Writes tests/slow.txt, what `make quick` leaves out, from the times of a run (or of several, that each ran a part).
+"""Writes tests/slow.txt, what `make quick` leaves out, from the times of a run, or of several: later ones count.
 
     python -m pytest --durations=0 --durations-min=0.001 | tee times.txt
     python scripts/test_times.py times.txt
@@ -19,11 +19,14 @@ _LEAST_SECONDS = 0.3
 
 
 def main() -> int:
-    seconds: defaultdict[str, float] = defaultdict(float)
+    seconds: dict[str, float] = {}
     for name in sys.argv[1:]:
+        taken_there: defaultdict[str, float] = defaultdict(float)
         for line in Path(name).read_text(encoding="utf-8").splitlines():
             if match := _LINE.match(line):
-                seconds[match[2]] += float(match[1])
+                taken_there[match[2]] += float(match[1])
+        # What ran again is as it was then.
+        seconds |= taken_there
     slow = sorted(((s, name) for name, s in seconds.items() if s > _LEAST_SECONDS), reverse=True)
     SLOW.write_text("".join(f"{s:8.1f} s  {name}\n" for s, name in slow), encoding="utf-8")
     taken = sum(s for s, _ in slow)

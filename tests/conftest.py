@@ -42,7 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     from hypothesis import settings
 
-    settings.register_profile("suite", max_examples=100, deadline=None)
+    # The same examples in each run: what a change broke is told from what was always so. `make thorough` looks further.
+    settings.register_profile("suite", max_examples=100, deadline=None, derandomize=True)
     settings.register_profile("thorough", max_examples=1000, deadline=None, print_blob=True)
     settings.load_profile("thorough" if config.getoption("--thorough") else "suite")
 
@@ -86,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         gone = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in gone]
-    groups = {id(item): "browser" if id(item) in browser else str(item.path) for item in items}
+    groups = {id(item): "browser" if id(item) in browser else _group(item) for item in items}
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[id(item)]))
     if hasattr(config, "workerinput"):
@@ -125,6 +126,12 @@ def _set_aside() -> None:
 def _function(item: pytest.Item) -> str:
     """A test as it is listed: all its cases are one."""
     return item.nodeid.split("[")[0]
+
+
+def _group(item: pytest.Item) -> str:
+    """A file's tests, or those of several files that share what is costly."""
+    named = item.get_closest_marker("xdist_group")
+    return str(named.args[0]) if named is not None else str(item.path)
 
 
 def _listed() -> dict[str, float]:

@@ -23,6 +23,7 @@ from inspector.errors import InspectorError  # noqa: E402
 from inspector.limits import DEFAULT_LIMITS  # noqa: E402
 from inspector.readers import open_checkpoint  # noqa: E402
 from inspector.survey.unclaimed import observe_unclaimed  # noqa: E402
+from tests.house_parsed import tree_of  # noqa: E402
 
 
 def _calls(name: str) -> Iterator[tuple[str, ast.Call, bool]]:
@@ -31,7 +32,7 @@ def _calls(name: str) -> Iterator[tuple[str, ast.Call, bool]]:
         where = path.relative_to(PACKAGE)
         if where.as_posix() in (OF_RULES, "findings.py"):
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         constants = [statement.value for statement in tree.body if isinstance(statement, ast.Assign)]
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "inspector"
-sys.path.insert(0, str(ROOT / "scripts"))
+from tests.house_parsed import ROOT, house, in_one_worker
 
-from house import House  # noqa: E402
+PACKAGE = ROOT / "inspector"
+pytestmark = in_one_worker
 
 FLOOR = (
     "errors",
@@ -25,24 +23,40 @@ FLOOR = (
     "new_files",
     "shell_lines",
     "installed",
+    "reports_from_json",
 )
-SLICES = ("params", "flops", "weights", "keys", "cam", "exports", "error_messages")
+SLICES = ("params", "flops", "graph", "doctor", "weights", "keys", "surgery", "cam", "exports", "error_messages")
 
 # A part may import its own files, the floor, and what is named here.
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FLOOR, ()),
     "checkpoint": (),
+    # A forward pass, watched: who counts, draws or diagnoses listens.
+    "forward": (),
     "readers": ("checkpoint",),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
     "survey": ("checkpoint", "readers", "architectures", "params"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
+    # A network that can be built, watched once for its graph.
+    "traced": ("architectures", "flops", "graph"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     "overview": ("checkpoint", "architectures", "inspection", "keys", "weights"),
     "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),
-    "cli": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render", *SLICES),
+    "cli": (
+        "checkpoint",
+        "readers",
+        "architectures",
+        "ready",
+        "traced",
+        "inspection",
+        "overview",
+        "survey",
+        "render",
+        *SLICES,
+    ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
-    "jobs": ("checkpoint", "readers", "architectures", "ready", "render", *SLICES),
+    "jobs": ("checkpoint", "readers", "architectures", "ready", "traced", "render", *SLICES),
     "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", "jobs", *SLICES),
     "__init__": (
         *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render"),
@@ -53,15 +67,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 # A slice may see another slice's result types, and export needs what it exports.
 EXTRA: dict[str, tuple[str, ...]] = {
     "exports": ("keys", "readers"),
+    # What is left out, taken out or new is a plan of steps like a repair's.
+    "surgery": ("keys",),
     # An error is explained with the rules of the repair and the verdicts on globals.
     "error_messages": ("keys", "readers"),
+    "flops": ("forward",),
+    "graph": ("forward", "readers"),
+    "doctor": ("forward",),
     "params": (),
 }
-
-
-@cache
-def _house() -> House:
-    return House(ROOT)
 
 
 def _part(path: Path) -> str:
@@ -74,7 +88,7 @@ def _against_the_layers(path: Path) -> Iterator[str]:
         yield f"{part} is a new part: give it a place in ALLOWED"
         return
     allowed = {part, *FLOOR, *ALLOWED[part], *EXTRA.get(part, ())}
-    for name in _house().imported(path):
+    for name in house().imported(path):
         if not name.startswith("inspector."):
             continue
         pieces = name.split(".")
@@ -87,12 +101,12 @@ def _against_the_layers(path: Path) -> Iterator[str]:
 
 
 def test_imports_point_downwards() -> None:
-    assert [says for path in _house().files for says in _against_the_layers(path)] == []
+    assert [says for path in house().files for says in _against_the_layers(path)] == []
 
 
 def test_streamlit_only_in_web() -> None:
-    files = [path for path in _house().files if _part(path) != "web"]
-    assert [str(p) for p in files if "streamlit" in {name.split(".")[0] for name in _house().imported(p)}] == []
+    files = [path for path in house().files if _part(path) != "web"]
+    assert [str(p) for p in files if "streamlit" in {name.split(".")[0] for name in house().imported(p)}] == []
 
 
 NO_TORCH = (
@@ -105,9 +119,9 @@ HEAVY = {"torch", "torchvision", "thop"}
 
 
 def test_torch_stays_out_of_the_light_parts() -> None:
-    light = [path for path in _house().files if _part(path) in NO_TORCH and path.name not in TORCH_BY_NAME]
+    light = [path for path in house().files if _part(path) in NO_TORCH and path.name not in TORCH_BY_NAME]
     assert [
-        str(p) for p in light if {name.split(".")[0] for name in _house().imported(p, everywhere=False)} & HEAVY
+        str(p) for p in light if {name.split(".")[0] for name in house().imported(p, everywhere=False)} & HEAVY
     ] == []
 
 
@@ -117,14 +131,14 @@ OF_WORKERS = ("jobs/kinds/", "jobs/preload.py", "jobs/worker.py")
 
 def test_torch_is_named_by_workers_alone() -> None:
     """The web process, the broker and their messages: not at their start, and not in a function either."""
-    ours = [path for path in _house().files if _part(path) in ("web", "jobs")]
+    ours = [path for path in house().files if _part(path) in ("web", "jobs")]
     others = [path for path in ours if not path.relative_to(PACKAGE).as_posix().startswith(OF_WORKERS)]
     assert len(others) > 60
-    assert [str(p) for p in others if {name.split(".")[0] for name in _house().imported(p)} & HEAVY] == []
+    assert [str(p) for p in others if {name.split(".")[0] for name in house().imported(p)} & HEAVY] == []
 
 
 def test_files_stay_readable() -> None:
-    long = {str(p.relative_to(ROOT)): n for p in _house().files if (n := len(p.read_text().splitlines())) > 420}
+    long = {str(p.relative_to(ROOT)): n for p in house().files if (n := len(p.read_text().splitlines())) > 420}
     assert not long, f"over 420 lines: {long}"
 
 
@@ -137,4 +151,4 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_no_file_imports_itself_through_others() -> None:
     """Neither when it is imported, nor inside a function, nor for a type."""
-    assert _house().circles(everywhere=True) == []
+    assert house().circles(everywhere=True) == []

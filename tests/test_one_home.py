@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import ast
-import sys
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from inspector.keys.rules import RULES
+from tests.house_parsed import house, in_one_worker, tree_of
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "inspector"
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from house import House  # noqa: E402
-
-
-@cache
-def _house() -> House:
-    return House(ROOT)
+pytestmark = in_one_worker
 
 
 def _files_that_list(text: str) -> set[str]:
-    return {str(p.relative_to(_house().package)) for p in _house().files if text in _house().lists(p)}
+    return {str(p.relative_to(house().package)) for p, texts in house().lists.items() if text in texts}
 
 
 @pytest.mark.parametrize("segment", ["_checkpoint_wrapped_module", "_fpw_module", "_fsdp_wrapped_module"])
@@ -41,9 +30,9 @@ def test_the_repair_knows_no_rule_by_its_id() -> None:
     """What it must know about one is a field of `Rule`, so that a new rule is one file."""
     ids = {rule.id for rule in RULES}
     assert {
-        f"{path.relative_to(PACKAGE)}:{node.lineno} {node.value}"
-        for path in (PACKAGE / "keys").rglob("*.py")
+        f"{path.relative_to(house().package)}:{node.lineno} {node.value}"
+        for path in (house().package / "keys").rglob("*.py")
         if path.parent.name != "rules"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and node.value in ids
     } == set()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.bench_plain_load import disagreements, overview_of
+from benchmarks.bench_plain_load import disagreements, misquoted, overview_of
 from benchmarks.plain_load.files import FILES, MOST_SENT, shapes_of, write
 from benchmarks.plain_load.run_torch import outcome
 
@@ -35,8 +35,8 @@ def test_a_sentence_is_what_happens(kind: str, tmp_path: Path, thorough: bool) -
         pytest.skip("runs with --thorough")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = write(kind, tmp_path)
-        shapes = {name: list(pair) for name, pair in shapes_of(kind).items()}
+        path = write(FILES[kind], tmp_path)
+        shapes = {name: list(pair) for name, pair in shapes_of(FILES[kind]).items()}
         says = overview_of(path).get("loading", "")
         assert disagreements(says, torch.__version__, outcome(str(path), shapes)) == []
 
@@ -55,3 +55,9 @@ def test_the_comparison_sees_what_is_not_so(
     says: str, version: str, happened: tuple[str, str | None], count: int
 ) -> None:
     assert len(disagreements(says, version, happened)) == count
+
+
+@pytest.mark.parametrize(("read", "count"), [("EOFError: ", 0), ("Ran out of input", 0), ("KeyError: 'x'", 1), ("", 1)])
+def test_the_comparison_reads_what_is_said_to_no_checkpoint(read: str, count: int) -> None:
+    says = "a.pth is empty. Do it again. (torch.load says “EOFError” or “Ran out of input” to it.)"
+    assert len(misquoted(says, "2.15.0", (read, None))) == count

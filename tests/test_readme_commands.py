@@ -1,4 +1,4 @@
-"""Every repair, convert and merge line of docs/commands.md is run, on small files made to fit it."""
+"""Every repair, convert, merge and surgery line of docs/commands.md is run, on small files made to fit it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = "from torch import nn\n\ndef build():\n    return nn.Sequential(nn.Linea
 
 def lines() -> list[str]:
     found = [line.removeprefix(START) for line in COMMANDS.read_text().splitlines() if line.startswith(START)]
-    return [line for line in found if line.split()[0] in ("repair", "convert", "merge")]
+    return [line for line in found if line.split()[0] in ("repair", "convert", "merge", "surgery")]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,8 @@ def test_the_page_tells_of_each_way_to_write() -> None:
         "--reference",
         "--pair",
         "--salvage",
+        "--extract",
+        "--freeze",
         "code:",
     ):
         assert word in told
@@ -84,4 +86,5 @@ def test_a_line_of_the_page_does_what_it_says(
     monkeypatch.chdir(folder)
     arguments = shlex.split(line, comments=True)
     assert run(arguments) == 0, capsys.readouterr()
-    assert Path(arguments[arguments.index("--output") + 1]).exists()
+    assert "--output" in arguments or arguments[0] == "surgery"
+    assert "--output" not in arguments or Path(arguments[arguments.index("--output") + 1]).exists()

@@ -24,6 +24,7 @@ from inspector.errors import InspectorError, LimitExceeded, ReadError, UsageErro
 from inspector.exports.adapter import read_adapter_config
 from inspector.limits import DEFAULT_LIMITS
 from inspector.side_files import PathKind, kind_of_path, read_bytes, read_text
+from tests.house_parsed import in_one_worker, tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -250,6 +251,8 @@ _OURS = {
     "web/components.py": "style sheets of the package",
     "web/dropzone.py": "scripts of the package",
     "web/explain/sprites.py": "scripts of the package",
+    "web/drawing.py": "scripts of the package",
+    "web/static_files.py": "scripts of the package",
     "web/explain/several.py": "sample pictures",
     "web/explain/pictures.py": "sample pictures",
 }
@@ -267,12 +270,13 @@ _NO_PATHS = {
 }
 
 
+@in_one_worker
 def test_no_other_place_reads_a_file_by_its_path() -> None:
     found = set()
     package = ROOT / "inspector"
     for path in [*ROOT.glob("*.py"), *(ROOT / "pages").glob("*.py"), *package.rglob("*.py")]:
         place = path.relative_to(package if path.is_relative_to(package) else ROOT).as_posix()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         reader = {
             alias.asname or alias.name
             for node in ast.walk(tree)

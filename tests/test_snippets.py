@@ -66,7 +66,7 @@ def target_for(checkpoint: Checkpoint, folder: Path) -> Target:
 
 
 def report_of(kind: str, folder: Path) -> tuple[Checkpoint, Target, KeyReport]:
-    checkpoint = open_checkpoint(write(kind, folder))
+    checkpoint = open_checkpoint(write(FILES[kind], folder))
     target = target_for(checkpoint, folder)
     return checkpoint, target, diagnose(checkpoint, target, accept=("running-statistics",))
 
@@ -176,7 +176,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_the_remedy_that_allows_names_loads_the_file(kind: str, tmp_path: Path) -> None:
-    path = write(kind, tmp_path)
+    path = write(FILES[kind], tmp_path)
     (remedy,) = [f.remedy for f in open_checkpoint(path).findings if f.id == "weights-only-refuses"]
     found = re.search(r"(import [\w., ]+; )?torch\.serialization\.add_safe_globals\(\[.*\]\)", remedy)
     if found is None and "defaultdict" in kind:
@@ -267,7 +267,7 @@ def test_the_readmes_lines_do_what_they_say(
     from PIL import Image
 
     monkeypatch.chdir(tmp_path)
-    write("DataParallel", tmp_path).rename("model.pth.tar")
+    write(FILES["DataParallel"], tmp_path).rename("model.pth.tar")
     Image.effect_noise((64, 64), 60).convert("RGB").save("dog.jpg")
     found: list[Callable[[], None]] = []
     for block in blocks():

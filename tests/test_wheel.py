@@ -61,6 +61,8 @@ def test_nothing_but_the_package_is_at_the_top_and_the_app_is_in_it(wheel: Path)
     assert not [name for name in names if name.startswith("inspector/app_files/tests")]
     package = {str(path.relative_to(ROOT)) for path in (ROOT / "inspector").rglob("*.py")}
     assert package <= names
+    static = {str(path.relative_to(ROOT)) for path in (ROOT / "inspector/web/static").rglob("*") if path.is_file()}
+    assert static <= names and len([name for name in static if "vendor" in name]) == 3
 
 
 def _free_port() -> int:

@@ -49,6 +49,14 @@ class WarmPython:
         os.close(writing)
         return Child(command, ours, reading)
 
+    def run(self, text: str, *arguments: str, cwd: Path) -> str:
+        """What it prints, when it ended well."""
+        child = self.start([sys.executable, "-c", text, *arguments], cwd=cwd, **_STREAMS)
+        with child.stdout:
+            said = child.stdout.read().decode()
+        assert child.wait() == 0, said
+        return said
+
     def close(self) -> None:
         if self._asking is not None and self._server is not None:
             self._asking.close()

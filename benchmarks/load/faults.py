@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
+import secrets
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,58 +25,11 @@ from pathlib import Path
 
 import torch
 import torchvision
-from safetensors.torch import save
 
-from benchmarks.load.__main__ import ROOT, Log, visit
-from benchmarks.load.visitor import Failed, Visitor
-
-
-class Server:
-    """The app in a process of its own, started again on the same store."""
-
-    def __init__(self, port: int, store: str, memory: str) -> None:
-        self.port, self._store, self._memory = port, store, memory
-        self.start()
-
-    def start(self) -> None:
-        environment = os.environ | {"INSPECTOR_STORE": self._store, "INSPECTOR_MEMORY": self._memory}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", "127.0.0.1", "--server.port",
-             str(self.port), "--server.headless", "true"],
-            cwd=ROOT, env=environment, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        time.sleep(15)
-
-    def pids(self, what: str) -> list[int]:
-        """Of the broker, or of the workers."""
-        found = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
-        rows = [line.split(None, 2) for line in found.splitlines()[1:]]
-        brokers = [
-            int(pid) for pid, parent, args in rows if int(parent) == self.process.pid and "inspector.jobs" in args
-        ]
-        if what == "broker":
-            return brokers
-        forks = [int(pid) for pid, parent, args in rows if int(parent) in brokers]
-        return [int(pid) for pid, parent, args in rows if int(parent) in forks]
-
-
-def file_of(name: str) -> bytes:
-    torch.manual_seed(0)
-    return save(dict(torchvision.models.get_model(name, weights=None).state_dict()))
-
-
-def says(visitor: Visitor) -> str:
-    """What stands on the page in red or yellow."""
-    found = [str(e.body) for kind, e in visitor.page.elements.values() if kind == "alert" and e.format in (1, 2)]
-    return " | ".join(text.replace("\\", "").replace("\n", " ") for text in found) or "no error"
-
-
-def opened(server: Server, data: bytes, name: str) -> Visitor:
-    visitor = Visitor(server.port, 0, [])
-    visitor.open()
-    digest = visitor.upload(data, name)
-    visitor.open({"file": digest, "name": name}, "overview")
-    return visitor
+from benchmarks.load import large
+from benchmarks.load.__main__ import Log, visit
+from benchmarks.load.server import Server, file_of, opened, says
+from benchmarks.load.visitor import TOKEN, Failed, Visitor
 
 
 def signalled(kind: str, number: int) -> Callable[[Server], str]:
@@ -127,9 +81,13 @@ def half_a_file(server: Server) -> str:
     buffer = io.BytesIO()
     torch.save(torchvision.models.resnet18(weights=None).state_dict(), buffer)
     visitor = opened(server, buffer.getvalue()[: len(buffer.getvalue()) // 2], "half.pth")
-    words = [text for text in visitor.page.texts("html") if "whole" in text and "mi-" in text]
-    return (
-        "the Overview says how much is whole" if any("weights are whole" in text for text in words) else says(visitor)
+    return next(
+        (
+            found[0]
+            for text in visitor.page.texts("html")
+            if (found := re.search(r"\d+ of \d+ tensors are whole", text))
+        ),
+        says(visitor),
     )
 
 
@@ -142,13 +100,30 @@ def zip_bomb(server: Server) -> str:
     return says(visitor)
 
 
+def own_code(lines: str) -> Callable[[Server], str]:
+    """A factory of the visitor's own, run from the Repair page after the question."""
+
+    def fault(server: Server) -> str:
+        name = f"model{abs(hash(lines)) % 10**6}.py"
+        (server.root / name).write_text(f"def build():\n    {lines}\n", encoding="utf-8")
+        visitor = opened(server, file_of("resnet18"), "mine.safetensors")
+        visitor.go("repair")
+        visitor.choose("button_group", "Compare with", "your own code")
+        visitor.values[visitor.page.find("text_input", "Factory").id] = {"string_value": f"code:{name}:build"}
+        visitor._run()
+        visitor.click("Run it")
+        return says(visitor)
+
+    return fault
+
+
 def cut_upload(server: Server) -> str:
     visitor = Visitor(server.port, 0, [])
     visitor.open()
     with socket.create_connection(("127.0.0.1", server.port)) as line:
         line.sendall(
             f"PUT /inspector/upload HTTP/1.1\r\nHost: {visitor.address}\r\nX-Inspector-Token: {visitor.token}\r\n"
-            f"X-File-Name: cut.pth\r\nContent-Length: 50000000\r\n\r\n".encode()
+            f"Cookie: {visitor.cookies}\r\nX-File-Name: cut.pth\r\nContent-Length: 50000000\r\n\r\n".encode()
             + bytes(1_000_000)
         )
     time.sleep(2)
@@ -161,7 +136,8 @@ def contradictory(server: Server) -> str:
     with socket.create_connection(("127.0.0.1", server.port)) as line:
         line.sendall(
             f"PUT /inspector/upload HTTP/1.1\r\nHost: {visitor.address}\r\nX-Inspector-Token: {visitor.token}\r\n"
-            "X-File-Name: two.pth\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+            f"Cookie: {visitor.cookies}\r\nX-File-Name: two.pth\r\n"
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
             "5\r\nhello\r\n0\r\n\r\n".encode()
         )
         line.settimeout(10)
@@ -175,6 +151,13 @@ FAULTS: tuple[tuple[str, Callable[[Server], str]], ...] = (
     ("ResNet-152 at 1024", at_size(1024)),
     ("ResNet-152 at 2048", at_size(2048)),
     ("half a file", half_a_file),
+    ("own code takes 50 GB", own_code("return bytearray(50_000_000_000)")),
+    ("own code never ends", own_code("while True: pass")),
+    ("own code segfaults", own_code("import ctypes; ctypes.string_at(0)")),
+    ("picture of 108 megapixels", large.telephone_picture),
+    ("model of 4 GB", large.large_model),
+    ("sparse file of 20 GB", large.sparse_file),
+    ("disk full", large.disk_full),
     ("zip bomb", zip_bomb),
     ("upload cut", cut_upload),
     ("length and chunks", contradictory),
@@ -190,8 +173,11 @@ def main() -> int:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     bad = 0
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(asked.port, folder, asked.memory)
+    os.environ[TOKEN] = secrets.token_hex(16)
+    with tempfile.TemporaryDirectory() as folder, large.small_disk(Path(folder)) as store:
+        root = Path(folder, "root")
+        root.mkdir()
+        server = Server(asked.port, store, root, asked.memory)
         try:
             for name, fault in FAULTS:
                 if asked.only not in name:
@@ -211,7 +197,7 @@ def main() -> int:
                     f"{name}: {read}\n    the others: {done} steps, {len(log.failures)} failed {log.failures[:2] or ''}"
                 )
                 sys.stdout.flush()
-            left = [p.name for p in Path(folder, "incoming").iterdir()]
+            left = [p.name for p in Path(store, "incoming").iterdir()]
             print(f"half uploads left in the store: {len(left)}")
         finally:
             server.process.kill()

@@ -7,11 +7,14 @@ by the page's own route. Everything that arrives is searched for the names of ot
 from __future__ import annotations
 
 import json
+import os
 import re
+import secrets
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -19,7 +22,16 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 
 TIMEOUT = 120.0
+# Of a server that asks for a key.
+TOKEN = "INSPECTOR_TOKEN"
 _TOKEN = re.compile(r'"token"\s*:\s*"([0-9a-f]+\.[0-9a-f]{64})"')
+
+
+class _StayHere(urllib.request.HTTPRedirectHandler):
+    """A way on is an answer too: what is wanted is its cookie."""
+
+    def http_error_303(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        return fp
 
 
 class Failed(Exception):
@@ -57,6 +69,9 @@ class Visitor:
         self.reruns: dict[str, float] = {}
         self.here = ""
         self.cookies = ""
+        self._session = ""
+        self.map_seconds = 0.0
+        self._asked = 0.0
         self._socket: ClientConnection | None = None
         self._known: dict[str, ForwardMsg] = {}
 
@@ -65,9 +80,7 @@ class Visitor:
     def open(self, query: dict[str, str] | None = None, page: str = "") -> None:
         self.close()
         if not self.cookies:
-            with urllib.request.urlopen(f"http://{self.address}/", timeout=TIMEOUT) as answer:
-                given = answer.headers.get_all("Set-Cookie") or []
-            self.cookies = "; ".join(one.partition(";")[0] for one in given)
+            self._enter()
         self._socket = connect(
             f"ws://{self.address}/_stcore/stream", subprotocols=["streamlit"],  # type: ignore[list-item]
             origin=f"http://{self.address}", max_size=None, open_timeout=TIMEOUT, proxy=None,
@@ -77,6 +90,16 @@ class Visitor:
         self.here = ""
         self.query, self.page, self.values, self.reruns = urlencode(query or {}), Page(), {}, {}
         self._run(page_name=page)
+
+    def _enter(self) -> None:
+        """The cookies that a browser would have: of a server with a key, and of this visitor."""
+        given: list[str] = []
+        opener = urllib.request.build_opener(_StayHere)
+        for query in (f"?token={os.environ[TOKEN]}", "") if os.environ.get(TOKEN) else ("",):
+            asked = urllib.request.Request(f"http://{self.address}/{query}", headers={"Cookie": "; ".join(given)})
+            with opener.open(asked, timeout=TIMEOUT) as answer:
+                given += [one.partition(";")[0] for one in answer.headers.get_all("Set-Cookie") or []]
+        self.cookies = "; ".join(given)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -129,11 +152,16 @@ class Visitor:
         for widget, value in self.values.items():
             entry = state.widget_states.widgets.add(id=widget)
             for name, content in value.items():
-                if isinstance(content, dict):
+                if isinstance(content, tuple):
+                    file = getattr(entry, name).uploaded_file_info.add(file_id=content[2].file_id, name=content[0])
+                    file.size = content[1]
+                    file.file_urls.CopyFrom(content[2])
+                elif isinstance(content, dict):
                     getattr(entry, name).data.extend(content["data"])
                 else:
                     setattr(entry, name, content)
         assert self._socket is not None
+        self._asked, self.map_seconds = time.monotonic(), 0.0
         self._socket.send(message.SerializeToString())
         self._read(bool(fragment))
 
@@ -158,6 +186,7 @@ class Visitor:
                     self.page.elements.clear()
                     self.reruns.clear()
                 self.here = message.new_session.page_script_hash
+                self._session = message.new_session.initialize.session_id or self._session
             elif kind == "navigation":
                 self.pages = {page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
                 self.here = message.navigation.page_script_hash or self.here
@@ -188,6 +217,8 @@ class Visitor:
             return
         found = getattr(element, kind)
         self.page.elements[place] = (kind, found)
+        if kind == "imgs" and not self.map_seconds and "Heat map overlay" in str(found):
+            self.map_seconds = time.monotonic() - self._asked
         if kind == "exception":
             raise Failed(f"an exception on the page: {found.message[:200]}")
         if "token" in (text := str(found)):
@@ -196,18 +227,54 @@ class Visitor:
 
     # Beside the socket.
 
-    def upload(self, data: bytes, name: str) -> str:
-        """By the page's own route; its sha256."""
+    def upload(self, data: bytes | BinaryIO, name: str, nbytes: int = 0) -> str:
+        """By the page's own route; its sha256. nbytes: of a file. Raises Failed with what the server says."""
         request = urllib.request.Request(
             f"http://{self.address}/inspector/upload", data=data, method="PUT",
             headers={"X-Inspector-Token": self.token, "X-File-Name": quote(name), "Origin": f"http://{self.address}",
-                     "Cookie": self.cookies},
+                     "Cookie": self.cookies, **({"Content-Length": str(nbytes)} if nbytes else {})},
         )  # fmt: skip
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            return str(json.load(answer)["sha256"])
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+                return str(json.load(answer)["sha256"])
+        except urllib.error.HTTPError as error:
+            raise Failed(f"{error.code} {error.read(500).decode(errors='replace')}") from error
+        except OSError as error:
+            raise Failed(f"the upload was cut: {error}") from error
+
+    def take(self, label: str, data: bytes, name: str) -> None:
+        """A file into one of Streamlit's own boxes, as the browser does it."""
+        box = self.page.find("file_uploader", label)
+        message = BackMsg()
+        message.file_urls_request.request_id = name
+        message.file_urls_request.file_names.append(name)
+        message.file_urls_request.session_id = self._session
+        assert self._socket is not None
+        self._socket.send(message.SerializeToString())
+        answer = ForwardMsg()
+        while answer.WhichOneof("type") != "file_urls_response":
+            answer.ParseFromString(self._socket.recv(TIMEOUT))
+        urls = answer.file_urls_response.file_urls[0]
+        asked = urllib.request.Request(f"http://{self.address}/_stcore/health", headers={"Cookie": self.cookies})
+        with urllib.request.urlopen(asked, timeout=TIMEOUT) as found:
+            given = [one.partition(";")[0] for one in found.headers.get_all("Set-Cookie") or []]
+        guard = next(one for one in given if one.startswith("_streamlit_xsrf="))
+        border = secrets.token_hex(16)
+        body = f'--{border}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+        request = urllib.request.Request(
+            f"http://{self.address}{urls.upload_url}", data=body + data + f"\r\n--{border}--\r\n".encode(),
+            method="PUT",
+            headers={"Content-Type": f"multipart/form-data; boundary={border}", "Origin": f"http://{self.address}",
+                     "Cookie": f"{self.cookies}; {guard}", "X-Xsrftoken": guard.partition("=")[2]},
+        )  # fmt: skip
+        urllib.request.urlopen(request, timeout=TIMEOUT).close()
+        self.values[box.id] = {"file_uploader_state_value": (name, len(data), urls)}
+        self._run()
 
     def download(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=TIMEOUT) as answer:
+        headers = {"Cookie": self.cookies, "Accept-Encoding": "gzip, deflate, br"}  # as browsers do
+        request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
             return bytes(answer.read())
 
     def has_map(self) -> bool:

@@ -286,9 +286,10 @@ OTHERS: dict[str, Writer] = {
 FILES: dict[str, Writer] = {**MOST_SENT, **OTHERS}
 
 
-def write(kind: str, folder: Path) -> Path:
-    """The file of that kind, or its folder."""
-    name, make, _ = FILES[kind]
+def write(writer: Writer, folder: Path) -> Path:
+    """The file, or its folder, in a folder that is made where there is none."""
+    name, make, _ = writer
+    folder.mkdir(exist_ok=True)
     path = folder / name
     if path.suffix == "":
         path.mkdir()
@@ -298,7 +299,7 @@ def write(kind: str, folder: Path) -> Path:
     return path
 
 
-def shapes_of(kind: str) -> dict[str, tuple[list[int], str]]:
+def shapes_of(writer: Writer) -> dict[str, tuple[list[int], str]]:
     """The state dict that the file's model has: name -> shape and dtype."""
-    model = network() if FILES[kind][2] == "network" else plain()
+    model = network() if writer[2] == "network" else plain()
     return {n: (list(t.shape), str(t.dtype).removeprefix("torch.")) for n, t in model.state_dict().items()}

@@ -32,7 +32,8 @@ def main(request: dict[str, Any], answer: str) -> None:
         else:
             made = hand_over(built, request["call"]) if request["call"] else describe(built)
     except MemoryError:
-        made = {"error": "it asked for more memory than it may have"}
+        allowed = f"the {request['memory_nbytes'] / 1e9:.1f} GB" if request["memory_nbytes"] else "what"
+        made = {"error": f"it asked for more memory than {allowed} it may have", "raised": True}
     except SystemExit as error:
         made = {"error": f"it ended the program by itself, with exit code {error.code or 0}", "raised": True}
     except Exception as error:  # noqa: BLE001 their code may raise anything

@@ -156,11 +156,11 @@ class Entry:
 class Index:
     """All entries. versions: library -> the release they were built with."""
 
-    def __init__(self, packed: Packed) -> None:
+    def __init__(self, packed: Packed, rows: Iterable[Mapping[str, Any]]) -> None:
         self._packed = packed
         self.versions: Mapping[str, str] = MappingProxyType(packed.versions)
         layouts = [Layout(number, packed) for number in range(packed.layouts)]
-        self.entries: tuple[Entry, ...] = tuple(_entry(row, layouts, packed) for row in packed.entries)
+        self.entries: tuple[Entry, ...] = tuple(_entry(row, layouts, packed) for row in rows)
 
     @cached_property
     def of_layout(self) -> tuple[tuple[Entry, ...], ...]:
@@ -203,7 +203,8 @@ class Index:
 
     def warm(self) -> None:
         """Look up now what recognising needs, instead of at the first file."""
-        _ = self._packed.postings, self._packed.key_numbers, self._packed.shape_numbers, self.of_layout, self.segments
+        self._packed.warm()
+        _ = self.of_layout
 
     def __contains__(self, pair: object) -> bool:
         """Whether some architecture has a tensor of this (name, shape), bookkeeping left out."""
@@ -270,4 +271,4 @@ def _entry(row: Mapping[str, Any], layouts: list[Layout], packed: Packed) -> Ent
 @lru_cache(maxsize=1)
 def load_index() -> Index:
     """The shipped index, read once per process (about 0.1 s)."""
-    return Index(unpack(INDEX_FILE))
+    return Index(*unpack(INDEX_FILE))

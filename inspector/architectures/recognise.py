@@ -27,6 +27,7 @@ from inspector.architectures.match import (
 from inspector.architectures.named_otherwise import check_claims
 from inspector.architectures.official import check_name, find_official
 from inspector.architectures.parts import name_part
+from inspector.architectures.structure.types import Structure
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict
@@ -81,7 +82,20 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
+        structure=None if named or official is not None or _is_rewritten(checkpoint) else _structure(state),
     )
+
+
+def _is_rewritten(checkpoint: Checkpoint) -> bool:
+    """Whether an exporter folded, transposed and renamed weights, so that names and shapes say little."""
+    return checkpoint.format == "onnx"
+
+
+def _structure(state: StateDict) -> Structure:
+    # Imported where nothing else is said.
+    from inspector.architectures.structure.describe import describe_structure
+
+    return describe_structure(state)
 
 
 def rank(shapes: dict[str, Shape], index: Index, stated: Collection[str] = ()) -> list[Candidate]:

@@ -13,7 +13,6 @@ A layout is the tensors of one builder in the order of its state dict; builders 
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import sys
@@ -22,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from typing import Any
 
 from inspector.checkpoint.types import Shape
@@ -36,12 +35,12 @@ ARRAYS = ("tokens", "kind_of", "lengths", "members")
 class Packed:
     """The index as numbers. keys: tensor names. shapes, kinds: by number. facts: distinct published facts.
 
+    It stays in arrays: as Python's own numbers and lists it took 110 MB of every process that looks at a file.
     sizes: tensors per layout without bookkeeping. counters: numbers of the tensors that are bookkeeping.
     again: (tensor, an earlier one of the same name and shape and another kind).
     """
 
     versions: dict[str, str]
-    entries: Sequence[Mapping[str, Any]]
     facts: Sequence[Mapping[str, Any]]
     keys: list[str]
     shapes: list[Shape]
@@ -50,10 +49,10 @@ class Packed:
     sizes: tuple[int, ...]
     counters: Sequence[int]
     again: Sequence[tuple[int, int]]
-    tokens: list[int]
-    kind_of: list[int]
-    lengths: list[int]
-    steps: Sequence[int]
+    tokens: array[int]
+    kind_of: array[int]
+    lengths: array[int]
+    members: array[int]
 
     @property
     def layouts(self) -> int:
@@ -61,16 +60,12 @@ class Packed:
         return len(self.lengths)
 
     @cached_property
-    def _members(self) -> list[int]:
-        return list(accumulate(self.steps))
+    def _starts(self) -> array[int]:
+        return array("i", accumulate(self.lengths, initial=0))
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *accumulate(self.lengths)]
-
-    def layout(self, number: int) -> list[int]:
+    def layout(self, number: int) -> array[int]:
         """The tensors of a layout."""
-        return self._members[self._starts[number] : self._starts[number + 1]]
+        return self.members[self._starts[number] : self._starts[number + 1]]
 
     @cached_property
     def _shape_of(self) -> list[Shape | None]:
@@ -96,35 +91,66 @@ class Packed:
         return dict(zip(self.shapes, range(len(self.shapes)), strict=True))
 
     @cached_property
-    def postings(self) -> dict[int, list[int]]:
-        """token -> numbers of the layouts that hold it; bookkeeping left out."""
-        # Hundreds of thousands of small lists: the collector would walk them again and again, and they all stay.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            lists: list[list[int]] = [[] for _ in self.tokens]
-            for tensor, earlier in self.again:
-                lists[tensor] = lists[earlier]
-            for number in range(self.layouts):
-                for tensor in self.layout(number):
-                    lists[tensor].append(number)
-            for tensor in self.counters:
-                lists[tensor] = []
-            return dict(zip(self.tokens, lists, strict=True))
-        finally:
-            if collecting:
-                gc.enable()
+    def _owner(self) -> array[int]:
+        """Per distinct tensor: the one that stands for its name and shape, -1 for bookkeeping."""
+        found = array("i", range(len(self.tokens)))
+        for tensor, earlier in self.again:
+            found[tensor] = earlier
+        for tensor in self.counters:
+            found[tensor] = -1
+        return found
+
+    @cached_property
+    def _of_name(self) -> tuple[array[int], array[int]]:
+        """The distinct tensors of each name, chained."""
+        count = len(self.shapes)
+        return _chained([token // count for token in self.tokens], len(self.keys))
+
+    @cached_property
+    def _postings(self) -> tuple[array[int], array[int]]:
+        """The places among the members of each distinct tensor, chained; those of bookkeeping behind all others."""
+        return _chained(list(map(self._owner.__getitem__, self.members)), len(self.tokens) + 1)
+
+    @cached_property
+    def _layout_of(self) -> array[int]:
+        """Per place among the members."""
+        return array("i", chain.from_iterable(map(repeat, range(self.layouts), self.lengths)))
+
+    def warm(self) -> None:
+        """Look up now what finding holders needs, instead of at the first file."""
+        _ = self._postings, self._layout_of, self._of_name, self.key_numbers, self.shape_numbers
 
     def holders(self, name: str, shape: Shape) -> Sequence[int]:
-        """The layouts with a tensor of this name and shape."""
+        """The layouts with a tensor of this name and shape, bookkeeping left out."""
         key, number = self.key_numbers.get(name), self.shape_numbers.get(shape)
         if key is None or number is None:
             return ()
-        return self.postings.get(key * len(self.shapes) + number, ())
+        token, found = key * len(self.shapes) + number, list[int]()
+        (first, following), (first_place, next_place) = self._of_name, self._postings
+        tensor = first[key]
+        while tensor >= 0 and self.tokens[tensor] != token:
+            tensor = following[tensor]
+        place = first_place[tensor] if tensor >= 0 and self._owner[tensor] >= 0 else -1
+        while place >= 0:
+            found.append(self._layout_of[place])
+            place = next_place[place]
+        return found
 
 
-def unpack(name: str) -> Packed:
-    """The index in a shipped file. Raises BrokenInstall when it is another version's."""
+def _chained(groups: Sequence[int], count: int) -> tuple[array[int], array[int]]:
+    """(the first place of each group, the place after each one in its group), -1 for none.
+
+    groups: of each place, -1 for the last one. Lists of the same are hundreds of thousands of objects.
+    """
+    first, following = array("i", [-1]) * count, array("i", [-1]) * len(groups)
+    for place, group in zip(range(len(groups) - 1, -1, -1), reversed(groups), strict=True):
+        following[place] = first[group]
+        first[group] = place
+    return first, following
+
+
+def unpack(name: str) -> tuple[Packed, Sequence[Mapping[str, Any]]]:
+    """(the index in a shipped file, a row for each entry). Raises BrokenInstall when it is another version's."""
     raw = gzip.decompress((files("inspector.architectures") / "data" / name).read_bytes())
     end = raw.index(b"\n")
     header: dict[str, Any] = json.loads(raw[:end])
@@ -145,9 +171,8 @@ def unpack(name: str) -> Packed:
             numbers.byteswap()
         arrays[part] = numbers
         start += nbytes
-    return Packed(
+    packed = Packed(
         versions=header["versions"],
-        entries=header["entries"],
         facts=header["facts"],
         keys=keys,
         shapes=[tuple(shape) for shape in header["shapes"]],
@@ -156,11 +181,12 @@ def unpack(name: str) -> Packed:
         sizes=tuple(header["sizes"]),
         counters=header["counters"],
         again=[(a, b) for a, b in header["again"]],
-        tokens=list(arrays["tokens"]),
-        kind_of=list(arrays["kind_of"]),
-        lengths=list(arrays["lengths"]),
-        steps=arrays["members"],
+        tokens=arrays["tokens"],
+        kind_of=arrays["kind_of"],
+        lengths=arrays["lengths"],
+        members=array("i", accumulate(arrays["members"])),
     )
+    return packed, header["entries"]
 
 
 def read_data(name: str) -> dict[str, Any]:

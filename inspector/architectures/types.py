@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.architectures.structure.types import Structure
 from inspector.findings import Finding
 
 
@@ -190,6 +191,7 @@ class Recognition:
     official: the published file it is, by digest. findings: what is odd about name, digest or match.
     says: the answer in one sentence, also when there is none. alike: asked only where no name says anything.
     part: what larger thing it is only a part of, in a sentence; "" for a whole model.
+    structure: what names and shapes tell of a network that nothing was recognised as; None for others.
     """
 
     state_dict: tuple[str, ...]
@@ -199,6 +201,7 @@ class Recognition:
     says: str
     alike: tuple[Likeness, ...] = ()
     part: str = ""
+    structure: Structure | None = None
 
     @property
     def answer(self) -> str:

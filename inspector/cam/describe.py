@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 
 import torch
@@ -58,8 +59,9 @@ def explanation_of(
         scores = (_of_detector(logits, asked.labels[index], setting.categories),)
         target = scores[0]
     else:
-        scores = scores_of(logits, setting.categories, setting.answer)
-        target = next(score for score in scores if score.index == int(maps.targets[index]))
+        read = _score_reader(logits, setting.categories, setting.answer)
+        scores = tuple(map(read, _best_first(logits)[: max(setting.top, 1)]))
+        target = read(int(maps.targets[index]))
     own = batch[index : index + 1]
     of_box = asked is not None and bool(asked.labels)
     if parts:
@@ -80,7 +82,7 @@ def explanation_of(
         place=asked.places[index] if asked is not None and asked.places else None,
         answer=setting.answer,
         options=made.options,
-        scores=scores[: max(setting.top, 1)],
+        scores=scores,
         raw_minimum=float(exact.min()) if exact.numel() else float("nan"),
         raw_maximum=float(exact.max()) if exact.numel() else float("nan"),
         negative_share=float(exact[exact < 0].abs().sum() / mass) if mass > 0 else 0.0,
@@ -94,19 +96,31 @@ def explanation_of(
 
 def scores_of(logits: Tensor, categories: Sequence[str] = (), answer: AnswerKind = AnswerKind.ONE) -> tuple[Score, ...]:
     """Every class, best first. logits: (classes,)."""
+    return tuple(map(_score_reader(logits, categories, answer), _best_first(logits)))
+
+
+def _best_first(logits: Tensor) -> list[int]:
+    exact = torch.nan_to_num(logits.detach().double(), nan=-torch.inf)
+    order: list[int] = torch.argsort(exact, descending=True, stable=True).tolist()
+    return order
+
+
+def _score_reader(logits: Tensor, categories: Sequence[str], answer: AnswerKind) -> Callable[[int], Score]:
+    """What tells a class's score by its index: a report wants a few of thousands, and many maps are made of one
+    answer."""
     exact = logits.detach().double()
     shares = shares_of(exact, answer)
-    order = torch.argsort(torch.nan_to_num(exact, nan=-torch.inf), descending=True, stable=True)
     named = categories if len(categories) == exact.numel() else ()
-    return tuple(
-        Score(
+
+    def read(index: int) -> Score:
+        return Score(
             index=index,
             name=named[index] if named else None,
             logit=float(exact[index]),
             probability=None if shares is None else float(shares[index]),
         )
-        for index in order.tolist()
-    )
+
+    return read
 
 
 def place_says(layer: LayerProposal, options: Options) -> str:
@@ -124,8 +138,9 @@ def place_says(layer: LayerProposal, options: Options) -> str:
     )
 
 
+@lru_cache(maxsize=1)
 def versions() -> tuple[tuple[str, str], ...]:
-    """What computed this, for repeating it."""
+    """What computed this, for repeating it. Read once: each look at a package's metadata parses a file."""
     found = []
     for name in ("model-inspector", "torch", "torchvision", "numpy", "pillow"):
         try:

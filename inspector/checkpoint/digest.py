@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 from inspector.checkpoint.joined_source import JoinedSource
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.progress import Progress, silent
 
@@ -20,6 +21,15 @@ def sha256_of(source: ByteSource, progress: Progress = silent) -> str:
         progress(at, source.size, "sha256")
         digest.update(source.read(at, min(_CHUNK_NBYTES, source.size - at)))
     return digest.hexdigest()
+
+
+def digest_of(path: Path, progress: Progress = silent) -> str:
+    """The same of a file on disk. Raises OSError, ReadError where it cannot be read."""
+    source = PathSource(path)
+    try:
+        return sha256_of(source, progress)
+    finally:
+        source.close()
 
 
 def digested(checkpoint: Checkpoint) -> str:

@@ -6,7 +6,7 @@ Frozen, without torch objects, so that they can be cached and sent to worker pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from inspector.checkpoint.source import ByteSource
@@ -197,13 +197,22 @@ class GlobalVerdict(StrEnum):
         return (GlobalVerdict.DANGEROUS, GlobalVerdict.UNKNOWN, GlobalVerdict.KNOWN).index(self)
 
 
+class Reach(StrEnum):
+    """What an ordinary load does with a name that a pickle of the file has."""
+
+    RUNS = "runs"  # It calls it, or changes it for everybody who uses it afterwards.
+    MAY_RUN = "may run"  # It imports it, and what else it calls may be handed it.
+    NAMES = "names"  # It imports it and provably calls it nowhere: a value, or thrown away.
+    LEAVES = "leaves"  # Only a pickle has it that no loader of the format reads.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalUse:
     """A global that a real unpickle would import, and call if `called`. Here it was neither.
 
     name: "module.attribute" as written. place: where in the tree it first sits ("optimizer.state.0", "" at the root).
     arguments: the start of the call's arguments as text. count: how often it occurs.
-    why: the reason for the verdict in a few words.
+    why: the reason for the verdict in a few words. reach: how far a load goes with it.
     """
 
     name: str
@@ -213,6 +222,12 @@ class GlobalUse:
     called: bool
     count: int
     why: str
+    reach: Reach = Reach.MAY_RUN
+
+    def joined(self, other: GlobalUse) -> GlobalUse:
+        """The same name of two pickles: how often in both, and the worse of what a load does with it."""
+        reach = min(self.reach, other.reach, key=list(Reach).index)
+        return replace(self, count=self.count + other.count, called=self.called or other.called, reach=reach)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,11 +41,10 @@ def convert(
 
     where = check_output(output, [file], overwrite=overwrite, shard_size=shard_size)
     checkpoint = open_file(file)
-    chosen = state_to_write(checkpoint, state, ema=ema)
     return write_and_show(
         lambda: export_as_is(
             checkpoint,
-            chosen,
+            state_to_write(checkpoint, state, ema=ema),
             where,
             writer=writer_for(where, writer, shard_size),
             dtype=dtype or None,

@@ -1,4 +1,4 @@
-"""explain-error: what a loading error means, with or without the file."""
+"""explain-error: what an error of loading or running a model means, with or without the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def explain_error(
     text: Annotated[str, typer.Option("--text", help="The message itself; FILE is then the first argument.")] = "",
     json: Json = False,
 ) -> int:
-    """Say what a loading error means and what mends it. Exits with 1 when nothing in it is known."""
+    """Say what an error of loading or running a model means and what mends it. Exits with 1 when none is known."""
     from inspector.error_messages.explain import explain_error as ask
 
     if text:

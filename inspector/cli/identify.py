@@ -41,7 +41,13 @@ def identify(
 
         if assumed:
             return assumed_text(recognition)
-        return recognition_text(recognition)
+        if recognition.structure is None:
+            return recognition_text(recognition)
+        from rich.console import Group
+
+        from inspector.render.structure_text import structure_text
+
+        return Group(recognition_text(recognition), "", structure_text(recognition.structure))
 
     show(recognition, text, as_json=json)
     return exit_code(recognition.findings, fail_on)

@@ -35,12 +35,15 @@ from inspector.cli.ending import (
 from inspector.cli.explain import explain
 from inspector.cli.explain_error import explain_error
 from inspector.cli.flops import flops
+from inspector.cli.graph import graph
 from inspector.cli.identify import identify
 from inspector.cli.merge import merge
 from inspector.cli.open import open_
 from inspector.cli.repair import repair
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
+from inspector.cli.surgery import surgery
+from inspector.cli.trace import trace
 from inspector.cli.unwrap import unwrap
 from inspector.errors import ExportError, InspectorError
 from inspector.installed import missing_package
@@ -67,8 +70,11 @@ for _name, _command in (
     ("unwrap", unwrap),
     ("convert", convert),
     ("merge", merge),
+    ("surgery", surgery),
     ("explain-error", explain_error),
     ("flops", flops),
+    ("graph", graph),
+    ("trace", trace),
     ("stats", stats),
     ("explain", explain),
     ("app", app_),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from inspector.cli.options import File, Json, State, open_file, pick_state, progress_bar
+from inspector.cli.options import File, Json, State, open_file, progress_bar
 from inspector.cli.output import (
     Dtype,
     Output,
@@ -16,6 +16,7 @@ from inspector.cli.output import (
     WriterName,
     check_output,
     shard_nbytes,
+    state_to_write,
     write_and_show,
     writer_for,
 )
@@ -44,7 +45,7 @@ def merge(
             small,
             read_adapter_config(Path(adapter)),
             where,
-            state=pick_state(checkpoint, state),
+            state=state_to_write(checkpoint, state, ema=False),
             writer=writer_for(where, writer, shard_size),
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +14,6 @@ import typer
 from inspector.cli.ending import printing
 from inspector.errors import UsageError
 from inspector.findings import Severity
-from inspector.units import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,11 +43,6 @@ TargetOption = Annotated[
         "keys:list.txt or code:model.py:build (runs it).",
     ),
 ]
-
-
-_MOST_SIDE = 1 << 20
-_MOST_SIDES = 5
-_MOST_INPUT = 1024 * 8192 * 8192
 
 
 def open_file(where: str, *, digest: bool = False) -> Checkpoint:
@@ -161,16 +154,3 @@ def progress_bar(what: str) -> Progress:
             print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     return report
-
-
-def parse_size(text: str) -> tuple[int, ...]:
-    """ "3x224x224" -> (3, 224, 224); "128" tokens -> (128,); a clip is 3x16x112x112."""
-    sizes = [whole_number(piece, _MOST_SIDE) for piece in text.lower().split("x")]
-    known = [size for size in sizes if size]
-    if len(known) < len(sizes) or len(sizes) > _MOST_SIDES:
-        raise UsageError(f'"{text[:40]}" is no input size.', hint="Write channels x height x width, e.g. 3x224x224.")
-    if len(known) == 3 and (known[0] > 1024 or max(known[1:]) > 8192):
-        raise UsageError(f'"{text}" is too large an input.', hint="At most 1024x8192x8192.")
-    if math.prod(known) > _MOST_INPUT:
-        raise UsageError(f'"{text}" is too large an input.', hint=f"At most {_MOST_INPUT:,} numbers.")
-    return tuple(known)

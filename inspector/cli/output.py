@@ -83,11 +83,16 @@ def check_place(path: Path, inputs: Iterable[str]) -> None:
 
 
 def state_to_write(checkpoint: Checkpoint, state: str, *, ema: bool) -> StateDict:
-    """The state dict of that name, or the averaged one alone. Raises UsageError where there is none, or for both."""
+    """The state dict of that name, or the averaged one alone. Raises UsageError where there is none, or for both;
+    ExportError where nobody says which of several sets of weights is meant."""
     from inspector.exports.averaged import find_averaged
+    from inspector.exports.one_of_several import sets_of_weights, several_sets
 
     if ema and state:
         raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")
+    sets = () if state or ema else sets_of_weights(checkpoint)
+    if len(sets) > 1:
+        raise several_sets(checkpoint, sets)
     chosen = find_averaged(checkpoint).alone if ema else pick_state(checkpoint, state)
     if chosen is None:
         raise UsageError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")

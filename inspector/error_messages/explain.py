@@ -18,13 +18,24 @@ from inspector.error_messages.messages_code import FOREIGN
 from inspector.error_messages.messages_code import MESSAGES as OF_CODE
 from inspector.error_messages.messages_copies import MESSAGES as OF_COPIES
 from inspector.error_messages.messages_files import MESSAGES as OF_FILES
+from inspector.error_messages.messages_forward import MESSAGES as OF_FORWARDS
 from inspector.error_messages.messages_pickle import MESSAGES as OF_PICKLES
+from inspector.error_messages.messages_training import MESSAGES as OF_TRAINING
 from inspector.error_messages.messages_versions import MESSAGES as OF_VERSIONS
 from inspector.error_messages.report import KeyLists, PastedError, PastedReport
 from inspector.error_messages.with_file import describe_file
 from inspector.units import counted, shorten_middle
 
-MESSAGES: tuple[Message, ...] = (*OF_FILES, *OF_PICKLES, *OF_COPIES, *OF_VERSIONS, *OF_CODE, *FOREIGN)
+MESSAGES: tuple[Message, ...] = (
+    *OF_FILES,
+    *OF_PICKLES,
+    *OF_COPIES,
+    *OF_VERSIONS,
+    *OF_CODE,
+    *OF_FORWARDS,
+    *OF_TRAINING,
+    *FOREIGN,
+)
 MOST_ERRORS = 12
 _QUOTED = 160
 _QUOTED_LIST = 116

@@ -6,7 +6,7 @@ from inspector.error_messages.message import Message, Q
 from inspector.error_messages.report import Cause
 
 _CPU = 'checkpoint = torch.load(path, map_location="cpu", weights_only=True)\n'
-_TENSOR = r"(?:torch\.(?:cuda\.)?)?\w{2,40}"
+_TENSOR = r"(?:torch\.(?:cuda\.)?)?(?:unsigned )?\w{2,40}"
 _WRAPPER = r"(?P<wrapper>DataParallel|DistributedDataParallel|FullyShardedDataParallel|OptimizedModule)"
 _DICT = rf"{Q}(?:collections\.)?(?P<type>OrderedDict|dict){Q} object"
 _OF_MODELS = (
@@ -231,6 +231,9 @@ MESSAGES: tuple[Message, ...] = (
             r"(?P<a>[\w:]{1,20}) and (?P<b>[\w:]{1,20})",
             r"Expected all tensors to be on the same device",
             r"found at least two devices",
+            # torch before 1.7
+            r"Expected object of backend (?:CPU|CUDA) but got backend (?:CPU|CUDA)",
+            r"Expected object of device type \w{2,10} but got device type \w{2,10}",
         ),
         says="The model and what it is given are on two devices.",
         why="After loading with map_location the model stays where it was built; inputs do not follow it.",
@@ -261,7 +264,8 @@ MESSAGES: tuple[Message, ...] = (
             r"type )(?P<want>\w{2,20})(?: but (?:found|got scalar type)| !=) (?P<found>\w{2,20})",
         ),
         says="One tensor is {want}, the other {found}.",
-        why="A checkpoint in half precision and inputs in float32 (or the other way round) meet.",
+        why="NumPy makes float64 (Double), and checkpoints may be in half precision; the input has to have the type "
+        "of the weights.",
         steps=("Cast the input to the weights' type, or the model with .float(); or run under torch.autocast.",),
         patch="model = model.float()\noutput = model(inputs.float())\n",
         example="RuntimeError: expected scalar type Half but found Float",
@@ -270,16 +274,17 @@ MESSAGES: tuple[Message, ...] = (
         kind="dtype-differs",
         patterns=(r"mat1 and mat2 must have the same dtype, but got (?P<want>\w{2,20}) and (?P<found>\w{2,20})",),
         says="One tensor is {want}, the other {found}.",
-        why="A checkpoint in half precision and inputs in float32 (or the other way round) meet.",
+        why="NumPy makes float64 (Double), and checkpoints may be in half precision; the input has to have the type "
+        "of the weights.",
         steps=("Cast the input to the weights' type, or the model with .float(); or run under torch.autocast.",),
         patch="model = model.float()\noutput = model(inputs.float())\n",
         example="RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float",
     ),
     Message(
         kind="half-on-cpu",
-        patterns=(rf"not implemented for {Q}Half{Q}",),
+        patterns=(rf"not implemented for {Q}(?:Half|BFloat16){Q}",),
         says="This operation does not run in half precision here, which on a CPU is common.",
-        why="The weights are float16 and older CPU kernels have only float32.",
+        why="The weights are float16 or bfloat16, and older CPU kernels have only float32.",
         steps=("Cast the model to float32, or run it on an accelerator.",),
         patch="model = model.float()\n",
         example="RuntimeError: \"slow_conv2d_cpu\" not implemented for 'Half'",

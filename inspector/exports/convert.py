@@ -75,7 +75,8 @@ def export_as_is(
         progress=progress,
     )
     lost = (*cut, *left_behind(checkpoint, state, entry), *unshown(checkpoint, whole))
-    return replace(report, lost=lost + report.lost, cast=cast.report if cast is not None else None)
+    taken = state.label if state.path else ""
+    return replace(report, lost=lost + report.lost, state=taken, cast=cast.report if cast is not None else None)
 
 
 def _sort(checkpoint: Checkpoint, state: StateDict, *, read: bool) -> tuple[list[TensorInfo], list[str]]:

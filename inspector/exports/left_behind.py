@@ -10,7 +10,11 @@ from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorI
 from inspector.exports.writers.entry import Writer
 from inspector.units import counted, human_bytes
 
-_STATES = {StateRole.OPTIMIZER: "optimizer state", StateRole.TRAINING: "training state"}
+_STATES = {
+    StateRole.OPTIMIZER: "optimizer state",
+    StateRole.TRAINING: "training state",
+    StateRole.EMA: "averaged weights",
+}
 
 
 def left_behind(checkpoint: Checkpoint, state: StateDict, entry: Writer) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class ExportReport:
 
     name: base name. writer: entry id ("pth", "safetensors"). nbytes: of all files. sha256: of the written bytes, ""
     for several files, which have one each. files: what was written; of a folder, its index last.
+    state: which of the file's state dicts was taken, "" where it is the file itself or several were put together.
     lost: what the format cannot carry ("epoch", "_metadata"). verification: proofs on the file read back.
     stays_initial: names of the target that the file does not fill, for a part. optimizers: what became of each
     optimizer of the file, a sentence each, where that was asked for. cast: None where every tensor kept its type.
@@ -54,4 +55,5 @@ class ExportReport:
     stays_initial: tuple[str, ...] = ()
     optimizers: tuple[str, ...] = ()
     files: tuple[WrittenFile, ...] = ()
+    state: str = ""
     cast: CastReport | None = None

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from inspector.checkpoint.bookkeeping import COUNTERS
-from inspector.checkpoint.nested import same_numbers
 from inspector.checkpoint.tree import module_tree
-from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.errors import ExportError
+from inspector.exports.one_of_several import sets_of_weights, several_sets
 from inspector.units import counted
 
 _AMBIGUOUS = "module"
@@ -97,21 +97,12 @@ def only_weights(checkpoint: Checkpoint) -> tuple[StateDict | None, int]:
     A network saved as dicts in dicts is one group per part; those are joined. Raises ExportError where there are
     several sets of weights: to write one of them would lose the others.
     """
-    chosen = checkpoint.weights
-    if chosen is None or chosen.role is not StateRole.WEIGHTS:
-        return chosen, 0
-    held = [s for s in checkpoint.state_dicts if s.role is StateRole.WEIGHTS and s.tensors and not s.is_module]
-    others = [s for s in held if s is not chosen and not same_numbers(s, chosen)]
-    if not others:
-        return chosen, 0
-    groups = sorted([chosen, *others], key=lambda s: checkpoint.tensors.index(s.tensors[0]))
+    groups = sets_of_weights(checkpoint)
+    if len(groups) < 2:
+        return checkpoint.weights, 0
     if all("." not in tensor.name for group in groups for tensor in group.tensors):
         return _joined(groups), len(groups)
-    listed = ", ".join(f'"{s.label}"' for s in groups[:4]) + (" …" if len(groups) > 4 else "")
-    raise ExportError(
-        f"Nothing was written: {checkpoint.origin.name} holds {counted(len(groups), 'set')} of weights, {listed}.",
-        hint="Say with --state which one is meant.",
-    )
+    raise several_sets(checkpoint, groups)
 
 
 def _joined(groups: Sequence[StateDict]) -> StateDict:

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from inspector.checkpoint.digest import sha256_of
+from inspector.checkpoint.digest import digest_of
 from inspector.checkpoint.joined_source import paths_of
 from inspector.checkpoint.raw_tensor import RawTensor
-from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ExportError, UsageError
 from inspector.exports.reading_back import prove_written
@@ -213,11 +212,6 @@ def _parts(stream: Stream, temporary: Path, entry: Writer, shard_nbytes: int | N
 
 def _files(temporary: Path) -> tuple[WrittenFile, ...]:
     paths = sorted(temporary.iterdir(), key=lambda p: (p.suffix == ".json", p.name)) if temporary.is_dir() else []
-    made = []
-    for path in paths or [temporary]:
-        source = PathSource(path)
-        try:
-            made.append(WrittenFile(name=path.name, nbytes=source.size, sha256=sha256_of(source)))
-        finally:
-            source.close()
-    return tuple(made)
+    return tuple(
+        WrittenFile(name=path.name, nbytes=path.stat().st_size, sha256=digest_of(path)) for path in paths or [temporary]
+    )

@@ -22,6 +22,8 @@ def macs_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], outpu
     operator: the OpOverload that was called. args, kwargs, output: tensors on any device; only shapes are read.
     """
     packet = operator._overloadpacket
+    if operator.namespace == "quantized":
+        return _quantised(short_name(operator), args, output)
     own = _OWN.get(packet)
     if own is not None:
         return int(own(*args))
@@ -33,12 +35,21 @@ def macs_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], outpu
 
 def has_formula(operator: Any) -> bool:
     """Whether `macs_of` knows the operator."""
-    return operator._overloadpacket in _OWN or operator._overloadpacket in flop_registry
+    return (
+        operator.namespace == "quantized"
+        or operator._overloadpacket in _OWN
+        or operator._overloadpacket in flop_registry
+    )
+
+
+def is_view(operator: Any) -> bool:
+    """Whether the call gives the same memory in another form."""
+    return bool(operator.is_view) or short_name(operator) in _VIEWS
 
 
 def is_movement(operator: Any) -> bool:
     """Whether the call only makes, copies or looks at memory, so that it is no arithmetic at all."""
-    return bool(operator.is_view) or _short_name(operator) in _MOVEMENT
+    return is_view(operator) or short_name(operator) in _MOVEMENT
 
 
 def is_uncounted(operator: Any) -> bool:
@@ -49,17 +60,33 @@ def is_uncounted(operator: Any) -> bool:
     """
     if operator.namespace not in ("aten", "prims", "prim"):
         return True
-    name = _short_name(operator)
+    name = short_name(operator)
     return name.startswith(_UNCOUNTED) and name not in _NORMS
 
 
 def name_of(operator: Any) -> str:
     """As it is listed: "aten::grid_sampler_2d"."""
-    return f"{operator.namespace}::{_short_name(operator)}"
+    return f"{operator.namespace}::{short_name(operator)}"
 
 
-def _short_name(operator: Any) -> str:
+def short_name(operator: Any) -> str:
     return str(operator._overloadpacket.__name__)
+
+
+def _quantised(name: str, args: Sequence[Any], output: Any) -> int | None:
+    """Linear and convolution in integers, whose weights are packed. None for others."""
+    if name.startswith("linear"):
+        return int(output.numel() * args[0].shape[-1])
+    if name.startswith("conv") and "transpose" not in name and hasattr(args[1], "unpack"):
+        weight = args[1].unpack()[0]
+        return int(output.numel() * math.prod(weight.shape[1:]))
+    return None
+
+
+def _recurrent_layer(inputs: torch.Tensor, ahead: torch.Tensor, again: torch.Tensor, *_: Any) -> int:
+    """One layer, one direction, of an LSTM on the CPU: both matrices at each step of each of the batch."""
+    steps = inputs.numel() // inputs.shape[-1]
+    return int(steps * (ahead.numel() + again.numel()))
 
 
 def _matrix_by_vector(matrix: torch.Tensor, *_: Any) -> int:
@@ -128,6 +155,7 @@ _OWN: dict[Any, Callable[..., int]] = {
     aten.linear: _linear,
     aten._int_mm: _integer_product,
     aten._trilinear: _trilinear,
+    aten.mkldnn_rnn_layer: _recurrent_layer,
 }
 
 # Beginnings of aten names. Interpolation, pooling and norms are not here: they are element-wise by convention.
@@ -169,11 +197,12 @@ _UNCOUNTED = (
 # Among torch's linear algebra, but two operations per element, as the norms of layers are.
 _NORMS = frozenset({"linalg_vector_norm"})
 
+# They give a view, though torch does not declare them as views.
+_VIEWS = frozenset({"_reshape_alias", "_unsafe_view", "unsafe_split", "unsafe_split_with_sizes"})
+
 _MOVEMENT = frozenset(
     {
-        "_reshape_alias",
         "_to_copy",
-        "_unsafe_view",
         "arange",
         "as_strided",
         "as_strided_",
@@ -184,6 +213,7 @@ _MOVEMENT = frozenset(
         "copy",
         "copy_",
         "detach",
+        "embedding",
         "device",
         "empty",
         "empty_like",
@@ -210,8 +240,6 @@ _MOVEMENT = frozenset(
         "set_",
         "split_with_sizes",
         "stack",
-        "unsafe_split",
-        "unsafe_split_with_sizes",
         "sym_size",
         "zero_",
         "zeros",

@@ -60,7 +60,3 @@ class Bench:
         while len(self._kept) > 1 and sum(size for _, size, _ in self._kept.values()) > self._most:
             self._kept.popitem(last=False)
         return made
-
-    def forget(self) -> None:
-        """Let go of everything."""
-        self._kept.clear()

@@ -1,8 +1,10 @@
 """The broker: which job runs where and when. It imports no torch, and it ends with the server that started it.
 
-A queue in order of arrival, in which a visitor's long job waits for the same visitor's other one, and one worker stays
-free of long jobs; a budget of memory, from which a job has its allowance and asks for more by its own estimate; a look
-at every working process five times a second, which ends what grew over its allowance or its time.
+A queue in order of arrival, in which a table of small maps lets what comes a little later go first, a visitor's long
+job waits for the same visitor's other one, and one worker stays free of long jobs; a job goes to the worker that has
+its model, and waits a little where that one is busy; a budget of memory, from which a job has its allowance and asks
+for more by its own estimate; a look at every working process five times a second, which ends what grew over its
+allowance or its time.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import queue
 import sys
 import threading
 import time
+from bisect import insort
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,8 @@ _LOOK_SECONDS = 0.2
 _STOP_SECONDS = 1.0
 # Over the allowance by so much: what is asked for is an estimate.
 _OVER, _OVER_NBYTES = 1.25, 128 * MB
+# As long as a model is built and run in.
+_NEAR_SECONDS = 1.5
 # A worker that keeps more than this goes when nobody is there, and when nobody asked anything of it for long.
 _KEEPS_NBYTES = 60 * MB
 _IDLE_SECONDS = 900.0
@@ -94,7 +99,7 @@ class Broker:
             number, kind, key, arguments, visitor, near = rest
             task = Task(number=number, kind=kind_named(kind), key=key, arguments=arguments, visitor=visitor, near=near)
             self._counts["asked"] += 1
-            self._queue.append(task)
+            insort(self._queue, task, key=lambda one: one.turn)
         elif what == "stop":
             self._stop(rest[0])
         elif what == "visitors":
@@ -250,7 +255,7 @@ class Broker:
     def _start(self) -> None:
         """Those of the queue that can run now."""
         for task in list(self._queue):
-            if task.kind.long and self._must_wait(task):
+            if (task.kind.long and self._must_wait(task)) or self._waits_for_model(task):
                 continue
             worker = self._choose(task)
             if worker is None:
@@ -287,6 +292,14 @@ class Broker:
         if any(other.visitor == task.visitor for other in running if task.visitor):
             return True
         return len(running) >= max(1, self._settings.workers - 1)
+
+    def _waits_for_model(self, task: Task) -> bool:
+        """Whether the only workers that know its file are busy and soon free: another would build the model as well,
+        and keep it a second time."""
+        if not task.near or time.monotonic() - task.asked > _NEAR_SECONDS:
+            return False
+        knowing = [worker for worker in self._pool.workers if _knows(worker, task.near)]
+        return bool(knowing) and all(worker.task is not None and not worker.task.kind.long for worker in knowing)
 
     def _choose(self, task: Task) -> Worker | None:
         """An idle worker that keeps something of the file, else any, else a new one on its way."""
@@ -330,6 +343,11 @@ class Broker:
             self._wire.send(message)
         except (OSError, ValueError):
             self._events.put(("server", None))
+
+
+def _knows(worker: Worker, near: str) -> bool:
+    task: Task | None = worker.task
+    return near in worker.tags or (task is not None and task.near == near)
 
 
 # Not an ending: it begins again when there is room.

@@ -29,7 +29,8 @@ from inspector.jobs.wire import Wire
 from inspector.progress import Stopped
 
 _LOG = logging.getLogger("inspector.jobs")
-_MEMORY_NBYTES = 96 * MB
+# Answers in memory: with workers the disk behind it has all of them, without there is nothing behind it.
+_MEMORY_NBYTES, _MEMORY_NBYTES_ALONE = 24 * MB, 96 * MB
 # A broker that ends so soon after its start is not started again for this job.
 _ATTEMPTS = 2
 
@@ -81,6 +82,7 @@ class Client:
         self._numbers = itertools.count(1)
         self._by_number: dict[int, Running] = {}
         self._memory: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._most_nbytes = _MEMORY_NBYTES if settings.workers else _MEMORY_NBYTES_ALONE
         self._process: subprocess.Popen[bytes] | None = None
         self._wire: Wire | None = None
         self._here: Bench | None = None
@@ -123,6 +125,11 @@ class Client:
                 self._send(joined, visitor)
             joined.seen = time.monotonic()
             return joined
+
+    def forget(self) -> None:
+        """Let go of the answers in memory; those on disk stay."""
+        with self._lock:
+            self._memory.clear()
 
     def running(self) -> list[Running]:
         """All that somebody waits for."""
@@ -318,7 +325,7 @@ class Client:
         with self._lock:
             self._memory[job.key] = (result, nbytes)
             self._memory.move_to_end(job.key)
-            while len(self._memory) > 1 and sum(size for _, size in self._memory.values()) > _MEMORY_NBYTES:
+            while len(self._memory) > 1 and sum(size for _, size in self._memory.values()) > self._most_nbytes:
                 self._memory.popitem(last=False)
 
 

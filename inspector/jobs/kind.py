@@ -18,7 +18,8 @@ class Kind:
     `inspector.jobs.kinds`, called with a `Bench` and the job's arguments; imported by workers alone.
     nbytes: memory beyond what the worker holds that every job of the kind may take; more is asked for with
     `Bench.need`. seconds: after which it is ended. long: may take more than some seconds, so that a worker is kept
-    free of these. kept: whether the result is worth keeping for the same question.
+    free of these. kept: whether the result is worth keeping for the same question. behind: seconds for which others
+    that come later are done first, for what stands below what its visitor waits for.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Kind:
     seconds: float = 120.0
     long: bool = False
     kept: bool = True
+    behind: float = 0.0
 
     def work(self) -> Callable[..., Any]:
         """The function itself."""

@@ -13,17 +13,14 @@ import numpy  # noqa: F401
 import torch  # noqa: F401
 import torchvision  # noqa: F401
 
-import inspector.architectures.recognise
-import inspector.cam.explain
-import inspector.cam.live
-import inspector.cam.trust.pictures
-import inspector.exports.export
-import inspector.flops.count
-import inspector.jobs.worker
-import inspector.keys.verify
-import inspector.ready
-import inspector.render.overlay
-import inspector.weights.measure  # noqa: F401
+import inspector.jobs.worker  # noqa: F401
+from inspector.architectures.index import load_index
+from inspector.jobs.kinds.table import KINDS
+
+# Else each worker's first job of a kind waits for its modules, and each has an index of its own.
+for kind in KINDS:
+    kind.work()
+load_index().warm()
 
 # What is here for good: searching it for garbage would copy it into every worker.
 gc.collect()

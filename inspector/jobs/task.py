@@ -31,6 +31,11 @@ class Task:
     fault: Exception | None = None
     place: int = 0
 
+    @property
+    def turn(self) -> float:
+        """Where it stands in the queue: the smallest is next."""
+        return self.asked + self.kind.behind
+
 
 class Durations:
     """What jobs of each kind took lately, for an expectation."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 # Arenas and stacks of threads that torch and OpenMP reserve and hardly touch.
 _RESERVED = 1 << 30
-# M_ARENA_MAX of malloc.h.
-_ARENA_MAX = -8
+# M_ARENA_MAX and M_MMAP_THRESHOLD of malloc.h.
+_ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 
 
 def anonymous_nbytes(pid: int) -> int:
@@ -30,12 +30,15 @@ def _status(pid: int, names: tuple[str, ...]) -> int:
     return sum(1024 * int(line.split()[1]) for line in lines if line.partition(":")[0] in names)
 
 
-def standing() -> tuple[str, ...]:
-    """What limits a job here: "memory", "watch", "time"."""
-    found = ["time"]
-    if sys.platform == "linux":
-        found = ["memory", "watch", *found]
-    return tuple(found)
+def what_is_missing(workers: int) -> str:
+    """A sentence where not all walls stand, "" where they do. workers: processes for the work, 0 for none."""
+    if workers == 0:
+        return "Work runs in the server itself (INSPECTOR_WORKERS=0): one model can take all its memory and time."
+    if sys.platform != "linux":
+        return (
+            "This system does not limit the memory of work: only its time is limited, and a crash ends one job alone."
+        )
+    return ""
 
 
 def raise_wall(nbytes: int) -> None:
@@ -69,10 +72,15 @@ def give_back() -> None:
             return
 
 
-def few_arenas(count: int = 2) -> None:
-    """Let all threads of this process share so many heaps: glibc gives each its own, and what one frees stays there."""
+def keep_little(*, arenas: int = 2, apart_nbytes: int = 128 << 10) -> None:
+    """For a process of many short threads: all share so many heaps, and what is larger lies outside of them.
+
+    glibc gives each thread a heap, and lets ever larger pieces in; between what stays nothing of it is given back.
+    """
     if sys.platform == "linux":
         try:
-            ctypes.CDLL("libc.so.6").mallopt(_ARENA_MAX, count)
+            mallopt = ctypes.CDLL("libc.so.6").mallopt
         except (OSError, AttributeError):
             return
+        mallopt(_ARENA_MAX, arenas)
+        mallopt(_MMAP_THRESHOLD, apart_nbytes)

@@ -22,7 +22,7 @@ from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
 from inspector.keys.placing.tree import Leaf
-from inspector.keys.plain_load import partly_lost, plain_load, uncopied
+from inspector.keys.plain_load import halved, partly_lost, plain_load, uncopied
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
@@ -191,15 +191,20 @@ def _diagnose_one(
     unexpected = tuple(name for name in ours if name not in theirs) + others + tuple(key for key, _ in state.odd_keys)
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
     good = made_good(state, target, missing, reshaped)
-    fits = bool(matched) and good is not None and not (unexpected or refusal)
+    passes = bool(matched) and good is not None and not unexpected
+    fits = passes and not refusal
     dense = {t.name for t in target.tensors if not (t.dtype or "").startswith(("qint", "quint"))}
-    copied = uncopied([tensor for tensor in state.tensors if tensor.name in dense]) if fits else ""
+    copied = uncopied([tensor for tensor in state.tensors if tensor.name in dense]) if passes else ""
     loads = fits and not copied
-    made = good.says if good is not None and fits else ""
+    real = {t.name for t in target.tensors if not (t.dtype or "").startswith("complex")}
+    lossy = halved([tensor for tensor in state.tensors if tensor.name in real])
+    made = "; ".join(filter(None, (good.says, lossy))) if good is not None and fits else ""
     compared = refusal.says if refusal else sentences.say(plan, target, loads=fits, rules=rules, made_good=made)
-    if copied:
-        compared = f"Fails as it is, though all names fit {target.label}: {copied}."
     plain = plain_load(checkpoint, state)
+    if refusal and passes and not copied and not plain.obstacles:
+        compared = f"load_state_dict takes it without an error, and it is not what the model means. {refusal.says}"
+    elif copied and not refusal:
+        compared = f"All names fit {target.label}, and {copied}."
     return KeyReport(
         target=target.label,
         state_dict=state.path,
@@ -208,6 +213,7 @@ def _diagnose_one(
         unexpected=unexpected,
         reshaped=reshaped,
         loads=loads,
+        strict=passes and not copied,
         says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
         compared=compared,
         made_good=made,
@@ -269,6 +275,7 @@ def _nothing(checkpoint: Checkpoint, target: Target) -> KeyReport:
         unexpected=(),
         reshaped=(),
         loads=False,
+        strict=False,
         says=says,
         findings=(),
         plan=None,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Severity
 from inspector.keys.loading import NEEDS_CODE, access_of, error_of, is_bare, refusal_of
@@ -116,7 +116,7 @@ def _is_named_otherwise(name: str) -> bool:
 def _no_state(root: Value) -> list[Obstacle]:
     """What load_state_dict makes of something that is no state dict."""
     if root.kind is ValueKind.MAPPING:
-        says = "no tensor lies under a name of a network in it, so that every name is missing"
+        says = "no tensor lies under a name of a network in it"
     elif root.kind in (ValueKind.OBJECT, ValueKind.MODULE):
         says = f"it holds a whole {root.type_name.rpartition('.')[2]}, and no state dict"
     else:
@@ -150,12 +150,19 @@ def partly_lost(checkpoint: Checkpoint, tensors: Sequence[TensorInfo]) -> list[T
 
 
 def _refused(checkpoint: Checkpoint) -> list[Obstacle]:
-    dangerous = [use.name for use in checkpoint.globals if use.verdict is GlobalVerdict.DANGEROUS]
+    dangerous = [
+        use for use in checkpoint.globals if use.verdict is GlobalVerdict.DANGEROUS and use.reach is not Reach.LEAVES
+    ]
     error = refusal_of(checkpoint)
     if not error:
         return []
     if dangerous:
-        says = f"torch.load refuses it since 2.6, and before would run {dangerous[0]}"
+        worst = min(dangerous, key=lambda use: list(Reach).index(use.reach))
+        does = {
+            Reach.RUNS: f"and before would run {worst.name}",
+            Reach.MAY_RUN: f"and before would import {worst.name} and may run it",
+        }.get(worst.reach, f"for it names {worst.name}, which nothing in it calls")
+        says = f"torch.load refuses it since 2.6, {does}"
         return [Obstacle(says=says, severity=Severity.ERROR)]
     says = f'torch.load says "{error.rstrip(".")}"'
     if error == _NO_MAGIC:
@@ -236,6 +243,15 @@ def uncopied(tensors: Sequence[TensorInfo]) -> str:
         f"{counted(len(odd), 'tensor')} {verb} {kinds} ({next(iter(odd))[:80]}), which load_state_dict does not copy "
         "into a dense parameter"
     )
+
+
+def halved(tensors: Sequence[TensorInfo]) -> str:
+    """What copying complex numbers into real parameters loses: torch does it with a warning. "" for none."""
+    odd = [t.name for t in tensors if t.dtype.startswith("complex")]
+    if not odd:
+        return ""
+    verb = "loses its" if len(odd) == 1 else "lose their"
+    return f"{counted(len(odd), 'complex tensor')} ({odd[0][:80]}) {verb} imaginary half"
 
 
 def _device(state: StateDict, kind: str) -> str:

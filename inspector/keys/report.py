@@ -209,6 +209,7 @@ class KeyReport:
 
     matched, missing, unexpected: names (matched and missing as the target spells them, unexpected as the file does).
     reshaped: (name, shape in the file, shape in the target). loads: `load_state_dict(strict=True)` would pass as it is.
+    strict: the same where the numbers are not what the model means: it would pass, and `loads` is not said.
     says: the diagnosis in one sentence or two. compared: the part of it that names and shapes alone tell; the rest is
     what a plain load meets before (`plain_load.py`). refusal: why it cannot be repaired, "" when it can.
     plan: the repair; None only when refused outright. made_good: what a strict load that passes makes good of an older
@@ -228,6 +229,7 @@ class KeyReport:
     refusal: str = ""
     compared: str = ""
     made_good: str = ""
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

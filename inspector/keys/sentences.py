@@ -46,8 +46,8 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
     placed = sum(1 for s in plan.steps if s.source is not None and s.target is not None)
     if plan.missing and not plan.partial:
         return (
-            f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} are "
-            f"missing, {plan.missing[0]} first.{unchecked}"
+            f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} "
+            f"{'is' if len(plan.missing) == 1 else 'are'} missing, {plan.missing[0]} first.{unchecked}"
         )
     doings = [_doing(use, plan, rules) for use in plan.rules]
     if plan.others:

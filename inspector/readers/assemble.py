@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from inspector.checkpoint.source import ByteSource
-from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Storage
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, Storage
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
@@ -17,7 +17,7 @@ from inspector.readers.checks.torch_versions import Loaded, observe_loading
 from inspector.readers.checks.truncation import Cut, observe_cut
 from inspector.readers.finish import FileContent, finished
 from inspector.readers.plain_metadata import metadata_of
-from inspector.readers.unpickle.globals.verdicts import judge, settle_wrappers
+from inspector.readers.unpickle.globals.verdicts import judge, settle_wrappers, weights_only_allows
 from inspector.readers.unpickle.machine.machine import Outcome
 from inspector.readers.unpickle.nested.nested_pickles import Inside, observe_inside
 from inspector.readers.unpickle.outline.outline import Outline, outline
@@ -40,26 +40,30 @@ def checkpoint_from_pickle(
     source: ByteSource,
     limits: Limits,
     also: Sequence[Outcome] = (),
+    hidden: Sequence[Outcome] = (),
     cut: Cut | None = None,
 ) -> Checkpoint:
     """Put everything together, and let go of what the pickle holds.
 
-    content: what is known beside the pickle: its storages, findings, metadata. also: further pickles of the file, whose
-    globals count too. cut: where it ends early.
+    content: what is known beside the pickle: its storages, findings, metadata. also: further pickles that a load reads
+    or may read, whose globals count too. hidden: those that none reads. cut: where it ends early.
     """
     outcome = pickle.outcome
     shown = outline(outcome.value, outcome.uses, limits)
     arrays = {key: _array_storage(key, array) for key, array in shown.array_storages.items()}
     storages = {**content.storages, **pickle.inside.storages, **arrays}
     tensors = tuple(shown.tensors)
-    uses, hidden = _globals(outcome, shown, also, pickle.inside)
+    uses, aside = _globals(outcome, shown, also, hidden, pickle.inside)
     # Those in `also` are the caller's, who may have more to ask of them.
     _let_go([outcome, *(other for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])])
-    aside = {use.name for use in hidden}
-    imported = [use for use in uses if use.name not in aside]
+    imported = [use for use in uses if use.reach is not Reach.LEAVES]
     noticed = [observe_cut(cut, tensors, storages, source.name)] if cut else []
     noticed += content.findings
     noticed += _pickle_findings(outcome)
+    if not outcome.over_limit:
+        # A load reads these as well.
+        beside = next((o for o in (*also, *(o for _, o in pickle.inside.outcomes)) if o.over_limit), None)
+        noticed += _pickle_findings(beside) if beside is not None else []
     noticed += observe_globals(imported, exportable=any(t.storage_id is not None for t in tensors))
     noticed += observe_loading(
         Loaded(
@@ -68,15 +72,16 @@ def checkpoint_from_pickle(
             tensors=tensors,
             storages=storages,
             protocol=outcome.protocol,
-            operand=pickle.operand,
+            operand=outcome.operand,
+            named_before=outcome.named_before,
         )
     )
     noticed += _shape_findings(shown)
     noticed += _misfit_findings(shown)
-    noticed += observe_inside(pickle.inside, hidden)
+    noticed += observe_inside(pickle.inside, aside)
     noticed += observe_constants(shown.root)
     inner = sum(other.nbytes for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])
-    limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in also) - inner)
+    limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in (*also, *hidden)) - inner)
     whole = replace(
         content,
         root=shown.root,
@@ -111,32 +116,54 @@ def _array_storage(key: str, array: ArrayBytes) -> Storage:
 
 
 def _globals(
-    outcome: Outcome, shown: Outline, also: Sequence[Outcome], inside: Inside
+    outcome: Outcome, shown: Outline, also: Sequence[Outcome], hidden: Sequence[Outcome], inside: Inside
 ) -> tuple[tuple[GlobalUse, ...], tuple[GlobalUse, ...]]:
     """Every name, worst first; and those that only a pickle in a constant has, which a load leaves alone."""
-    found = [_global(use, _place(use, shown)) for use in outcome.uses.values()]
+    others = [(f"(pickle {number} of the file)", other) for number, other in enumerate((*also, *hidden), 2)]
+    read, left = others[: len(also)], others[len(also) :]
+    read += [(f"(inside {where})", other) for where, other in inside.outcomes]
+    kept = [(f"(inside {where})", other) for where, other in inside.hidden]
+    rest = (
+        Reach.NAMES if all(map(_only_rebuilds, [outcome, *(o for _, o in (*others, *read, *kept))])) else Reach.MAY_RUN
+    )
+    found = [_global(use, _place(use, shown), rest) for use in outcome.uses.values()]
     known = {u.name: u.verdict.order for u in found}
-    others = [(f"(pickle {number} of the file)", other) for number, other in enumerate(also, 2)]
-    others += [(f"(inside {where})", other) for where, other in inside.outcomes]
 
-    def new(place: str, other: Outcome) -> list[GlobalUse]:
+    def new(place: str, other: Outcome, *, read: bool) -> list[GlobalUse]:
         # A name that is followed in one pickle may run code in another: the worse of the two counts.
-        made = [_global(use, place) for use in other.uses.values()]
+        made = [_global(use, place, rest) for use in other.uses.values()]
         made = [use for use in made if use.verdict.order < known.get(use.name, len(GlobalVerdict))]
         known.update((use.name, use.verdict.order) for use in made)
-        return made
+        return made if read else [replace(use, reach=Reach.LEAVES) for use in made]
 
-    for place, other in others:
-        found += new(place, other)
-    hidden = [use for where, other in inside.hidden for use in new(f"(inside {where})", other)]
-    found = settle_wrappers([*found, *hidden])
+    for place, other in read:
+        found += new(place, other, read=True)
+    for place, other in left:
+        found += new(place, other, read=False)
+    constants = [use for place, other in kept for use in new(place, other, read=False)]
+    found = settle_wrappers([*found, *constants])
     found.sort(key=lambda u: u.verdict.order)
-    return tuple(found), tuple(hidden)
+    return tuple(found), tuple(constants)
 
 
-def uses_of(found: Iterable[tuple[str, Outcome]]) -> tuple[GlobalUse, ...]:
-    """The names of pickles beside a format that has none, worst first. found: (where, outcome) each."""
-    uses = [_global(use, f"({where})"[:500]) for where, outcome in found for use in outcome.uses.values()]
+# Of what weights_only allows, this alone calls what it is given.
+_CALLS_ITS_ARGUMENT = "_rebuild_from_type_v2"
+
+
+def _only_rebuilds(outcome: Outcome) -> bool:
+    """Whether a pickle calls only what makes tensors and containers and calls nothing that it is handed."""
+    return not outcome.oddities and all(
+        not use.altered
+        and (not use.calls or (weights_only_allows(use.module, use.name) and use.name != _CALLS_ITS_ARGUMENT))
+        for use in outcome.uses.values()
+    )
+
+
+def uses_of(found: Iterable[tuple[str, Outcome]], *, read: bool) -> tuple[GlobalUse, ...]:
+    """The names of pickles beside a format that has none, worst first. found: (where, outcome) each. read: whether some
+    loader takes the file for such a pickle."""
+    uses = [_global(use, f"({where})"[:500], Reach.MAY_RUN) for where, o in found for use in o.uses.values()]
+    uses = uses if read else [replace(use, reach=Reach.LEAVES) for use in uses]
     return tuple(sorted(uses, key=lambda u: u.verdict.order))
 
 
@@ -160,7 +187,8 @@ _FOLLOWED = {
 }
 
 
-def _global(use: Use, place: str) -> GlobalUse:
+def _global(use: Use, place: str, rest: Reach) -> GlobalUse:
+    """rest: how far a load goes with what the pickle does not call."""
     verdict, why = judge(use.module, use.name)
     if use.followed and use.followed == use.calls:
         verdict, why = GlobalVerdict.KNOWN, _FOLLOWED[use.name.rpartition(".")[2]]
@@ -175,6 +203,7 @@ def _global(use: Use, place: str) -> GlobalUse:
         called=use.calls > 0,
         count=max(use.count, use.calls),
         why=why,
+        reach=Reach.RUNS if (use.calls or use.altered) else rest,
     )
 
 
@@ -182,7 +211,14 @@ def _pickle_findings(outcome: Outcome) -> list[Finding]:
     found: list[Finding] = []
     if outcome.broken:
         found.append(
-            (PICKLE_OVER_LIMIT if outcome.over_limit else BROKEN_PICKLE).found(
+            PICKLE_OVER_LIMIT.found(
+                f"The pickle was followed only up to byte {outcome.end:,}: {outcome.broken}. "
+                "What came before is shown; a real load would go on and run what comes behind.",
+                evidence=(("byte", outcome.end), ("globals", len(outcome.uses))),
+                remedy="No ordinary program writes such a file: do not load it unless you trust where it is from.",
+            )
+            if outcome.over_limit
+            else BROKEN_PICKLE.found(
                 f"The pickle was followed only up to byte {outcome.end:,}: {outcome.broken}. "
                 "What came before is shown; a real load would already have run it.",
                 evidence=(("byte", outcome.end), ("globals", len(outcome.uses))),

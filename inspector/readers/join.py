@@ -83,9 +83,9 @@ def _globals(files: Sequence[tuple[str, Checkpoint]]) -> tuple[GlobalUse, ...]:
                 found[use.name] = replace(use, place=f"{name}: {use.place}" if use.place else name)
             elif use.verdict.order < known.verdict.order:
                 place = f"{name}: {use.place}" if use.place else name
-                found[use.name] = replace(use, place=place, count=use.count + known.count)
+                found[use.name] = replace(use.joined(known), place=place)
             else:
-                found[use.name] = replace(known, count=known.count + use.count, called=known.called or use.called)
+                found[use.name] = known.joined(use)
     return tuple(sorted(found.values(), key=lambda use: use.verdict.order))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from inspector.checkpoint.types import Checkpoint, GlobalUse
+from inspector.checkpoint.types import Checkpoint, GlobalUse, Reach
 from inspector.errors import ReadError
 from inspector.findings import Finding
 from inspector.readers.archives.tar_directory import is_tar
@@ -44,19 +44,19 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
             found.append(
                 _two_formats(reader.says, "pickle", "torch.load and pickle.load follow it from its first byte")
             )
-            uses += uses_of([("the file read as a pickle", outcome)])
+            uses += uses_of([("the file read as a pickle", outcome)], read=True)
     if reader.id not in PICKLES and not peek.is_zip:
         # The last file in a tar may well be a zip; one behind the tar's own end is another thing.
         after = max((m.offset + m.nbytes for m in peek.tar.members), default=0) if peek.tar is not None else 0
         directory, hidden = search_end(peek.source, peek.limits, after)
         found += [*observe_hidden(hidden), *observe_polyglot(directory, reader.says)]
-        uses += uses_of(hidden.found)
+        uses += uses_of(hidden.found, read=False)
     if not found:
         return checkpoint
     known = {use.name for use in checkpoint.globals}
     new = {use.name: use for use in reversed(uses) if use.name not in known}
     merged = sorted((*checkpoint.globals, *new.values()), key=lambda use: _RANKS.index(use.verdict.value))
-    found += observe_globals(list(new.values()))
+    found += observe_globals([use for use in new.values() if use.reach is not Reach.LEAVES])
     return with_findings(replace(checkpoint, globals=tuple(merged)), found)
 
 

@@ -20,8 +20,9 @@ from inspector.checkpoint.digest import digested
 from inspector.checkpoint.producer import producer_of
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, Severity, ranked
+from inspector.keys.folding import folded_line
 from inspector.render.visible import one_line
-from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, human_share, shorten_middle
+from inspector.units import counted, human_bytes, human_count, human_shape, human_share, shorten_middle
 
 if TYPE_CHECKING:
     from inspector.architectures.types import OptionValue, Recognition
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.checkpoint.values import Value
     from inspector.exports.report import ExportReport
-    from inspector.flops.report import CostReport
     from inspector.keys.report import Verification
     from inspector.params.report import ParameterReport
     from inspector.weights.report import WeightsReport
@@ -280,38 +280,6 @@ def parameters_text(report: ParameterReport, *, depth: int = 2) -> RenderableTyp
     return Group(pairs(rows), "", made)
 
 
-def costs_text(report: CostReport, *, depth: int = 2) -> RenderableType:
-    """MACs per module, to a depth, and second opinions."""
-    bound = "at least " if report.uncounted else ""
-    assumed = f" ({report.input_assumed})" if report.input_assumed else ""
-    rows = [
-        ("Model", safe(f"{report.target}, input {human_shape(report.input_shape)}{assumed}")),
-        ("MACs", f"{bound}{report.macs:,} ({human_macs(report.macs)})"),
-        ("FLOPs", f"{bound}{report.flops:,} (2 x MACs)"),
-        ("Parameters", f"{report.parameters:,}"),
-        ("Activations", f"{human_bytes(report.activation_nbytes)} in float32, all module outputs"),
-    ]
-    for opinion in report.second_opinions:
-        value = f"{opinion.macs:,}" if opinion.macs is not None else "no answer"
-        rows.append((f"{opinion.tool} says", f"{value}. {safe(opinion.note)}"))
-    if report.uncounted:
-        rows.append(("Not counted", ", ".join(f"{name} ({calls}x)" for name, calls in report.uncounted)))
-    made = table("Module", "Kind", "Output", "MACs", "Parameters", "Calls", right=(3, 4, 5))
-    for module in report.modules:
-        if module.depth <= depth:
-            name = "  " * module.depth + (module.path.rpartition(".")[2] or "the whole model")
-            shape = human_shape(module.output_shape) if module.output_shape is not None else ""
-            made.add_row(
-                safe(name),
-                module.kind,
-                shape,
-                human_macs(module.macs),
-                human_count(module.parameters),
-                str(module.calls),
-            )
-    return Group(pairs(rows), "", made)
-
-
 def weights_text(report: WeightsReport) -> RenderableType:
     """One line of statistics per tensor."""
     made = table("Tensor", "Shape", "Min", "Mean", "Std", "Max", "Zero", "NaN+Inf", right=(2, 3, 4, 5, 6, 7))
@@ -345,14 +313,30 @@ def verification_text(verification: Verification) -> RenderableType:
     return made
 
 
+def _folded_lost(lost: Sequence[str]) -> list[str]:
+    """Many tensors that are left for one reason as patterns: a whole layer's would be a page."""
+    reasons: dict[str, list[str]] = {}
+    for what in lost:
+        name, _, why = what.partition(": ")
+        reasons.setdefault(why, []).append(name)
+    shown = []
+    for why, names in reasons.items():
+        if why and len(names) > _SHOWN:
+            shown.append(f"{folded_line(names, _SHOWN)}: {why}")
+        else:
+            shown += [f"{name}: {why}" if why else name for name in names]
+    return shown
+
+
 def export_text(report: ExportReport) -> RenderableType:
     """What was written and what it lost."""
     rows = [
         ("Written", f"{safe(report.name)}, {human_bytes(report.nbytes)}, {counted(report.tensors, 'tensor')}"),
+        *([("Taken", safe(report.state))] if report.state else []),
         *([("sha256", report.sha256)] if report.sha256 else [(safe(f.name), f.sha256) for f in report.files]),
     ]
     if report.lost:
-        rows.append(("Left behind", ", ".join(safe(what) for what in report.lost)))
+        rows.append(("Left behind", ", ".join(safe(what) for what in _folded_lost(report.lost))))
     if report.cast is not None:
         rows.append(("Cast", report.cast.says))
     if report.optimizers:

@@ -1,16 +1,18 @@
-"""Rows and trees of the Architecture page, from the reports. No drawing here."""
+"""Rows and trees of the Architecture page, and its evidence, from the reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from inspector.architectures.types import Candidate
+import streamlit as st
+
+from inspector.architectures.types import Candidate, Recognition
 from inspector.flops.report import CostReport
 from inspector.params.report import ParameterReport
 from inspector.units import human_bytes, human_count, human_macs, human_shape
 from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, mono
-from inspector.web.trees import Branch
+from inspector.web.trees import Branch, table
 
 _TWINS = 4
 
@@ -30,6 +32,29 @@ def candidate_row(candidate: Candidate, *, explained: bool) -> tuple[str, ...]:
         f"{len(candidate.reshaped):,}",
         twins,
     )
+
+
+def show_evidence(recognition: Recognition, costs: CostReport | None) -> None:
+    """Who it could be and how well each fits; and what another tool counts."""
+    if recognition.candidates:
+        table(
+            ("Candidate", "Score", "Fit", "Missing", "Extra", "Other shape", "Cannot be told from"),
+            [candidate_row(c, explained=c is not recognition.best) for c in recognition.candidates],
+            numeric=(1, 2, 3, 4, 5),
+            key="candidates",
+        )
+    else:
+        st.caption("No known architecture has these names and shapes.")
+    if costs is not None and costs.second_opinions:
+        table(
+            ("Second opinion", "MACs", "What it counts otherwise"),
+            [
+                (escaped(o.tool), f"{o.macs:,}" if o.macs is not None else "no answer", escaped(o.note))
+                for o in costs.second_opinions
+            ],
+            numeric=(1,),
+            key="opinions",
+        )
 
 
 def count_tree(counts: ParameterReport) -> tuple[Branch, ...]:
@@ -62,24 +87,28 @@ def cost_tree(costs: CostReport, counts: ParameterReport) -> tuple[Branch, ...]:
 
 
 def _nest(rows: Iterable[tuple[str, int, str, str, tuple[str, ...]]]) -> tuple[Branch, ...]:
-    """(path, depth, kind, says, figures), depth first, to a tree."""
-    listed = list(rows)
-
-    def below(start: int, depth: int) -> tuple[Sequence[Branch], int]:
-        found: list[Branch] = []
-        at = start
-        while at < len(listed) and listed[at][1] >= depth:
-            path, own, kind, says, figures = listed[at]
-            children, at = below(at + 1, own + 1)
-            found.append(
-                Branch(
-                    label=path.rpartition(".")[2] or "model",
-                    kind=kind,
-                    says=says,
-                    right=figures,
-                    children=tuple(children),
-                )
-            )
-        return found, at
-
-    return tuple(below(0, 0)[0])
+    """(path, depth, kind, says, figures) to trees: each below the nearest module above it that is there."""
+    listed = {path: (kind, says, figures) for path, _, kind, says, figures in rows}
+    children: dict[str | None, list[str]] = {}
+    above: dict[str, str | None] = {}
+    for path in listed:
+        parent: str | None = path
+        while parent:
+            parent = parent.rpartition(".")[0]
+            if parent in listed:
+                break
+        above[path] = parent if path and parent in listed else None
+        children.setdefault(above[path], []).append(path)
+    made: dict[str, Branch] = {}
+    # The deepest first, so that what is below is made before what holds it.
+    for path in sorted(listed, key=lambda p: -p.count(".") - bool(p)):
+        kind, says, figures = listed[path]
+        over = above[path]
+        made[path] = Branch(
+            label=(path[len(over) + 1 :] if over else path) or "model",
+            kind=kind,
+            says=says,
+            right=figures,
+            children=tuple(made[child] for child in children.get(path, ())),
+        )
+    return tuple(made[path] for path in children.get(None, ()))

@@ -10,6 +10,7 @@ from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.units import counted
 from inspector.web import reports, session, writing
+from inspector.web.exports_kept import Underway
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
@@ -82,7 +83,7 @@ def show_merge(hand: Hand, state: StateDict) -> None:
     slot = f"merged/{hand.sha256}/{state.path}/{other.sha256}/{raw!r}/{options}"
     stem = f"{writing.stem_of(hand.name)}_merged"
 
-    def make() -> writing.Written:
+    def make() -> Underway:
         from inspector.exports.adapter import parse_adapter_config
 
         config = parse_adapter_config(raw) if raw else {}

@@ -17,7 +17,6 @@ import streamlit as st
 from streamlit.runtime import Runtime, exists
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from inspector.jobs import walls
 from inspector.jobs.client import Client, Running
 from inspector.jobs.job import Job
 from inspector.jobs.settings import own_settings
@@ -43,11 +42,6 @@ def the_client() -> Client:
     atexit.register(client.close)
     threading.Thread(target=_look_after, args=(client,), daemon=True, name="inspector-readers").start()
     return client
-
-
-def finished(job: Job) -> Any | None:
-    """Its result where it was computed before, by whichever session."""
-    return the_client().known(job)[1]
 
 
 def ask(job: Job, *, says: str = "") -> Any:
@@ -98,6 +92,20 @@ def begin(job: Job, *, patience: float = _SILENT_SECONDS) -> Any | None:
     return _result(running) if running.wait(patience) else None
 
 
+def start(job: Job) -> Running:
+    """Ask for it and wait for nothing. Whoever shows it calls `follow` on each run of its page."""
+    return _asked(job)
+
+
+def follow(running: Running, *, title: str, patience: float = _SILENT_SECONDS) -> bool:
+    """Whether it has ended; while it has not, its progress is drawn, and this session is one of those who wait."""
+    _note_reader(running)
+    if running.wait(patience):
+        return True
+    _watch(running, running.job, title)
+    return False
+
+
 def is_known(job: Job) -> bool:
     """Whether it is at work, or there, or was stopped in this session."""
     client = the_client()
@@ -132,11 +140,15 @@ def await_job(job: Job, *, title: str) -> Any | None:
 
 def _asked(job: Job) -> Running:
     running = the_client().ask(job, visitor=_visitor())
+    _note_reader(running)
+    return running
+
+
+def _note_reader(running: Running) -> None:
     context = get_script_run_ctx()
     if context is not None:
         running.readers.add(context.session_id)
     running.seen = time.monotonic()
-    return running
 
 
 def _visitor() -> str:
@@ -195,10 +207,11 @@ def _watch(running: Running, job: Job, title: str) -> None:
         st.rerun()
     running.seen = time.monotonic()
     share = min(1.0, running.done / running.total) if running.total else 0.0
-    bar, button = st.columns([6, 1], vertical_alignment="center")
     text = _waiting(running, title) if running.place or not running.total else f"{title} · {human_share(share)}"
-    bar.progress(share, text=text)
-    button.button("Stop", key=f"stop-{job.key[:16]}", on_click=_stop, args=(job,), icon=":material/stop_circle:")
+    # A column would cut the button's word where the page gives this half its width.
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(share, text=text, width="stretch")
+        st.button("Stop", key=f"stop-{job.key[:16]}", on_click=_stop, args=(job,), icon=":material/stop_circle:")
 
 
 def _look_after(client: Client) -> None:
@@ -209,7 +222,6 @@ def _look_after(client: Client) -> None:
         if active is None:
             continue
         client.say_visitors(len(active))
-        walls.give_back()
         now = time.monotonic()
         for running in client.running():
             if running.readers and not running.readers & active and now - running.seen > _GONE_SECONDS:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from inspector.checkpoint.types import StateDict, TensorInfo
 from inspector.jobs.job import Job
+from inspector.jobs.kinds.table import sized
 from inspector.render import figures as plots
 from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape, human_share
@@ -21,15 +22,6 @@ from inspector.weights.histogram import histogram
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 BINS = 96
-
-
-# More takes long enough to be kept out of the way of others.
-LONG_NBYTES = 1_000_000_000
-
-
-def sized(kind: str, nbytes: int) -> str:
-    """The kind of job for so many bytes."""
-    return f"long-{kind}" if nbytes > LONG_NBYTES else kind
 
 
 def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:

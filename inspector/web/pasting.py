@@ -1,4 +1,4 @@
-"""The box for a pasted loading error, and its explanation on the page."""
+"""The box for a pasted error, and its explanation on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inspector.web.trees import arrow, table
 def paste_box(place: str, checkpoint: Checkpoint | None = None) -> None:
     """A box, and below it what the pasted text means. place: which page, for the widgets' keys."""
     text = st.text_area(
-        "What load_state_dict or torch.load said",
+        "What torch.load, load_state_dict or the model itself said",
         placeholder="RuntimeError: Error(s) in loading state_dict for ...",
         max_chars=MOST_CHARACTERS,
         key=f"pasted-{place}",

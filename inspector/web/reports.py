@@ -94,9 +94,12 @@ def takes_pictures(spec: ArchitectureSpec) -> bool:
     return ask(spec)
 
 
-def costs_of(spec: ArchitectureSpec, input_shape: tuple[int, ...] | None = None) -> CostReport:
-    """MACs of one forward pass at (channels, height, width), or on the usual input."""
-    found: CostReport = jobs.ask(Job(kind="costs", arguments=(spec, input_shape)), says="Counting the operations")
+def costs_of(
+    spec: ArchitectureSpec, input_shape: tuple[int, ...] | None = None, batch: int = 1, *, real: bool = False
+) -> CostReport:
+    """What one forward pass costs at (channels, height, width), or on the usual input; real: with random numbers."""
+    kind = "real-costs" if real else "costs"
+    found: CostReport = jobs.ask(Job(kind=kind, arguments=(spec, input_shape, batch)), says="Counting the operations")
     return found
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from inspector.checkpoint.digest import digest_of
 from inspector.errors import RefusedContent
-from inspector.web import session
+from inspector.jobs.job import Job
+from inspector.jobs.kinds.table import sized
+from inspector.web import jobs, session
 from inspector.web.store import Stored, the_store
 
 _LISTED = 2_000
+# Read in a fraction of a second.
+_LARGE_NBYTES = 100_000_000
 
 
 def server_root() -> Path | None:
@@ -49,7 +54,17 @@ def resolve_in_root(relative: str) -> Path:
 def store_path(relative: str) -> Stored:
     """Take up one of them. Raises RefusedContent as `resolve_in_root`."""
     path = resolve_in_root(relative)
-    return the_store().refer(path, name=path.name, owner=session.owner())
+    return the_store().refer(path, name=path.name, owner=session.owner(), digest=_digest)
+
+
+def _digest(path: Path) -> str:
+    """Of a large file by a worker, with progress; a file that stayed as it was is not read again."""
+    status = path.stat()
+    if status.st_size < _LARGE_NBYTES:
+        return digest_of(path)
+    job = Job(kind=sized("digest", status.st_size), arguments=(path, status.st_size, status.st_mtime_ns))
+    found: str = jobs.ask(job, says="Computing its sha256")
+    return found
 
 
 def _inside(path: Path, root: Path) -> bool:

@@ -19,15 +19,13 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from inspector.checkpoint.digest import sha256_of
-from inspector.checkpoint.source import PathSource
+from inspector.checkpoint.digest import digest_of
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
-from inspector.progress import Progress, silent
 from inspector.units import human_bytes
 from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, number
 from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, with_owner
@@ -160,20 +158,26 @@ class ContentStore:
         finally:
             incoming.unlink(missing_ok=True)
 
-    def refer(self, path: Path, *, name: str, owner: str, progress: Progress = silent) -> Stored:
-        """Take up a file that stays where it is; only its digest is computed. The caller has checked the path."""
-        source = PathSource(path, name)
+    def refer(self, path: Path, *, name: str, owner: str, digest: Callable[[Path], str] = digest_of) -> Stored:
+        """Take up a file that stays where it is; only its sha256 is computed. The caller has checked the path."""
         try:
-            modified_ns = path.stat().st_mtime_ns
-            sha256, done = sha256_of(source, progress), source.size
+            status = path.stat()
+            sha256 = digest(path)
+        except FileNotFoundError as error:
+            raise ReadError(f"There is no file {name}.") from error
         except OSError as error:
             raise ReadError(f"{name} cannot be read: {error.strerror or error}.") from error
-        finally:
-            source.close()
         with self._lock:
             if (self._files / sha256).is_file():
-                return self._record(sha256, done, name=name, owner=owner)
-            return self._record(sha256, done, name=name, owner=owner, path=str(path.resolve()), modified_ns=modified_ns)
+                return self._record(sha256, status.st_size, name=name, owner=owner)
+            return self._record(
+                sha256,
+                status.st_size,
+                name=name,
+                owner=owner,
+                path=str(path.resolve()),
+                modified_ns=status.st_mtime_ns,
+            )
 
     def get_path(self, sha256: str) -> Path | None:
         """Where the bytes lie; None for a digest that is not here (any more)."""

@@ -24,6 +24,7 @@ from inspector.web.front.paths import UPLOAD_PATH
 from inspector.web.front.probes import probe_routes
 from inspector.web.front.rules import own_rules
 from inspector.web.front.variables import own_limits
+from inspector.web.static_files import static_route
 from inspector.web.store import clean_name, the_store
 
 _SECRET = secrets.token_bytes(32)
@@ -54,6 +55,7 @@ def routes() -> list[Route]:
         Route(prefix() + UPLOAD_PATH, take_upload, methods=["PUT"]),
         *probe_routes(),
         download_route(),
+        static_route(),
     ]
 
 

@@ -11,15 +11,16 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.checkpoint.types import StateDict
-from inspector.exports.report import ExportReport
 from inspector.jobs.job import Job
+from inspector.jobs.kinds.table import sized
 from inspector.jobs.subjects import Destination
 from inspector.keys.folding import folded_line
+from inspector.progress import Stopped
 from inspector.units import human_bytes
 from inspector.web import downloads, jobs, reports, uploads
-from inspector.web.measuring import sized
+from inspector.web.exports_kept import Underway, Written, the_kept
 from inspector.web.proof_table import proof_table
-from inspector.web.session import Hand
+from inspector.web.session import Hand, owner
 from inspector.web.store import the_store
 from inspector.web.text import escaped, mono, plain
 
@@ -27,6 +28,7 @@ _LABELS = {"safetensors": ".safetensors", "pth": ".pth", "pth-legacy": ".pth for
 _DTYPES = ("", "float32", "float16", "bfloat16")
 _SHARDS = {"": "one file", "1GB": "shards of 1 GB", "2GB": "shards of 2 GB", "5GB": "shards of 5 GB"}
 _LOST_SHOWN = 12
+_MOST_OTHERS = 5
 _ENDINGS = {"pth", "pt", "ckpt", "bin", "th", "tar", "safetensors", "pkl", "model", "zip"}
 
 
@@ -44,15 +46,6 @@ class Options:
         from inspector.exports.shards import parse_size
 
         return parse_size(self.shard_size) if self.shard_size else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """An export on the server, to be downloaded. folder: never a visitor's name. stem: what the visitor calls it."""
-
-    folder: Path
-    stem: str
-    report: ExportReport
 
 
 def choose_options(key: str = "") -> Options:
@@ -85,8 +78,8 @@ def as_is(hand: Hand, state: StateDict, *, salvage: bool = False) -> JobOf:
     return lambda destination: job_of("as-is", hand, state, destination, salvage)
 
 
-def write(job: JobOf, options: Options, *, name: str, stem: str) -> Written:
-    """Let a job write into a new folder of the store's. Whatever it raises goes on, and then nothing is left.
+def write(job: JobOf, options: Options, *, name: str, stem: str) -> Underway:
+    """Begin a job that writes into a new folder of the store's. Whatever this raises, nothing is left.
 
     name: of the file on the server, never a visitor's. stem: of the file that is handed out.
     """
@@ -99,34 +92,51 @@ def write(job: JobOf, options: Options, *, name: str, stem: str) -> Written:
         dtype=options.dtype,
         shard_nbytes=options.shard_nbytes,
     )
-    report: ExportReport | None = None
     try:
-        report = jobs.ask(job(destination), says="Writing and reading back")
-        assert report is not None
-    finally:
-        if report is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    return Written(folder=the_store().publish(folder), stem=stem, report=report)
+        running = jobs.start(job(destination))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Underway(running=running, folder=folder, stem=stem)
 
 
-def write_button(slot: str, make: Callable[[], Written], *, key: str = "write", disabled: bool = False) -> None:
-    """The button, and what came of it. slot: everything that was chosen; another choice shows nothing old."""
-    if st.button("Write and verify", type="primary", key=key, icon=":material/save:", disabled=disabled):
-        # What failed leaves nothing behind that looks written.
-        st.session_state.pop(slot, None)
-        st.session_state[slot] = make()
-    written = st.session_state.get(slot)
-    if isinstance(written, Written):
+def write_button(slot: str, make: Callable[[], Underway], *, key: str = "write", disabled: bool = False) -> None:
+    """The button, and what came of it, or how far it is. slot: what the file is about, its digest, and everything that
+    was chosen; what was written of the file with other choices stands below."""
+    clicked = st.button("Write and verify", type="primary", key=key, icon=":material/save:", disabled=disabled)
+    if clicked and not the_kept.is_underway(owner(), slot):
+        the_kept.begin(owner(), slot, make())
+    written = _show(slot)
+    if written is not None:
         show_written(written, key=key)
+    group = "/".join(slot.split("/")[:2]) + "/"
+    others = the_kept.others(owner(), group, slot)[:_MOST_OTHERS]
+    if others:
+        st.caption("With other choices:")
+    for other in others:
+        before = _show(other)
+        if before is not None:
+            _links_of(before)
+
+
+def _show(slot: str) -> Written | None:
+    """What was written; while it is being written how far that is, and where it was stopped that it was."""
+    try:
+        held = the_kept.find(owner(), slot)
+        if isinstance(held, Underway) and jobs.follow(held.running, title=f"Writing and reading back {held.stem}"):
+            held = the_kept.find(owner(), slot)
+    except Stopped:
+        st.info("Stopped: nothing was written.", icon=":material/cancel:")
+        return None
+    return held if isinstance(held, Written) else None
 
 
 def show_written(written: Written, *, key: str = "write") -> None:
     """The proofs, what is not in the file, and the links."""
     report = written.report
-    files = downloads.exported_files(written.folder)
-    names = [path.name if len(files) > 1 else written.stem + path.suffix for path in files]
+    files = _named_files(written)
     digest = f", sha256 {mono(report.sha256[:16])}" if report.sha256 else ""
-    what = mono(names[0]) if len(names) == 1 else f"{len(names):,} files,"
+    what = mono(files[0][1]) if len(files) == 1 else f"{len(files):,} files,"
     st.html(f"<p>{what} {human_bytes(report.nbytes)}, {report.tensors:,} tensors{digest}</p>")
     proof_table(report.verification, "Read back from the file", f"{key}-proofs")
     if report.stays_initial:
@@ -135,6 +145,8 @@ def show_written(written: Written, *, key: str = "write") -> None:
         st.caption(plain(report.cast.says))
     for says in report.optimizers:
         st.caption(plain(says))
+    if report.state:
+        st.caption(plain(f"Taken: {report.state}."))
     if report.lost:
         more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
         listed = ", ".join(what.removesuffix(".") for what in report.lost[:_LOST_SHOWN])
@@ -142,10 +154,9 @@ def show_written(written: Written, *, key: str = "write") -> None:
     if not files:
         st.info("This export is not on the server any more. Write it again.", icon=":material/info:")
     elif uploads.is_mounted():
-        links = "".join(_link(written, place, name) for place, name in enumerate(names))
-        st.html(f'<div class="mi-downloads" data-testid="downloads">{links}</div>')
+        _links_of(written)
     else:
-        for place, (path, name) in enumerate(zip(files, names, strict=True)):
+        for place, (path, name) in enumerate(files):
             st.download_button(
                 f"Download {plain(name)}",
                 path.read_bytes,
@@ -155,6 +166,19 @@ def show_written(written: Written, *, key: str = "write") -> None:
                 icon=":material/download:",
                 key=f"{key}-download-{place}",
             )
+
+
+def _named_files(written: Written) -> list[tuple[Path, str]]:
+    """Each file that is still on the server, and what the visitor calls it."""
+    files = downloads.exported_files(written.folder)
+    return [(path, path.name if len(files) > 1 else written.stem + path.suffix) for path in files]
+
+
+def _links_of(written: Written) -> None:
+    """To each of its files; nothing for one that is not on the server any more."""
+    links = "".join(_link(written, place, name) for place, (_, name) in enumerate(_named_files(written)))
+    if links:
+        st.html(f'<div class="mi-downloads" data-testid="downloads">{links}</div>')
 
 
 def _link(written: Written, place: int, name: str) -> str:

@@ -10,7 +10,7 @@ import torch
 
 from inspector.architectures.targets import parse_target
 from inspector.architectures.types import Target, TargetKind
-from inspector.architectures.user_code import parse_factory, target_of_code
+from inspector.architectures.user_code import ALONE, parse_factory, target_of_code
 from inspector.cli.main import run
 from inspector.errors import ModelError, UsageError
 
@@ -178,6 +178,13 @@ def test_memory_can_be_limited(folder: Path) -> None:
     (folder / "big.py").write_text("import torch\ndef build(): return torch.nn.Linear(60000, 60000)\n")
     with pytest.raises(ModelError, match=r"code:big\.py:build"):
         target_of_code("code:big.py:build", folder=folder, memory_nbytes=8 * 1024**3)
+
+
+def test_too_much_memory_at_once_is_told_with_the_limit(folder: Path) -> None:
+    (folder / "huge.py").write_text("def build(): return bytearray(50_000_000_000)\n")
+    with pytest.raises(ModelError, match=r"more memory than the 8\.0 GB it may have") as caught:
+        target_of_code("code:huge.py:build", folder=folder, memory_nbytes=8_000_000_000)
+    assert caught.value.hint == ALONE
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from inspector.cam import describe
 from inspector.cam.describe import Setting, scores_of
 from inspector.cam.engine.maps import Axes
 from inspector.cam.explain import explain, explain_many
 from inspector.cam.grid import explain_grid
-from inspector.cam.report import Preprocessing
+from inspector.cam.report import Preprocessing, Score
 from inspector.cam.spec import MapRequest
 from inspector.cam.targets.answers import AnswerKind
 from inspector.render.explained_table import COLUMNS, row_of
@@ -62,6 +64,24 @@ def test_every_way_to_ask_reads_the_answer_alike(kind: AnswerKind, shares: list[
     assert of["answer"] == kind.value
     assert of["probability"] == ("" if shares[2] is None else f"{shares[2]:.7g}")
     assert of["logit"] == f"{math.log(4.0):.7g}"
+
+
+def test_a_report_makes_words_of_the_scores_that_it_tells_and_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1,000 classes each map of a table of 50 made a thousand."""
+    made: list[int] = []
+
+    def counted(**fields: Any) -> Score:
+        made.append(fields["index"])
+        return Score(**fields)
+
+    monkeypatch.setattr(describe, "Score", counted)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 1000))
+    setting = Setting(preprocessing=PLAIN, top=3)
+    (found,) = explain_many(
+        model, [Image.new("RGB", (8, 8), (255, 255, 255))], MapRequest(layers=("0",)), setting, targets=7
+    )
+    assert found.target.index == 7 and len(found.scores) == 3
+    assert sorted(made) == sorted([7, *(score.index for score in found.scores)])
 
 
 def test_in_words() -> None:

@@ -31,6 +31,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+@pytest.fixture(scope="module")
+def small(folder: Path) -> Path:
+    """The same network for half the side, where hundreds of passes are made of a picture."""
+    held = torch.load(folder / "net.pth")
+    held["preprocessing"]["size"] = 32
+    torch.save(held, folder / "small.pth")
+    return folder / "small.pth"
+
+
 def _explained(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Any:
     assert run(["explain", str(folder / "net.pth"), str(folder / "noise.png"), "--json", *more]) == 0
     return json.loads(capsys.readouterr().out)["explanation"]
@@ -55,10 +64,10 @@ def test_what_the_file_says_is_taken_and_can_be_said_otherwise(
 
 
 def test_trust_of_a_plain_number_says_what_it_has_no_value_for(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = ["--answer", "numbers", "--trust", "--layer", "layer3"]
-    assert run(["explain", str(folder / "net.pth"), str(folder / "noise.png"), *more]) == 0
+    assert run(["explain", str(small), str(folder / "noise.png"), *more]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Average drop is about a probability; the answer is a plain number" in said
     assert "Deletion" in said

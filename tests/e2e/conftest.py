@@ -34,7 +34,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        launched = playwright.chromium.launch(executable_path=path, args=[*FLAGS, "--process-per-site"])
         yield launched
         launched.close()
 
@@ -66,7 +66,11 @@ class Visitor:
         """Through the drop zone, to the end of the first look."""
         self.open("/")
         self.page.get_by_test_id("inspector-file").set_input_files(file)
-        self.page.wait_for_url(re.compile("overview"), timeout=PATIENCE)
+        try:
+            self.page.wait_for_url(re.compile("overview"), timeout=PATIENCE)
+        except Exception as error:
+            # What stood there instead tells more than that a minute passed.
+            raise AssertionError(f"After {file.name}, at {self.page.url}: {self.text()[:600]!r}") from error
         self.settle()
 
     def visit(self, name: str) -> None:
@@ -100,9 +104,20 @@ def _probing(message: ConsoleMessage) -> bool:
     return "404" in message.text and "/_stcore/" in message.location.get("url", "")
 
 
-@pytest.fixture
-def visitor(browser: Browser, server: Server) -> Iterator[Visitor]:
+@pytest.fixture(scope="package")
+def resident(browser: Browser, server: Server) -> Iterator[Page]:
+    """A page that stays open while visitors come and go, so that the browser's process and its cache stay, too:
+    Streamlit's scripts are then read and compiled once, not for each visitor."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
+    page = context.new_page()
+    page.goto(f"{server.url}/inspector/health")
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def visitor(resident: Page, server: Server) -> Iterator[Visitor]:
+    context = resident.context
     server.let_in(context)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
@@ -110,7 +125,12 @@ def visitor(browser: Browser, server: Server) -> Iterator[Visitor]:
     page.on("console", lambda m: who.troubles.append(m.text) if m.type == "error" and not _probing(m) else None)
     page.on("pageerror", lambda e: who.troubles.append(str(e)))
     yield who
-    context.close()
+    # Nothing of this visitor is there for the next one.
+    for own in context.pages:
+        if own is not resident:
+            own.close()
+    context.clear_cookies()
+    resident.evaluate("() => localStorage.clear()")
 
 
 @pytest.fixture(scope="session")

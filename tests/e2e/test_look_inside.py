@@ -15,6 +15,9 @@ pytestmark = pytest.mark.browser
 def test_a_pickled_module_shows_its_tree_and_runs_nothing(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
     visitor.upload(samples / "shapes_module.pth")
     visitor.visit("Architecture")
+    visitor.page.get_by_role("tab", name="Tree").click()
+    visitor.page.locator(".mi-tree").wait_for()
+    visitor.settle()
     tree = visitor.page.locator(".mi-tree").inner_text()
     for part in ("ShuffleNetV2", "stage2", "InvertedResidual", "Conv2d", "fc"):
         assert part in tree
@@ -100,4 +103,46 @@ def test_the_picture_stays_when_the_page_changes(visitor, samples: Path) -> None
     visitor.visit("Tensors")
     visitor.visit("Explain")
     visitor.page.get_by_alt_text("Heat map overlay").wait_for()
+    visitor.check_calm()
+
+
+def test_a_network_is_drawn_run_and_counted(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes.safetensors")
+    visitor.visit("Architecture")
+    page = visitor.page
+    page.get_by_role("treeitem", name="stage2").first.wait_for()
+    page.get_by_text("From one forward pass").wait_for()
+    assert "39.5 M\nMACs" in visitor.text()
+
+    def tab(name: str) -> None:
+        page.get_by_role("tab", name=name, exact=True).click()
+        visitor.settle()
+
+    tab("Run it")
+    page.get_by_text("It runs to its end: 1x3x224x224 in, 1x4 out.").wait_for()
+    tab("Table")
+    page.get_by_text("192 modules of 192.").wait_for()
+    page.get_by_role("textbox", name="Filter").fill("depthwise nothing")
+    page.get_by_text("0 modules of 192.").wait_for()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Markdown").click()
+    assert "39,456,544" in Path(waiting.value.path()).read_text()
+    tab("Memory")
+    page.get_by_text("at the peak").wait_for()
+    visitor.check_calm()
+
+
+def test_an_unknown_network_says_what_its_shapes_tell(visitor, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import torch
+    from torch import nn
+
+    net = nn.Sequential(*(nn.Sequential(nn.Conv2d(3 if n == 0 else 8, 8, 3), nn.BatchNorm2d(8)) for n in range(4)))
+    torch.save({f"body.{name}": value for name, value in net.state_dict().items()}, tmp_path / "mine.pth")
+    visitor.upload(tmp_path / "mine.pth")
+    visitor.visit("Architecture")
+    text = visitor.text()
+    assert "From names and shapes" in text and "there are no arrows" in text
+    assert "Drawing" not in text
+    # The samples' folder is open on this server, and it is this machine's alone.
+    assert "Your own code for it" in text
     visitor.check_calm()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
+# Where nothing is asked of them: at their start they import torch.
+NO_WORKERS = {"INSPECTOR_WORKERS": "0"}
 
 
 def _page(browser: Browser, server: Server) -> Page:
@@ -38,7 +40,7 @@ def _ask(server: Server, path: str) -> tuple[int, str]:
 
 
 def test_one_page_too_many_is_told_so_and_the_others_go_on(browser: Browser, tmp_path: Path) -> None:
-    with running_app(tmp_path, INSPECTOR_MAX_CONNECTIONS_PER_VISITOR="2") as server:
+    with running_app(tmp_path, INSPECTOR_MAX_CONNECTIONS_PER_VISITOR="2", **NO_WORKERS) as server:
         first = _page(browser, server)
         second = first.context.new_page()
         second.goto(server.url)
@@ -61,7 +63,7 @@ def test_one_page_too_many_is_told_so_and_the_others_go_on(browser: Browser, tmp
 
 
 def test_all_pages_of_one_browser_share_their_files_and_their_quota(browser: Browser, tmp_path: Path) -> None:
-    with running_app(tmp_path) as server:
+    with running_app(tmp_path, **NO_WORKERS) as server:
         page = _page(browser, server)
         small = tmp_path / "small.pth"
         small.write_bytes(b"no checkpoint")

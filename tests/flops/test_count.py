@@ -184,13 +184,13 @@ def test_a_wrong_size_for_a_vision_transformer_says_what_was_expected() -> None:
 
 def test_a_detector_is_refused_because_its_work_depends_on_the_picture() -> None:
     spec = ArchitectureSpec(library="torchvision", name="fasterrcnn_mobilenet_v3_large_320_fpn")
-    with pytest.raises(ModelError, match="depends on what is in the picture: aten::nonzero in rpn"):
+    with pytest.raises(ModelError, match=r"depends on what is in its input: aten::nonzero .* in rpn"):
         count_costs(spec, (3, 96, 96))
 
 
 @pytest.mark.parametrize("look", [lambda x: x[x > 0], lambda x: x.unique(), lambda x: x * x.sum().item()])
 def test_what_depends_on_values_is_named_instead_of_the_input_being_blamed(look: Callable[[Tensor], Tensor]) -> None:
-    with pytest.raises(ModelError, match="The cost of a model depends on what is in the picture: aten::"):
+    with pytest.raises(ModelError, match=r"The cost of a model depends on what is in its input: .*aten::"):
         count(Applied(look), 1, 3, 4, 4)
 
 

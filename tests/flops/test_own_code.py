@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from inspector.architectures.types import Given
 from inspector.cli.main import run
 from inspector.errors import InspectorError, ModelError, UsageError
 from inspector.flops.count import count_model_costs
@@ -36,6 +37,20 @@ class Raising(Net):
 class Leaving(Net):
     def forward(self, x): sys.exit(5)
 
+def norm(): return nn.LayerNorm(4)
+def small(): return nn.Sequential(nn.Conv2d(3, 2, 3, padding=1), nn.Flatten(), nn.Linear(2 * 32 * 32, 4))
+class patches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch, self.pos_embed = nn.Conv2d(3, 8, 16, 16), nn.Parameter(torch.zeros(1, 9, 8))
+    def forward(self, x): return self.patch(x).flatten(2).mT + self.pos_embed
+class Two(nn.Module):
+    def __init__(self): super().__init__(); self.fc = nn.Linear(4, 3)
+    def forward(self, left, right): return self.fc(left) + self.fc(right)
+class Branch(nn.Module):
+    def __init__(self): super().__init__(); self.fc = nn.Linear(4, 3)
+    def forward(self, x): return self.fc(x) if x.sum() > -1e9 else x
+def recurrent(): return nn.LSTM(4, 5, batch_first=True)
 def tokens(): return nn.Sequential(nn.Embedding(100, 8), nn.Linear(8, 2))
 def linear(): return nn.Sequential(nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 2))
 def sound(): return nn.Conv1d(4, 6, 3)
@@ -115,9 +130,28 @@ def test_an_input_that_nobody_states_is_assumed_and_said_so(
 def test_tokens_and_other_shapes(folder: Path) -> None:
     assert count_code_costs("code:model.py:tokens", (9,), second_opinion=False).macs == 9 * 8 * 2
     assert count_code_costs("code:model.py:sound", (4, 12), second_opinion=False).macs == 6 * 10 * 12
-    for name in ("tokens", "sound"):
-        with pytest.raises(ModelError, match=r"Nothing tells what code:model\.py:.* takes.*--input-size"):
-            count_code_costs(f"code:model.py:{name}", second_opinion=False)
+    inferred = {"tokens": (1, 128), "sound": (1, 4, 128), "small": (1, 3, 32, 32), "patches": (1, 3, 48, 48)}
+    for name, shape in inferred.items():
+        found = count_code_costs(f"code:model.py:{name}", second_opinion=False)
+        assert found.input_shape == shape and "assumed" in found.input_assumed, name
+    assert "224x224 does not run" in count_code_costs("code:model.py:small", second_opinion=False).input_assumed
+    with pytest.raises(ModelError, match=r"Nothing tells what code:model\.py:norm takes.*--input-size"):
+        count_code_costs("code:model.py:norm", second_opinion=False)
+    with pytest.raises(ModelError, match=r"takes several inputs \(left, right\)"):
+        count_code_costs("code:model.py:Two", second_opinion=False)
+    pair = (Given(name="", shape=(1, 4)), Given(name="right", shape=(1, 4)))
+    assert count_code_costs("code:model.py:Two", inputs=pair, second_opinion=False).macs == 2 * 12
+
+
+@warm
+def test_what_depends_on_values_is_counted_with_random_ones(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r"the value of a tensor is read.*--values random"):
+        count_code_costs("code:model.py:Branch", (4,), second_opinion=False)
+    found = count_code_costs("code:model.py:Branch", (4,), second_opinion=False, values="random")
+    assert found.macs == 12 and "random" in found.values
+    # Two gates more in a row of five for each of three steps, as the CPU's fused kernel runs them.
+    assert count_code_costs("code:model.py:recurrent", (3, 4), values="random").macs == 3 * 4 * 5 * (4 + 5)
+    assert count_code_costs("code:model.py:quantised", (3,), values="random").macs == 3 * 4
 
 
 @warm

@@ -48,6 +48,9 @@ for page in ("overview", "contents", "tensors", "weights", "architecture", "expl
         said["signed"] = [str(e.value) for e in (*app.error, *app.exception)]
     if page in ("repair", "convert"):
         next(b for b in app.button if b.label == "Write and verify").click().run()
+        for running in jobs.the_client().running():
+            running.wait(100)
+        app.run()
         said[page] += [str(e.value) for e in (*app.error, *app.exception)]
         drawn = "".join(element.proto.body for element in app.get("html"))
         said[f"{page} written"] = [] if "Read back from the file" in drawn else ["nothing"]

@@ -13,6 +13,7 @@ import pytest
 from inspector.errors import ReadError, WorkEnded
 from inspector.jobs.client import Client, Running
 from inspector.jobs.job import Job
+from inspector.jobs.kinds.table import kind_named
 from inspector.jobs.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,6 +133,36 @@ def test_a_worker_about_the_same_file_is_the_one_that_knows_it(client: Client) -
     held, pid = (_ended(client.ask(job)) for job in jobs)
     again = _ended(client.ask(Job(kind="trial", arguments=("pid", 1.0), near="trial")))
     assert held.result == "hold" and pid.result == again.result
+
+
+def _near(how: str, amount: float) -> Job:
+    return Job(kind="trial", arguments=(how, amount), near="trial")
+
+
+def test_a_model_is_not_built_a_second_time_because_its_worker_was_busy_for_a_moment(client: Client) -> None:
+    knows = _ended(client.ask(_near("hold", 12.0))).result and _ended(client.ask(_near("pid", 2.0))).result
+    busy = client.ask(_near("sleep", 0.5))
+    assert _ended(client.ask(_near("pid", 3.0))).result == knows and busy.ended.is_set()
+
+
+def test_who_would_wait_long_for_the_worker_that_knows_the_file_goes_to_another(client: Client) -> None:
+    knows = _ended(client.ask(_near("hold", 13.0))).result and _ended(client.ask(_near("pid", 4.0))).result
+    busy = client.ask(_near("sleep", 30.0))
+    assert _ended(client.ask(_near("pid", 5.0))).result != knows and not busy.ended.is_set()
+    busy.stop()
+    _ended(busy)
+
+
+def test_a_table_of_small_maps_lets_the_map_of_another_visitor_go_first(client: Client) -> None:
+    assert kind_named("grid").behind > kind_named("map").behind == 0.0
+    busy = [_ask(client, "sleep", amount) for amount in (1.0, 1.01)]
+    table = _ask(client, "sleep", 0.5, kind="later-trial")
+    others = [_ask(client, "sleep", amount) for amount in (0.6, 0.61)]
+    for running in (*busy, others[0]):
+        while not running.begun:
+            time.sleep(0.005)
+    assert not table.begun
+    assert [_ended(running).result for running in (*others, table)] == ["sleep"] * 3
 
 
 def test_what_workers_keep_is_given_back_when_the_last_visitor_has_left(

@@ -130,6 +130,7 @@ def test_old_records_are_not_walked_when_it_comes_back() -> None:
     finally:
         gc.callbacks.remove(note)
     assert gc.get_freeze_count() == frozen
+    gc.freeze()  # as it was
 
 
 def test_what_a_program_has_frozen_is_not_counted_after_a_small_opening(monkeypatch: pytest.MonkeyPatch) -> None:

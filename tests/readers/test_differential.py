@@ -197,4 +197,7 @@ def test_any_tree_gives_torchs_tensors_at_their_paths(tree: object, legacy: bool
     assert [t.path for t in checkpoint.tensors] == [path for path, _ in expected]
     for info, (path, tensor) in zip(checkpoint.tensors, expected, strict=True):
         assert same_bits(to_torch(checkpoint, info), tensor), path
-    assert not [f for f in checkpoint.findings if f.severity.rank >= 2 and f.id != "saved-slice"]
+    # Bytes that are drawn may be a pickle.
+    assert not [
+        f for f in checkpoint.findings if f.severity.rank >= 2 and f.id not in ("saved-slice", "pickle-in-constant")
+    ]

@@ -179,6 +179,9 @@ def test_ordinary_bytes_are_left_in_peace() -> None:
     values = {
         "noise": noise, "png": b"\x89PNG\r\n", "looks": b"\x80\x02" + noise, "text": "aGVsbG8gd29ybGQgaGVsbG8gd29ybGQ=",
         "array": np.frombuffer(b"\x80\x04" * 4000, dtype=np.uint8), "zip": b"PK\x03\x04" + noise,
+        "no name": b"\x80\x00c\n\x00", "cut": b"\x80\x00cA\n\x00",
+        "known": b"\x80\x00ccollections\n\x00", "no such name": b"\x80\x00cos\n\x00", "no module": b"\x80\x02c\n\x00\n",
+        "not UTF-8": b"\x80\x02c\xff\nx\n",
     }  # fmt: skip
     checkpoint = open_checkpoint(pickle.dumps(values, 4))
     assert not [f for f in checkpoint.findings if f.id in ("pickle-in-constant", "constants-left-out")]

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
 from inspector.web.session import Hand, Recent
+from tests.web.finishing import finish
 
 ROOT = Path(__file__).resolve().parents[2]
 LORA = {"peft_type": "LORA", "r": 1, "lora_alpha": 2, "target_modules": ["fc"]}
@@ -49,6 +50,7 @@ def test_another_type_and_format(app: AppTest) -> None:
     _open(app, {"net.pth": _saved({"fc.weight": torch.tensor([1.0, 1e9]), "step": torch.tensor(3)})})
     app.selectbox(key="convert-dtype").set_value("float16").run()
     app.button(key="convert-write").click().run()
+    finish(app)
     assert not app.exception
     made = load_file(_written("safetensors"))
     assert made["fc.weight"].dtype is torch.float16 and int(made["step"]) == 3
@@ -61,6 +63,7 @@ def test_only_the_averaged_twin(app: AppTest) -> None:
     _open(app, {"net.pth": _saved(twins)})
     app.checkbox(key="ema").check().run()
     app.button(key="convert-write").click().run()
+    finish(app)
     made = load_file(_written("safetensors"))
     assert {name: tensor.tolist() for name, tensor in made.items()} == {"fc.a": [2.0, 2.0], "fc.b": [2.0, 2.0]}
 
@@ -83,12 +86,14 @@ def test_an_adapter_is_merged_with_its_config_and_refused_without(app: AppTest) 
     _open(app, _adapter())
     app.selectbox(key="adapter").set_value(0).run()
     app.button(key="merge-write").click().run()
+    finish(app)
     assert not app.exception
     assert "There is no adapter_config.json" in app.error[0].value.replace("\\", "")
     assert not list(uploads.the_store().exports.rglob("*.safetensors"))
     config = json.dumps(LORA).encode()
     app.file_uploader(key="adapter-config").upload("adapter_config.json", config, "application/json").run()
     app.button(key="merge-write").click().run()
+    finish(app)
     assert not app.exception and not app.error
     # Alpha 2 over rank 1: twice the product.
     assert load_file(_written("safetensors"))["fc.weight"].tolist() == [[2, 4, 6], [-2, -4, -6]]

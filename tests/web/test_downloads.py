@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
 
 from inspector.web import downloads, uploads
 from tests.web.asgi_client import Client
@@ -39,6 +40,30 @@ def test_the_files_come_in_order_under_the_visitors_name(client):
 def test_a_part_of_it_comes_by_ranges(client):
     got = client.get(downloads.address_of(TOKEN, 1, "x"), headers={"Range": "bytes=6-11"})
     assert got.status == 206 and got.body == b"second"
+
+
+def test_a_browser_that_takes_gzip_gets_the_file_as_it_lies_there(client):
+    """Streamlit packed 100 MB of numbers for ten seconds, to send as much."""
+    app = downloads.AsStored(GZipMiddleware(client.app, minimum_size=100))
+    got = Client(app).get(downloads.address_of(TOKEN, 1, "x"), headers={"Accept-Encoding": "gzip, br"})
+    assert got.body == b"second" * 1000 and "content-encoding" not in got.headers
+    assert got.headers["content-length"] == "6000"
+
+
+def test_a_large_file_goes_in_few_pieces(client, tmp_path):
+    """Each takes two turns among threads that work: 1,600 of them made a download of 100 MB wait half a minute."""
+    (uploads.the_store().exports / TOKEN / "a.json").write_bytes(bytes(8 << 20))
+    pieces: list[int] = []
+
+    async def counted(scope, receive, send):
+        async def count(message):
+            pieces.append(len(message.get("body", b"")))
+            await send(message)
+
+        await client.app(scope, receive, count)
+
+    assert len(Client(counted).get(downloads.address_of(TOKEN, 0, "x")).body) == 8 << 20
+    assert len(pieces) < 12
 
 
 @pytest.mark.parametrize("token", ["cd" * downloads.TOKEN_BYTES, "..", "%2e%2e", TOKEN.upper(), TOKEN + "0", "x"])

@@ -29,7 +29,7 @@ SAMPLE = ROOT / "sample_models" / "files" / "shapes_dp.pth.tar"
 def _picture(width: int, height: int) -> Picture:
     noise = np.random.default_rng(0).integers(0, 255, (height // 50, width // 50, 3), dtype=np.uint8)
     buffer = io.BytesIO()
-    Image.fromarray(noise).resize((width, height)).save(buffer, format="PNG")
+    Image.fromarray(noise).resize((width, height)).save(buffer, format="PNG", compress_level=1)
     return Picture(name="noise.png", data=buffer.getvalue())
 
 
@@ -40,7 +40,7 @@ def app(app: AppTest) -> AppTest:
     # Under another name: of the project's own samples the classes are known.
     stored = uploads.the_store().put_bytes(SAMPLE.read_bytes(), name="net.pth.tar", owner="me")
     app.session_state["hand"] = Hand(sha256=stored.sha256, name="net.pth.tar")
-    app.session_state["picture"] = _picture(3000, 1500)
+    app.session_state["picture"] = _picture(600, 300)
     return app
 
 
@@ -127,6 +127,7 @@ def test_what_nobody_stated_is_said_beside_the_heat_map(app: AppTest) -> None:
 
 
 def test_a_camera_picture_is_drawn_at_the_size_of_a_screen_with_the_heat_at_its_place(app: AppTest) -> None:
+    app.session_state["picture"] = _picture(3000, 1500)
     app.run().switch_page("pages/explain.py").run()
     picture = app.session_state["picture"]
     hand = app.session_state["hand"]

@@ -137,6 +137,9 @@ def test_interfaces_for_programs_are_closed(path: str, method: str) -> None:
         "/_stcore/metrics;x",
         "/_stcore/agentx",
         "/static/",
+        "/inspector/nope",
+        "/inspector/live/x",
+        "/inspector",
     ],
 )
 def test_an_unknown_path_is_not_the_first_page(path: str) -> None:
@@ -147,7 +150,17 @@ def test_an_unknown_path_is_not_the_first_page(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/open", "/overview/", "/favicon.png", "/static/x.js", "/_stcore/health", "/media/a"]
+    "path",
+    [
+        "/",
+        "/open",
+        "/overview/",
+        "/favicon.png",
+        "/static/x.js",
+        "/_stcore/health",
+        "/media/a",
+        "/inspector/static/0123/drawing/element.js",
+    ],
 )
 def test_what_exists_is_let_through(path: str) -> None:
     assert _client().get(path).text == "inside"
@@ -181,7 +194,15 @@ def test_only_scripts_in_the_page_itself_are_in_the_policy() -> None:
 
 def test_without_the_token_nothing_is_shown() -> None:
     client = _client(LOCKED)
-    for path in ("/", "/overview?file=abc", "/static/x.js", "/media/a", "/_stcore/health", "/inspector/exports/a/0"):
+    for path in (
+        "/",
+        "/overview?file=abc",
+        "/static/x.js",
+        "/media/a",
+        "/_stcore/health",
+        "/inspector/exports/a/0",
+        "/inspector/static/a/b.js",
+    ):
         answer = client.get(path)
         assert answer.status == 401 and "inside" not in answer.text
     assert client.ask("PUT", "/inspector/upload").status == 401

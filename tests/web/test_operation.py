@@ -231,6 +231,7 @@ def test_routes_are_few_words_of_ours() -> None:
         ("/overview/", "/overview"),
         ("/inspector/live", "/inspector/live"),
         ("/inspector/exports/abc/0", "/inspector/exports"),
+        ("/inspector/static/abc/drawing/paint.js", "/inspector/static"),
         ("/inspector/secret", "other"),
         ("/_stcore/stream", "/_stcore/stream"),
         ("/_stcore/agent/mcp", "other"),

@@ -11,6 +11,7 @@ from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.web.components import _card
 from inspector.web.option_words import OPTION_WORDS, in_page_words
+from tests.house_parsed import in_one_worker, tree_of
 
 PACKAGE = Path(__file__).resolve().parents[2] / "inspector"
 OPTION = re.compile(r"--[a-z][a-z-]+")
@@ -34,7 +35,7 @@ def _sentences() -> Iterator[tuple[str, str]]:
         where = path.relative_to(PACKAGE).as_posix()
         if where.split("/")[0] in NOT_ON_PAGES or where in SHELL_LINES:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in ast.walk(tree):
@@ -43,6 +44,7 @@ def _sentences() -> Iterator[tuple[str, str]]:
                 yield where, text
 
 
+@in_one_worker
 def test_every_sentence_with_an_option_has_words_for_the_pages() -> None:
     found = list(_sentences())
     assert len(found) >= 12

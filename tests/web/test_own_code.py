@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 
 from inspector.errors import RefusedContent, UsageError
-from inspector.web.repair import own_code
+from inspector.web import own_code
 
 MODEL = "from torch import nn\nbuild = lambda: nn.Linear(3, 2)\n"
 

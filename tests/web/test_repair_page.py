@@ -9,9 +9,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from inspector.web import uploads
-from inspector.web.repair import own_code
+from inspector.web import own_code, uploads
 from inspector.web.session import Hand, Recent
+from tests.web.finishing import finish
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """
@@ -131,11 +131,13 @@ def test_no_file_is_written_when_a_reference_answers_otherwise(app: AppTest, own
     app.button(key="code-run").click().run()
     app.selectbox(key="reference").set_value(0).run()
     app.button(key="write").click().run()
+    finish(app)
     assert not app.exception
     assert "Nothing was written" in app.error[-1].value and "reference" in app.error[-1].value
     assert not list(uploads.the_store().exports.rglob("*.safetensors"))
     app.selectbox(key="reference").set_value(1).run()
     app.button(key="write").click().run()
+    finish(app)
     assert not app.exception and not app.error
     assert len(list(uploads.the_store().exports.rglob("*.safetensors"))) == 1
 
@@ -157,9 +159,11 @@ def test_groups_of_an_optimizer_are_asked_about(app: AppTest, tmp_path: Path) ->
     app.checkbox(key="optimizer").check().run()
     assert "3 bias in group 1; 3 weight in group 2" in app.checkbox(key="optimizer-groups").label
     app.button(key="write").click().run()
+    finish(app)
     assert "Nothing was written" in app.error[-1].value
     app.checkbox(key="optimizer-groups").check().run()
     app.button(key="write").click().run()
+    finish(app)
     assert not app.exception and not app.error
     (made,) = uploads.the_store().exports.rglob("*.pth")
     assert torch.load(made, weights_only=True)["optimizer"]["param_groups"][0]["params"] == [0, 1, 2]

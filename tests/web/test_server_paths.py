@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,27 @@ def test_without_a_folder_there_is_nothing(root: Path, monkeypatch: pytest.Monke
     assert server_paths.list_files() == []
     with pytest.raises(RefusedContent, match="outside the folder"):
         server_paths.store_path("a.pth")
+
+
+def test_a_large_file_is_read_by_a_worker_and_only_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def ask(job, *, says):
+        asked.append(job.key)
+        return run(None, *job.arguments)
+
+    def run(bench, path, nbytes, modified_ns):
+        assert (nbytes, modified_ns) == (path.stat().st_size, path.stat().st_mtime_ns)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(server_paths, "_LARGE_NBYTES", 2)
+    monkeypatch.setattr(server_paths.jobs, "ask", ask)
+    (root / "large.pth").write_bytes(b"large")
+    assert server_paths.store_path("a.pth").nbytes == 1 and not asked
+    assert server_paths.store_path("large.pth").sha256 == hashlib.sha256(b"large").hexdigest()
+    server_paths.store_path("large.pth")
+    assert len(asked) == 2 and asked[0] == asked[1]
+    (root / "large.pth").write_bytes(b"other")
+    os.utime(root / "large.pth", ns=(1, 1))
+    server_paths.store_path("large.pth")
+    assert asked[2] != asked[0]

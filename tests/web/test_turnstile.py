@@ -190,7 +190,7 @@ def test_on_its_way_to_the_end_nothing_new_is_taken_and_what_is_under_way_may_en
         await _settled()
         drained = asyncio.ensure_future(door.draining.drain(30))
         await _settled()
-        for what in ("PUT /inspector/upload", "SOCKET /x"):
+        for what in ("PUT /inspector/upload", "SOCKET /x", "GET /", "GET /open"):
             task, refused = door.come(what, cookie())
             await task
             assert status(refused) == 503 and "about to end" in says(refused)

@@ -196,7 +196,7 @@ def _by_chance(
         scene.progress = progress
         case = Case(scene=scene, heat=heat, answer=answer, at_once=at_once(model, picture))
         covered = cover_parts(case)
-    # One at a time: a thousand of a large picture would not fit into memory.
+    # Made when they are asked for: a thousand of a large picture would not fit into memory.
     noise = [(make.of_noise(size, draw) for draw in range(kind, 2 * RANDOM_MAPS, 2)) for kind in (0, 1)]
     return chance(covered, heat, noise, shares=answer is not AnswerKind.NUMBERS)
 

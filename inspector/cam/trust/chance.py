@@ -11,8 +11,9 @@ the test is the map's place among them, a Monte Carlo test of one number, whose 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -41,6 +42,8 @@ _LEAST_MOVE = 0.05
 _LEAST_TIMES = 4.0
 # A probability beyond is taken as this one: what float32 has left there is rounding.
 _SURE = 1e-6
+# So many pixels of maps of noise are correlated at once: a thousand maps of a large picture would not fit into memory.
+_PIXELS_AT_ONCE = 1 << 20
 # Of a sum: below, it is rounding that varies.
 _ROUNDING = 1e-9
 
@@ -136,8 +139,15 @@ def chance(covered: Covered, heat: Tensor, noise: Iterable[Iterable[Tensor]], *,
 
 def of_noise(covered: Covered, maps: Iterable[Tensor]) -> Tensor:
     """(K,) correlations of maps (H, W), less those that have none."""
-    found = torch.cat([covered.correlations(one[None]) for one in maps])
+    found = torch.cat([covered.correlations(some) for some in _stacked(maps)])
     return found[found.isfinite()]
+
+
+def _stacked(maps: Iterable[Tensor]) -> Iterator[Tensor]:
+    """(K, H, W), a few maps (H, W) at once."""
+    rest = iter(maps)
+    for first in rest:
+        yield torch.stack([*chain([first], islice(rest, max(0, _PIXELS_AT_ONCE // first.numel() - 1)))])
 
 
 def share_as_good(own: float, others: Tensor) -> float:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from inspector.cam.engine.capture import unwrap
 from inspector.errors import InspectorError
-from inspector.flops.trace import to_meta
+from inspector.flops.blank import to_meta
 
 # What is kept when no shape can be traced: by a ResNet-50 about 600 bytes for each number of its input.
 _NBYTES_A_NUMBER = 1000

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from inspector.cam.describe import Setting
 from inspector.cam.engine.tensors import centres_of, enlarge, normalise
 from inspector.cam.explain import explain_many
+from inspector.cam.inputs.picture import upright
 from inspector.cam.live import Channel
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Explanation, LayerProposal
 from inspector.cam.runs import ReadyModel
 from inspector.cam.series import Common, agreement_with_last, explain_each
-from inspector.cam.trust.assess import assess
+from inspector.cam.trust.assess import Cost, assess
 from inspector.cam.trust.assess import cost as cost_of
 from inspector.cam.trust.making import Maker
 from inspector.cam.trust.masks import mask_seen
-from inspector.cam.trust.pictures import assess_pictures, cost_of_pictures
+from inspector.cam.trust.pictures import Named, assess_pictures, cost_of_pictures
 from inspector.errors import ExplainError, InspectorError
 from inspector.jobs.asked import RunAsked, RunMade, SheetMade, StripAsked
 from inspector.jobs.bench import Bench
@@ -155,8 +156,17 @@ def sheet_of(
 
 def trust_cost(bench: Bench, subject: Subject, wanted: Wanted, target: int) -> float:
     """Seconds that measuring a map takes, by one piece of each kind."""
+    return _timed(bench, subject, wanted, target).seconds
+
+
+def _timed(bench: Bench, subject: Subject, wanted: Wanted, target: int) -> Cost:
+    """What was timed for the offer serves the work."""
     look, _ = looked(bench, subject)
-    return cost_of(look.model, look.batch, _maker(bench, subject, wanted, target)).seconds
+
+    def time_it() -> Cost:
+        return cost_of(look.model, look.batch, _maker(bench, subject, wanted, target))
+
+    return bench.keep(("trust-cost", subject, wanted, target), time_it, nbytes=lambda _: 1000)
 
 
 def trust(
@@ -167,9 +177,7 @@ def trust(
     need_of(bench, subject, tuple(look.batch.shape), times=3.0)
     where: Tensor | None = None
     if mask is not None:
-        where = mask_seen(
-            at_screen_size(decoded(bench, mask), 1 << 30), crop, (look.batch.shape[2], look.batch.shape[3])
-        )
+        where = mask_seen(upright(decoded(bench, mask)), crop, (look.batch.shape[2], look.batch.shape[3]))
     return trust_panel(
         assess(
             look.twin(),
@@ -177,6 +185,7 @@ def trust(
             _maker(bench, subject, wanted, target),
             mask=where,
             answer=naming.answer,
+            timed=_timed(bench, subject, wanted, target).pace,
             progress=bench.progress,
         )
     )
@@ -200,10 +209,8 @@ def pictures_cost(
 ) -> float:
     """Seconds that measuring the maps of these takes, by the first that has one."""
     look, _ = looked(bench, subject)
-    given = [(name, partial(decoded, bench, one)) for one, name in zip(pictures, names, strict=True)]
-    return cost_of_pictures(
-        look.model, given, spec_of(look, wanted).request, setting_of(subject, naming), target=target
-    ).seconds
+    request, setting = spec_of(look, wanted).request, setting_of(subject, naming)
+    return cost_of_pictures(look.model, _named(bench, pictures, names), request, setting, target=target).seconds
 
 
 def pictures_trust(
@@ -218,9 +225,14 @@ def pictures_trust(
     """Every map measured, means over them, class by class."""
     look, _ = looked(bench, subject)
     need_of(bench, subject, tuple(look.batch.shape), times=3.0)
-    given = [(name, partial(decoded, bench, one)) for one, name in zip(pictures, names, strict=True)]
-    request, setting = spec_of(look, wanted).request, setting_of(subject, naming)
+    given, request = _named(bench, pictures, names), spec_of(look, wanted).request
+    setting = setting_of(subject, naming)
     return pictures_panel(assess_pictures(look.twin(), given, request, setting, target=target, progress=bench.progress))
+
+
+def _named(bench: Bench, pictures: tuple[PictureRef, ...], names: tuple[str, ...]) -> list[Named]:
+    """Each by its name, decoded when its turn comes."""
+    return [(name, partial(decoded, bench, one)) for one, name in zip(pictures, names, strict=True)]
 
 
 def run(bench: Bench, asked: RunAsked) -> RunMade:

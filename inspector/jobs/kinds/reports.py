@@ -4,19 +4,43 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from inspector.architectures.targets import parse_target
 from inspector.architectures.types import ArchitectureSpec, Target
 from inspector.architectures.user_code import target_of_code
+from inspector.cam.inputs.preprocess import prepare
+from inspector.cam.report import Preprocessing
 from inspector.checkpoint.types import TensorInfo
+from inspector.doctor.own_code import trace_code
+from inspector.doctor.report import Trace
+from inspector.doctor.run import Wish, input_numel, trace_known
+from inspector.errors import NeedsValues
 from inspector.exports.optimizer import plan_optimizers
 from inspector.flops.count import count_costs
+from inspector.flops.forwards import memory_of, time_of
+from inspector.flops.memory_report import MemoryReport
+from inspector.flops.own_code import count_code_costs
 from inspector.flops.report import CostReport
+from inspector.flops.timing_report import TimingReport
+from inspector.graph.boxes import boxes
+from inspector.graph.sources import graph_of
+from inspector.graph.types import Drawn, Graph
 from inspector.jobs.bench import Bench
-from inspector.jobs.kinds.files import checkpoint_of, state_of
-from inspector.jobs.subjects import FileRef, Held
+from inspector.jobs.kinds.files import checkpoint_of, ready_of, recognition_of, state_of
+from inspector.jobs.kinds.memory import weights_nbytes
+from inspector.jobs.kinds.pictures import decoded
+from inspector.jobs.subjects import FileRef, Held, PictureRef
 from inspector.keys.report import RepairPlan, Verification
 from inspector.keys.verify import Compared, verify_plan
+from inspector.surgery.plan import plan_surgery
+from inspector.surgery.report import Operation, SurgeryReport
+from inspector.traced import graph_of_code, graph_of_spec
 from inspector.weights.measure import measure_tensor, measure_weights
 from inspector.weights.report import TensorStatistics, WeightsReport
+
+# What the kinds that run a model may take anyway, half of it.
+_FORESEEN_NBYTES = 1_000_000_000
+# What the largest of torchvision's networks keep for each number of their input, and twice that.
+_PASS_NBYTES = 3000
 
 
 def tensor(bench: Bench, file: FileRef, path: tuple[str, ...]) -> TensorStatistics:
@@ -32,9 +56,100 @@ def weights(bench: Bench, file: FileRef) -> WeightsReport:
     return measure_weights(checkpoint, state_of(checkpoint, file), progress=bench.progress)
 
 
-def costs(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None) -> CostReport:
+def costs(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int = 1) -> CostReport:
     """One forward without numbers."""
-    return count_costs(spec, input_shape)
+    return count_costs(spec, input_shape, batch=batch)
+
+
+def real_costs(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int) -> CostReport:
+    """One forward with random numbers, for what depends on them."""
+    _need_for(bench, spec, input_shape, batch)
+    return count_costs(spec, input_shape, batch=batch, values="random", second_opinion=False)
+
+
+def drawing(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None) -> Drawn:
+    """Boxes from one forward without numbers."""
+    return _drawn(graph_of_spec(spec, input_shape))
+
+
+def carried_graph(bench: Bench, file: FileRef) -> Drawn | None:
+    """Boxes of the graph in the file, None where it carries none."""
+    found = graph_of(checkpoint_of(bench, file))
+    return None if found is None else _drawn(found)
+
+
+def _drawn(graph: Graph) -> Drawn:
+    return Drawn(box=boxes(graph), says=" ".join((f"From {graph.origin.value}.", *graph.remarks)))
+
+
+def memory(
+    bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int, how: tuple[str, str]
+) -> MemoryReport:
+    """The peak of one pass, or of one step. how: optimizer, precision."""
+    optimizer, precision = how
+    return memory_of(spec, input_shape, batch=batch, optimizer=optimizer, precision=precision)
+
+
+def timing(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int) -> TimingReport:
+    """Seconds of each module on this machine."""
+    _need_for(bench, spec, input_shape, batch)
+    return time_of(spec, input_shape, batch=batch, progress=bench.progress)
+
+
+def _need_for(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int) -> None:
+    """As much memory as the pass will hold, where that can be foreseen."""
+    try:
+        nbytes = memory_of(spec, input_shape, batch=batch).peak_nbytes
+    except NeedsValues:
+        return
+    if nbytes > _FORESEEN_NBYTES:
+        bench.need(nbytes, instead="A smaller input or batch takes less.")
+
+
+def trace(
+    bench: Bench,
+    file: FileRef,
+    given: tuple[PictureRef, Preprocessing] | tuple[int, ...] | None,
+    batch: int,
+    training: bool,
+) -> Trace:
+    """One forward, watched. given: a picture and how it is prepared, a shape without its batch, None for the usual."""
+    ready = ready_of(bench, file)
+    best = recognition_of(bench, file).best
+    spec = parse_target(file.confirmed).spec if file.confirmed else best.spec if best is not None else None
+    if given and isinstance(given[0], PictureRef):
+        picture, steps = given
+        made, _ = prepare(decoded(bench, picture), steps)
+        wish = Wish(
+            tensors={"picture": made},
+            input_from=f"a picture, prepared by: {steps.source}",
+            batch=batch,
+            training=training,
+        )
+    else:
+        wish = Wish(shape=given, batch=batch, training=training)
+    _need_pass(bench, weights_nbytes(ready.model), _PASS_NBYTES * input_numel(spec, wish))
+    return trace_known(ready.model, ready.architecture, spec, wish)
+
+
+def _need_pass(bench: Bench, weights: int, forward: int) -> None:
+    if weights + forward > bench.settings.memory_nbytes // 20:
+        bench.need(weights + forward)
+
+
+def trace_own(
+    bench: Bench,
+    text: str,
+    folder: Path,
+    seconds: float,
+    nbytes: int,
+    shape: tuple[int, ...] | None,
+    batch: int,
+    training: bool,
+) -> Trace:
+    """The same of a network that a person's own code builds, in a process of its own behind its own wall."""
+    wish = Wish(shape=shape, batch=batch, training=training)
+    return trace_code(text, wish, folder=folder, seconds=seconds, memory_nbytes=nbytes)
 
 
 def compared(bench: Bench, held: Held) -> Compared:
@@ -65,6 +180,45 @@ def optimizer_groups(bench: Bench, file: FileRef, plan: RepairPlan, target: Targ
     return tuple(going.map.asks for going in goings if going.map.asks)
 
 
+def surgery(bench: Bench, file: FileRef, steps: tuple[Operation, ...]) -> SurgeryReport:
+    """What the steps would make. Raises UsageError, ExportError as `plan_surgery`."""
+    checkpoint = checkpoint_of(bench, file)
+    return plan_surgery(checkpoint, steps, state=state_of(checkpoint, file))
+
+
 def code_target(bench: Bench, text: str, folder: Path, seconds: float, nbytes: int) -> Target:
     """Names and shapes of what a person's own code builds, in a process of its own behind its own wall."""
     return target_of_code(text, folder=folder, seconds=seconds, memory_nbytes=nbytes)
+
+
+def code_costs(
+    bench: Bench,
+    text: str,
+    folder: Path,
+    seconds: float,
+    nbytes: int,
+    input_shape: tuple[int, ...] | None,
+    batch: int,
+    values: str,
+    memory: tuple[str, str] | None,
+    timed: bool,
+) -> CostReport:
+    """What one forward of it costs, as `count_code_costs`. memory: optimizer and precision."""
+    return count_code_costs(
+        text,
+        input_shape,
+        batch=batch,
+        values=values,
+        memory=None if memory is None else {"optimizer": memory[0], "precision": memory[1]},
+        timed=timed,
+        folder=folder,
+        seconds=seconds,
+        memory_nbytes=nbytes,
+    )
+
+
+def code_drawing(
+    bench: Bench, text: str, folder: Path, seconds: float, nbytes: int, input_shape: tuple[int, ...] | None
+) -> Drawn:
+    """Boxes from one forward of it without numbers."""
+    return _drawn(graph_of_code(text, input_shape, folder=folder, seconds=seconds, memory_nbytes=nbytes))

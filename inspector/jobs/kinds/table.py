@@ -8,12 +8,19 @@ from inspector.errors import UsageError
 from inspector.jobs.kind import MB, Kind
 
 _HOUR = 3600.0
+# More takes long enough to be kept out of the way of others.
+_LONG, _LONG_NBYTES = "long-", 1000 * MB
 
 
 def _either(name: str, says: str, where: str, *, kept: bool = False) -> tuple[Kind, Kind]:
     """What takes long for a large file and no time for a small one: whoever asks knows which."""
     short = Kind(id=name, says=says, where=where, seconds=_HOUR, kept=kept)
-    return short, replace(short, id=f"long-{name}", long=True)
+    return short, replace(short, id=_LONG + name, long=True)
+
+
+def sized(name: str, nbytes: int) -> str:
+    """Which of the two it is for so many bytes."""
+    return _LONG + name if nbytes > _LONG_NBYTES else name
 
 
 KINDS: tuple[Kind, ...] = (
@@ -27,7 +34,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(id="cost", says="Trying out one pass", where="heat:cost", nbytes=800 * MB),
     Kind(id="map", says="Making the heat map", where="heat:explained", nbytes=800 * MB),
     Kind(id="long-map", says="Making the heat map", where="heat:explained", nbytes=800 * MB, seconds=_HOUR, long=True),
-    Kind(id="grid", says="Drawing the maps", where="panels:grid", nbytes=800 * MB),
+    Kind(id="grid", says="Drawing the maps", where="panels:grid", nbytes=800 * MB, behind=10.0),
     Kind(id="channels", says="Looking at the channels", where="panels:channels", nbytes=800 * MB),
     Kind(id="channel", says="Looking at the channel", where="panels:channel", nbytes=800 * MB),
     Kind(id="spread", says="Drawing the map", where="panels:spread", nbytes=200 * MB),
@@ -49,17 +56,29 @@ KINDS: tuple[Kind, ...] = (
         id="run", says="Looking through the checkpoints", where="panels:run", nbytes=800 * MB, seconds=_HOUR, long=True
     ),
     Kind(id="strip", says="Drawing the strip", where="panels:strip_png", nbytes=800 * MB, kept=False),
+    *_either("digest", "Computing the sha256", "files:digest", kept=True),
     Kind(id="tensor", says="Reading the tensor", where="reports:tensor", nbytes=400 * MB),
     *_either("weights", "Reading the tensors", "reports:weights", kept=True),
     Kind(id="costs", says="Counting the operations", where="reports:costs"),
+    Kind(id="real-costs", says="Running with random numbers", where="reports:real_costs", nbytes=2000 * MB),
+    Kind(id="drawing", says="Following one pass", where="reports:drawing"),
+    Kind(id="carried-graph", says="Reading the graph", where="reports:carried_graph", nbytes=500 * MB),
+    Kind(id="memory", says="Following what is held", where="reports:memory"),
+    Kind(id="timing", says="Timing the modules", where="reports:timing", nbytes=2000 * MB, kept=False),
+    Kind(id="trace", says="Watching a forward pass", where="reports:trace", nbytes=800 * MB),
+    Kind(id="trace-own", says="Running your code", where="reports:trace_own", seconds=180.0, kept=False),
     Kind(id="verify", says="Verifying", where="reports:verify", seconds=600.0),
+    Kind(id="surgery", says="Planning the steps", where="reports:surgery"),
     Kind(id="optimizer-groups", says="Looking at the optimizer", where="reports:optimizer_groups"),
     Kind(id="code-target", says="Running your code", where="reports:code_target", seconds=90.0, kept=False),
+    Kind(id="code-costs", says="Running your code", where="reports:code_costs", seconds=90.0, kept=False),
+    Kind(id="code-drawing", says="Running your code", where="reports:code_drawing", seconds=90.0, kept=False),
     *_either("repaired", "Writing the file", "writing:repaired"),
     *_either("as-is", "Writing the file", "writing:as_is"),
     *_either("merged", "Merging the adapter", "writing:merged"),
     Kind(id="trial", says="The trial", where="trials:trial", nbytes=200 * MB, seconds=20.0, kept=False),
     Kind(id="short-trial", says="The trial", where="trials:trial", nbytes=200 * MB, seconds=2.0, kept=False),
+    Kind(id="later-trial", says="The later trial", where="trials:trial", nbytes=200 * MB, kept=False, behind=30.0),
     Kind(id="long-trial", says="The long trial", where="trials:trial", nbytes=200 * MB, long=True, kept=False),
 )
 _BY_ID = {kind.id: kind for kind in KINDS}

@@ -100,8 +100,10 @@ def _integers(context: Context) -> str:
                 wrong.append(ours)
     if not wrong:
         return ""
+    truths = all(context.tensors[name].dtype == "bool" for name in wrong)
+    what = "truth values" if truths else "whole numbers of eight bits"
     return (
-        f"{counted(len(wrong), 'tensor')} ({wrong[0]} first) are whole numbers of eight bits where "
+        f"{counted(len(wrong), 'tensor')} ({wrong[0]} first) hold{'s' if len(wrong) == 1 else ''} {what} where "
         f"{context.target.label} has real ones: quantised or packed weights, whose scale the names do not tell. Save "
         "dequantised weights first."
     )

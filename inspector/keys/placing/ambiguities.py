@@ -14,14 +14,12 @@ from itertools import combinations
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.tree import Leaf, Path, before_shared_end
+from inspector.keys.placing.tree import Leaf, Path, before_shared_end, is_most
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
 from inspector.units import counted
 
 MIX, AS_PLACED, LEAVE_OUT = "mix", "as-placed", "leave-out"
-# A name exchanged for another over so much of the target is the name of the whole network: net. for model.
-_WHOLE = 0.6
 # Last names that say nothing about where a tensor belongs.
 _BARE = frozenset({"weight", "bias", "running_mean", "running_var"})
 _MOST_SEGMENTS = 10
@@ -175,8 +173,8 @@ def _renames(
         shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
         groups.setdefault((ours[:shared], ours[shared:], theirs[shared:]), []).append(link)
     for group in groups.values():
-        if len(group) >= _WHOLE * total:
-            continue
+        if is_most(len(group), total):
+            continue  # the name of the whole network: net. for model.
         first = group[0]
         yield (
             group,
@@ -276,7 +274,7 @@ def _of_the_whole(moved: Sequence[Link], total: int) -> frozenset[str]:
         for link in moved
         for segment in {value for move in link.moves for key, value in move.parameters if key in ("add", "drop")}
     )
-    return frozenset(segment for segment, n in count.items() if n >= _WHOLE * total)
+    return frozenset(segment for segment, n in count.items() if is_most(n, total))
 
 
 def _unwrapped(path: Path, wrappers: frozenset[str] = WRAPPER_SEGMENTS) -> Path:

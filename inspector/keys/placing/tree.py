@@ -137,6 +137,11 @@ def overlap(one: Node, other: Node) -> int:
     return sum(min(count, large[token]) for token, count in small.items())
 
 
+def is_most(part: int, whole: int) -> bool:
+    """Whether so many of so many tensors stand for all of them: 60 %, which leaves room for another head or stem."""
+    return part * 5 >= whole * 3
+
+
 def before_shared_end(names: Sequence[Path]) -> list[Path]:
     """What stands before the end that all of them share."""
     shared = 0

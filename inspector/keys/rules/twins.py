@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.keys.placing.tree import Node, numbered, overlap
+from inspector.keys.placing.tree import Node, is_most, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules import wrapper_segment
 from inspector.keys.rules.entry import Move, Pair, Route, Rule
@@ -32,7 +32,7 @@ def _routes(pair: Pair) -> Iterator[Route]:
     fitting = [
         (segment, child)
         for segment, child in pair.source.children.items()
-        if child.size * 5 >= needed * 3 and _cover(segment, child, pair) * 5 >= needed * 3
+        if is_most(child.size, needed) and is_most(_cover(segment, child, pair), needed)
     ]
     if len(fitting) < 2:
         return

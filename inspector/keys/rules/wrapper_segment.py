@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.tree import Node, numbered, overlap
+from inspector.keys.placing.tree import Node, is_most, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Renames, Route, Rule, substitution
 
@@ -30,9 +30,9 @@ def wraps(segment: str, child: Node, other: Node, by_name: int, *, rest: Node | 
         return True
     own = numbered(segment)
     rivals = other.stems.get(own[0], []) if own is not None else [segment] if segment in other.children else []
-    if other.size and child.size * 5 >= other.size * 3:
+    if other.size and is_most(child.size, other.size):
         cover = overlap(child, other)
-        enough = cover * 5 >= other.size * 3 and cover > by_name
+        enough = is_most(cover, other.size) and cover > by_name
         if enough and all(overlap(child, other.children[rival]) < cover for rival in rivals):
             return True
     return rest is not None and not rivals and not segment.isdigit() and _fits_exactly(child, rest)

@@ -8,11 +8,12 @@ then the operating system refuses the seek. Measured with torch 2.15 (tests/read
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from dataclasses import replace
 
 from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import CorruptFile
+from inspector.errors import CorruptFile, ReadError
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, read_directory
 from inspector.readers.checks.torch_words import NO_DIRECTORY, NO_SEEK
@@ -23,6 +24,7 @@ _FARTHEST = 65_535 + 22
 _END = b"PK\x05\x06"
 _END_NBYTES = 22
 _MOST_ENDS = 16
+_FAR_NBYTES, _MOST_WINDOWS = 1 << 20, 64
 # A directory's entry: 46 bytes, a name, and what torch writes beside it.
 _ENTRY_NBYTES = 512
 _LEAST_LOOK = 1 << 16
@@ -40,6 +42,25 @@ def search_refusal(size: int, at: int) -> str:
         start -= _STEP
         if start < 0:
             return NO_SEEK
+
+
+def far_end(source: ByteSource, limits: Limits) -> int | None:
+    """Where a whole archive ends that so much follows that nobody looking from the end finds it; None for none in the
+    last 64 MB."""
+    stop = source.size
+    for _ in range(_MOST_WINDOWS):
+        start = max(0, stop - _FAR_NBYTES)
+        at = source.read(start, stop - start).rfind(_END)
+        end = start + at + _END_NBYTES
+        if at >= 0 and end <= source.size:
+            end = min(end + int.from_bytes(source.read(end - 2, 2), "little"), source.size)
+            with suppress(ReadError):
+                read_directory(SliceSource(source, 0, end), limits)
+                return end
+        stop = start + at if at >= 0 else start + len(_END) - 1
+        if not start and at < 0:
+            return None
+    return None
 
 
 def directory_in_front(source: ByteSource, start: int, members: int, limits: Limits) -> Directory | None:

@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
-from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.readers.checks import torch_words
 from inspector.readers.unpickle.globals.lists import DANGEROUS_MODULES, WEIGHTS_ONLY_BLOCKED
 from inspector.readers.unpickle.globals.python2 import weights_only_name
 from inspector.readers.unpickle.globals.verdicts import judge, weights_only_allows
-from inspector.readers.unpickle.machine.operands import first_refused_operand
 from inspector.readers.unpickle.stand_ins import Use
 from inspector.units import counted
 
@@ -60,7 +58,8 @@ _STANDARD = frozenset({"copyreg extension", *_STANDARD_NAMES.split()})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What decides how a file loads. uses: in the order of the stream. operand: the first that weights_only refuses."""
+    """What decides how a file loads. uses: in the order of the stream. operand: the first that weights_only refuses.
+    named_before: how many of the uses come before it."""
 
     format_id: str
     uses: Sequence[Use]
@@ -68,11 +67,7 @@ class Loaded:
     storages: Mapping[str, Storage]
     protocol: int
     operand: int | None
-
-
-def refused_operand(source: ByteSource, start: int, stop: int, protocol: int) -> int | None:
-    """The first opcode of a pickle that weights_only has not; None at once for protocol 2, which torch.save writes."""
-    return None if protocol == 2 else first_refused_operand(source, start, stop)
+    named_before: int = 0
 
 
 def observe_loading(loaded: Loaded) -> list[Finding]:
@@ -135,7 +130,9 @@ def _weights_only(loaded: Loaded) -> Finding | None:
         reasons.append(f"it names {', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}")
         module, name = refused[0][1]
         words = torch_words.blocked_global if (module, name) in blocked else torch_words.unsupported_global
-        errors.append(words(module[:200], name[:200]))
+        # A name is refused where it stands, an opcode too: the first of both is what torch says.
+        first = next(n for n, (use, _) in enumerate(asked) if use is refused[0][0])
+        errors.insert(0 if first < loaded.named_before else len(errors), words(module[:200], name[:200]))
     evidence: Evidence = (
         ("names", len(names)),
         ("protocol", loaded.protocol),

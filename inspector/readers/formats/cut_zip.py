@@ -14,7 +14,7 @@ from inspector.checkpoint.types import Checkpoint, Storage
 from inspector.errors import CorruptFile
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, NoDirectory
-from inspector.readers.archives.zip_end import directory_in_front, search_refusal
+from inspector.readers.archives.zip_end import directory_in_front, far_end, search_refusal
 from inspector.readers.assemble import Unpickled, checkpoint_from_pickle, unpickle
 from inspector.readers.checks.truncation import Cut
 from inspector.readers.finish import FileContent
@@ -52,6 +52,13 @@ def walk_front(source: ByteSource, limits: Limits, error: CorruptFile) -> Walked
     if first is None or not first.name.lower().endswith("/data.pkl"):
         if not isinstance(error, NoDirectory):
             raise error
+        end = far_end(source, limits)
+        if end is not None:
+            raise CorruptFile(
+                f"{source.name} is a zip archive with {human_bytes(source.size - end)} behind it, and nobody looks so "
+                "far back for its directory.",
+                hint=f'Cut off what follows byte {end:,}. (torch.load says "{search_refusal(source.size, -1)}" to it.)',
+            ) from error
         raise CorruptFile(
             f"{source.name} is a zip archive cut short: {human_bytes(source.size)} are there, but not its directory.",
             hint="Download or copy it again.",

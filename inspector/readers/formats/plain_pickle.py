@@ -86,7 +86,6 @@ def _read(peek: Peek) -> Checkpoint:
     archive, at_end = search_end(source, limits, after=pickle.outcome.end)
     hidden.add(at_end)
     findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
-    more += hidden.outcomes
     if not pickle.outcome.broken and at < source.size:
         findings.append(trailing_data(source.size - at, "the pickle", "pickle ignores them."))
     storages = {
@@ -95,7 +94,7 @@ def _read(peek: Peek) -> Checkpoint:
     }
     findings += missing_storages(list(storages), "this file: it is the data.pkl out of an archive")
     content = FileContent(format=READER.id, format_says=READER.says, storages=storages, findings=findings)
-    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=more)
+    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=more, hidden=hidden.outcomes)
 
 
 READER = Reader(

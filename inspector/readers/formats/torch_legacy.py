@@ -49,7 +49,8 @@ def _read(peek: Peek) -> Checkpoint:
     big_endian = isinstance(info, Mapping) and info.get("little_endian") is False
     main = unpickle(source, at, source.size, limits)
     # A restricted load stumbles over the first of the five.
-    main.operand = heads[0].operand if heads[0].operand is not None else main.operand
+    if heads[0].outcome.operand is not None:
+        main.outcome.operand, main.outcome.named_before = heads[0].outcome.operand, 0
     storages: dict[str, Storage] = {}
     findings: list[Finding] = []
     cut: Cut | None = None
@@ -81,7 +82,6 @@ def _read(peek: Peek) -> Checkpoint:
     archive, at_end = search_end(source, limits)
     hidden.add(at_end)
     findings += [*observe_hidden(hidden), *observe_polyglot(archive, READER.says)]
-    also += hidden.outcomes
     version = heads[1].outcome.value
     code, left_out = source_texts(main.sources)
     content = FileContent(
@@ -93,7 +93,9 @@ def _read(peek: Peek) -> Checkpoint:
         metadata=() if version == 1001 else (("legacy protocol", str(version)[:40]),),
         code=code,
     )
-    return checkpoint_from_pickle(main, content, source=source, limits=limits, also=also, cut=cut)
+    return checkpoint_from_pickle(
+        main, content, source=source, limits=limits, also=also, hidden=hidden.outcomes, cut=cut
+    )
 
 
 def _heads(source: ByteSource, limits: Limits) -> list[Unpickled]:

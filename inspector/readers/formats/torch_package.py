@@ -181,7 +181,7 @@ def _globals(made: list[tuple[str, Checkpoint]], modules: frozenset[str]) -> tup
         for use in checkpoint.globals:
             known = found.get(use.name)
             if known is not None:
-                found[use.name] = replace(known, count=known.count + use.count, called=known.called or use.called)
+                found[use.name] = known.joined(use)
                 continue
             inside = use.verdict is GlobalVerdict.UNKNOWN and use.name.rpartition(".")[0] in modules
             why = "of the Python code in this archive, which a load runs" if inside else use.why

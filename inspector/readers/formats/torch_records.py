@@ -6,6 +6,7 @@ Source: caffe2/serialize/inline_container.cc (PyTorchStreamReader::init, getAllR
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from inspector.checkpoint.source import ByteSource
 from inspector.findings import Finding, FindingKind, Severity
@@ -25,6 +26,7 @@ _OLDEST, _NEWEST = 1, 10  # of the archive's own version
 # What torch.save writes into the archive's folder.
 _OF_TORCH = re.compile(r"(data\.pkl|data/[^/]+|version|byteorder|\.format_version|\.storage_alignment|\.data/[^/]+)$")
 _PACKED_AGAIN = "another program packed this archive again"
+_BACKSLASHES = "its names have backslashes, as some programs on Windows write them"
 _ASTRAY = "its last end record does not say where the directory is, and torch looks at no other"
 _BEHIND = "{} lie behind the archive, and torch does not look so far back for its end"
 
@@ -39,7 +41,9 @@ def loader_findings(source: ByteSource, directory: Directory, prefix: str | None
         error, why = _refusal(source, directory, limits), _PACKED_AGAIN
     if not error:
         return []
-    if prefix != _torchs_root(directory):
+    if with_slashes(directory) is not directory:
+        why = _BACKSLASHES
+    elif prefix != _torchs_root(directory):
         where = "at its top" if prefix is None else f"in the folder {prefix[:80]}"
         why = f"{why}, which puts data.pkl {where}; torch looks in the folder of the first record"
     return [
@@ -49,6 +53,15 @@ def loader_findings(source: ByteSource, directory: Directory, prefix: str | None
             remedy="Convert it: the file that is written loads.",
         )
     ]
+
+
+def with_slashes(directory: Directory) -> Directory:
+    """The same with "/" in its names where every one that has a folder is written with a backslash."""
+    names = [member.name for member in directory.members]
+    if any("/" in name for name in names) or not any("\\" in name for name in names):
+        return directory
+    members = tuple(replace(member, name=member.name.replace("\\", "/")) for member in directory.members)
+    return replace(directory, members=members)
 
 
 def repacked_main(directory: Directory) -> Member | None:

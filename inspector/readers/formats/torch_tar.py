@@ -124,7 +124,9 @@ def _read(peek: Peek) -> Checkpoint:
         skipped=[*left_out, *hidden.left_out],
         code=code,
     )
-    return checkpoint_from_pickle(main, content, source=source, limits=limits, also=[*found.outcomes, *hidden.outcomes])
+    return checkpoint_from_pickle(
+        main, content, source=source, limits=limits, also=found.outcomes, hidden=hidden.outcomes
+    )
 
 
 def _search(

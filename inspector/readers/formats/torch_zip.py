@@ -24,7 +24,7 @@ from inspector.readers.formats.torch_archive import (
     search_archive,
     unpickle_member,
 )
-from inspector.readers.formats.torch_records import loader_findings, repacked_main
+from inspector.readers.formats.torch_records import loader_findings, repacked_main, with_slashes
 from inspector.readers.unpickle.nested.hidden_pickles import Head, observe_hidden
 
 
@@ -46,6 +46,9 @@ def _main(directory: Directory) -> Member | None:
     """The main pickle: where torch looks for it, else the one there is where another program packed the archive."""
     if not directory.members:
         return None
+    plain = with_slashes(directory)
+    if plain is not directory:
+        return repacked_main(plain)
     top = directory.members[0].name.partition("/")[0]
     found = find_member(directory, f"{top}/data.pkl") if not is_junk(f"{top}/") else None
     return found or repacked_main(directory)
@@ -64,9 +67,10 @@ def _read(peek: Peek) -> Checkpoint:
         if found is None:
             return read_cut_zip(walked, source, limits, error)
         directory, pickle = found, walked.pickle
-    main = _main(directory)
+    as_written, directory = directory, with_slashes(directory)
+    main = _main(as_written)
     if main is None:
-        raise _named(source, directory)
+        raise _named(source, as_written)
     if main.encrypted:
         raise refuse_encrypted(source.name, directory.members)
     if pickle is None or main.header_offset:
@@ -78,16 +82,16 @@ def _read(peek: Peek) -> Checkpoint:
     others = other_pickles(source, directory, main, limits)
     hidden = search_archive(source, directory, main, pickle, heads, limits)
     findings = [
-        *loader_findings(source, directory, prefix, limits),
-        *archive_findings(source, directory, main, others),
+        *loader_findings(source, as_written, prefix, limits),
+        *archive_findings(source, as_written, as_written.members[directory.members.index(main)], others),
         *problems,
         *observe_hidden(hidden),
     ]
     content = FileContent(
         format=READER.id, format_says=READER.says, storages=storages, findings=findings, skipped=hidden.left_out
     )
-    also = [*(outcome for _, outcome in others), *hidden.outcomes]
-    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also)
+    also = [outcome for _, outcome in others]
+    return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also, hidden=hidden.outcomes)
 
 
 READER = Reader(

@@ -6,6 +6,9 @@ torch/_weights_only_unpickler.py; tests/readers/test_foreign.py provokes each on
 
 from __future__ import annotations
 
+from inspector.readers.checks.torch_words import TAR
+from inspector.readers.unpickle.machine.operands import TORCHS
+
 # Opcodes without an argument that put something on the stack: they let a reader go on to the next byte.
 _PUSHES = frozenset(b"N)]}(\x88\x89\x8f")
 # Every opcode of protocols 0 to 5, as pickletools lists them.
@@ -14,8 +17,8 @@ _OPCODES = frozenset(
     + bytes(range(0x90, 0x99))
     + b"G"
 )
-# Those that torch's restricted unpickler knows (2.15).
-_RESTRICTED = frozenset(b"cb\x81Rae\x85\x86\x87tus(N)]}\x88\x89KMJGXU\x8ahjqrQ\x80.")
+# So many zero bytes are an empty tar to Python, and torch looks for its oldest format first.
+_TAR_BLOCK = 512
 _HEADER_NBYTES = 100_000_000
 
 
@@ -25,10 +28,12 @@ def torch_says(head: bytes) -> tuple[str, ...]:
     () where the first bytes do not settle it.
     """
     if not head:
-        return ("Ran out of input",)
+        return "EOFError", "Ran out of input"
+    if len(head) >= _TAR_BLOCK and not any(head[:_TAR_BLOCK]):
+        return TAR, "filename 'storages' not found"
     said: list[str] = []
     first = next((byte for byte in head if byte not in _PUSHES), None)
-    if first is not None and first not in _RESTRICTED:
+    if first is not None and first not in TORCHS:
         said.append(f"Unsupported operand {first}")
     if first is not None and first not in _OPCODES:
         shown = chr(first) if 0x20 <= first <= 0x7E and first not in b"'\\" else f"\\x{first:02x}"

@@ -6,7 +6,7 @@ import re
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import CorruptFile, InspectorError, NotExamined, UnknownFormat
-from inspector.readers.archives.zip_directory import Directory, find_member
+from inspector.readers.archives.zip_directory import Directory, ends_as_archive, find_member
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import member_head
 from inspector.readers.folder import Folder
@@ -40,6 +40,8 @@ NEVER_SUFFIXES = (
         ".js",
     ),
 )
+_LOCAL = b"PK\x03\x04"
+_WINDOW, _MOST_IN_FRONT = 1 << 20, 64 << 20
 _KNOWN = "Known are PyTorch's own files, safetensors, pickles, numpy, GGUF and ONNX."
 
 
@@ -66,12 +68,13 @@ def _name(source: ByteSource, head: bytes, name: str) -> InspectorError:
         error = NotExamined if kind.closed else UnknownFormat
         return error(f"{name} {kind.says}, not a checkpoint.", hint=kind.hint)
     if not any(head):
-        return _name_zeros(source, head, name)
+        return _name_late_zip(source, head, name) or _name_zeros(source, head, name)
     return (
         name_pointer(source, head, name)
         or name_text(head, name, whole=source.size == len(head))
         or name_binary(source, head, name)
         or _name_broken(head, name)
+        or _name_late_zip(source, head, name)
         or name_raw(source, head, name)
         or _by_name(name)
         or UnknownFormat(
@@ -112,13 +115,24 @@ def _name_broken(head: bytes, name: str) -> InspectorError | None:
             f"{name} looks like safetensors, but its header length {n:,} is impossible.",
             hint="Download or copy it again.",
         )
-    inside = head.find(b"PK\x03\x04")
-    if inside > 0:
-        return UnknownFormat(
-            f"{name} has {inside:,} bytes before a zip archive begins.",
-            hint="torch.load fails on it; cut those bytes off.",
-        )
     return None
+
+
+def _name_late_zip(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
+    """An archive that something was put in front of."""
+    inside = head.find(_LOCAL)
+    at = len(head) - len(_LOCAL)
+    late = inside < 0 and ends_as_archive(source)
+    while late and inside < 0 and at < min(source.size, _MOST_IN_FRONT):
+        found = source.read(at, min(_WINDOW, source.size - at)).find(_LOCAL)
+        inside = at + found if found >= 0 else -1
+        at += _WINDOW - len(_LOCAL)
+    if inside <= 0:
+        return None
+    return UnknownFormat(
+        f"{name} has {counted(inside, 'byte')} before a zip archive begins.",
+        hint="torch.load fails on it; cut those bytes off.",
+    )
 
 
 def name_zip(source: ByteSource, directory: Directory) -> InspectorError:
@@ -170,6 +184,14 @@ def _says(source: ByteSource, directory: Directory, file: str, words: tuple[byte
 def _name_plain_zip(source: ByteSource, directory: Directory) -> InspectorError:
     name, names = source.name, [m.name for m in directory.members]
     inner = [n for n in names if n.lower().endswith(WEIGHT_SUFFIXES)]
+    pickle = next((n for n in names if n.lower().endswith("\\data.pkl")), "")
+    if pickle:
+        return UnknownFormat(
+            f"{name} is an archive of torch's whose names have backslashes, as some programs on Windows write them: "
+            f"{pickle[:80]}.",
+            hint="Unpack it and pack its folder again with a program that writes forward slashes. (torch.load says "
+            f"“file in archive is not in a subdirectory: {names[0][:60]}” to it.)",
+        )
     if inner:
         return UnknownFormat(
             f"{name} is a zip archive with {counted(len(inner), 'checkpoint')} in it, first {inner[0][:80]}.",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.source import BufferSource, ByteSource
 from inspector.limits import Limits
-from inspector.readers.checks.torch_versions import refused_operand
 from inspector.readers.unpickle.machine.machine import Machine, Outcome, Persistent, Semantics
 from inspector.readers.unpickle.machine.opcodes import TABLE
 from inspector.readers.unpickle.meanings.arrays import MEMMAP
@@ -51,7 +50,6 @@ class Unpickled:
     outcome: Outcome
     storages: dict[str, StorageRef] = field(default_factory=dict)
     sources: list[tuple[str, str]] = field(default_factory=list)
-    operand: int | None = None
     inside: Inside = field(default_factory=Inside)
 
 
@@ -122,8 +120,7 @@ def unpickle(
     if arrays is not None:
         inside.outcomes += arrays.astray
     _count_followed(outcome, Counter({LOADER: inside.followed, **(arrays.read if arrays else {})}))
-    operand = refused_operand(source, start, outcome.end, outcome.protocol)
-    return Unpickled(outcome=outcome, storages=storages, sources=sources, operand=operand, inside=inside)
+    return Unpickled(outcome=outcome, storages=storages, sources=sources, inside=inside)
 
 
 def _try_suspects(machine: Machine, loader: Loader, inside: Inside, level: int) -> None:

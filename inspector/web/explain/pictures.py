@@ -97,9 +97,12 @@ def choose_picture() -> Picture | None:
         samples = st.container()
         upload = st.file_uploader("Or one of your own", type=TYPES, key="own", max_upload_size=MEGABYTES)
         if upload is not None and st.session_state.get("own-id") != upload.file_id:
+            before = picture_in_hand()
             with said():
                 take_picture(Path(upload.name).name, upload.getvalue())
             st.session_state["own-id"] = upload.file_id
+            if before is not None and picture_in_hand() is before:
+                st.caption(plain(f"What is below is still of {before.name}."))
     # Drawn last, in their place above: which of them is in hand is known only now.
     in_hand = picture_in_hand()
     with samples:

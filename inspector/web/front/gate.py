@@ -18,14 +18,25 @@ from inspector.web.front import words
 from inspector.web.front.headers import refuse_socket, with_headers
 from inspector.web.front.hosts import Hosts
 from inspector.web.front.keys import Attempts, Key
-from inspector.web.front.paths import ENTER_PATH, path_below
+from inspector.web.front.paths import (
+    DOWNLOAD_PATH,
+    ENTER_PATH,
+    HEALTH_PATH,
+    LIVE_PATH,
+    METRICS_PATH,
+    READY_PATH,
+    STATIC_PATH,
+    UPLOAD_PATH,
+    path_below,
+)
 from inspector.web.front.visitors import cookie_name, is_secure
 
 TOKEN_FIELD = "token"
 # Streamlit serves these whatever its settings say: an interface for programs, and its counters.
 _CLOSED = (("_stcore", "agent"), ("_stcore", "metrics"))
 # Below these somebody else knows what exists, and says 404 itself.
-_FOLDERS = ("media", "component", "inspector", "oauth2callback", "auth")
+_FOLDERS = ("media", "component", "oauth2callback", "auth")
+_OWN = (ENTER_PATH, UPLOAD_PATH, HEALTH_PATH, LIVE_PATH, READY_PATH, METRICS_PATH)
 _CORE = ("health", "host-config", "stream", "upload_file", "bidi-components", "script-health-check")
 _MOST_FORM = 8_192  # bytes
 _SAFE = ("GET", "HEAD")
@@ -165,6 +176,8 @@ class Gate:
         if first == "_stcore" or "_stcore" in rest.split("/"):
             # Beneath a deep link, too, where Streamlit's page looks for its server first.
             return path.partition("_stcore/")[2].partition("/")[0] in _CORE
+        if first == "inspector":
+            return path in _OWN or path.startswith((f"{DOWNLOAD_PATH}/", f"{STATIC_PATH}/"))
         return self._is_page(path) or path.strip("/") in self._rules.files or first in _FOLDERS
 
 

@@ -3,6 +3,7 @@
 ENTER_PATH = "/inspector/enter"
 UPLOAD_PATH = "/inspector/upload"
 DOWNLOAD_PATH = "/inspector/exports"
+STATIC_PATH = "/inspector/static"
 # Alive, and able to write: what `make app` and the tests wait for.
 HEALTH_PATH = "/inspector/health"
 LIVE_PATH = "/inspector/live"

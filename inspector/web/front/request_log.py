@@ -30,6 +30,7 @@ from inspector.web.front.paths import (
     LIVE_PATH,
     METRICS_PATH,
     READY_PATH,
+    STATIC_PATH,
     UPLOAD_PATH,
     path_below,
 )
@@ -138,8 +139,9 @@ def route_of(path: str, pages: Collection[str]) -> str:
     if path in _WHOLE:
         return path
     first, _, rest = path.strip("/").partition("/")
-    if path.startswith(f"{DOWNLOAD_PATH}/"):
-        return DOWNLOAD_PATH
+    for folder in (DOWNLOAD_PATH, STATIC_PATH):
+        if path.startswith(f"{folder}/"):
+            return folder
     if first in _FIRSTS:
         return f"/{first}"
     core = f"{first}/{rest}".partition("_stcore/")[2].partition("/")[0]

@@ -12,11 +12,14 @@ from contextlib import asynccontextmanager
 import streamlit as st
 
 from inspector.architectures.index import load_index
+from inspector.jobs.walls import what_is_missing
+from inspector.web.exports_kept import the_kept
 from inspector.web.front.draining import drain_on_sigterm, draining
 from inspector.web.front.gate import TOKEN_FIELD
 from inspector.web.front.listener import guard, running_server
 from inspector.web.front.request_log import lines_for
 from inspector.web.front.rules import own_rules
+from inspector.web.front.vacancy import clear_when_empty
 from inspector.web.front.variables import LOG, own_limits
 from inspector.web.jobs import the_client
 from inspector.web.store import the_store
@@ -31,11 +34,15 @@ async def started(_app: object) -> AsyncIterator[None]:
     the_store()  # which clears what an end in the middle left
     the_client().start()  # torch takes seconds to import: before anybody asks
     # Standard output may be a log that others read.
-    print(f"\n  {greeting()}\n", flush=True, file=sys.stderr if is_logged() else sys.stdout)
+    lines = filter(None, (greeting(), what_is_missing(the_client().settings.workers)))
+    print(
+        "", *(f"  {line}" for line in lines), "", sep="\n", flush=True, file=sys.stderr if is_logged() else sys.stdout
+    )
     if os.environ.get("INSPECTOR_BROWSER") == "1":
         # Some browsers hold whoever starts them until they are closed.
         asyncio.get_running_loop().run_in_executor(None, webbrowser.open, entrance())
     sweeping = asyncio.create_task(_sweep_now_and_then())
+    clearing = asyncio.create_task(clear_when_empty())
     # Visitors who come at the same time would each load it.
     loading = asyncio.get_running_loop().run_in_executor(None, load_index)
     server = running_server()
@@ -46,6 +53,7 @@ async def started(_app: object) -> AsyncIterator[None]:
     yield
     restore()
     sweeping.cancel()
+    clearing.cancel()
     await loading
     the_client().close()
     the_store().clear_uploads()
@@ -55,6 +63,7 @@ async def _sweep_now_and_then() -> None:
     """What is too old goes though nobody uploads."""
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
+        await asyncio.to_thread(the_kept.settle)
         await asyncio.to_thread(the_store().sweep)
 
 

@@ -86,9 +86,13 @@ class Turnstile:
         else:
             await self._app(scope, receive, send)
 
+    def _refusal(self, inside: Inside, visitor: str) -> str:
+        """Why this visitor is not let in now, "" for nothing."""
+        return "draining" if self._house.draining.has_begun else inside.refusal(visitor)
+
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         visitor = self._house.visitors.of(scope)
-        why = "draining" if self._house.draining.has_begun else self.pages.refusal(visitor)
+        why = self._refusal(self.pages, visitor)
         if why:
             counters.add(REFUSED, what="connection", why=why)
             await refuse_socket(scope, send, _status(why), _says_of_pages(why, self.pages))
@@ -109,9 +113,9 @@ class Turnstile:
             return
         if scope["method"] == "GET" and path.strip("/") in ("", *self._house.pages):
             visitor = self._house.visitors.of(scope)
-            why = self.pages.refusal(visitor)
+            why = self._refusal(self.pages, visitor)
             # Who is inside already may load a page again, whose socket is still open then.
-            if why == "visitor" or (why and visitor not in self.pages):
+            if why in ("visitor", "draining") or (why and visitor not in self.pages):
                 counters.add(REFUSED, what="page", why=why)
                 page = words.refused(_says_of_pages(why, self.pages))
                 answer = HTMLResponse(page, _status(why), headers={"retry-after": str(_AGAIN_SECONDS)})
@@ -123,7 +127,7 @@ class Turnstile:
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
         visitor = self._house.visitors.of(scope)
-        why = "draining" if self._house.draining.has_begun else self.uploads.refusal(visitor)
+        why = self._refusal(self.uploads, visitor)
         if why:
             counters.add(REFUSED, what="upload", why=why)
             answer: Response = JSONResponse(

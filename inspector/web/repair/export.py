@@ -12,8 +12,7 @@ from inspector.errors import ExportError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.keys.report import RepairPlan
-from inspector.web import jobs, reports, writing
-from inspector.web.repair import own_code
+from inspector.web import jobs, own_code, reports, writing
 from inspector.web.repair.proofs import Against
 from inspector.web.session import Hand
 from inspector.web.text import plain

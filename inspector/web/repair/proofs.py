@@ -10,8 +10,7 @@ from inspector.architectures.types import Target, TargetKind
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Held
 from inspector.keys.report import RepairPlan, Verification
-from inspector.web import jobs, reports, session
-from inspector.web.repair import own_code
+from inspector.web import jobs, own_code, reports, session
 from inspector.web.server_paths import server_root
 from inspector.web.session import Hand
 

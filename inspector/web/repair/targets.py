@@ -6,8 +6,7 @@ import streamlit as st
 
 from inspector.architectures.types import Candidate, Target
 from inspector.errors import UsageError
-from inspector.web import assumptions, reports, session
-from inspector.web.repair import own_code
+from inspector.web import assumptions, own_code, reports, session
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
 

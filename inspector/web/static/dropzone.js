@@ -141,10 +141,14 @@ export default function (component) {
     else if (files.length) sendAll(`${files.length} files`, [...files].map((file) => ({ path: file.name, file })))
   }
   input.onchange = () => choose(input.files)
-  folder.onchange = () => {
+  const chooseFolder = () => {
     const files = [...folder.files].map((file) => ({ path: file.webkitRelativePath || file.name, file }))
     sendAll(files.length ? files[0].path.split('/')[0] : 'folder', files)
   }
+  folder.onchange = chooseFolder
+  // What was chosen between the first sight of the zone and this script.
+  if (!zone.request && input.files.length) choose(input.files)
+  else if (!zone.request && folder.files.length) chooseFolder()
   find('.pick').onclick = (event) => { enough(event); folder.click() }
   find('.stop').onclick = (event) => { enough(event); if (zone.request) zone.request.abort() }
   zone.ondragover = (event) => { enough(event); zone.classList.add('over') }

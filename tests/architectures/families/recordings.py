@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "recorded"
 Shapes = dict[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recording:
     """One model. file: "bert"; source: "transformers-4.57.1"; tied: names that `save_pretrained` leaves out."""
 

@@ -58,6 +58,12 @@ def first(shapes: Shapes) -> Found:
     return found[0]
 
 
+@cache
+def first_of(recording: Recording) -> Found:
+    """Of what is saved of it."""
+    return first(recording.saved)
+
+
 def labels(candidate: Candidate) -> set[str]:
     return {f"{candidate.spec.library}/{candidate.spec.name}", *candidate.twins}
 
@@ -65,8 +71,7 @@ def labels(candidate: Candidate) -> set[str]:
 @pytest.mark.parametrize("file", OWNERS)
 def test_every_recording_is_recognised_whole_and_written_again(file: str) -> None:
     for recording in every(file):
-        for shapes in (recording.shapes, recording.saved):
-            one = first(shapes)
+        for shapes, one in ((recording.shapes, first(recording.shapes)), (recording.saved, first_of(recording))):
             candidate = one.candidate
             assert candidate.exact and not candidate.missing and not candidate.extra, recording.id
             assert set(candidate.matched) == shapes.keys() and candidate.wrapper == "", recording.id
@@ -96,7 +101,7 @@ def test_no_family_claims_anothers_files(file: str) -> None:
             for one in find_families(recording.saved, (family,)):
                 if one.candidate.exact:
                     exact.add(family.label)
-        twins = labels(first(recording.saved).candidate)
+        twins = labels(first_of(recording).candidate)
         assert exact == twins or exact == twins & exact, recording.id
         assert exact & OWNERS[file], recording.id
         if exact - OWNERS[file]:
@@ -131,7 +136,7 @@ def test_published_sizes_are_read_off(file: str, label: str, expected: dict[str,
     for recording in every(file):
         # transformers 4.30 knew no grouped queries, so its Llama 3 is none.
         if recording.label == label and (recording.source, file) != ("transformers-4.30.2", "llama"):
-            settings = settings_in(first(recording.saved).candidate.spec)
+            settings = settings_in(first_of(recording).candidate.spec)
             assert {name: settings.get(name) for name in expected} == expected, recording.id
 
 
@@ -141,7 +146,7 @@ def test_a_tenth_missing_wrapped_and_without_its_last_tensors(file: str) -> None
     for recording in every(file):
         if not 30 <= len(recording.saved) <= LONGEST:
             continue
-        whole = first(recording.saved).candidate
+        whole = first_of(recording).candidate
         kept = dict(item for item in recording.saved.items() if chance.random() > 0.1)
         damaged = first({f"module.{name}": shape for name, shape in kept.items()}).candidate
         assert damaged.wrapper == "module." and damaged.spec.library == whole.spec.library, recording.id
@@ -165,7 +170,7 @@ def test_words_say_what_the_names_imply() -> None:
     by_label = {(r.source, r.file, r.label): r for r in (*every("bert"), *every("diffusers_unet"), *every("llama"))}
 
     def words(source: str, file: str, label: str) -> str:
-        one = first(by_label[source, file, label].saved)
+        one = first_of(by_label[source, file, label])
         return words_for(one.family, one.candidate.spec)
 
     assert words("transformers-4.57.1", "bert", "bert-base classes") == (

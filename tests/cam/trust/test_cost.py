@@ -146,6 +146,7 @@ def test_heavy_models_take_one_picture_at_a_time(net: Counting, picture: Tensor)
     with torch.device("meta"):
         heavy = nn.Linear(10_000, 6_000)
     assert at_once(heavy, torch.empty(1, 3, 224, 224)) == 1
+    assert at_once(heavy, torch.empty(1, 3, 64, 64)) == 4
 
 
 def test_every_measure_says_what_it_costs() -> None:

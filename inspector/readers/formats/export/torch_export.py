@@ -170,7 +170,7 @@ def _merged(uses: list[GlobalUse]) -> tuple[GlobalUse, ...]:
     for use in uses:
         known = found.get(use.name)
         if known is not None:
-            use = replace(known, count=known.count + use.count, called=known.called or use.called)
+            use = known.joined(use)
         found[use.name] = use
     return tuple(sorted(found.values(), key=lambda use: use.verdict.order))
 

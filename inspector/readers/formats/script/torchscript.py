@@ -152,8 +152,8 @@ def _from_pickle(
         findings=[*findings, *observe_hidden(hidden)],
         skipped=hidden.left_out,
     )
-    also = [*others.outcomes(), *(outcome for _, outcome in rivals), *hidden.outcomes]
-    made = checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also)
+    also = [*others.outcomes(), *(outcome for _, outcome in rivals)]
+    made = checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also, hidden=hidden.outcomes)
     constants = others.find("constants.pkl")
     if constants is None:
         return made

@@ -36,7 +36,7 @@ from inspector.readers.unpickle.stand_ins import (
 from inspector.units import human_bytes
 
 _BLOCK = 4096
-_IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*")
+_IMPORTABLE = re.compile(r"[^\W\d][\w.]*")
 _MOST_SUSPECTS = 1000
 # What records take on a 64-bit CPython, garbage collector's header included (bytes). Freed ones are not given back,
 # but for marks: a real file keeps nearly everything, and a hostile one that does not has no need to.
@@ -84,7 +84,8 @@ class Outcome:
     value: the object on top at STOP, or the lowest one on the stack of a broken stream. end: offset after STOP.
     broken: why the stream could not be followed to its end, "" when it could. protocol: highest announced.
     oddities: operations that a real unpickler would refuse. nbytes: what the records take in memory, by estimate.
-    frame_end: where the last frame ends.
+    frame_end: where the last frame ends. operand: the first opcode that torch's restricted unpickler has not, None for
+    none. named_before: how many of the names come before it.
     """
 
     value: object
@@ -97,11 +98,18 @@ class Outcome:
     oddities: int
     nbytes: int
     frame_end: int = 0
+    operand: int | None = None
+    named_before: int = 0
 
 
 def calls_importable(outcome: Outcome) -> bool:
     """Whether a pickle calls a name that Python could import. It runs even if nonsense follows, or no end."""
     return any(u.calls and _IMPORTABLE.fullmatch(f"{u.module}.{u.name}") for u in outcome.uses.values())
+
+
+def importable_names(outcome: Outcome) -> list[tuple[str, str]]:
+    """(module, name) of those that Python could import."""
+    return [(u.module, u.name) for u in outcome.uses.values() if _IMPORTABLE.fullmatch(f"{u.module}.{u.name}")]
 
 
 class Stop(Exception):
@@ -137,6 +145,8 @@ class Machine(Window):
         self.unplaced: list[Use] = []
         self.protocol = 0
         self.opcode = 0
+        self.operand: int | None = None
+        self.named_before = 0
         self.oddities = 0
         self.copied = 0
         self.made = 0
@@ -187,6 +197,8 @@ class Machine(Window):
             oddities=self.oddities,
             nbytes=self.nbytes,
             frame_end=self.frame_end,
+            operand=self.operand,
+            named_before=self.named_before,
         )
 
     @property

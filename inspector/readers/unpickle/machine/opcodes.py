@@ -19,6 +19,7 @@ from inspector.readers.unpickle.machine.machine import (
     read_uint,
     registrar,
 )
+from inspector.readers.unpickle.machine.operands import TORCHS
 from inspector.readers.unpickle.machine.steps import MARK_NBYTES, TUPLE_NBYTES
 from inspector.readers.unpickle.machine.stream import Broken
 from inspector.readers.unpickle.stand_ins import (
@@ -373,4 +374,19 @@ def _binpersid(m: Machine) -> None:
 
 
 OPCODES: dict[int, Handler] = {**CONSTANTS, **_HERE}
-TABLE: tuple[Handler, ...] = tuple(OPCODES.get(code, _unknown) for code in range(256))
+
+
+def _noting(code: int, handler: Handler) -> Handler:
+    """The same, noting the first opcode that torch's restricted unpickler has not, and how much was named before."""
+
+    def noting(m: Machine) -> None:
+        if m.operand is None:
+            m.operand, m.named_before = code, len(m.refs)
+        handler(m)
+
+    return noting
+
+
+TABLE: tuple[Handler, ...] = tuple(
+    OPCODES[code] if code in TORCHS else _noting(code, OPCODES.get(code, _unknown)) for code in range(256)
+)

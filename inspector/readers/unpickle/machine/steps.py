@@ -3,7 +3,8 @@
 A file of 20,000 tensors has 700,000 steps, and a call of a handler costs more than what most of them do. So those are
 done here on local variables, under conditions that leave nothing to check. Whatever is not the ordinary case, an empty
 stack, a memo out of line, a constant across the end of the window, goes to its handler in `opcodes.TABLE`, which knows
-every opcode and is the only place that says what is wrong.
+every opcode and is the only place that says what is wrong. So do the two opcodes here that torch's restricted unpickler
+has not, until one such was noted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Running(Protocol):
     data: bytes
     pos: int
     opcode: int
+    operand: int | None
     stack: list[object]
     below: list[list[object]]
     memo: list[object]
@@ -110,7 +112,7 @@ def follow(m: AnyMachine, table: Sequence[Callable[[AnyMachine], None]], n: int)
                     pos += 2
                     continue
             elif opcode == 0x94:  # MEMOIZE
-                if stack and not m.sparse:
+                if stack and not m.sparse and m.operand is not None:
                     memo.append(stack[-1])
                     pos += 1
                     continue
@@ -128,7 +130,7 @@ def follow(m: AnyMachine, table: Sequence[Callable[[AnyMachine], None]], n: int)
             elif opcode == 0x8C:  # SHORT_BINUNICODE
                 end = pos + 2 + data[pos + 1]
                 raw = data[pos + 2 : end]
-                if end <= len(data) and raw.isascii():
+                if end <= len(data) and raw.isascii() and m.operand is not None:
                     text = raw.decode("ascii")
                     spent += getsizeof(text)
                     stack.append(text)

@@ -20,7 +20,8 @@ from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import find_member, read_directory
 from inspector.readers.archives.zip_members import payload_offsets
-from inspector.readers.unpickle.machine.machine import Outcome, calls_importable
+from inspector.readers.unpickle.globals.verdicts import judge
+from inspector.readers.unpickle.machine.machine import Outcome, calls_importable, importable_names
 from inspector.readers.unpickle.nested.encoded import _BASE64 as _BASE64
 from inspector.readers.unpickle.nested.encoded import LONG, begins_as_pickle, decodings, may_hide_pickle, unpacked
 from inspector.readers.unpickle.stand_ins import NOT_UNDERSTOOD, BytesAt, Mapping, StorageRef
@@ -331,6 +332,10 @@ def _spelled(raw: bytes) -> Stretch:
     return Stretch(source=BufferSource(raw), start=0, stop=len(raw), inline=raw, spelled=True)
 
 
+def _names_danger(outcome: Outcome) -> bool:
+    return any(judge(module, name)[0] is GlobalVerdict.DANGEROUS for module, name in importable_names(outcome))
+
+
 def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:
     """The pickles of a stretch, one behind the other, as torch's old files and careless loaders have them."""
     at, number = stretch.start, 0
@@ -350,6 +355,9 @@ def _follow_all(loader: Loader, stretch: Stretch, eager: bool) -> None:
         # Numbers may begin like a pickle; what names nothing and leads nowhere is none. Text may begin like one that
         # announces nothing: it has to call something.
         if not found.uses and (found.broken or number == 0):
+            return
+        # Bytes that break off and call nothing are bytes, unless a dangerous name stands in them.
+        if found.broken and not calls_importable(found) and not _names_danger(found):
             return
         if not announced and not eager and not calls_importable(found):
             return

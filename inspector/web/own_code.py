@@ -12,6 +12,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -25,7 +26,7 @@ from inspector.web.front.hosts import host_of, is_loopback
 from inspector.web.server_paths import resolve_in_root, server_root
 from inspector.web.text import mono, plain, visible
 
-_AGREED, _TARGETS = "code-agreed", "code-targets"
+_AGREED, _REPORTS = "code-agreed", "code-reports"
 _MOST_SOURCE = 1 << 20  # bytes
 _SHOWN = 20_000  # characters
 SECONDS = 60.0
@@ -62,10 +63,19 @@ def _headers() -> dict[str, str]:
 
 def ask() -> Target | None:
     """The field, the question, and the target once it was answered."""
+    source = ask_source("target-code")
+    if source is None:
+        return None
+    found: Target = report("code-target", source)
+    return found
+
+
+def ask_source(key: str) -> Source | None:
+    """The field and the question; the source once it was answered."""
     text = st.text_input(
         "Factory",
         placeholder="code:model.py:build?num_classes=4",
-        key="target-code",
+        key=key,
         help=plain(f"A Python file in {server_root()}, and the function or class in it that makes the model."),
     ).strip()
     if not text:
@@ -74,7 +84,21 @@ def ask() -> Target | None:
     if not is_agreed(source):
         _question(source)
         return None
-    return _target(source.factory.text, source.sha256, server_root() or Path())
+    return source
+
+
+def report(kind: str, source: Source, *more: object) -> Any:
+    """What a job says of what the code builds; run once for each content and question in a session.
+
+    kind: of a job that takes the factory, the folder, seconds, bytes, and more.
+    """
+    kept: dict[tuple[object, ...], Any] = st.session_state.setdefault(_REPORTS, {})
+    asked = (kind, source.factory.text, source.sha256, *more)
+    if asked not in kept:
+        arguments = (source.factory.text, server_root() or Path(), SECONDS, NBYTES, *more)
+        job = Job(kind=kind, arguments=arguments, known_by=secrets.token_hex(16))
+        kept[asked] = jobs.ask(job, says="Running your code in its own process")
+    return kept[asked]
 
 
 def find_source(text: str) -> Source:
@@ -116,12 +140,3 @@ def _question(source: Source) -> None:
         if st.button("Run it", key="code-run", icon=":material/play_arrow:"):
             st.session_state.setdefault(_AGREED, set()).add((str(source.path), source.sha256))
             st.rerun()
-
-
-def _target(text: str, sha256: str, folder: Path) -> Target:
-    """Run once for each content in a session. sha256: another content is another target."""
-    kept: dict[tuple[str, str], Target] = st.session_state.setdefault(_TARGETS, {})
-    if (text, sha256) not in kept:
-        job = Job(kind="code-target", arguments=(text, folder, SECONDS, NBYTES), known_by=secrets.token_hex(16))
-        kept[text, sha256] = jobs.ask(job, says="Running your code in its own process")
-    return kept[text, sha256]

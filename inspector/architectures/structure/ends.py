@@ -1,0 +1,143 @@
+"""What goes in and what comes out: widths that nothing in the file puts out, and widths that nothing in it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from inspector.architectures.structure.attention import is_joint
+from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Topic
+
+_PLANES = {1: "one channel", 2: "two channels", 3: "three channels", 4: "four channels"}
+# Of pictures, whose kernels have two dimensions.
+_MEANT = {1: " (grey)", 3: " (as RGB has)"}
+_MOST_PLANES = 4
+_WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
+_RECURRENT = frozenset({LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN})
+_MOST_ENDS, _MOST_RECURRENT = 4, 4
+# What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
+_SPLITS = (2, 3, 4)
+
+
+def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
+    """Inputs: pictures, tokens, features."""
+    given = {layer.outputs for layer in layers if layer.outputs}
+    weighted = [layer for layer in layers if layer.kind in _WEIGHTED | _RECURRENT and layer.inputs]
+    for layer in layers:
+        if layer.kind is LayerKind.EMBEDDING and layer.inputs:
+            yield Claim(
+                topic=Topic.TAKES,
+                says=f"{layer.name} looks up one of {layer.inputs:,} vectors of {layer.outputs:,}.",
+                evidence=layer.evidence,
+                value=layer.inputs,
+                path=layer.path,
+            )
+    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])]
+    for layer in planes[:2]:
+        assert layer.inputs is not None
+        meant = _MEANT.get(layer.inputs, "") if len(layer.kernel) == 2 else ""
+        yield Claim(
+            topic=Topic.TAKES,
+            says=f"{layer.name} takes {_PLANES[layer.inputs]}{meant}.",
+            evidence=layer.evidence + ("" if layer.inputs in given else "; no layer puts out so many"),
+            value=layer.inputs,
+            path=layer.path,
+        )
+    if planes or not ordered or not weighted:
+        return
+    first = weighted[0]
+    if first.inputs not in given and first.kind not in {LayerKind.MATRIX, LayerKind.EITHER_CONVOLUTION}:
+        what = "channels" if first.kind in CONVOLUTIONS else "values"
+        yield Claim(
+            topic=Topic.TAKES,
+            says=f"{first.name} takes {first.inputs:,} {what}.",
+            evidence=f"{first.evidence}: the first layer of the file, and no layer puts out so many",
+            value=first.inputs,
+            path=first.path,
+        )
+
+
+def _takes_planes(layer: Layer, given: set[int], *, first: bool) -> bool:
+    """Three channels that nothing puts out, or few and the first layer of all: of other small numbers a later layer may
+    as well be grouped, or look at a mean and a maximum. What may be transposed may put them out."""
+    if layer.kind is not LayerKind.CONVOLUTION or layer.inputs is None:
+        return False
+    return (first and layer.inputs <= _MOST_PLANES) or (layer.inputs == 3 and 3 not in given)
+
+
+def recurrent(layers: Sequence[Layer]) -> Iterator[Claim]:
+    """What each recurrent layer takes and gives in a step."""
+    for layer in [layer for layer in layers if layer.kind in _RECURRENT][:_MOST_RECURRENT]:
+        yield Claim(
+            topic=Topic.RECURRENT,
+            says=f"{layer.name}: {layer.says}.",
+            evidence=layer.evidence,
+            value=layer.outputs,
+            path=layer.path,
+        )
+
+
+def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
+    """Linear layers of a width that no layer takes, and the last layer of the file; at most four."""
+    weighted = [layer for layer in layers if layer.kind in _WEIGHTED and layer.outputs]
+    if len(layers) < 2 or not weighted:
+        return
+    taken = {layer.inputs for layer in layers if layer.inputs}
+    last = weighted[-1] if ordered and not _has_more_behind(layers, weighted[-1]) else None
+    found = [layer for layer in weighted if _is_end(layer, layers, taken, last=layer is last)]
+    # The last of them are the likelier ones, wherever heads are made after what they stand on.
+    for layer in found[-_MOST_ENDS:]:
+        assert layer.outputs is not None
+        what = "value" if layer.outputs == 1 else "values"
+        where = " at every place" if layer.kind is LayerKind.CONVOLUTION else ""
+        yield Claim(
+            topic=Topic.ENDS_IN,
+            says=f"{layer.name} puts out {layer.outputs:,} {what}{where}, and no other layer takes so many.",
+            evidence=layer.evidence + (": the last layer of the file" if layer is last else ""),
+            value=layer.outputs,
+            path=layer.path,
+        )
+
+
+def _is_end(layer: Layer, layers: Sequence[Layer], taken: set[int], *, last: bool) -> bool:
+    if layer.outputs is None or is_joint(layer) or layer.outputs in taken - ({layer.inputs} if last else set()):
+        return False
+    if last:
+        return layer.kind in {LayerKind.LINEAR, LayerKind.CONVOLUTION} and not _is_normed(layers, layer)
+    # Inside a network a width may be split, joined or reshaped on its way.
+    parts = {layer.outputs // n for n in _SPLITS if layer.outputs % n == 0} | {layer.outputs * n for n in _SPLITS}
+    return layer.kind is LayerKind.LINEAR and not parts & taken and not _is_normed(layers, layer)
+
+
+def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
+    """Whether tensors that are in no layer follow: they may take what it puts out."""
+    behind = layers[list(layers).index(layer) + 1 :]
+    return any(one.kind is LayerKind.TENSOR and "x" in one.more for one in behind)
+
+
+def _is_normed(layers: Sequence[Layer], layer: Layer) -> bool:
+    """Whether something as wide stands behind it: a norm after the last layer belongs to it."""
+    behind = layers[list(layers).index(layer) + 1 :]
+    return any(one.outputs == layer.outputs and one.kind is not LayerKind.TENSOR for one in behind)
+
+
+def flattened(layers: Sequence[Layer]) -> Iterator[Claim]:
+    """A linear layer right behind a convolution that takes a square of its channels, and nothing else puts out so
+    many."""
+    wide = [layer for layer in layers if layer.kind in _WEIGHTED and layer.outputs]
+    for before, layer in pairwise(wide):
+        if layer.kind is not LayerKind.LINEAR or before.kind not in CONVOLUTIONS:
+            continue
+        assert before.outputs is not None and layer.inputs is not None
+        places, rest = divmod(layer.inputs, before.outputs)
+        side = math.isqrt(places)
+        if rest == 0 and side > 1 and side * side == places and all(one.outputs != layer.inputs for one in layers):
+            yield Claim(
+                topic=Topic.POSITIONS,
+                says=f"{layer.name} takes {layer.inputs:,} values: as many as {before.outputs:,} channels of {side} x "
+                f"{side} places.",
+                evidence=f"{layer.evidence}; {before.path} puts out {before.outputs:,}",
+                value=side,
+                path=layer.path,
+            )

@@ -1,0 +1,101 @@
+"""Which known networks have the same layers in the same order, at other widths: "MobileNetV2's, half as wide".
+
+A convolution's kernel, and whether it is depthwise, do not change with a network's width, its classes or the names of
+its modules. Where the whole sequence of them is that of known networks, that is said, with what differs; a sequence
+that is nearly one is not looked for. Networks of matrices alone are all alike in this and are not compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from inspector.architectures.index import Entry, Index
+from inspector.architectures.structure.types import Claim, Topic
+from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape, TensorInfo
+
+# (sizes of the kernel, whether it is depthwise) of a convolution, () of a matrix.
+Signature = tuple[tuple[object, ...], ...]
+
+_LEAST_LAYERS, _LEAST_KINDS = 12, 2
+# Widths are rounded to multiples of eight, in small layers by as much as a fifth.
+_NEAR = 0.21
+_MOST_NAMED = 3
+
+
+def nearest(tensors: Sequence[TensorInfo], index: Index) -> Claim | None:
+    """tensors: in the order of the file, if it keeps one. None where no known network has these layers."""
+    shapes = [t.shape for t in tensors if len(t.shape) > 1 and not is_bookkeeping(t.name)]
+    own = signature(shapes)
+    if not _tells(own):
+        return None
+    entries = _by_signature(index).get(own)
+    if not entries:
+        return None
+    own_widths = [shape[0] for shape in shapes]
+    layouts = {entry.layout.number: _matrices(index, entry) for entry in entries}
+    best = min(layouts, key=lambda number: _apart(own_widths, [shape[0] for shape in layouts[number]]))
+    plainest = sorted({e.label for e in entries if e.layout.number == best}, key=lambda label: (len(label), label))
+    named = " or ".join(plainest[:_MOST_NAMED])
+    more = f" (and {len(plainest) - _MOST_NAMED:,} more)" if len(plainest) > _MOST_NAMED else ""
+    known = layouts[best]
+    return Claim(
+        topic=Topic.NEAREST,
+        says=f"It has the kernels and matrices of {named}{more}, one by one: {_differs(shapes, known)}.",
+        evidence=f"all {len(own):,} kernels and matrices are of the same kind and size in the same order",
+        value=len(own),
+    )
+
+
+def signature(shapes: Sequence[Shape]) -> Signature:
+    """What does not change with the width."""
+    return tuple((*shape[2:], shape[1] == 1) if len(shape) > 2 else () for shape in shapes)
+
+
+def _tells(own: Signature) -> bool:
+    """Whether so many layers of so many kinds hardly come together by chance."""
+    kernels = [one for one in own if one]
+    changes = sum(a != b for a, b in pairwise(kernels))
+    return len(kernels) >= _LEAST_LAYERS and len(set(kernels)) >= _LEAST_KINDS and changes >= _LEAST_KINDS
+
+
+def _apart(own: Sequence[int], known: Sequence[int]) -> tuple[float, float]:
+    """How unequally the widths differ, and how far. The last is left out: it gives the classes."""
+    ratios = sorted(math.log(a / b) for a, b in zip(own[:-1], known[:-1], strict=True) if a and b)
+    return (ratios[-1] - ratios[0], abs(ratios[len(ratios) // 2])) if ratios else (0.0, 0.0)
+
+
+def _differs(own: Sequence[Shape], known: Sequence[Shape]) -> str:
+    """How the widths compare, what comes in and what goes out."""
+    parts: list[str] = []
+    ratios = sorted(a[0] / b[0] for a, b in zip(own[:-1], known[:-1], strict=True) if b[0])
+    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    if all(ratio == 1 for ratio in ratios):
+        parts.append("as wide")
+    elif all(abs(ratio / factor - 1) <= _NEAR for ratio in ratios):
+        parts.append(f"about {factor:.3g} times as wide")
+    else:
+        parts.append("widths of its own")
+    # The first takes the picture.
+    if own[0][1] != known[0][1]:
+        parts.append(f"{own[0][1]:,} channels in instead of {known[0][1]:,}")
+    if own[-1][0] != known[-1][0]:
+        parts.append(f"{own[-1][0]:,} out instead of {known[-1][0]:,}")
+    return ", ".join(parts)
+
+
+def _matrices(index: Index, entry: Entry) -> list[Shape]:
+    return [shape for shape in index.weighty_shapes(entry.layout.number) if len(shape) > 1]
+
+
+@lru_cache(maxsize=1)
+def _by_signature(index: Index) -> dict[Signature, tuple[Entry, ...]]:
+    found: dict[Signature, list[Entry]] = {}
+    for number, entries in enumerate(index.of_layout):
+        made = signature([shape for shape in index.weighty_shapes(number) if len(shape) > 1])
+        if entries and _tells(made):
+            found.setdefault(made, []).extend(entries)
+    return {made: tuple(entries) for made, entries in found.items()}

@@ -1,0 +1,64 @@
+"""The modules at the top of a network, each with what is in it: boxes, and no arrows, since calls are in no file."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from inspector.architectures.structure.types import Layer, LayerKind, Part, Stack
+from inspector.checkpoint.types import ModuleNode
+from inspector.units import counted
+
+# In the order in which a person would say them; norms go without saying where anything else is there.
+COUNTED = (
+    *(LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED, LayerKind.EITHER_CONVOLUTION),
+    *(LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN, LayerKind.ATTENTION, LayerKind.LINEAR),
+    *(LayerKind.MATRIX, LayerKind.BILINEAR),
+    *(LayerKind.EMBEDDING, LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE),
+)
+_NORMS = frozenset({LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE})
+_PLURALS = {
+    LayerKind.LSTM: "LSTMs",
+    LayerKind.GRU: "GRUs",
+    LayerKind.ATTENTION: "multi-head attentions",
+    LayerKind.EITHER_CONVOLUTION: "convolutions that may be transposed",
+    LayerKind.BILINEAR: "bilinear layers or 1-d convolutions",
+    LayerKind.NORM: "layer, group or instance norms",
+    LayerKind.SCALE: "scales",
+    LayerKind.MATRIX: "matrices without bias",
+}
+_MOST_KINDS = 3
+_MOST_PARTS = 60
+
+
+def parts_of(tree: ModuleNode, layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[Part, ...]:
+    """At most sixty; a single module around everything is not counted as one."""
+    while len(tree.children) == 1 and not tree.tensors:
+        tree = tree.children[0]
+    start = len(tree.path) + 1 if tree.path else 0
+    inside: defaultdict[str, list[Layer]] = defaultdict(list)
+    for layer in layers:
+        inside[layer.path[start:].partition(".")[0]].append(layer)
+    return tuple(_part(child, inside[child.name], stacks) for child in tree.children[:_MOST_PARTS])
+
+
+def _part(node: ModuleNode, inside: Sequence[Layer], stacks: Sequence[Stack]) -> Part:
+    if len(inside) == 1:
+        return Part(path=node.path, says=inside[0].says)
+    blocks = [stack for stack in stacks if stack.path.startswith(f"{node.path}.")]
+    says = kinds_text(inside)
+    if blocks:
+        largest = max(blocks, key=lambda stack: stack.count)
+        says = f"{largest.count:,} {'equal blocks' if largest.equal else 'blocks of one build'}; {says}"
+    return Part(path=node.path, says=says)
+
+
+def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool = False) -> str:
+    """ "20 convolutions, 1 linear layer"; norms: said beside other layers too."""
+    counts = Counter(layer.kind for layer in layers)
+    said = [kind for kind in COUNTED if counts[kind]]
+    if not norms:
+        said = [kind for kind in said if kind not in _NORMS] or said
+    named = [counted(counts[kind], kind.value, _PLURALS.get(kind, "")) for kind in said]
+    more = f" and {len(named) - most} other kinds" if len(named) > most else ""
+    return ", ".join(named[:most]) + more if named else counted(len(layers), "tensor")

@@ -1,0 +1,146 @@
+"""A network as its names and shapes tell it: claims with their evidence, and what no shape tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LayerKind(StrEnum):
+    """What a module is by the tensors in it. Where shapes leave two readings, both are in the name."""
+
+    CONVOLUTION = "convolution"
+    DEPTHWISE = "depthwise convolution"
+    TRANSPOSED = "transposed convolution"
+    EITHER_CONVOLUTION = "convolution or transposed convolution"
+    BILINEAR = "bilinear layer or 1-d convolution"
+    LINEAR = "linear layer"
+    EMBEDDING = "embedding"
+    MATRIX = "linear layer without bias or embedding"
+    BATCH_NORM = "batch norm"
+    NORM = "layer, group or instance norm"
+    SCALE = "scale (a norm without bias, or one factor per channel)"
+    LSTM = "LSTM"
+    GRU = "GRU"
+    RNN = "plain recurrent layer"
+    ATTENTION = "multi-head attention"
+    TENSOR = "tensor of its own"
+
+
+CONVOLUTIONS = frozenset(
+    {LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED, LayerKind.EITHER_CONVOLUTION}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One module with tensors.
+
+    path: its dotted name. inputs, outputs: widths (channels, features, entries of an embedding), None where the shapes
+    leave it open; a convolution's inputs are what one filter sees, which is less than it takes where it is grouped.
+    kernel: sizes of a convolution's, () for others. evidence: the tensors that say so. more: what else the shapes tell
+    ("2 layers, both directions").
+    """
+
+    path: str
+    kind: LayerKind
+    inputs: int | None = None
+    outputs: int | None = None
+    kernel: tuple[int, ...] = ()
+    evidence: str
+    more: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its path; a state dict of one layer alone has none."""
+        return self.path or "the one layer"
+
+    @property
+    def size(self) -> str:
+        """ "3x3", "1-d, 80 wide"; "" without a kernel."""
+        return f"1-d, {self.kernel[0]} wide" if len(self.kernel) == 1 else "x".join(map(str, self.kernel))
+
+    @property
+    def says(self) -> str:
+        """ "3x3 convolution 64 to 128"."""
+        size = f"{self.size} " if self.kernel else ""
+        if self.kind is LayerKind.DEPTHWISE:
+            return f"{size}{self.kind.value}, {self.outputs:,} filters"
+        if self.kind in CONVOLUTIONS:
+            channels = "1 channel" if self.inputs == 1 else f"{self.inputs:,} channels"
+            return f"{size}{self.kind.value}, {self.outputs:,} filters of {channels}"
+        widths = f" {self.inputs:,} to {self.outputs:,}" if self.inputs and self.outputs else ""
+        if not widths and (self.inputs or self.outputs):
+            widths = f" of {self.inputs or self.outputs:,}"
+        return f"{size}{self.kind.value}{widths}" + (f", {self.more}" if self.more else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Modules of one build, one after the other by their numbers.
+
+    path: what all their names begin with. first, count: their numbers. equal: whether all shapes are equal too.
+    layers: of the first one. widths: what each puts out by its last layer with a width, () where that is not told.
+    """
+
+    path: str
+    first: int
+    count: int
+    equal: bool
+    layers: tuple[Layer, ...]
+    widths: tuple[int, ...] = ()
+
+
+class Topic(StrEnum):
+    """What a claim is about."""
+
+    TAKES = "takes"
+    RECURRENT = "recurrent"
+    ENDS_IN = "ends in"
+    REPEATS = "repeats"
+    HEADS = "heads"
+    ATTENTION = "attention"
+    POSITIONS = "positions"
+    NEAREST = "nearest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One thing that names and shapes determine. value: the number in it. path: the module that it is about."""
+
+    topic: Topic
+    says: str
+    evidence: str
+    value: int | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A module at the top of the network. says: what layers are in it."""
+
+    path: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """says: the network in a few sentences. counts: how many layers of which kind, in one. open: what no shape tells.
+    parts: at the top, in the file's order, which need not be the order of calls. layers: in the file's order; ordered:
+    whether that is the order in which they were made. stacks: outermost first.
+    """
+
+    says: str
+    counts: str
+    claims: tuple[Claim, ...]
+    open: tuple[str, ...]
+    parts: tuple[Part, ...]
+    stacks: tuple[Stack, ...]
+    layers: tuple[Layer, ...]
+    ordered: bool
+
+    @property
+    def short(self) -> str:
+        """What it consists of, takes and puts out, without what repeats."""
+        ends = [[c.says for c in self.claims if c.topic is topic] for topic in (Topic.TAKES, Topic.ENDS_IN)]
+        return " ".join([self.counts, *(says[0] for says in ends if says)])

@@ -1,0 +1,141 @@
+"""trace: does the network run on this input, where does it fail and why, and what comes out of each module?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.cli.options import (
+    FailOn,
+    Json,
+    State,
+    TargetOption,
+    exit_code,
+    find_target,
+    open_file,
+    pick_state,
+    recognised,
+    show,
+)
+from inspector.errors import UsageError
+from inspector.findings import Severity
+from inspector.flops.input_size import parse_size
+from inspector.side_files import shown_name
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from inspector.cam.report import Preprocessing
+    from inspector.doctor.report import Trace
+    from inspector.doctor.run import Wish
+
+
+def trace(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|TARGET",
+            help="A checkpoint, or a target: torchvision/resnet18 (shapes alone), code:model.py:build (runs it).",
+        ),
+    ],
+    image: Annotated[
+        Path | None, typer.Option("--image", metavar="PICTURE", help="Run on this picture, prepared as explain does.")
+    ] = None,
+    input_size: Annotated[
+        str, typer.Option("--input-size", help="Random numbers, without the batch: CxHxW, e.g. 3x224x224, or tokens.")
+    ] = "",
+    input_: Annotated[
+        str,
+        typer.Option("--input", metavar="FILE", help="Tensors with their batch: .npy, .npz, .safetensors, .pt ..."),
+    ] = "",
+    batch: Annotated[int, typer.Option(help="The input so many times in one pass.", min=1, max=4096)] = 1,
+    train: Annotated[bool, typer.Option("--train", help="In training, with gradients, instead of evaluation.")] = False,
+    depth: Annotated[int, typer.Option(help="How deep the tree goes where nothing fails.", min=0)] = 2,
+    target: TargetOption = "",
+    state: State = "",
+    fail_on: FailOn = Severity.WARNING,
+    json: Json = False,
+) -> int:
+    """Run one forward pass: the tree as far as it came, the cause where it fails, bad values where it does not."""
+    from inspector.architectures.targets import is_architecture
+    from inspector.architectures.user_code import is_code
+
+    if sum(map(bool, (image, input_size, input_))) > 1:
+        raise UsageError("A picture, a size or a file of tensors: one of them is the input.")
+    size = parse_size(input_size) if input_size else None
+    is_target = is_code(file) or is_architecture(file)
+    if is_target and (state or target):
+        raise UsageError(f"--state and --target are for a file, and {shown_name(file)} is none.", hint="Leave it out.")
+    wish = _wish(size, input_, batch=batch, training=train)
+    if is_code(file):
+        from inspector.doctor.own_code import trace_code
+
+        report = trace_code(file, _with_picture(wish, image, None))
+    elif is_architecture(file):
+        report = _of_architecture(file, wish, image)
+    else:
+        report = _of_file(file, target, state, wish, image)
+
+    def text() -> RenderableType:
+        from inspector.render.trace_text import trace_text
+
+        return trace_text(report, depth=depth)
+
+    show(report, text, as_json=json)
+    return exit_code(report.findings, fail_on)
+
+
+def _wish(size: tuple[int, ...] | None, where: str, *, batch: int, training: bool) -> Wish:
+    from inspector.doctor.run import Wish
+    from inspector.installed import require
+
+    require("torch", "Running a model")
+    if not where:
+        return Wish(shape=size, batch=batch, training=training)
+    from inspector.doctor.inputs import tensors_of
+
+    tensors = tensors_of(open_file(where))
+    return Wish(tensors=tensors, input_from="tensors from a file", batch=batch, training=training)
+
+
+def _with_picture(wish: Wish, path: Path | None, steps: Preprocessing | None) -> Wish:
+    """The picture's name goes nowhere. steps: None for those that are assumed where nothing is known."""
+    if path is None:
+        return wish
+    from inspector.cam.inputs.picture import open_picture
+    from inspector.cam.inputs.preprocess import infer_preprocessing, prepare
+
+    steps = steps or infer_preprocessing(None, None)
+    made, _ = prepare(open_picture(path), steps)
+    return replace(wish, tensors={"picture": made}, input_from=f"a picture, prepared by: {steps.source}")
+
+
+def _of_file(file: str, target: str, state: str, wish: Wish, image: Path | None) -> Trace:
+    from inspector.cli.ending import set_output_aside
+    from inspector.doctor.run import trace_known
+    from inspector.ready import ready_model
+
+    checkpoint = open_file(file)
+    chosen = pick_state(checkpoint, state)
+    goal = find_target(target, checkpoint, chosen)
+    if goal.spec is None:
+        set_output_aside()
+    ready = ready_model(checkpoint, goal, state=chosen, recognition=recognised(checkpoint, chosen))
+    return trace_known(ready.model, ready.architecture, goal.spec, _with_picture(wish, image, ready.preprocessing))
+
+
+def _of_architecture(text: str, wish: Wish, image: Path | None) -> Trace:
+    """A network without weights, by shapes alone."""
+    from inspector.architectures.build import build_model
+    from inspector.architectures.targets import parse_target
+    from inspector.cam.inputs.preprocess import infer_preprocessing
+    from inspector.doctor.run import trace_known
+
+    target = parse_target(text)
+    assert target.spec is not None
+    steps = infer_preprocessing(None, None, spec=target.spec) if image is not None else None
+    model = build_model(target.spec, device="meta")
+    return trace_known(model, target.label, target.spec, _with_picture(wish, image, steps))

@@ -1,0 +1,53 @@
+"""Why a forward pass failed: the causes in the order in which they are asked, and what is said where none knows it."""
+
+from __future__ import annotations
+
+from inspector.doctor.causes import (
+    code,
+    convolution,
+    embeddings,
+    linear,
+    norms,
+    python,
+    repairs,
+    sequences,
+    shapes,
+    types,
+)
+from inspector.doctor.causes.entry import Cause
+from inspector.doctor.report import Diagnosis, Sureness
+from inspector.doctor.scene import Scene
+
+CAUSES: tuple[Cause, ...] = (
+    norms.SINGLE_VALUE,
+    *types.CAUSES,
+    *code.CAUSES,
+    *python.CAUSES,
+    *embeddings.CAUSES,
+    *sequences.CAUSES,
+    *convolution.CAUSES,
+    *norms.CAUSES,
+    *linear.CAUSES,
+    *shapes.CAUSES,
+    *repairs.CAUSES,
+    *python.LAST,
+    *shapes.LAST,
+)
+
+
+def diagnose_failure(scene: Scene) -> Diagnosis:
+    """What the first cause says that knows the failure; never a guess as if it were certain."""
+    for cause in CAUSES:
+        found = cause.find(scene)
+        if found is not None:
+            return found
+    where = scene.frame.where if scene.frame is not None else None
+    at = f" in {where.file}, line {where.line}" if where is not None else ""
+    operands = "; ".join(scene.told(t) for t in scene.operands[:4])
+    given = f" It was working on {operands}." if operands else ""
+    return Diagnosis(
+        cause="unknown",
+        says=f"{type(scene.error).__name__} in {scene.path}{at}: {scene.first_line.rstrip('.')}.{given}",
+        fix="Nothing here knows this failure; the tree says which shapes came as far.",
+        sureness=Sureness.UNKNOWN,
+    )

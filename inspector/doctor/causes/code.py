@@ -1,0 +1,261 @@
+"""What Python itself says of the model's code: arguments, attributes, values that are no tensors, recursion."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inspector.doctor.causes.entry import Cause
+from inspector.doctor.report import Diagnosis, Sureness
+from inspector.doctor.scene import Scene, kinds_in
+from inspector.units import counted
+
+
+def find_no_forward(scene: Scene) -> Diagnosis | None:
+    """A module without forward was called."""
+    if not isinstance(scene.error, NotImplementedError) or type(scene.layer).forward is not nn.Module.forward:
+        return None
+    layer = scene.layer
+    if isinstance(layer, nn.ModuleList | nn.ModuleDict):
+        each = (
+            "for layer in self.layers:\n    x = layer(x)"
+            if isinstance(layer, nn.ModuleList)
+            else "x = self.layers[name](x)"
+        )
+        return Diagnosis(
+            cause="no-forward",
+            says=f"{scene.path} is a container without a forward and was called.",
+            fix="Call what is in it, or make it an nn.Sequential.",
+            code=each,
+        )
+    own = [name for name in vars(type(layer)) if not name.startswith("__") and callable(getattr(layer, name, None))]
+    near = difflib.get_close_matches("forward", [name.lower() for name in own], n=1, cutoff=0.6)
+    said = f" It has a method {next(n for n in own if n.lower() == near[0])}: a slip of the pen?" if near else ""
+    return Diagnosis(
+        cause="no-forward",
+        says=f"{scene.path} has no method forward.{said}",
+        fix="Write `def forward(self, x):` in the class, indented as its __init__ is.",
+    )
+
+
+_ARGUMENTS = re.compile(r"positional argument|unexpected keyword|multiple values for argument|required .{0,20}argument")
+
+
+def find_arguments(scene: Scene) -> Diagnosis | None:
+    """Too few, too many or unknown arguments of a module's forward."""
+    if not isinstance(scene.error, TypeError) or scene.call is None or not _ARGUMENTS.search(scene.text):
+        return None
+    call = scene.call
+    try:
+        signature = inspect.signature(type(call.module).forward)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(call.module, *call.args, **call.kwargs)
+    except TypeError:
+        pass
+    else:
+        return None
+    names = list(signature.parameters)[1:]
+    needs = [
+        name
+        for name, one in list(signature.parameters.items())[1:]
+        if one.default is inspect.Parameter.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
+    missing = [name for i, name in enumerate(needs) if i >= len(call.args) and name not in call.kwargs]
+    unknown = [name for name in call.kwargs if name not in names]
+    says = f"{scene.path} takes ({', '.join(names)})"
+    if missing:
+        at_top = len(scene.raised.calls) == 1
+        return Diagnosis(
+            cause="missing-argument",
+            says=f"{says} and was called without {', '.join(missing)}.",
+            fix="Give one input for each." if at_top else f"Hand over {', '.join(missing)} where it is called.",
+            code="q = k = v = x\nout, weights = attention(q, k, v)"
+            if isinstance(call.module, nn.MultiheadAttention)
+            else "",
+        )
+    if unknown:
+        near = [name for name in names if name in unknown[0] or unknown[0] in name]
+        near += difflib.get_close_matches(unknown[0], names, n=1, cutoff=0.5)
+        return Diagnosis(
+            cause="unknown-argument",
+            says=f"{says} and was called with {unknown[0]}=.",
+            fix=f"Is {near[0]} meant?" if near else "Leave it out, or add it to forward.",
+        )
+    fix = "nn.Sequential hands on one value: call its parts yourself where one takes several."
+    return Diagnosis(
+        cause="too-many-arguments",
+        says=f"{says} and was called with {counted(len(call.args), 'argument')} ({kinds_in(call.args)}).",
+        fix=fix if isinstance(call.module, nn.Sequential) else "Leave out those that forward does not take.",
+    )
+
+
+_NOT_TENSOR = re.compile(
+    r"must be Tensor, not (\w+)|got \((?!Tensor|Parameter)[\w.]+|"
+    r"'(tuple|list|dict|OrderedDict|NoneType|str|int|float|ndarray|\w+Output|\w+)' object has no attribute '(\w+)'|"
+    r"unsupported operand type\(s\)|expected Tensor as element|only Tensors|tuple indices must be|"
+    r"'(NoneType)' object is not (?:subscriptable|iterable|callable)|(list) indices must be",
+)
+
+
+def _not_tensor(scene: Scene) -> tuple[Any, str, str] | None:
+    """(value, path of the module that gave it, its class) of what stands where a tensor should."""
+    pool: list[Any] = []
+    if scene.call is not None and scene.is_torch_layer:
+        pool += [scene.given]
+    if scene.frame is not None:
+        pool += list(scene.frame.variables.values())
+    for value in pool:
+        made = scene.recorder.gave_no_tensor.get(id(value))
+        if made is not None and made[2] is value and not isinstance(value, Tensor | int | bool):
+            return value, made[0], made[1]
+    return None
+
+
+def find_not_tensor(scene: Scene) -> Diagnosis | None:
+    """A tuple, dict or None stands where a tensor should."""
+    if not isinstance(scene.error, TypeError | AttributeError) or not _NOT_TENSOR.search(scene.text):
+        return None
+    found = _not_tensor(scene)
+    if found is None:
+        value = scene.given
+        if scene.is_torch_layer and scene.call is not None and scene.call.args and not isinstance(value, Tensor):
+            return _given_no_tensor(scene, value)
+        return None
+    value, path, kind = found
+    place = f"{path or 'the model itself'} ({kind})"
+    if value is None:
+        return Diagnosis(
+            cause="gives-none",
+            says=f"{place} gives back None: its forward has no return, or one without a value.",
+            fix="End its forward with `return x`.",
+        )
+    if isinstance(value, tuple | list):
+        parts = ", ".join(type(part).__name__ for part in value)
+        recurrent = kind in ("LSTM", "GRU", "RNN")
+        name = path.rpartition(".")[2]
+        code = f"x, state = {name if name.isidentifier() else 'lstm'}(x)" if recurrent else "x = x[0]"
+        if kind == "MultiheadAttention":
+            code = "x, weights = attention(x, x, x)"
+        return Diagnosis(
+            cause="tuple-handed-on",
+            says=f"{place} gives a {type(value).__name__} of {counted(len(value), 'part')} ({parts}), and {scene.path} "
+            "was given all of it.",
+            fix="Hand on the part that is meant."
+            + (
+                " nn.Sequential cannot: call the recurrent layer yourself."
+                if recurrent and _in_sequential(scene)
+                else ""
+            ),
+            code=code,
+        )
+    keys = list(value)[:6] if isinstance(value, Mapping) else []
+    return Diagnosis(
+        cause="tuple-handed-on",
+        says=f"{place} gives a {type(value).__name__}"
+        + (f" with {', '.join(map(str, keys))}" if keys else "")
+        + f", and {scene.path} was given all of it.",
+        fix="Hand on the part that is meant.",
+        code=f'x = x["{keys[0]}"]' if keys else "",
+    )
+
+
+def _in_sequential(scene: Scene) -> bool:
+    return any(isinstance(call.module, nn.Sequential) for call in scene.raised.calls)
+
+
+def _given_no_tensor(scene: Scene, value: Any) -> Diagnosis:
+    kind = type(value).__name__
+    says = f"{scene.path} was given a {kind}, not a tensor."
+    if value is None:
+        return Diagnosis(
+            cause="none-given", says=says, fix="Look at who should have made it.", sureness=Sureness.LIKELY
+        )
+    if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
+        fix, code = (
+            "Hand on one of its tensors, or put them together.",
+            "x = torch.stack(list(x))  # or torch.cat, or x[0]",
+        )
+    elif kind == "ndarray":
+        fix, code = "Make it a tensor.", "x = torch.from_numpy(x).float()"
+    elif isinstance(value, Mapping):
+        fix, code = "Hand over its values by name.", "model(**batch)"
+    elif "Image" in kind:
+        fix, code = "Make it a tensor.", "x = torchvision.transforms.functional.to_tensor(picture).unsqueeze(0)"
+    else:
+        fix, code = "Make it a tensor.", "x = torch.as_tensor(x)"
+    return Diagnosis(cause="not-a-tensor", says=says, fix=fix, code=code)
+
+
+_ATTRIBUTE = re.compile(r"'([\w.]+)' object has no attribute '(\w+)'")
+
+
+def find_attribute(scene: Scene) -> Diagnosis | None:
+    """A name that the module does not have."""
+    match = _ATTRIBUTE.search(scene.text)
+    if not isinstance(scene.error, AttributeError) or match is None:
+        return None
+    holder = next(
+        (c.module for c in reversed(scene.raised.calls) if type(c.module).__name__ == match[1]),
+        None,
+    )
+    if match[2] in ("_modules", "_parameters", "_buffers", "_forward_hooks", "_backward_hooks", "training"):
+        return Diagnosis(
+            cause="no-super-init",
+            says=f"{match[1]} was made without nn.Module's own __init__.",
+            fix="Begin its __init__ with the line below.",
+            code="super().__init__()",
+        )
+    if holder is None and match[1] in ("Tensor", "Parameter"):
+        return Diagnosis(
+            cause="no-such-attribute",
+            says=f"A tensor has no {match[2]}.",
+            fix=nearest(match[2], dir(torch.Tensor)) or "Look at what the line was meant to call.",
+        )
+    if holder is None:
+        return None
+    names = [
+        name for name in (*holder._modules, *holder._parameters, *holder._buffers, *vars(holder)) if name[0] != "_"
+    ]
+    return Diagnosis(
+        cause="no-such-attribute",
+        says=f"{match[1]} has no {match[2]}.",
+        fix=nearest(match[2], names) or "Set it in __init__.",
+    )
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """Which of these may be meant, as a question; "" for none."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"Is {near[0]} meant?" if near else ""
+
+
+def find_recursion(scene: Scene) -> Diagnosis | None:
+    """A forward that calls itself without end."""
+    if not isinstance(scene.error, RecursionError):
+        return None
+    seen: dict[int, int] = {}
+    for call in scene.raised.calls:
+        seen[id(call.module)] = seen.get(id(call.module), 0) + 1
+    path = next((scene.name_of(c.path, c.module) for c in scene.raised.calls if seen[id(c.module)] > 2), scene.path)
+    return Diagnosis(
+        cause="endless-recursion",
+        says=f"The forward of {path} calls itself without end.",
+        fix="Inside forward call the layers, not self(x) and not what calls forward again.",
+    )
+
+
+CAUSES = (
+    Cause(kinds=("endless-recursion",), find=find_recursion),
+    Cause(kinds=("no-forward",), find=find_no_forward),
+    Cause(kinds=("missing-argument", "unknown-argument", "too-many-arguments"), find=find_arguments),
+    Cause(kinds=("gives-none", "tuple-handed-on", "none-given", "not-a-tensor"), find=find_not_tensor),
+    Cause(kinds=("no-such-attribute", "no-super-init"), find=find_attribute),
+)

@@ -1,0 +1,387 @@
+"""Tensors of the model's own code that do not fit each other: sums, cat, view, unpacking, dimensions."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.linear import map_before, side_guesses, side_wanted
+from inspector.doctor.causes.repairs import (
+    BATCH,
+    CHANNEL,
+    LAST_WITHOUT_BATCH,
+    fitting_multiple,
+    fitting_sides,
+    lacks_batch,
+    tried_repair,
+)
+from inspector.doctor.report import Diagnosis, Sureness
+from inspector.doctor.scene import Scene
+from inspector.units import counted, human_shape
+
+_POINTWISE = re.compile(
+    r"(?:add|sub|rsub|mul|div|pow|where|maximum|minimum|fmax|fmin|eq|ne|lt|le|gt|ge|atan2|lerp|bitwise_\w+|logical_\w+|"
+    r"remainder|masked_fill|addcmul|addcdiv|copy)_?"
+)
+
+
+def _fit(a: Sequence[int], b: Sequence[int]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
+
+
+def find_broadcast(scene: Scene) -> Diagnosis | None:
+    """A sum or product of two tensors whose shapes do not fit."""
+    tensors = scene.operands
+    if not _POINTWISE.fullmatch(scene.operator) or len(tensors) < 2:
+        return None
+    pair = next(
+        ((a, b) for i, a in enumerate(tensors) for b in tensors[i + 1 :] if not _fit(tuple(a.shape), tuple(b.shape))),
+        None,
+    )
+    if pair is None:
+        return None
+    a, b = pair
+    says = f"{scene.operator.strip('_')} of two tensors that do not fit in {scene.path}: {scene.told(a)} and "
+    says += f"{scene.told(b)}."
+    if a.dim() == b.dim() >= 4 and a.shape[0] == b.shape[0]:
+        channels, places = a.shape[1] == b.shape[1], a.shape[2:] == b.shape[2:]
+        found = _by_multiple(scene, says) if not places else None
+        if found is not None:
+            return found
+        if not channels and a.dim() == 4:
+            stride = max(1, -(-max(a.shape[2], b.shape[2]) // min(a.shape[2], b.shape[2])))
+            wide, narrow = (a, b) if a.shape[1] > b.shape[1] else (b, a)
+            return Diagnosis(
+                cause="sum-of-shapes",
+                says=says,
+                fix="A shortcut across a change of channels needs a 1x1 convolution.",
+                code=f"nn.Conv2d({narrow.shape[1]}, {wide.shape[1]}, 1"
+                + (f", stride={stride})" if stride > 1 else ")"),
+            )
+        if channels:
+            return Diagnosis(
+                cause="sum-of-shapes",
+                says=says,
+                fix="Height and width differ: the same stride and padding=kernel_size // 2 both ways, or interpolate.",
+                code="b = torch.nn.functional.interpolate(b, size=a.shape[2:])",
+            )
+    fix = "From the last dimension on, sizes have to be equal, or 1, or missing."
+    if sorted(a.shape) == sorted(b.shape):
+        fix = "The same sizes stand in another order: transpose or permute one of them."
+    elif a.dim() != b.dim() and _unsqueezed(a, b):
+        fix = f"The smaller one lacks dimensions at its end: view it as {human_shape(_unsqueezed(a, b))}."
+    return Diagnosis(cause="sum-of-shapes", says=says, fix=fix)
+
+
+def _unsqueezed(a: Tensor, b: Tensor) -> tuple[int, ...]:
+    """The smaller one with ones at its end, if it fits so: (B, C) beside (B, C, H, W)."""
+    small, large = (a, b) if a.dim() < b.dim() else (b, a)
+    shape = (*small.shape, *(1,) * (large.dim() - small.dim()))
+    if _fit(shape, tuple(large.shape)):
+        return shape
+    second = (1, *small.shape, *(1,) * (large.dim() - small.dim() - 1))
+    return second if small.dim() == 1 and _fit(second, tuple(large.shape)) else ()
+
+
+def _by_multiple(scene: Scene, says: str) -> Diagnosis | None:
+    fits = fitting_multiple(scene)
+    if fits is None or scene.picture is None:
+        return None
+    multiple, height, width = fits
+    size = f"{scene.picture.shape[-2]}x{scene.picture.shape[-1]}"
+    right, below = width - scene.picture.shape[-1], height - scene.picture.shape[-2]
+    return Diagnosis(
+        cause="size-not-divisible",
+        says=f"{says} The picture of {size} is halved on the way and does not come back to the same size.",
+        fix=f"Use sides that are multiples of {multiple}: {height}x{width} runs through; or resize to the skip's size "
+        "before they meet.",
+        code=f"x = torch.nn.functional.pad(x, (0, {right}, 0, {below}))",
+        tried=(f"a picture of {height}x{width}: runs through",),
+    )
+
+
+def find_cat(scene: Scene) -> Diagnosis | None:
+    """torch.cat or stack of tensors that differ elsewhere."""
+    name = scene.recorder.function_name
+    stacked = scene.operator == "stack" or (name in ("stack", "hstack", "vstack", "dstack") and scene.operator != "cat")
+    if scene.operator != "cat" and not stacked and name not in ("cat", "concat", "concatenate"):
+        return None
+    tensors = scene.operands
+    if len(tensors) < 2:
+        given = scene.recorder.function_args[0]
+        listed = given[0] if given else scene.recorder.function_args[1].get("tensors", ())
+        tensors = [t for t in listed if isinstance(t, Tensor)] if isinstance(listed, list | tuple) else []
+    if len(tensors) < 2:
+        return None
+    told = "; ".join(scene.told(t) for t in tensors[:4])
+    says = f"{'stack' if stacked else 'cat'} of tensors that do not fit in {scene.path}: {told}."
+    ranks = {t.dim() for t in tensors}
+    if stacked:
+        if len({tuple(t.shape) for t in tensors}) < 2:
+            return None
+        return Diagnosis(cause="cat-of-shapes", says=says, fix="stack takes equal shapes: pad them, or use torch.cat.")
+    dim = _cat_dim(scene)
+    if len(ranks) > 1:
+        return Diagnosis(
+            cause="cat-of-shapes",
+            says=says,
+            fix="They have different numbers of dimensions: unsqueeze or expand the smaller one first.",
+        )
+    rank = ranks.pop()
+    axis = dim % rank if rank and -rank <= dim < rank else 0
+    differing = [i for i in range(rank) if i != axis and len({t.shape[i] for t in tensors}) > 1]
+    if not differing:
+        return None
+    if rank == 4 and min(differing) >= 2:
+        found = _by_multiple(scene, says)
+        if found is not None:
+            return found
+        return Diagnosis(
+            cause="cat-of-shapes",
+            says=says,
+            fix="Heights and widths have to be equal: interpolate one to the other's size.",
+            code="b = torch.nn.functional.interpolate(b, size=a.shape[2:])",
+        )
+    only = (
+        f" Only dimension {differing[0]} differs: perhaps dim={differing[0]} is meant." if len(differing) == 1 else ""
+    )
+    single = next((t for t in tensors if any(t.shape[i] == 1 for i in differing)), None)
+    if single is not None:
+        largest = [max(t.shape[i] for t in tensors) if i in differing else -1 for i in range(rank)]
+        return Diagnosis(
+            cause="cat-of-shapes",
+            says=says,
+            fix="cat repeats nothing by itself: expand the one that is there once.",
+            code=f"{scene.variable_of(single) or 'x'}.expand({', '.join(map(str, largest))})",
+        )
+    return Diagnosis(
+        cause="cat-of-shapes",
+        says=says,
+        fix=f"All dimensions but dim={axis} have to be equal.{only}",
+    )
+
+
+def _cat_dim(scene: Scene) -> int:
+    args, kwargs = scene.raised.operands if scene.operator == "cat" else scene.recorder.function_args
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
+    return dim if isinstance(dim, int) else 0
+
+
+def _fix_of_view(numel: int, wants: Sequence[int], known: int) -> str:
+    """-1 only where what is left divides."""
+    if -1 in wants:
+        return f"{numel:,} is no multiple of {known:,}: the sizes are of another input or layer."
+    if any(size > 0 and known and numel % (known // size) == 0 for size in wants):
+        return f"It would hold {known:,}: -1 in one place lets torch work out the size."
+    return f"It would hold {known:,}, and -1 in no place would help: {numel:,} is no multiple of the other sizes."
+
+
+_INVALID = re.compile(r"shape '\[(?P<sizes>[-\d, ]+)\]' is invalid for input of size (?P<numel>\d+)")
+
+
+def find_view(scene: Scene) -> Diagnosis | None:
+    """A view or reshape to a shape that holds another number of elements."""
+    match = _INVALID.search(scene.text)
+    if match is None:
+        return None
+    wants = tuple(int(n) for n in match["sizes"].split(","))
+    numel = int(match["numel"])
+    pool = [*scene.operands, *(v for v in scene.recorder.function_args[0] if isinstance(v, Tensor))]
+    pool += list(scene.frame.variables.values()) if scene.frame is not None else []
+    x = next((t for t in pool if isinstance(t, Tensor) and t.numel() == numel), None)
+    told = scene.told(x) if x is not None else counted(numel, "value")
+    says = f"A view as {', '.join(map(str, wants))} in {scene.path} does not hold the {numel:,} values of {told}."
+    batch = x.shape[0] if x is not None and x.dim() else 0
+    rest = math.prod(wants[1:])
+    if batch and wants[0] not in (-1, batch) and -1 not in wants[1:] and rest * batch == numel:
+        return Diagnosis(
+            cause="batch-written-out",
+            says=f"{says} The batch is written into the code: {wants[0]}, and this one is {batch}.",
+            fix="Take it from the tensor.",
+            code=f"x = x.view(x.size(0), {', '.join(map(str, wants[1:]))})",
+        )
+    heads = _heads(wants, x)
+    if heads is not None:
+        count, size, width = heads
+        return Diagnosis(
+            cause="heads-do-not-divide",
+            says=f"{says} {count} heads of {size} are {count * size:,}, and the width is {width:,}.",
+            fix="The width has to be a multiple of the number of heads.",
+        )
+    found = tried_repair(scene, BATCH) if scene.picture is not None and scene.picture.dim() < 4 else None
+    if found is not None:
+        return found
+    known = abs(math.prod(n for n in wants if n != -1))
+    map_ = map_before(scene, numel // batch) if batch else None
+    guesses: tuple[int, ...] = ()
+    if map_ is not None and scene.picture is not None and scene.picture.dim() == 4:
+        guesses = side_guesses(scene.picture, map_[1], side_wanted(known if -1 in wants else rest, map_[1][1]))
+    fits = fitting_sides(scene, guesses)
+    if fits and scene.picture is not None:
+        return Diagnosis(
+            cause="picture-size",
+            says=f"{says} The picture is {scene.picture.shape[-2]}x{scene.picture.shape[-1]}.",
+            fix=f"Pictures of {fits[0]}x{fits[0]} run through; or x.flatten(1) and a head of that width.",
+            code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
+            tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
+        )
+    return Diagnosis(
+        cause="view-of-shape",
+        says=says,
+        fix=_fix_of_view(numel, wants, known),
+    )
+
+
+def _heads(wants: tuple[int, ...], x: Tensor | None) -> tuple[int, int, int] | None:
+    """(heads, size of each, width) where the last dimension was to be split in two."""
+    if x is None or x.dim() < 2 or len(wants) != x.dim() + 1 or -1 in wants[-2:]:
+        return None
+    lead = all(n in (-1, m) for n, m in zip(wants[: x.dim() - 1], x.shape[:-1], strict=True))
+    count, size = wants[-2:]
+    return (count, size, x.shape[-1]) if lead and count * size != x.shape[-1] else None
+
+
+def find_contiguous(scene: Scene) -> Diagnosis | None:
+    """A view across a transposed tensor."""
+    if "view size is not compatible" not in scene.text:
+        return None
+    x = next((t for t in scene.operands if not t.is_contiguous()), None)
+    told = f": {scene.told(x)}" if x is not None else ""
+    return Diagnosis(
+        cause="view-of-transposed",
+        says=f"view cannot go across dimensions that were transposed before{told}.",
+        fix="reshape copies where it has to.",
+        code="x = x.reshape(...)  # or x.contiguous().view(...)",
+    )
+
+
+_UNPACK = re.compile(
+    r"not enough values to unpack \(expected (\d+), got (\d+)\)|too many values to unpack \(expected (\d+)"
+)
+
+
+def find_unpacking(scene: Scene) -> Diagnosis | None:
+    """b, c, h, w = x.shape of a tensor with another number of dimensions."""
+    match = _UNPACK.search(scene.text)
+    if match is None or scene.frame is None or not isinstance(scene.frame.statement, ast.Assign):
+        return None
+    expected = int(match[1] or match[3])
+    value = scene.frame.statement.value
+    if isinstance(value, ast.Call):
+        value = value.func
+    holder = value.value if isinstance(value, ast.Attribute) and value.attr in ("shape", "size") else value
+    x = scene.frame.variables.get(holder.id) if isinstance(holder, ast.Name) else None
+    if not isinstance(x, Tensor):
+        return _parts(scene, expected, int(match[2] or 0))
+    if holder is value:
+        return Diagnosis(
+            cause="unpacking",
+            says=f"{expected} values were to be unpacked from one tensor, {scene.told(x)}.",
+            fix="What was called gives one tensor, not several.",
+        )
+    repairs = ((BATCH,), (LAST_WITHOUT_BATCH,), (CHANNEL,)) if x.dim() < expected else ()
+    for tried in repairs:
+        found = tried_repair(scene, *tried)
+        if found is not None:
+            return found
+    return Diagnosis(
+        cause="unpacking",
+        says=f"The code takes {counted(expected, 'dimension')} and {scene.told(x)} has {x.dim()}.",
+        fix="Add the one that is missing with unsqueeze, or flatten what is too many.",
+    )
+
+
+def _parts(scene: Scene, expected: int, got: int) -> Diagnosis | None:
+    """More names than a module gives parts."""
+    given = [one for one in scene.recorder.gave_no_tensor.values() if isinstance(one[2], tuple | list)]
+    path, kind, value = given[-1] if given else ("", "", ())
+    if not given or (got and len(value) != got):
+        assert scene.frame is not None
+        where = scene.frame.where
+        return Diagnosis(
+            cause="unpacking",
+            says=f"{where.file}, line {where.line} takes {counted(expected, 'part')} and gets {got or 'more'}: "
+            f"{where.text}",
+            fix="Take as many as there are.",
+        )
+    lstm = kind == "LSTM" and expected == 3
+    return Diagnosis(
+        cause="unpacking",
+        says=f"The line takes {counted(expected, 'part')} and {scene.name_of(path)} ({kind}) gives {len(value)}.",
+        fix="An LSTM gives its output and one tuple of two states." if lstm else "Take as many as it gives.",
+        code="out, (h, c) = lstm(x)" if lstm else "",
+        sureness=Sureness.CERTAIN if lstm else Sureness.LIKELY,
+    )
+
+
+_DIMS = re.compile(
+    r"Dimension out of range|too many indices for tensor|number of dimensions in the tensor input does not match|"
+    r"[Dd]imension specified as|start_dim|is not equal to len\(dims\)|permute\(sparse|IndexError: dim",
+)
+
+
+def find_dimension(scene: Scene) -> Diagnosis | None:
+    """A dimension was named that the tensor has not."""
+    if not _DIMS.search(scene.text):
+        return None
+    pool = [*scene.recorder.function_args[0], scene.given, *scene.operands]
+    x = next((t for t in pool if isinstance(t, Tensor)), None)
+    if scene.picture is not None and scene.picture.dim() < 4:
+        for repairs in ((BATCH,), (CHANNEL,), (LAST_WITHOUT_BATCH,)):
+            found = tried_repair(scene, *repairs)
+            if found is not None and found.sureness is Sureness.CERTAIN and lacks_batch(scene):
+                return found
+    told = f": {scene.told(x)}" if x is not None else ""
+    name = scene.recorder.function_name.strip("_")
+    return Diagnosis(
+        cause="no-such-dimension",
+        says=f"{name or 'An operation'} in {scene.path} names a dimension that the tensor does not have{told}.",
+        fix="Dimensions count from 0, negative ones from the end; a missing batch or channel is added by unsqueeze.",
+    )
+
+
+_SIZES = re.compile(r"size|dimension|shape|divisible|multiply up|broadcast|subscript|channel|length", re.IGNORECASE)
+
+
+def find_other_shape(scene: Scene) -> Diagnosis | None:
+    """Functions that say in their own words which sizes they were given."""
+    if not isinstance(scene.error, RuntimeError | ValueError) or not _SIZES.search(scene.text):
+        return None
+    # Words of the code itself are no words of torch.
+    if scene.frame is not None and isinstance(scene.frame.statement, ast.Raise):
+        return None
+    given = [t for t in scene.recorder.function_args[0] if isinstance(t, Tensor)] or scene.operands
+    if not given or not scene.recorder.function_name:
+        return None
+    name = scene.recorder.function_name.strip("_") or scene.operator
+    return Diagnosis(
+        cause="shape-of-operand",
+        says=f"{name} in {scene.path} was given sizes that do not fit: {'; '.join(scene.told(t) for t in given[:3])}.",
+        fix=f"torch says: {scene.first_line}",
+        sureness=Sureness.LIKELY,
+    )
+
+
+CAUSES = (
+    Cause(kinds=("view-of-transposed",), find=find_contiguous),
+    Cause(
+        kinds=("view-of-shape", "batch-written-out", "heads-do-not-divide", "batch-missing", "picture-size"),
+        find=find_view,
+    ),
+    Cause(
+        kinds=("unpacking", "batch-missing", "channels-last", "channel-missing"),
+        find=find_unpacking,
+    ),
+    Cause(kinds=("cat-of-shapes", "size-not-divisible"), find=find_cat),
+    Cause(kinds=("sum-of-shapes", "size-not-divisible"), find=find_broadcast),
+    Cause(
+        kinds=("no-such-dimension", "batch-missing", "channel-missing", "channels-last"),
+        find=find_dimension,
+    ),
+)
+LAST = (Cause(kinds=("shape-of-operand",), find=find_other_shape),)

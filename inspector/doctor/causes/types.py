@@ -1,0 +1,192 @@
+"""Element types and devices: operands that torch does not put together."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import Tensor, nn
+
+from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.repairs import BATCH, REPAIRS, lacks_batch
+from inspector.doctor.report import Diagnosis, Sureness
+from inspector.doctor.scene import Scene
+
+_MIXED = re.compile(
+    r"(?:[Ii]nput type|dtype|scalar type|data type|[Tt]ensor for argument|same type|mat1 and mat2 must have|"
+    r"not implemented for|expected .{0,40} but (?:got|found)|Expected .{0,60}type|"
+    r"ComplexFloat|computation in the same)",
+)
+_LACKS = re.compile(r"not implemented for '(\w+)'")
+_INDICES = re.compile(
+    r"'?indices'?.{0,80}(?:scalar types|Long|Int)|must be long, byte|only integer tensors|used as indices"
+)
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def find_index_type(scene: Scene) -> Diagnosis | None:
+    """An embedding, or an indexing, that was given numbers which are no integers."""
+    indices: Tensor | None = None
+    if isinstance(scene.layer, nn.Embedding | nn.EmbeddingBag) and isinstance(scene.given, Tensor):
+        indices = scene.given
+    elif scene.operator == "embedding" and len(scene.operands) > 1:
+        indices = scene.operands[1]
+    elif _INDICES.search(scene.text):
+        indices = next((t for t in scene.operands[1:] if t.is_floating_point()), None)
+    if indices is None or not (indices.is_floating_point() or indices.is_complex()):
+        return None
+    return Diagnosis(
+        cause="index-type",
+        says=f"{scene.path} looks up rows by whole numbers and received {_short(indices.dtype)}: "
+        f"{scene.told(indices)}.",
+        fix="Make them integers.",
+        code="x = x.long()",
+    )
+
+
+def find_type(scene: Scene) -> Diagnosis | None:
+    """Operands of different element types, or one that the operator does not know."""
+    lacking = _LACKS.search(scene.text)
+    if not isinstance(scene.error, RuntimeError | TypeError | NotImplementedError) or not _MIXED.search(scene.text):
+        return None
+    operands = scene.operands or [t for t in (scene.given,) if isinstance(t, Tensor)]
+    own = [p for p in scene.layer._parameters.values() if p is not None]
+    pool = [t for t in (*operands, *own) if not (t.dtype is torch.int64 and t.dim() == 0)]
+    types = {t.dtype for t in pool}
+    if len(types) < 2 and not lacking:
+        return None
+    weights = next((t for t in pool if isinstance(t, nn.Parameter)), None)
+    other = next((t for t in pool if weights is not None and t.dtype != weights.dtype), None)
+    if weights is None or other is None:
+        if len(types) > 1:
+            first = pool[0]
+            second = next(t for t in pool if t.dtype != first.dtype)
+            return Diagnosis(
+                cause="type",
+                says=f"Two tensors of different types meet: {scene.told(first)} is {_short(first.dtype)}, "
+                f"{scene.told(second)} is {_short(second.dtype)}.",
+                fix="Bring both to one type.",
+                code="b = b.to(a.dtype)",
+            )
+        if lacking and pool:
+            return Diagnosis(
+                cause="type",
+                says=f"torch has no {scene.operator or 'such operator'} for {_short(pool[0].dtype)} on this device: "
+                f"{scene.told(pool[0])}.",
+                fix="Compute in float32.",
+                code="x = x.float()",
+            )
+        return None
+    target = weights.dtype
+    at_input = any(one.dtype == other.dtype for one in scene.inputs)
+    code = "x = x.float() / 255" if other.dtype is torch.uint8 else f"x = x.to(torch.{_short(target)})"
+    if target in (torch.float16, torch.bfloat16) and other.dtype is torch.float32:
+        code = f"x = x.to(torch.{_short(target)})  # or model.float()"
+    fix = "Convert it before."
+    if other.dtype is torch.uint8:
+        fix = "Pictures become numbers between 0 and 1 first, as torchvision.transforms.ToTensor() does."
+    elif other.is_complex():
+        fix, code = "These weights are real: take the size or both parts.", "x = x.abs()  # or torch.view_as_real(x)"
+    elif other.dtype is torch.float64:
+        fix = "Arrays from NumPy are float64."
+    tried: tuple[str, ...] = ()
+    if at_input:
+        tried, extra = _tried(scene, target)
+        code, fix = (code + extra, "Convert it, and put its dimensions right as well.") if extra else (code, fix)
+    return Diagnosis(
+        cause="type",
+        says=f"{scene.path} has weights of {_short(target)} and received {_short(other.dtype)}: {scene.told(other)}.",
+        fix=fix,
+        code=code,
+        tried=tried,
+    )
+
+
+def _tried(scene: Scene, target: torch.dtype) -> tuple[tuple[str, ...], str]:
+    """What came of the conversion alone, else with one more change of the input; the line of that change."""
+
+    def change(x: Tensor) -> Tensor | None:
+        return None if x.dtype == target else (x.abs() if x.is_complex() else x).to(target)
+
+    if scene.runs_with(change, numbers=True):
+        return (f"the input in {_short(target)}: runs through",), ""
+    for repair in REPAIRS:
+
+        def both(x: Tensor, repair=repair) -> Tensor | None:  # type: ignore[no-untyped-def]
+            made = repair.change(x)
+            return None if made is None else (made.abs() if made.is_complex() else made).to(target)
+
+        if (repair is not BATCH or lacks_batch(scene) is not None) and scene.runs_with(both):
+            return (f"that and {repair.code.partition('  #')[0]}: runs through",), "\n" + repair.code
+    return (), ""
+
+
+def find_meta(scene: Scene) -> Diagnosis | None:
+    """Weights without numbers, and an input with some."""
+    bare = [name for name, t in (*scene.model.named_parameters(), *scene.model.named_buffers()) if t.is_meta]
+    if not bare or all(t.is_meta for t in scene.inputs):
+        return None
+    return Diagnosis(
+        cause="weights-on-meta",
+        says=f"{len(bare)} of the model's tensors are on meta, that is without values: {', '.join(bare[:3])}"
+        + (" ..." if len(bare) > 3 else "")
+        + ".",
+        fix="Make memory for them and load the weights.",
+        code="model.to_empty(device='cpu')\nmodel.load_state_dict(state_dict)  # or load_state_dict(..., assign=True)",
+    )
+
+
+def find_device(scene: Scene) -> Diagnosis | None:
+    """Operands on several devices."""
+    operands = [*scene.operands, *(p for p in scene.layer._parameters.values() if p is not None)]
+    devices = {str(t.device) for t in operands if not (t.dim() == 0 and t.device.type == "cpu")}
+    if len(devices) < 2 or ("device" not in scene.text and "meta" not in scene.text):
+        return None
+    first = operands[0]
+    other = next((t for t in operands if str(t.device) != str(first.device)), first)
+    plain = next((t for t in operands if _plain_attribute(scene, t)), None)
+    fix, code = "Bring both to one device.", "x = x.to(next(model.parameters()).device)"
+    if plain is not None:
+        path = _plain_attribute(scene, plain)
+        fix = f"{path} is a plain attribute, which model.to(device) leaves behind: make it a buffer."
+        code = f'self.register_buffer("{path.rpartition(".")[2]}", tensor)'
+    return Diagnosis(
+        cause="device",
+        says=f"Two devices meet in {scene.path}: {scene.told(first)} is on {first.device}, {scene.told(other)} on "
+        f"{other.device}.",
+        fix=fix,
+        code=code,
+    )
+
+
+def _plain_attribute(scene: Scene, tensor: Tensor) -> str:
+    """Its name where a module holds it as neither parameter nor buffer."""
+    for path, module in scene.model.named_modules():
+        for name, value in vars(module).items():
+            if value is tensor:
+                return f"{path}.{name}" if path else name
+    return ""
+
+
+def find_quantised(scene: Scene) -> Diagnosis | None:
+    """Quantised layers that were given plain numbers, or the other way round."""
+    if "quantized" not in scene.text.lower() or "Could not run" not in scene.text:
+        return None
+    return Diagnosis(
+        cause="quantised",
+        says=f"Quantised and plain tensors meet in {scene.path}: {scene.first_line}",
+        fix="A quantised network begins with QuantStub and ends with DeQuantStub; quantize_dynamic needs neither.",
+        sureness=Sureness.LIKELY,
+    )
+
+
+CAUSES = (
+    Cause(kinds=("weights-on-meta",), find=find_meta),
+    Cause(kinds=("device",), find=find_device),
+    Cause(kinds=("quantised",), find=find_quantised),
+    Cause(kinds=("index-type",), find=find_index_type),
+    Cause(kinds=("type",), find=find_type),
+)

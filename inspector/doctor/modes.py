@@ -1,0 +1,60 @@
+"""What differs between training and evaluation: the same input with the same random numbers in both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inspector.doctor.frames import forward_code
+from inspector.doctor.trials import as_it_was
+from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
+
+_SEED = 0
+
+
+def reading_mode(model: nn.Module, called: set[str]) -> tuple[tuple[str, int], ...]:
+    """(class, how many) of the modules that ran and ask which mode they are in; without dropouts of nothing."""
+    kinds: Counter[str] = Counter()
+    for path, module in model.named_modules():
+        code = forward_code(module)
+        if path not in called or code is None or "training" not in code.co_names:
+            continue
+        if not any(getattr(module, name, None) == 0 for name in ("p", "dropout", "drop_prob", "dropout_p")):
+            kinds[type(module).__name__] += 1
+    return tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+
+
+def run_in_mode(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool, seed: int = _SEED
+) -> list[Tensor]:
+    """The tensors that come out, copied. The model is left as it was. Raises ForwardError."""
+    with as_it_was(model):
+        model.train(training)
+        torch.manual_seed(seed)
+        return [tensor.detach().clone() for tensor in tensors_in(watch(model, args, kwargs, Listener()))]
+
+
+def difference_of(ours: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[float, float] | None:
+    """(greatest absolute difference, norm of it over the norm of ours); None where they cannot be compared."""
+    if len(ours) != len(other) or not ours or any(a.shape != b.shape for a, b in zip(ours, other, strict=True)):
+        return None
+    kept = [(a, b) for a, b in zip(ours, other, strict=True) if a.is_floating_point() and a.numel() and not a.is_meta]
+    if not kept:
+        return None
+    apart = torch.cat([(a.double() - b.double()).flatten() for a, b in kept])
+    size = torch.cat([a.double().flatten() for a, _ in kept])
+    norm = float(size.norm())
+    return float(apart.abs().max()), float(apart.norm()) / norm if norm else 0.0
+
+
+def is_random(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], ours: Sequence[Tensor]) -> bool:
+    """Whether evaluation with other random numbers gives another answer."""
+    try:
+        found = difference_of(ours, run_in_mode(model, args, kwargs, training=False, seed=_SEED + 1))
+    except ForwardError:
+        return False
+    return found is not None and found[0] > 0

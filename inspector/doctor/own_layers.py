@@ -1,0 +1,162 @@
+"""Weights that run and that no state dict holds: made inside forward, kept in a plain list, or in a plain attribute."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from inspector.doctor.frames import forward_code, is_own, shown_file
+from inspector.doctor.record import Foreign, Recorder
+from inspector.doctor.report import SourceLine
+from inspector.errors import InspectorError
+from inspector.findings import Finding, FindingKind, Severity
+from inspector.side_files import read_text
+from inspector.units import counted, human_shape
+
+MADE_IN_FORWARD = FindingKind("layer-made-in-forward", Severity.ERROR, "Weights are made anew in each forward")
+PLAIN_CONTAINER = FindingKind("layers-in-plain-container", Severity.ERROR, "Layers lie in a plain list or dict")
+PLAIN_TENSOR = FindingKind("tensor-in-plain-attribute", Severity.WARNING, "A tensor is neither parameter nor buffer")
+
+_MOST_DEPTH = 3
+
+
+def plain_tensors(model: nn.Module) -> dict[int, Tensor]:
+    """Tensors in plain attributes, to be asked for before a pass: what a forward keeps for later is none of these."""
+    return {id(v): v for module in model.modules() for v in vars(module).values() if isinstance(v, Tensor)}
+
+
+def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, Tensor]) -> Iterator[Finding]:
+    """before: the plain tensors that were there before the pass."""
+    registered = {id(module) for module in model.modules()}
+    known = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    explained: set[int] = set()
+    for path, module in model.named_modules():
+        if not _is_own_class(module):
+            continue
+        for name, value in vars(module).items():
+            if name in ("_modules", "_parameters", "_buffers"):
+                continue
+            place = f"{path}.{name}" if path else name
+            hidden = list(dict.fromkeys(_modules_in(value, registered)))
+            weights: list[Tensor] = [p for one in hidden for p in one.parameters() if id(p) not in known]
+            weights += [t for t in _parameters_in(value) if id(t) not in known]
+            if weights:
+                explained.update(map(id, weights))
+                yield _plain_container(place, value, hidden, weights, _line_of(module, name))
+                continue
+            used = isinstance(value, Tensor) and id(value) in recorder.used and before.get(id(value)) is value
+            if used and not _is_computed(module, name):
+                yield _plain_tensor(place, name, value, _line_of(module, name))
+    yield from _made_in_forward([one for one in recorder.foreign if one.ident not in explained])
+
+
+def _is_own_class(module: nn.Module) -> bool:
+    """Whether its class was written by the person, and not by a library that is installed."""
+    name = _file_of(module)
+    return bool(name) and is_own(name) and shown_file(name) == name.replace("\\", "/").rpartition("/")[2]
+
+
+def _file_of(module: nn.Module) -> str:
+    code = forward_code(module)
+    return code.co_filename if code is not None else ""
+
+
+def _modules_in(value: Any, registered: set[int], depth: int = 0) -> Iterator[nn.Module]:
+    if isinstance(value, nn.Module):
+        if depth and id(value) not in registered:
+            yield value
+    elif depth < _MOST_DEPTH:
+        parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple | set) else ()
+        for part in parts:
+            yield from _modules_in(part, registered, depth + 1)
+
+
+def _parameters_in(value: Any) -> Iterator[Tensor]:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple | set) else ()
+    for part in parts:
+        if isinstance(part, nn.Parameter):
+            yield part
+
+
+def _is_computed(module: nn.Module, name: str) -> bool:
+    """weight_norm, spectral_norm and pruning keep the weight that they compute in a plain attribute."""
+    return any(f"{name}_{end}" in module._parameters for end in ("orig", "g", "v", "bar"))
+
+
+def _plain_container(
+    place: str, value: Any, hidden: list[nn.Module], weights: list[Tensor], line: SourceLine | None
+) -> Finding:
+    kind = type(value).__name__
+    what = counted(len(hidden), "layer") if hidden else counted(len(weights), "parameter")
+    instead = "nn.ModuleDict" if isinstance(value, Mapping) else "nn.ModuleList"
+    if not hidden:
+        instead = "nn.ParameterDict" if isinstance(value, Mapping) else "nn.ParameterList"
+    return PLAIN_CONTAINER.found(
+        f"{place} is a plain {kind} of {what} ({sum(t.numel() for t in weights):,} weights), which is in no state "
+        f"dict, goes to no device and is never trained{_at(line)}.",
+        subjects=(place,),
+        evidence=_evidence(line, ("weights", sum(t.numel() for t in weights))),
+        remedy=f"Make it an {instead}.",
+    )
+
+
+def _plain_tensor(place: str, name: str, value: Tensor, line: SourceLine | None) -> Finding:
+    trained = value.requires_grad
+    return PLAIN_TENSOR.found(
+        f"{place}, a tensor of {human_shape(tuple(value.shape))}, is a plain attribute: model.to(device) leaves it "
+        f"behind and no state dict holds it{_at(line)}.",
+        subjects=(place,),
+        evidence=_evidence(line),
+        remedy=f"self.{name} = nn.Parameter(...)" if trained else f'self.register_buffer("{name}", ...)',
+    )
+
+
+def _made_in_forward(foreign: list[Foreign]) -> Iterator[Finding]:
+    by_line: dict[tuple[str, SourceLine | None], list[Foreign]] = {}
+    for one in foreign:
+        by_line.setdefault((one.inside, one.line), []).append(one)
+    for (inside, line), group in by_line.items():
+        shapes = ", ".join(human_shape(one.shape) for one in group[:4])
+        yield MADE_IN_FORWARD.found(
+            f"{inside or 'The model itself'} runs weights that are none of the model's ({shapes}): made in its forward "
+            f"they are new at each call, and in no state dict{_at(line)}.",
+            subjects=(inside,),
+            evidence=_evidence(line),
+            remedy="Make the layer in __init__ and call it in forward.",
+        )
+
+
+def _at(line: SourceLine | None) -> str:
+    return f" ({line.file}, line {line.line})" if line is not None else ""
+
+
+def _evidence(line: SourceLine | None, *more: tuple[str, int]) -> tuple[tuple[str, str | int | float | bool], ...]:
+    where: tuple[tuple[str, str | int | float | bool], ...] = ()
+    if line is not None:
+        where = (("file", line.file), ("line", line.line), ("text", line.text))
+    return (*where, *more)
+
+
+def _line_of(module: nn.Module, name: str) -> SourceLine | None:
+    """Where the class sets self.NAME first."""
+    file = _file_of(module)
+    try:
+        text = read_text(file, "source")
+        tree = ast.parse(text)
+    except (InspectorError, SyntaxError, ValueError, RecursionError):
+        return None
+    names = {one.__name__ for one in inspect.getmro(type(module))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name in names:
+            for inner in (one for one in ast.walk(node) if isinstance(one, ast.stmt)):
+                targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target] if isinstance(inner, ast.AnnAssign) else []  # fmt: skip  # noqa: E501
+                flat = [t for one in targets for t in (one.elts if isinstance(one, ast.Tuple) else [one])]
+                for target in flat:
+                    if isinstance(target, ast.Attribute) and target.attr == name:
+                        line = text.splitlines()[inner.lineno - 1].strip()
+                        return SourceLine(file=shown_file(file), line=inner.lineno, text=line[:400])
+    return None

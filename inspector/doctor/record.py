@@ -1,0 +1,217 @@
+"""Hears of one pass and keeps what the doctor needs: calls, values, who made which tensor, the last function."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
+
+from inspector.doctor.frames import line_of_frame, nearest_own_frame
+from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
+from inspector.doctor.statistics import statistics_of
+from inspector.forward.watch import Call, Listener, Operation, tensors_in
+
+_MOST_TENSORS = 64
+_MOST_SETTINGS = 200
+INPUT = "input"
+# Positions of a channel below which nothing is said of it.
+_LEAST_POSITIONS = 49
+_RELU = {"relu", "relu_"}
+# Where the slope is 1 % of its greatest: sigmoid' = s(1 - s), 1/4 at most; tanh' = 1 - t^2, 1 at most.
+_SIGMOID_END = 0.5 - 0.5 * (1 - 0.01) ** 0.5
+_TANH_END = (1 - 0.01) ** 0.5
+_SURE = 0.999
+# What gives another view of the same values.
+_VIEWS = {"slice", "select", "view", "unsqueeze", "squeeze", "expand", "t", "transpose", "permute", "alias", "detach"}
+_CHANNELS_SECOND = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training"}
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Work of ours in the middle of a watched pass."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
+        yield
+
+
+@dataclass(slots=True)
+class Foreign:
+    """A parameter that ran and is none of the model's. inside: path of the module that ran it."""
+
+    shape: tuple[int, ...]
+    inside: str
+    line: SourceLine | None
+    ident: int
+
+
+class Recorder(Listener):
+    """values: whether numbers are looked at."""
+
+    def __init__(self, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, values: bool) -> None:
+        self.values = values
+        self.calls: list[CallRecord] = []
+        self.operators = 0
+        self.dead: list[DeadChannels] = []
+        self.saturations: list[Saturation] = []
+        self.foreign: list[Foreign] = []
+        self.function_name, self.function_args = "", ((), {})  # type: tuple[str, tuple[Sequence[Any], Mapping[str, Any]]]
+        self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
+        self.used: set[int] = set()
+        self.maps: list[tuple[str, tuple[int, ...]]] = []
+        self._index: dict[int, int] = {}
+        self._depth: dict[int, int] = {}
+        self._makers: dict[int, tuple[weakref.ref[Tensor], str]] = {}
+        self._operators_of: dict[int, tuple[weakref.ref[Tensor], str]] = {}
+        self._views: dict[int, tuple[weakref.ref[Tensor], str]] = {}
+        self._second: dict[int, weakref.ref[Tensor]] = {}
+        self.names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+        for tensor in tensors_in((args, dict(kwargs))):
+            self._makers[id(tensor)] = (weakref.ref(tensor), INPUT)
+
+    def function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        name = getattr(function, "__name__", "")
+        # Attributes are read by functions, too: x.shape is __get__.
+        if name not in ("__get__", "size", "dim", "__set__"):
+            self.function_name, self.function_args = name, (args, kwargs)
+
+    def enter(self, call: Call) -> None:
+        with unwatched():
+            inside = call.inside
+            self._index[call.number] = len(self.calls)
+            self._depth[call.number] = 0 if inside is None else self._depth[inside.number] + 1
+            self.calls.append(
+                CallRecord(
+                    number=call.number,
+                    path=call.path,
+                    kind=type(call.module).__name__,
+                    time=call.time,
+                    depth=self._depth[call.number],
+                    inside=None if inside is None else inside.number,
+                    settings=settings_of(call.module),
+                    inputs=tuple(map(self.facts, _some((call.args, dict(call.kwargs))))),
+                )
+            )
+
+    def leave(self, call: Call) -> None:
+        with unwatched():
+            outputs = _some(call.output)
+            for tensor in outputs:
+                # What an Identity hands on is still what it got.
+                if self._makers.get(id(tensor), (None, ""))[1] != INPUT or not isinstance(call.module, nn.Identity):
+                    self._makers[id(tensor)] = (weakref.ref(tensor), call.path)
+            if not isinstance(call.output, Tensor):
+                self.gave_no_tensor[id(call.output)] = (call.path, type(call.module).__name__, call.output)
+            at = self._index[call.number]
+            made = tuple(
+                Output(shape=tuple(t.shape), dtype=_dtype(t), statistics=statistics_of(t) if self.values else None)
+                for t in outputs
+            )
+            self.calls[at] = replace(self.calls[at], outputs=made, ended=True)
+
+    def operation(self, operation: Operation) -> None:
+        self.operators += 1
+        name = operation.operator._schema.name.partition("::")[2]
+        inside = operation.inside.path if operation.inside else ""
+        with unwatched():
+            given = _some((operation.args, dict(operation.kwargs)))
+            for tensor in given:
+                self.used.add(id(tensor))
+                known = id(tensor) in self.names or any(id(tensor) == one.ident for one in self.foreign)
+                if isinstance(tensor, nn.Parameter) and not known:
+                    frame = nearest_own_frame(sys._getframe())
+                    line = None if frame is None else line_of_frame(frame)
+                    self.foreign.append(Foreign(tuple(tensor.shape), inside, line, id(tensor)))
+            made = _some(operation.output)
+            carried = name in _CHANNELS_SECOND or any(self._channels_second(t) for t in given)
+            if made and made[0].dim() == 4:
+                self.maps.append((inside, tuple(made[0].shape)))
+            viewed = self.model_tensor(given[0]) if given and name in _VIEWS else ""
+            for tensor in made:
+                if viewed:
+                    self._views[id(tensor)] = (weakref.ref(tensor), viewed)
+                self._operators_of[id(tensor)] = (weakref.ref(tensor), name)
+                if carried and tensor.dim() == 3 and name not in ("transpose", "permute"):
+                    self._second[id(tensor)] = weakref.ref(tensor)
+            if self.values and made:
+                self._look(name, inside, operation, made[0])
+
+    def _look(self, name: str, inside: str, operation: Operation, made: Tensor) -> None:
+        if made.device.type == "meta" or made.numel() == 0 or not made.is_floating_point():
+            return
+        if name in _RELU and made.dim() > 1:
+            channel = 1 if made.dim() != 3 or self._channels_second(made) else 2
+            positions = made.numel() // made.shape[channel]
+            if positions >= _LEAST_POSITIONS:
+                rest = [axis for axis in range(made.dim()) if axis != channel]
+                dead = int((made.amax(rest) <= 0).sum())
+                if dead:
+                    self.dead.append(
+                        DeadChannels(path=inside, dead=dead, channels=made.shape[channel], positions=positions)
+                    )
+            return
+        share: float | None = None
+        if name in ("sigmoid", "sigmoid_"):
+            share = float(((made < _SIGMOID_END) | (made > 1 - _SIGMOID_END)).double().mean())
+        elif name in ("tanh", "tanh_"):
+            share = float((made.abs() > _TANH_END).double().mean())
+        elif name in ("_softmax", "_safe_softmax") and made.shape[operation.args[1]] > 1:
+            share = float((made.amax(operation.args[1]) > _SURE).double().mean())
+        if share:
+            function = name.strip("_").replace("safe_", "")
+            self.saturations.append(Saturation(path=inside, function=function, share=share, count=made.numel()))
+
+    def _channels_second(self, tensor: Tensor) -> bool:
+        kept = self._second.get(id(tensor))
+        return kept is not None and kept() is tensor
+
+    def facts(self, tensor: Tensor) -> TensorFacts:
+        """A tensor by what is not its values."""
+        return TensorFacts(
+            shape=tuple(tensor.shape), dtype=_dtype(tensor), device=str(tensor.device), made_by=self.maker(tensor)
+        )
+
+    def maker(self, tensor: Tensor) -> str:
+        """Path of the module that gave it out last, INPUT, or the name of the model's own tensor; "" if none did."""
+        kept = self._makers.get(id(tensor))
+        if kept is not None and kept[0]() is tensor:
+            return kept[1]
+        return self.names.get(id(tensor), "")
+
+    def model_tensor(self, tensor: Tensor) -> str:
+        """Name of the parameter or buffer that it is, or is a view of."""
+        kept = self._views.get(id(tensor))
+        return kept[1] if kept is not None and kept[0]() is tensor else self.names.get(id(tensor), "")
+
+    def operator_of(self, tensor: Tensor) -> str:
+        """The operator that made it."""
+        kept = self._operators_of.get(id(tensor))
+        return kept[1] if kept is not None and kept[0]() is tensor else ""
+
+
+def settings_of(module: nn.Module) -> str:
+    """What torch writes of its own layers; nothing of other classes, whose text may be anything."""
+    if not type(module).__module__.startswith("torch.nn.modules."):
+        return ""
+    try:
+        return module.extra_repr()[:_MOST_SETTINGS]
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # settings that were taken away or are none
+        return ""
+
+
+def _some(value: Any) -> list[Tensor]:
+    found = []
+    for tensor in tensors_in(value):
+        found.append(tensor)
+        if len(found) == _MOST_TENSORS:
+            break
+    return found
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,226 @@
+"""One forward pass of a model that is at hand, watched from the first module to the answer or the failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from inspector.doctor.causes import diagnose_failure
+from inspector.doctor.frames import without_folders
+from inspector.doctor.modes import difference_of, is_random, reading_mode, run_in_mode
+from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
+from inspector.doctor.record import Recorder, settings_of
+from inspector.doctor.report import Diagnosis, Failure, Modes, Sureness, Trace
+from inspector.doctor.scene import Scene
+from inspector.doctor.signs import (
+    GIVES_NOTHING,
+    find_bad_values,
+    find_dead,
+    find_saturated,
+    find_too_large,
+    greatest_of,
+)
+from inspector.doctor.trials import Trials, as_it_was
+from inspector.errors import ModelError
+from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.forward.watch import ForwardError, tensors_in, watch
+
+FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
+RANDOM = FindingKind("random-in-evaluation", Severity.WARNING, "Evaluation gives another answer each time")
+_SEED = 0
+_BAD = ("output-not-finite", "output-all-zeros", "output-constant")
+
+
+def trace_model(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    label: str,
+    input_from: str = "",
+    training: bool = False,
+    modes: bool = True,
+) -> Trace:
+    """Run `model(*args, **kwargs)` and say what happened; the model is left as it was.
+
+    label: what to call it. input_from: how the input was made, for the report. training: run it so, with gradients
+    recorded, else in evaluation. modes: also run the other mode and compare.
+    Raises ModelError for what is no torch.nn.Module.
+    """
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"{label} is a {type(model).__name__}, not a torch.nn.Module.")
+    given, named = tuple(args), dict(kwargs or {})
+    if "_modules" not in vars(model):
+        return _unmade(model, label, input_from, training)
+    values = not any(tensor.is_meta for tensor in tensors_in((given, named)))
+    recorder = Recorder(model, given, named, values=values)
+    skipped, before = _skipped(model, values), plain_tensors(model)
+    if training:
+        skipped.append("The backward pass was not run: what only breaks there (a value changed in place) is not told.")
+    inputs = tuple(
+        (name, recorder.facts(tensor))
+        for name, value in (*((str(i), value) for i, value in enumerate(given)), *named.items())
+        for tensor in tensors_in(value)
+    )
+    failure: Failure | None = None
+    diagnosis: Diagnosis | None = None
+    findings: list[Finding] = []
+    output: Any = None
+    with as_it_was(model):
+        model.train(training)
+        torch.manual_seed(_SEED)
+        try:
+            output = watch(model, given, named, recorder, grad=training, one_device=not values)
+        except ForwardError as raised:
+            scene = Scene(model, given, named, raised, recorder, Trials(model))
+            diagnosis = diagnose_failure(scene)
+            failure = _failure(scene)
+            findings.append(FAILED.found(diagnosis.says, subjects=(_path(scene),), remedy=diagnosis.fix))
+            _let_go(raised)
+    first_bad: str | None = None
+    if values:
+        bad = list(find_bad_values(model, recorder))
+        first_bad = next((f.subjects[0] for f in bad if f.id in _BAD and f.severity is not Severity.INFO), None)
+        findings += bad
+        last = next((call.path for call in reversed(recorder.calls) if call.ended and call.path), "")
+        findings += [*find_dead(recorder.dead), *find_saturated(recorder.saturations, last)]
+    findings += find_own_layers(model, recorder, before)
+    if failure is None and next(tensors_in(output), None) is None:
+        kind = type(output).__name__
+        findings.append(
+            GIVES_NOTHING.found(
+                f"The forward gives a {kind}, and no tensor in it.",
+                remedy=_remedy(output),
+            )
+        )
+    compared: Modes | None = None
+    if failure is None and modes and values:
+        compared = _compare(model, given, named, recorder, training)
+        # Weights that are made anew are random, and told of already.
+        if compared.random and not any(f.id == MADE_IN_FORWARD.id for f in findings):
+            findings.append(
+                RANDOM.found(
+                    "In evaluation the same input gives another answer with other random numbers.",
+                    remedy="F.dropout takes training=self.training; nn.Dropout knows it by itself.",
+                )
+            )
+    greatest = greatest_of(recorder.calls) if values else None
+    findings += find_too_large(greatest)
+    return Trace(
+        target=label,
+        inputs=inputs,
+        input_from=input_from,
+        training=training,
+        calls=tuple(recorder.calls),
+        operators=recorder.operators,
+        failure=failure,
+        diagnosis=diagnosis,
+        findings=ranked(findings),
+        first_bad=first_bad,
+        dead=tuple(recorder.dead),
+        saturations=tuple(recorder.saturations),
+        greatest=greatest,
+        modes=compared,
+        skipped=tuple(skipped),
+    )
+
+
+def _remedy(output: Any) -> str:
+    if isinstance(output, nn.Module):
+        return "A class was called where one of it was meant: nn.ReLU() in __init__, with brackets."
+    return "Its forward has no return, or one without a value." if output is None else ""
+
+
+def _path(scene: Scene) -> str:
+    """The failing module's path."""
+    return scene.call.path if scene.call is not None else ""
+
+
+def _skipped(model: nn.Module, values: bool) -> list[str]:
+    found = []
+    scripted = [path or "the model" for path, m in model.named_modules() if isinstance(m, torch.jit.ScriptModule)]
+    if scripted:
+        found.append(f"{scripted[0]} is TorchScript: its modules run out of sight, its operators do not.")
+    lazy = [path or "the model" for path, module in model.named_modules() if _is_lazy(module)]
+    if lazy:
+        found.append(f"{lazy[0]} was lazy: this pass gave it its shape.")
+    if not values:
+        found.append("The input is on meta: no values were computed, so none were looked at.")
+    return found
+
+
+def _is_lazy(module: nn.Module) -> bool:
+    return any(t is not None and is_lazy(t) for t in (*module._parameters.values(), *module._buffers.values()))
+
+
+def _failure(scene: Scene) -> Failure:
+    layer = scene.layer
+    settings = settings_of(layer)
+    return Failure(
+        stack=tuple(call.number for call in scene.raised.calls),
+        error=type(scene.error).__name__,
+        says=scene.first_line,
+        operator=scene.operator,
+        operands=tuple(map(scene.recorder.facts, scene.operands[:8])),
+        expects=f"{type(layer).__name__}({settings})" if settings else "",
+        line=scene.frame.where if scene.frame is not None else None,
+    )
+
+
+def _let_go(raised: ForwardError) -> None:
+    """The frames of a traceback hold every activation."""
+    error: BaseException | None = raised
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+def _unmade(model: nn.Module, label: str, input_from: str, training: bool) -> Trace:
+    kind = type(model).__name__
+    says = f"{kind} was made without nn.Module's own __init__."
+    diagnosis = Diagnosis(
+        cause="no-super-init", says=says, fix="Begin its __init__ with the line below.", code="super().__init__()"
+    )
+    failure = Failure(stack=(), error="AttributeError", says=says, operator="", operands=(), expects="", line=None)
+    return Trace(
+        target=label, inputs=(), input_from=input_from, training=training, calls=(), failure=failure,
+        diagnosis=diagnosis, findings=(FAILED.found(says, remedy=diagnosis.fix),),
+    )  # fmt: skip
+
+
+def _compare(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], recorder: Recorder, training: bool
+) -> Modes:
+    """The same input once more in either mode."""
+    kinds = reading_mode(model, {call.path for call in recorder.calls})
+    try:
+        ours = run_in_mode(model, args, kwargs, training=False)
+    except ForwardError as raised:
+        return Modes(modules=kinds, difference=None, relative=None, failure=_of_mode(raised))
+    random = is_random(model, args, kwargs, ours)
+    try:
+        other = run_in_mode(model, args, kwargs, training=True)
+    except ForwardError as raised:
+        failure = None if training else _of_mode(raised)
+        return Modes(modules=kinds, difference=None, relative=None, failure=failure, random=random)
+    found = difference_of(ours, other)
+    difference, relative = found if found is not None else (None, None)
+    return Modes(modules=kinds, difference=difference, relative=relative, random=random)
+
+
+def _of_mode(raised: ForwardError) -> Diagnosis:
+    """In the words of the error: a mode that nobody asked for is no case for trials."""
+    path = raised.calls[-1].path if raised.calls else ""
+    says = without_folders(str(raised.error).strip().partition("\n")[0])[:300]
+    single = "more than 1 value per channel" in says
+    _let_go(raised)
+    return Diagnosis(
+        cause="batch-norm-of-one" if single else "unknown",
+        says=f"{path or 'The model itself'}: {says}",
+        fix="Train with batches of two or more (drop_last=True in the DataLoader)." if single else "",
+        sureness=Sureness.CERTAIN if single else Sureness.UNKNOWN,
+    )

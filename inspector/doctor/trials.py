@@ -1,0 +1,100 @@
+"""Would it run if the input were another? Tried out, on the meta device where that tells, else with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_map_only
+
+from inspector.forward.bare import bare_copy
+from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
+
+_MOST_TRIALS = 60
+_MOST_WITH_NUMBERS = 16
+# In an input that is still run with numbers: a batch of four at 512x512.
+_MOST_NUMBERS = 4 * 3 * 512 * 512
+
+
+@contextmanager
+def as_it_was(model: nn.Module) -> Iterator[None]:
+    """Gives back buffers, training flags and torch's random state afterwards."""
+    flags = [(module, module.training) for module in model.modules()]
+    buffers = [
+        (buffer, buffer.detach().clone()) for buffer in model.buffers() if not (buffer.is_meta or is_lazy(buffer))
+    ]
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            for module, training in flags:
+                module.training = training
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    if buffer.shape == before.shape:
+                        buffer.copy_(before)
+
+
+class Trials:
+    """Runs of one model with changed inputs; the model is left as it is."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model, self._left, self._numbers_left = model, _MOST_TRIALS, _MOST_WITH_NUMBERS
+        self._bare: nn.Module | None = None
+        self._bare_failed = False
+
+    def runs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """By shapes alone where these refuse it, else with numbers: on meta some layers look at no type or width.
+
+        As many samples have to come out as went in.
+        """
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        bare = self._on_meta()
+        if bare is None:
+            return self.runs_with_numbers(args, kwargs)
+        given = tree_map_only(Tensor, lambda tensor: tensor.to("meta"), (tuple(args), dict(kwargs)))
+        if not _passes(bare, given[0], given[1]):
+            return False
+        tensors = [*tensors_in((tuple(args), dict(kwargs)))]
+        if any(tensor.is_meta for tensor in tensors) or sum(t.numel() for t in tensors) > _MOST_NUMBERS:
+            return True
+        return self.runs_with_numbers(args, kwargs)
+
+    def runs_with_numbers(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool | None = None
+    ) -> bool:
+        """With the model itself, in the mode it is in or the one that is asked for."""
+        if self._numbers_left <= 0:
+            return False
+        self._numbers_left -= 1
+        with as_it_was(self._model):
+            if training is not None:
+                self._model.train(training)
+            return _passes(self._model, args, kwargs)
+
+    def _on_meta(self) -> nn.Module | None:
+        """A copy without numbers; None where there can be none."""
+        if self._bare is None and not self._bare_failed:
+            try:
+                self._bare = bare_copy(self._model)
+            except Exception:  # noqa: BLE001  whatever a person's own module holds may refuse to be copied
+                self._bare_failed = True
+        return self._bare
+
+
+def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        output = watch(model, args, kwargs, Listener())
+    except ForwardError:
+        return False
+    # view(-1, 400) makes more samples of a larger picture, and raises nothing.
+    given = next(tensors_in((tuple(args), dict(kwargs))), None)
+    if given is None or given.dim() < 4 or not isinstance(output, Tensor) or output.dim() == 0:
+        return True
+    return output.shape[0] == given.shape[0]

@@ -1,0 +1,290 @@
+"""A graph as it is drawn: boxes in boxes, equal neighbours folded, long rows in sections, dense arrows thinned.
+
+All of it in time that grows with the nodes, the edges and the depth; nothing here calls itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from inspector.graph.folding import Row, Run, find_runs
+from inspector.graph.nesting import Item, Nest, Shape, nest
+from inspector.graph.types import Box, BoxEdge, Graph
+from inspector.readers.gc_pause import without_collecting
+
+# A layout of more boxes than this takes a browser too long.
+MOST_CHILDREN = 150
+# From here on arrows hide what they show; a DenseNet's block has 24 to a child.
+_DENSE = 4
+_NUMBER = re.compile(r"\d+( \(\d+\))?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnEdge:
+    """An edge between innermost boxes, by their paths; equal ones of folded neighbours are one."""
+
+    source: str
+    target: str
+    shape: Shape
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """box: the whole network. edges: between the innermost boxes, for whoever draws all of them at once."""
+
+    box: Box
+    edges: tuple[DrawnEdge, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Folded:
+    """An item's box. places: for each child in the item's order, (which folded child, which unit of its run, the place
+    that stands for it)."""
+
+    box: Box
+    key: bytes
+    places: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """Children that have boxes, with the arrows among them: while they are folded, cut and thinned."""
+
+    boxes: list[Box]
+    keys: list[bytes]
+    arrows: dict[tuple[int, int], tuple[Shape, int]]
+    entries: set[int]
+    exits: set[int]
+
+
+def boxes(graph: Graph) -> Box:
+    """The network as nested boxes."""
+    return draw(graph).box
+
+
+def draw(graph: Graph) -> Drawing:
+    """The same with the edges between its innermost boxes."""
+    # Half of the time would go into searching for garbage among records that all stay.
+    with without_collecting():
+        return _draw(graph)
+
+
+def _draw(graph: Graph) -> Drawing:
+    nested = nest(graph)
+    folded: dict[Item, _Folded] = {}
+    for item in reversed(nested.items):
+        folded[item] = _leaf(item) if item.node is not None else _module(item, folded)
+    return Drawing(box=folded[nested.items[0]].box, edges=tuple(_edges(nested, folded)))
+
+
+def _leaf(item: Item) -> _Folded:
+    node = item.node
+    assert node is not None
+    key = _key(item.kind, node.kind, item.shape, node.attributes, [p.shape for p in node.parameters])
+    return _Folded(Box(path=item.path, label=item.label, kind=item.kind, shape=item.shape, node=node.id), key)
+
+
+def _module(item: Item, folded: dict[Item, _Folded]) -> _Folded:
+    # Neighbours of other names are other parts, however alike they are built.
+    kind = (item.kind, _NUMBER.sub("#", item.label))
+    if len(item.order) == 1 and item.order[0].node is not None and item.group:
+        # A layer that is one operator is one box.
+        inner = folded[item.order[0]]
+        box = replace(inner.box, path=item.path, label=item.label, kind=item.kind or inner.box.kind, module=item.module)
+        return _Folded(box, _key(kind, inner.key), [(0, 0, 0)])
+    entries = {child.place for child in item.order if child.sources}
+    exits = {child.place for child in item.order if child.targets}
+    arrows = {pair: (arrow.shape, len(arrow.tensors)) for pair, arrow in item.arrows.items()}
+    row = _Row([folded[c].box for c in item.order], [folded[c].key for c in item.order], arrows, entries, exits)
+    shape = row.boxes[max(exits)].shape if exits else None
+    runs = find_runs(_as_row(row, item))
+    row, places = _fold(row, runs)
+    row = _cut(row, item.path)
+    edges, implied = _thin(row)
+    box = Box(
+        path=item.path,
+        label=item.label,
+        kind=item.kind,
+        module=item.module,
+        shape=shape,
+        children=tuple(row.boxes),
+        edges=edges,
+        implied=implied,
+        entries=tuple(sorted(row.entries)),
+        exits=tuple(sorted(row.exits)),
+    )
+    key = _key(kind, shape, row.keys, sorted(row.arrows.items(), key=lambda pair: pair[0]), box.entries, box.exits)
+    return _Folded(box, key, places)
+
+
+def _key(*parts: object) -> bytes:
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()
+
+
+def _as_row(row: _Row, item: Item) -> Row:
+    before: dict[int, dict[int, tuple[Shape, int]]] = defaultdict(dict)
+    after: dict[int, dict[int, tuple[Shape, int]]] = defaultdict(dict)
+    for (s, t), arrow in row.arrows.items():
+        after[s][t] = arrow
+        before[t][s] = arrow
+    return Row(row.keys, before, after, [c.sources for c in item.order], [c.targets for c in item.order])
+
+
+def _fold(row: _Row, runs: Sequence[Run]) -> tuple[_Row, list[tuple[int, int, int]]]:
+    """The row with each run as one box, and where each child went."""
+    places: list[tuple[int, int, int]] = []
+    boxes: list[Box] = []
+    keys: list[bytes] = []
+    starts = {run.start: run for run in runs}
+    at = 0
+    while at < len(row.boxes):
+        run = starts.get(at, Run(at, 1, 1))
+        for place in range(run.start, run.end):
+            unit, offset = divmod(place - run.start, run.unit)
+            places.append((len(boxes), unit, run.start + offset))
+        boxes.append(_repeated(row, run) if run.count > 1 else row.boxes[at])
+        keys.append(_key(row.keys[at : at + run.unit], run.count) if run.count > 1 else row.keys[at])
+        at = run.end
+    arrows: dict[tuple[int, int], tuple[Shape, int]] = {}
+    for (s, t), arrow in sorted(row.arrows.items(), key=lambda pair: pair[0]):
+        pair = (places[s][0], places[t][0])
+        if pair[0] != pair[1]:
+            known = arrows.get(pair)
+            arrows[pair] = arrow if known is None else (known[0], max(known[1], arrow[1]))
+    entries = {places[place][0] for place in row.entries}
+    return _Row(boxes, keys, arrows, entries, {places[place][0] for place in row.exits}), places
+
+
+def _repeated(row: _Row, run: Run) -> Box:
+    paths = tuple(box.path for box in row.boxes[run.start : run.end])
+    first = row.boxes[run.start]
+    if run.unit == 1:
+        return replace(first, repeat=run.count, repeated=paths)
+    members = row.boxes[run.start : run.start + run.unit]
+    inside = range(run.start, run.start + run.unit)
+    within = [(pair, arrow) for pair, arrow in row.arrows.items() if pair[0] in inside and pair[1] in inside]
+    entries = {t for s, t in row.arrows if t in inside and s not in inside} | (row.entries & set(inside))
+    exits = {s for s, t in row.arrows if s in inside and t not in inside} | (row.exits & set(inside))
+    return Box(
+        path=f"{first.path} … {members[-1].path.rpartition('.')[2]}",
+        label=f"{first.label} … {members[-1].label}",
+        kind="",
+        shape=row.boxes[max(exits)].shape if exits else None,
+        repeat=run.count,
+        repeated=paths,
+        children=tuple(members),
+        edges=tuple(
+            BoxEdge(source=s - run.start, target=t - run.start, shape=shape, count=count)
+            for (s, t), (shape, count) in sorted(within, key=lambda pair: pair[0])
+        ),
+        entries=tuple(sorted(place - run.start for place in entries)),
+        exits=tuple(sorted(place - run.start for place in exits)),
+    )
+
+
+def _cut(row: _Row, path: str) -> _Row:
+    """Rows longer than a layout bears as sections of equal length, and these in sections again."""
+    level = 0
+    while len(row.boxes) > MOST_CHILDREN:
+        level += 1
+        number = -(-len(row.boxes) // MOST_CHILDREN)
+        size = -(-len(row.boxes) // number)
+        number = -(-len(row.boxes) // size)
+        inner: list[list[BoxEdge]] = [[] for _ in range(number)]
+        entries: list[set[int]] = [set() for _ in range(number)]
+        exits: list[set[int]] = [set() for _ in range(number)]
+        arrows: dict[tuple[int, int], tuple[Shape, int]] = {}
+        for (s, t), (shape, count) in row.arrows.items():
+            a, b = s // size, t // size
+            if a == b:
+                inner[a].append(BoxEdge(source=s % size, target=t % size, shape=shape, count=count))
+                continue
+            exits[a].add(s % size)
+            entries[b].add(t % size)
+            known = arrows.get((a, b), (shape, 0))
+            arrows[a, b] = (known[0], known[1] + count)
+        for place in row.entries:
+            entries[place // size].add(place % size)
+        for place in row.exits:
+            exits[place // size].add(place % size)
+        sections = []
+        for n in range(number):
+            members = row.boxes[n * size : (n + 1) * size]
+            sections.append(
+                Box(
+                    path=f"{path} section {level}.{n + 1}".strip(),
+                    label=f"section {n + 1} of {number}",
+                    kind="",
+                    shape=members[max(exits[n])].shape if exits[n] else None,
+                    children=tuple(members),
+                    edges=tuple(inner[n]),
+                    entries=tuple(sorted(entries[n])),
+                    exits=tuple(sorted(exits[n])),
+                )
+            )
+        keys = [_key(row.keys[n * size : (n + 1) * size]) for n in range(number)]
+        row = _Row(sections, keys, arrows, {p // size for p in row.entries}, {p // size for p in row.exits})
+    return row
+
+
+def _thin(row: _Row) -> tuple[tuple[BoxEdge, ...], tuple[BoxEdge, ...]]:
+    """(the arrows, those that a chain of others says as well): the second only where there are very many."""
+    edges = [
+        BoxEdge(source=s, target=t, shape=shape, count=count)
+        for (s, t), (shape, count) in sorted(row.arrows.items(), key=lambda pair: pair[0])
+    ]
+    if len(edges) <= _DENSE * len(row.boxes):
+        return tuple(edges), ()
+    by_source: dict[int, list[BoxEdge]] = defaultdict(list)
+    for edge in edges:
+        by_source[edge.source].append(edge)
+    reached = [0] * len(row.boxes)
+    implied: list[BoxEdge] = []
+    for place in range(len(row.boxes) - 1, -1, -1):
+        # Arrows lead forward, so that the nearest first have told what the further ones add.
+        for edge in sorted(by_source[place], key=lambda edge: edge.target):
+            if reached[place] >> edge.target & 1:
+                implied.append(edge)
+            reached[place] |= 1 << edge.target | reached[edge.target]
+    left_out = {(edge.source, edge.target) for edge in implied}
+    kept = tuple(edge for edge in edges if (edge.source, edge.target) not in left_out)
+    return kept, tuple(sorted(implied, key=lambda edge: (edge.source, edge.target)))
+
+
+def _edges(nested: Nest, folded: dict[Item, _Folded]) -> Iterator[DrawnEdge]:
+    """Each edge once, between the boxes that stand for its ends; none from one of a folded run to the next."""
+    stands_for: dict[Item, str] = {}
+    todo = [(nested.items[0], nested.items[0])]
+    while todo:
+        item, shown = todo.pop()
+        if folded[item].box.node:
+            # One operator in a module of its own.
+            stands_for[item.order[0] if item.order else item] = folded[shown].box.path
+            continue
+        for place, child in enumerate(item.order):
+            todo.append((child, shown.order[folded[shown].places[place][2]]))
+    seen: set[tuple[str, str, Shape]] = set()
+    for s, t, edge, meeting in nested.edges:
+        source, target = nested.leaves[s], nested.leaves[t]
+        if _in_one_run(source, target, meeting, folded[meeting].places):
+            continue
+        drawn = (stands_for[source], stands_for[target], edge.shape)
+        if drawn[0] != drawn[1] and drawn not in seen:
+            seen.add(drawn)
+            yield DrawnEdge(source=drawn[0], target=drawn[1], shape=edge.shape, dtype=edge.dtype)
+
+
+def _in_one_run(source: Item, target: Item, meeting: Item, places: Sequence[tuple[int, int, int]]) -> bool:
+    while source.parent is not meeting:
+        assert source.parent is not None
+        source = source.parent
+    while target.parent is not meeting:
+        assert target.parent is not None
+        target = target.parent
+    one, other = places[source.place], places[target.place]
+    return one[0] == other[0] and one[1] != other[1]

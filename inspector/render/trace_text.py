@@ -1,0 +1,153 @@
+"""A watched forward pass for a terminal, fit to be pasted into an issue: no folders, no names of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+
+from inspector.render.text import findings_text, pairs, safe, table
+from inspector.units import counted, human_shape, human_share
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from inspector.doctor.report import CallRecord, Diagnosis, Output, Trace
+
+_MOST_ROWS = 60
+_INDENT = "  "
+
+
+def trace_text(trace: Trace, *, depth: int = 2) -> RenderableType:
+    """What ran, the tree as far as it came, why it failed or what its values say."""
+    mode = "training" if trace.training else "evaluation"
+    shapes = "; ".join(f"{name} {human_shape(one.shape)} {one.dtype}" for name, one in trace.inputs)
+    rows = [("Model", safe(trace.target)), ("Input", safe(shapes or "none"))]
+    if trace.input_from:
+        rows.append(("", safe(trace.input_from)))
+    calls, operators = counted(len(trace.calls), "module call"), counted(trace.operators, "operator")
+    rows.append(("Ran", f"in {mode}: {calls}, {operators}, " + ("failed" if trace.failure else "to its end")))
+    parts: list[RenderableType] = [pairs(rows), "", _tree(trace, depth)]
+    if trace.failure is not None and trace.diagnosis is not None:
+        parts += ["", *_why(trace, trace.diagnosis)]
+    else:
+        parts += ["", *_values(trace)]
+    others = [f for f in trace.findings if f.id != "forward-fails"]
+    if others or trace.failure is None:
+        parts += ["", findings_text(others)]
+    parts += [f"[dim]Not looked at: {safe(says)}[/dim]" for says in trace.skipped]
+    return Group(*parts)
+
+
+def trace_plain(trace: Trace, *, depth: int = 2, width: int = 120) -> str:
+    """The same as plain text."""
+    console = Console(width=width, highlight=False, color_system=None, force_terminal=False)
+    with console.capture() as text:
+        console.print(trace_text(trace, depth=depth))
+    return text.get()
+
+
+def _why(trace: Trace, diagnosis: Diagnosis) -> list[RenderableType]:
+    failure = trace.failure
+    assert failure is not None
+    rows = [("Cause", f"{safe(diagnosis.says)} [dim]({diagnosis.cause}, {diagnosis.sureness.value})[/dim]")]
+    if diagnosis.fix:
+        rows.append(("Fix", safe(diagnosis.fix)))
+    rows.extend(("", _INDENT + safe(line)) for line in diagnosis.code.splitlines())
+    if diagnosis.tried:
+        rows.append(("Tried", safe("; ".join(diagnosis.tried))))
+    if failure.expects:
+        rows.append(("Layer", safe(failure.expects)))
+    if failure.line is not None:
+        rows.append(("Line", safe(f"{failure.line.file}, line {failure.line.line}: {failure.line.text}")))
+    rows.append(("Error", safe(f"{failure.error}: {failure.says}")))
+    return [pairs(rows)]
+
+
+def _values(trace: Trace) -> list[RenderableType]:
+    rows = []
+    if trace.greatest is not None:
+        path, size = trace.greatest
+        rows.append(("Range", f"largest magnitude {size:.4g}, in {safe(path or 'the output')}"))
+    if trace.modes is not None:
+        rows.append(("Training", modes_sentence(trace)))
+    return [pairs(rows)] if rows else []
+
+
+def modes_sentence(trace: Trace) -> str:
+    """What another mode would change, without a full stop. Raises AssertionError where it was not tried."""
+    modes = trace.modes
+    assert modes is not None
+    if not modes.modules and not modes.difference:
+        return "no module that ran behaves differently there"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in modes.modules[:6]) or "something"
+    if modes.failure is not None:
+        return f"the other mode fails: {safe(modes.failure.says)}"
+    if modes.difference is None or modes.relative is None:
+        return f"{safe(kinds)} behave differently there, and the outputs cannot be compared"
+    share = human_share(modes.relative) if modes.relative <= 1 else "more than the whole"
+    return f"{safe(kinds)} behave differently there: the output differs by {share} of its size"
+
+
+def _tree(trace: Trace, depth: int) -> RenderableType:
+    """Deeper where it failed; equal neighbours and what is beyond the depth are folded."""
+    made = table("Module", "In", "Out", "Values")
+    running = set(trace.failure.stack) if trace.failure is not None else set()
+    rows = _rows(trace.calls, depth, running)
+    half = _MOST_ROWS // 2
+    paths = {call.number: call.path for call in trace.calls}
+    for index, (call, times) in enumerate(rows):
+        if len(rows) > _MOST_ROWS and half <= index < len(rows) - half:
+            if index == half:
+                made.add_row(f"[dim]... {len(rows) - 2 * half:,} more[/dim]", "", "", "")
+            continue
+        above = paths.get(call.inside) if call.inside is not None else None
+        name = call.path.removeprefix(f"{above}.") if above else call.path
+        name = f"{_INDENT * call.depth}{name or 'model'} ({call.kind})"
+        fails = call.number in running
+        shown = safe(name) + (f" x{times}" if times > 1 else "")
+        made.add_row(
+            f"[bold red]{shown}[/]" if fails else shown,
+            safe(", ".join(_facts(one.shape, one.dtype) for one in call.inputs[:3])),
+            "[red]fails[/]"
+            if fails and call.number == max(running)
+            else safe(", ".join(_facts(o.shape, o.dtype) for o in call.outputs[:3])),
+            "" if fails else safe(_range(call.outputs)),
+        )
+    return made
+
+
+def _rows(calls: Sequence[CallRecord], depth: int, running: set[int]) -> list[tuple[CallRecord, int]]:
+    """(call, how many equal ones in a row it stands for)."""
+    found: list[tuple[CallRecord, int]] = []
+    for call in calls:
+        if call.depth > depth and call.number not in running and call.inside not in running:
+            continue
+        last = found[-1][0] if found else None
+        if last is not None and _equal(last, call) and not {last.number, call.number} & running:
+            found[-1] = (last, found[-1][1] + 1)
+        else:
+            found.append((call, 1))
+    return found
+
+
+def _equal(a: CallRecord, b: CallRecord) -> bool:
+    shapes = [o.shape for o in a.outputs] == [o.shape for o in b.outputs]
+    inputs = [i.shape for i in a.inputs] == [i.shape for i in b.inputs]
+    return (a.depth, a.kind, a.inside, a.settings) == (b.depth, b.kind, b.inside, b.settings) and shapes and inputs
+
+
+def _facts(shape: tuple[int, ...], dtype: str) -> str:
+    return human_shape(shape) + ("" if dtype == "float32" else f" {dtype}")
+
+
+def _range(outputs: Sequence[Output]) -> str:
+    values = outputs[0].statistics if outputs else None
+    if values is None:
+        return ""
+    bad = values.nans + values.infinities + values.negative_infinities
+    said = f"{bad:,} not finite; " if bad else ""
+    if values.minimum is None or values.maximum is None:
+        return said.rstrip("; ")
+    return f"{said}{values.minimum:.3g} .. {values.maximum:.3g}"

@@ -1,0 +1,112 @@
+"""The tabs of the Architecture page: drawing, tree, table, memory, time, evidence. Only the open one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from inspector.checkpoint.types import StateDict
+from inspector.errors import NeedsValues
+from inspector.flops.report import CostReport
+from inspector.graph.types import Drawn
+from inspector.params.report import ParameterReport
+from inspector.units import human_bytes, human_count, human_macs
+from inspector.web import architecture, bill, network
+from inspector.web.components import Figure, figures
+from inspector.web.forwards import Forward
+from inspector.web.guard import said, show_error
+from inspector.web.session import Hand
+from inspector.web.text import plain
+from inspector.web.trees import draw_tree, module_branch
+
+
+def ask_costs(forward: Forward) -> CostReport | None:
+    """What the pass costs; where that takes numbers, a box that says so. None where it cannot be told."""
+    with said():
+        try:
+            return forward.costs()
+        except NeedsValues as error:
+            if st.checkbox("Run it once with random numbers", key=f"real-{forward.key}"):
+                return forward.costs(real=True)
+            show_error(error)
+    return None
+
+
+def show_totals(counts: ParameterReport | None, costs: CostReport | None) -> None:
+    """Parameters as the file has them, and what a pass costs."""
+    row: list[Figure] = []
+    if counts is not None:
+        total = counts.total
+        trainable = "not in the file" if counts.trainable is None else human_count(counts.trainable)
+        row += [
+            Figure(label="parameters", says=human_count(total.parameters), exact=f"{total.parameters:,}"),
+            Figure(label="trainable", says=trainable),
+            Figure(label="in buffers", says=human_count(total.buffers), exact=f"{total.buffers:,}"),
+            Figure(
+                label="weights", says=human_bytes(total.parameter_nbytes), exact=f"{total.parameter_nbytes:,} bytes"
+            ),
+        ]
+    elif costs is not None:
+        row += [
+            Figure(label="parameters", says=human_count(costs.parameters), exact=f"{costs.parameters:,}"),
+            Figure(label="trainable", says=human_count(costs.trainable), exact=f"{costs.trainable:,}"),
+            Figure(
+                label="weights", says=human_bytes(costs.parameter_nbytes), exact=f"{costs.parameter_nbytes:,} bytes"
+            ),
+        ]
+    if costs is not None:
+        bound = "at least " if costs.uncounted else ""
+        moved = costs.read_nbytes + costs.written_nbytes
+        row += [
+            Figure(label="MACs", says=bound + human_macs(costs.macs), exact=f"{costs.macs:,}"),
+            Figure(label="FLOPs (2 x MACs)", says=bound + human_macs(costs.flops), exact=f"{costs.flops:,}"),
+            Figure(label="forward/backward", says=human_bytes(costs.forward_backward_nbytes)),
+            Figure(label="memory traffic", says=human_bytes(moved), exact=f"{moved:,} bytes read and written"),
+        ]
+    figures(row)
+
+
+def show_views(views: dict[str, Callable[[], None]], *, key: str) -> None:
+    """A tab for each; only the open one runs."""
+    for (_, show), tab in zip(views.items(), st.tabs(list(views), key=key, on_change="rerun"), strict=True):
+        if tab.open:
+            with tab, said():
+                show()
+
+
+def drawing_view(
+    hand: Hand | None, forward: Forward | None, costs: CostReport | None, counts: ParameterReport | None
+) -> None:
+    """The graph that the file carries, else that of the pass."""
+    drawn: Drawn | None = network.carried(hand) if hand is not None else None
+    if drawn is None and forward is not None:
+        try:
+            drawn = forward.drawn()
+        except NeedsValues as error:
+            st.caption(f"It cannot be drawn: {plain(error.says)}")
+            return
+    if drawn is None:
+        st.caption("The file carries no graph that can be drawn.")
+        return
+    name = hand.sha256[:12] if hand is not None else ""
+    network.show_network(drawn, costs, counts, key=f"drawing-{name}-{forward.key if forward else ''}")
+
+
+def tree_view(state: StateDict, counts: ParameterReport, costs: CostReport | None) -> None:
+    """Modules with what goes out of them, or what the file holds of each."""
+    if costs is not None:
+        draw_tree(architecture.cost_tree(costs, counts), heads=("parameters", "MACs"), open_depth=2)
+    elif state.is_module:
+        draw_tree([module_branch(state.modules)], heads=("elements",), open_depth=2)
+    else:
+        draw_tree(architecture.count_tree(counts), heads=("parameters", "bytes"), open_depth=2)
+
+
+def bill_views(forward: Forward, costs: CostReport) -> dict[str, Callable[[], None]]:
+    """What a pass costs, in the order of the tabs."""
+    return {
+        "Table": lambda: bill.show_table(costs),
+        "Memory": lambda: bill.show_memory(forward),
+        "Time": lambda: bill.show_time(forward),
+    }

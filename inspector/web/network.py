@@ -1,0 +1,83 @@
+"""The drawing on the Architecture page, and what is said of the box that was chosen in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from inspector.flops.report import CostReport, ModuleCost
+from inspector.graph.types import Box, Drawn
+from inspector.jobs.job import Job
+from inspector.params.report import ParameterReport
+from inspector.render.bill import COLUMNS
+from inspector.units import counted, human_count
+from inspector.web import jobs, reports
+from inspector.web.components import Figure, figures
+from inspector.web.drawing import show_drawing
+from inspector.web.session import Hand
+from inspector.web.text import mono
+
+_CHOSEN = "drawing-chosen"
+_COLOURS = ("parameters", "macs", "elementwise", "activations", "read", "written", "intensity", "calls")
+_SAID = ("settings", "input", "output", "macs", "elementwise", "parameters", "activations", "field", "calls")
+# Readers whose files hold a graph: graph/sources.py, which the web process does not import for it.
+CARRIES_GRAPH = ("torch-export", "onnx", "torchscript")
+
+
+def carried(hand: Hand) -> Drawn | None:
+    """The graph in the file itself; None where it holds none. Raises ReadError where it cannot be read."""
+    found: Drawn | None = jobs.ask(
+        Job(kind="carried-graph", arguments=(reports.file_of(hand),), near=hand.sha256), says="Reading the graph"
+    )
+    return found
+
+
+@st.fragment
+def show_network(drawn: Drawn, costs: CostReport | None, counts: ParameterReport | None, *, key: str) -> None:
+    """The drawing, and a row of figures for the chosen box."""
+    rows = {m.path: m for m in costs.modules} if costs is not None else {}
+
+    def choose(box: Box) -> None:
+        st.session_state[_CHOSEN] = (key, box.path, box.module, box.label, box.kind, box.repeat)
+
+    state = st.session_state.get(_CHOSEN)
+    chosen = state if isinstance(state, tuple) and state[0] == key else None
+    show_drawing(
+        drawn.box,
+        key=key,
+        columns=_columns(rows, counts),
+        chosen=chosen[1] if chosen is not None else "",
+        on_choice=choose,
+        says=drawn.says,
+    )
+    if chosen is None:
+        st.caption("Choose a box to see what it costs.")
+        return
+    _, path, module, label, kind, repeat = chosen
+    each = f", one of {counted(repeat, 'equal neighbour')}" if repeat > 1 else ""
+    st.html(f"<p><b>{mono(module or label or path)}</b> {mono(kind)}{each}</p>")
+    row = rows.get(module)
+    if module and row is not None:
+        figures([Figure(label=title, says=says) for title, says in _figures_of(row)])
+    elif module and counts is not None:
+        held = next((m for m in counts.modules if m.path == module), None)
+        if held is not None:
+            figures([Figure(label="parameters", says=human_count(held.parameters), exact=f"{held.parameters:,}")])
+
+
+def _columns(rows: Mapping[str, ModuleCost], counts: ParameterReport | None) -> dict[str, dict[str, float]]:
+    """What boxes can be coloured by."""
+    if not rows:
+        return {"Parameters": {m.path: float(m.parameters) for m in counts.modules}} if counts is not None else {}
+    made: dict[str, dict[str, float]] = {}
+    for column in COLUMNS:
+        if column.id in _COLOURS:
+            values = {path: column.value(m) for path, m in rows.items()}
+            made[column.title] = {path: float(v) for path, v in values.items() if isinstance(v, int | float)}
+    return made
+
+
+def _figures_of(row: ModuleCost) -> list[tuple[str, str]]:
+    found = [(column.title.lower(), column.says(column.value(row))) for column in COLUMNS if column.id in _SAID]
+    return [(title, says) for title, says in found if says]
