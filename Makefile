@@ -18,7 +18,7 @@ app: $(VENV)/.app $(SAMPLES)
 
 # Each worker holds torch, about 1 GB: more than four help little.
 # tests/conftest.py orders the groups by the time they take.
-PYTEST := $(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 # Two hundred processes that tests start would compile the whole package anew.
 unexport PYTHONDONTWRITEBYTECODE
 

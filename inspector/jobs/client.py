@@ -88,7 +88,7 @@ class Client:
         self._here: Bench | None = None
         self._alone = threading.Lock()
         self._answers: dict[int, list[Any]] = {}
-        self._closed = False
+        self.closed = threading.Event()
 
     # Asking.
 
@@ -171,7 +171,7 @@ class Client:
     def close(self) -> None:
         """End the broker and its workers."""
         with self._lock:
-            self._closed = True
+            self.closed.set()
             process, self._process, self._wire = self._process, None, None
         if process is not None and process.stdin is not None:
             try:
@@ -276,7 +276,7 @@ class Client:
     def _lost(self, wire: Wire) -> None:
         """The broker ended: what it had is asked of the next one, once."""
         with self._lock:
-            if self._closed or wire is not self._wire:
+            if self.closed.is_set() or wire is not self._wire:
                 return
             _LOG.error("the broker of the workers ended; it is started again")
             self._wire = None

@@ -216,8 +216,7 @@ def _watch(running: Running, job: Job, title: str) -> None:
 
 def _look_after(client: Client) -> None:
     """Jobs that nobody waits for any more are stopped; the broker hears how many visitors there are."""
-    while True:
-        time.sleep(_SWEEP_SECONDS)
+    while not client.closed.wait(_SWEEP_SECONDS):
         active = active_sessions()
         if active is None:
             continue

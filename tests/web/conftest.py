@@ -9,8 +9,9 @@ import pytest
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
-from inspector.web import jobs, uploads
+from inspector.web import uploads
 from inspector.web.front.visitors import own_visitors
+from tests.web.finishing import forget_client
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,8 +29,9 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     monkeypatch.setattr(script_runner, "_mpa_v1", _run_main)
     # Jobs in this process: what they run can be watched and changed. The workers have tests of their own.
     monkeypatch.setenv("INSPECTOR_WORKERS", "0")
-    jobs.the_client.cache_clear()
+    forget_client()
     uploads.the_store.cache_clear()
     own_visitors.cache_clear()
     yield AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
+    forget_client()
     uploads.the_store.cache_clear()

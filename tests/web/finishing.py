@@ -1,4 +1,4 @@
-"""Waiting for what a page watches: no browser runs its fragments again here."""
+"""Waiting for what a page watches, since no browser runs its fragments again here; and the end of what it asked."""
 
 from __future__ import annotations
 
@@ -13,3 +13,10 @@ def finish(app: AppTest) -> None:
         for running in jobs.the_client().running():
             assert running.wait(60)
         app.run()
+
+
+def forget_client() -> None:
+    """The next page asks anew; the thread that looks after the last one's jobs ends."""
+    if jobs.the_client.cache_info().currsize:
+        jobs.the_client().close()
+    jobs.the_client.cache_clear()

@@ -22,13 +22,14 @@ from inspector.cam.layers.layouts import with_layout
 from inspector.cam.report import Explanation, LayerProposal, Options
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.main import run
-from inspector.web import jobs, uploads
+from inspector.web import uploads
 from inspector.web.explain import inputs, looking
 from inspector.web.explain.answer import Naming, asked_label, stated_names
 from inspector.web.explain.files import files_of
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
+from tests.web.finishing import forget_client
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 FACTS = {"preprocessing": {"size": 64, "mean": [0.5] * 3, "std": [0.25] * 3}}
@@ -57,10 +58,10 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setattr(uploads, "_mounted", False)
     patch.setenv("INSPECTOR_WORKERS", "0")
     uploads.the_store.cache_clear()
-    jobs.the_client.cache_clear()
+    forget_client()
     yield folder
     patch.undo()
-    jobs.the_client.cache_clear()
+    forget_client()
     uploads.the_store.cache_clear()
 
 

@@ -15,6 +15,7 @@ from inspector.errors import ReadError
 from inspector.jobs.client import Client
 from inspector.jobs.job import Job
 from inspector.web import jobs, uploads
+from tests.web.finishing import forget_client
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,9 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("INSPECTOR_WORKERS", "0")
     uploads.the_store.cache_clear()
-    jobs.the_client.cache_clear()
+    forget_client()
     yield jobs.the_client()
-    jobs.the_client.cache_clear()
+    forget_client()
     uploads.the_store.cache_clear()
 
 

@@ -32,6 +32,7 @@ from inspector.web.explain import answer, run, strip
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand, Recent
 from tests.sample_run import FACTS, SAMPLE, save_run
+from tests.web.finishing import forget_client
 
 ROOT = Path(__file__).resolve().parents[2]
 STRIP = 'class="mi-strip"'
@@ -146,7 +147,7 @@ def _members(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> list
     monkeypatch.setenv("INSPECTOR_STORE", str(store))
     monkeypatch.setenv("INSPECTOR_WORKERS", "0")
     uploads.the_store.cache_clear()
-    jobs.the_client.cache_clear()
+    forget_client()
     members = []
     for epoch in (1, 2, 3):
         path = folder / f"epoch_{epoch}.pth"
@@ -183,7 +184,7 @@ def made(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
     yield work(silent).stages, work, picture
     uploads.the_store.cache_clear()
-    jobs.the_client.cache_clear()
+    forget_client()
 
 
 class _Silent:

@@ -14,6 +14,7 @@ from inspector.jobs.client import Client
 from inspector.jobs.job import Job
 from inspector.web import jobs, uploads
 from inspector.web.front import vacancy
+from tests.web.finishing import forget_client
 
 
 @pytest.fixture
@@ -21,9 +22,9 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setenv("INSPECTOR_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("INSPECTOR_WORKERS", "0")
     uploads.the_store.cache_clear()
-    jobs.the_client.cache_clear()
+    forget_client()
     yield jobs.the_client()
-    jobs.the_client.cache_clear()
+    forget_client()
     uploads.the_store.cache_clear()
 
 
