@@ -51,7 +51,8 @@ def graph_of_built(model: Any, *, label: str, shape: Sequence[int] | None) -> di
     """What `code_runner.hand_over` calls in the other process."""
     from inspector.architectures.report_of_code import answer
     from inspector.flops.blank import to_meta
-    from inspector.flops.inputs import find_inputs, stated_input
+    from inspector.flops.inputs import find_inputs
+    from inspector.forward.inputs import stated_input
 
     def make(module: Any) -> Graph:
         given = (stated_input(module, (1, *shape)),) if shape else find_inputs(module, label=label)[0]
@@ -61,8 +62,8 @@ def graph_of_built(model: Any, *, label: str, shape: Sequence[int] | None) -> di
 
 
 def _traced(blank: Any, inputs: Sequence[Given], label: str) -> Graph:
-    from inspector.flops.inputs import blank_of, by_place
     from inspector.flops.refusals import explained
+    from inspector.forward.inputs import blank_of, by_place
     from inspector.graph.from_forward import ForwardError, graph_of_forward
 
     args, kwargs = by_place([blank_of(given) for given in inputs], tuple(inputs))

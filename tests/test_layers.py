@@ -32,14 +32,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FLOOR, ()),
     "checkpoint": (),
     # A forward pass, watched: who counts, draws or diagnoses listens.
-    "forward": (),
+    "forward": ("architectures",),
     "readers": ("checkpoint",),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
     "survey": ("checkpoint", "readers", "architectures", "params"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
-    "traced": ("architectures", "flops", "graph"),
+    "traced": ("architectures", "flops", "forward", "graph"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     "overview": ("checkpoint", "architectures", "inspection", "keys", "weights"),
     "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),

@@ -5,38 +5,53 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from inspector.architectures.types import Given
 from inspector.checkpoint.torch_bridge import to_torch
 from inspector.checkpoint.types import Checkpoint
 from inspector.doctor.frames import forward_code
 from inspector.errors import ModelError, UsageError
+from inspector.forward.bare import bare_copy
+from inspector.forward.inputs import blank_of, proposed_inputs, stated_input
+from inspector.forward.watch import Listener, watch
 from inspector.units import human_shape
 
 SEED = 0
-_SIDE = 224
 _MOST_INPUTS = 32
 _SIZE_HINT = "Say what the model takes: 3x224x224 for pictures, or 128 for so many numbers or tokens (--input-size)."
 
 
 def random_input(model: nn.Module, shape: tuple[int, ...] | None, *, batch: int = 1) -> tuple[Tensor, str]:
-    """(input, how it was made). shape: without the batch; None for what the first layer takes.
+    """(input, how it was made). shape: without the batch; None for the first usual one that runs, else the likeliest.
 
-    Standard normal numbers from a fixed seed; token numbers below the table's length where the first layer looks up.
-    Raises ModelError where nothing tells what the model takes.
+    Standard normal numbers from a fixed seed, in float32 as a loader gives them; token numbers below the table's length
+    where the first layer looks up. Raises ModelError where nothing tells what the model takes.
     """
-    kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, nn.Embedding, nn.RNNBase)
-    first = next((m for m in model.modules() if isinstance(m, kinds)), None)
-    assumed = "" if shape else ", a shape assumed from the first layer"
-    if shape is None:
-        if isinstance(first, nn.Conv2d):
-            shape = (first.in_channels, _SIDE, _SIDE)
-        elif isinstance(first, nn.Linear):
-            shape = (first.in_features,)
-        else:
-            raise ModelError("Nothing tells what this model takes.", hint=_SIZE_HINT)
-    size = (batch, *shape)
-    tokens = isinstance(first, nn.Embedding) and len(shape) == 1
-    made = random_tensor(size, below=first.num_embeddings if isinstance(first, nn.Embedding) and tokens else 0)
-    return made, f"random {'tokens' if tokens else 'numbers'} {human_shape(size)}, seed {SEED}{assumed}"
+    given, assumed = (stated_input(model, (batch, *shape)), "") if shape is not None else _usual_input(model, batch)
+    tokens = given.dtype == "int64"
+    made = random_tensor(given.shape, below=given.below or 0)
+    return made, f"random {'tokens' if tokens else 'numbers'} {human_shape(given.shape)}, seed {SEED}{assumed}"
+
+
+def _usual_input(model: nn.Module, batch: int) -> tuple[Given, str]:
+    proposed = list(proposed_inputs(model, batch))
+    if not proposed:
+        raise ModelError("Nothing tells what this model takes.", hint=_SIZE_HINT)
+    failed: list[str] = []
+    for given, _ in proposed:
+        if _runs(model, given):
+            without = f"; {', '.join(failed[:3])} {'do' if len(failed) > 1 else 'does'} not run" if failed else ""
+            return given, f", a shape assumed from the first layers{without}"
+        failed.append(human_shape(given.shape[1:]))
+    # Where its numbers decide, none runs on shapes alone: the run itself will tell.
+    return proposed[0][0], ", a shape assumed from the first layers"
+
+
+def _runs(model: nn.Module, given: Given) -> bool:
+    try:
+        watch(bare_copy(model), [blank_of(given)], {}, Listener())
+    except Exception:  # noqa: BLE001 - whatever is wrong with the model, the run itself will tell
+        return False
+    return True
 
 
 def random_tensor(size: tuple[int, ...], *, below: int = 0) -> Tensor:

@@ -23,11 +23,11 @@ from inspector.architectures.types import ArchitectureSpec, Given
 from inspector.errors import UsageError
 from inspector.flops.bill import Bill, is_whole
 from inspector.flops.blank import check_countable, to_meta
-from inspector.flops.inputs import blank_of, by_place, filled
 from inspector.flops.lines import cost_report
 from inspector.flops.refusals import explained
 from inspector.flops.report import CostReport
 from inspector.flops.second_opinion import ask_thop
+from inspector.forward.inputs import blank_of, by_place, filled
 from inspector.forward.watch import ForwardError, watch
 from inspector.units import human_shape
 

@@ -10,11 +10,11 @@ from inspector.architectures.build import build_model
 from inspector.architectures.types import ArchitectureSpec, Given
 from inspector.flops.blank import to_meta
 from inspector.flops.count import inputs_of
-from inspector.flops.inputs import blank_of, by_place
 from inspector.flops.memory import peak_memory
 from inspector.flops.memory_report import MemoryReport
 from inspector.flops.timing import time_modules
 from inspector.flops.timing_report import TimingReport
+from inspector.forward.inputs import blank_of, by_place
 from inspector.progress import Progress, silent
 
 

@@ -70,8 +70,9 @@ def count_built(
     from inspector.flops.blank import check_countable
     from inspector.flops.count import count_given
     from inspector.flops.forwards import memory_given
-    from inspector.flops.inputs import find_inputs, stated_input, weights_dtype
+    from inspector.flops.inputs import find_inputs
     from inspector.flops.timing import time_modules
+    from inspector.forward.inputs import stated_input, weights_dtype
 
     def make(module: Any) -> CostReport:
         assumed = ""

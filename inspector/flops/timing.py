@@ -12,9 +12,9 @@ from torch import nn
 
 from inspector.architectures.types import Given
 from inspector.errors import ModelError
-from inspector.flops.inputs import by_place, filled
 from inspector.flops.refusals import first_line
 from inspector.flops.timing_report import ModuleTime, TimingReport
+from inspector.forward.inputs import by_place, filled
 from inspector.progress import Progress, silent
 
 WARM_UP, RUNS = 3, 10

@@ -58,6 +58,8 @@ class Sound(nn.Module):
 
 def tokens(): return nn.Sequential(nn.Embedding(100, 8), nn.Linear(8, 2))
 def sound(): return nn.Conv1d(4, 6, 3)
+def identity(): return nn.Identity()
+def lenet(): return nn.Sequential(nn.Conv2d(1, 6, 5), nn.Flatten(), nn.Linear(6 * 24 * 24, 10))
 def two():
     class Two(nn.Module):
         def __init__(self):
@@ -165,11 +167,18 @@ def test_tensors_go_there_by_name(folder: Path) -> None:
 @warm
 def test_what_nobody_says_is_refused(folder: Path) -> None:
     with pytest.raises(ModelError, match="Nothing tells what this model takes"):
-        trace_code("code:model.py:sound", Wish())
+        trace_code("code:model.py:identity", Wish())
     with pytest.raises(ModelError, match="returned a int"):
         trace_code("code:model.py:nothing", Wish())
     assert trace_code("code:model.py:sound", Wish(shape=(4, 9))).failure is None
     assert trace_code("code:model.py:tokens", Wish(shape=(9,))).failure is None
+
+
+def test_the_first_usual_input_that_runs_is_taken_and_what_does_not_run_is_said(folder: Path) -> None:
+    trace = trace_code("code:model.py:lenet", Wish(batch=2))
+    assert trace.failure is None
+    assert "2x1x28x28" in trace.input_from
+    assert trace.input_from.endswith("first layers; 1x224x224, 1x32x32 do not run")
 
 
 def test_a_report_comes_back_as_it_went() -> None:

@@ -11,7 +11,7 @@ from inspector.architectures.index import load_index
 from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import InspectorError
 from inspector.flops.count import count_costs, inputs_of
-from inspector.flops.inputs import blank_of, by_place
+from inspector.forward.inputs import blank_of, by_place
 
 pytest.importorskip("timm")
 
