@@ -101,8 +101,7 @@ def flops(
     else:
         if inputs:
             raise UsageError("--input is for your own code.", hint="Give --input-size: the other inputs are known.")
-        report = _of_target(file, state, size, batch=batch, thop=thop, values=values)
-        report = _with_more(report, file, state, size, batch=batch, asked=asked, timed=timed)
+        report = _of_spec(_spec_of(file, state), size, batch=batch, thop=thop, values=values, memory=asked, timed=timed)
 
     if form != "text" and not json:
         from inspector.render.bill import COLUMNS, bill_csv, bill_markdown, rows_of
@@ -121,30 +120,24 @@ def flops(
     return 0
 
 
-def _of_target(
-    file: str, state: str, size: tuple[int, ...] | None, *, batch: int, thop: bool, values: str
-) -> CostReport:
-    from inspector.flops.count import count_costs
-
-    return count_costs(_spec_of(file, state), size, batch=batch, second_opinion=thop, values=values)
-
-
-def _with_more(
-    report: CostReport,
-    file: str,
-    state: str,
+def _of_spec(
+    spec: ArchitectureSpec,
     size: tuple[int, ...] | None,
     *,
     batch: int,
-    asked: dict[str, str] | None,
+    thop: bool,
+    values: str,
+    memory: dict[str, str] | None,
     timed: bool,
 ) -> CostReport:
+    from inspector.flops.count import count_costs
     from inspector.flops.forwards import memory_of, time_of
 
-    if asked is not None:
-        report = replace(report, memory=memory_of(_spec_of(file, state), size, batch=batch, **asked))
+    report = count_costs(spec, size, batch=batch, second_opinion=thop, values=values)
+    if memory is not None:
+        report = replace(report, memory=memory_of(spec, size, batch=batch, **memory))
     if timed:
-        report = replace(report, timing=time_of(_spec_of(file, state), size, batch=batch))
+        report = replace(report, timing=time_of(spec, size, batch=batch))
     return report
 
 
