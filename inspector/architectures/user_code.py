@@ -192,6 +192,8 @@ def _answer_of(factory: Factory, answer: Path, printed: bytearray) -> Mapping[st
         names = found.get("names")
         known = f"Callable in it: {', '.join(map(str, names))}." if isinstance(names, list) and names else FORM
         known = ALONE if found.get("raised") else known
+        if "before Module.__init__() call" in str(found["error"]):
+            known = "Begin the __init__ of the class in that line with super().__init__()."
         raise ModelError(f"{factory.text}: {found['error']}.{_said(printed)}", hint=known)
     return found
 

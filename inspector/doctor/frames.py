@@ -25,7 +25,7 @@ _TORCH = str(Path(torch.__file__).parent) + os.sep
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _PYTHON = sysconfig.get_paths()["stdlib"]
 _PACKAGES = re.compile(r".*(?:site-packages|dist-packages)[/\\]")
-_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/](?:[^\s:'\"<>|]+[\\/])+([^\s:'\"<>|\\/]+)")
+_PATH = re.compile(r"(?<![:/\w])(?:[A-Za-z]:)?[\\/](?:[^\s:'\"<>|]+[\\/])+([^\s:'\"<>|\\/]+)")
 _MOST_TEXT = 400
 
 

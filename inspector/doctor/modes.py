@@ -13,7 +13,7 @@ from inspector.doctor.frames import forward_code
 from inspector.doctor.trials import as_it_was
 from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
 
-_SEED = 0
+SEED = 0
 
 
 def reading_mode(model: nn.Module, called: set[str]) -> tuple[tuple[str, int], ...]:
@@ -29,7 +29,7 @@ def reading_mode(model: nn.Module, called: set[str]) -> tuple[tuple[str, int], .
 
 
 def run_in_mode(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool, seed: int = _SEED
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool, seed: int = SEED
 ) -> list[Tensor]:
     """The tensors that come out, copied. The model is left as it was. Raises ForwardError."""
     with as_it_was(model):
@@ -39,7 +39,8 @@ def run_in_mode(
 
 
 def difference_of(ours: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[float, float] | None:
-    """(greatest absolute difference, norm of it over the norm of ours); None where they cannot be compared."""
+    """(greatest absolute difference, norm of it over the norm of ours); None where they cannot be compared, as NaN
+    with NaN."""
     if len(ours) != len(other) or not ours or any(a.shape != b.shape for a, b in zip(ours, other, strict=True)):
         return None
     kept = [(a, b) for a, b in zip(ours, other, strict=True) if a.is_floating_point() and a.numel() and not a.is_meta]
@@ -47,6 +48,8 @@ def difference_of(ours: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[floa
         return None
     apart = torch.cat([(a.double() - b.double()).flatten() for a, b in kept])
     size = torch.cat([a.double().flatten() for a, _ in kept])
+    if not bool(apart.isfinite().all()):
+        return None
     norm = float(size.norm())
     return float(apart.abs().max()), float(apart.norm()) / norm if norm else 0.0
 
@@ -54,7 +57,7 @@ def difference_of(ours: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[floa
 def is_random(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], ours: Sequence[Tensor]) -> bool:
     """Whether evaluation with other random numbers gives another answer."""
     try:
-        found = difference_of(ours, run_in_mode(model, args, kwargs, training=False, seed=_SEED + 1))
+        found = difference_of(ours, run_in_mode(model, args, kwargs, training=False, seed=SEED + 1))
     except ForwardError:
         return False
     return found is not None and found[0] > 0

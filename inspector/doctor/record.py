@@ -50,6 +50,16 @@ class Foreign:
     ident: int
 
 
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """An operator that changed a tensor while gradients were recorded."""
+
+    operator: str
+    shape: tuple[int, ...]
+    inside: str
+    line: SourceLine | None
+
+
 class Recorder(Listener):
     """values: whether numbers are looked at."""
 
@@ -63,6 +73,7 @@ class Recorder(Listener):
         self.function_name, self.function_args = "", ((), {})  # type: tuple[str, tuple[Sequence[Any], Mapping[str, Any]]]
         self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
         self.used: set[int] = set()
+        self.in_place: list[InPlace] = []
         self.maps: list[tuple[str, tuple[int, ...]]] = []
         self._index: dict[int, int] = {}
         self._depth: dict[int, int] = {}
@@ -70,6 +81,7 @@ class Recorder(Listener):
         self._operators_of: dict[int, tuple[weakref.ref[Tensor], str]] = {}
         self._views: dict[int, tuple[weakref.ref[Tensor], str]] = {}
         self._second: dict[int, weakref.ref[Tensor]] = {}
+        self._joined: dict[int, tuple[weakref.ref[Tensor], list[tuple[int, ...]], int]] = {}
         self.names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
         for tensor in tensors_in((args, dict(kwargs))):
             self._makers[id(tensor)] = (weakref.ref(tensor), INPUT)
@@ -118,6 +130,7 @@ class Recorder(Listener):
         self.operators += 1
         name = operation.operator._schema.name.partition("::")[2]
         inside = operation.inside.path if operation.inside else ""
+        graph = torch.is_grad_enabled()
         with unwatched():
             given = _some((operation.args, dict(operation.kwargs)))
             for tensor in given:
@@ -128,6 +141,10 @@ class Recorder(Listener):
                     line = None if frame is None else line_of_frame(frame)
                     self.foreign.append(Foreign(tuple(tensor.shape), inside, line, id(tensor)))
             made = _some(operation.output)
+            if graph and made and name.endswith("_") and len(self.in_place) < _MOST_TENSORS:
+                frame = nearest_own_frame(sys._getframe())
+                line = None if frame is None else line_of_frame(frame)
+                self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, line))
             carried = name in _CHANNELS_SECOND or any(self._channels_second(t) for t in given)
             if made and made[0].dim() == 4:
                 self.maps.append((inside, tuple(made[0].shape)))
@@ -138,6 +155,11 @@ class Recorder(Listener):
                 self._operators_of[id(tensor)] = (weakref.ref(tensor), name)
                 if carried and tensor.dim() == 3 and name not in ("transpose", "permute"):
                     self._second[id(tensor)] = weakref.ref(tensor)
+            if name == "cat" and made:
+                dim = operation.args[1] if len(operation.args) > 1 else operation.kwargs.get("dim", 0)
+                parts = [tuple(t.shape) for t in given]
+                if isinstance(dim, int) and len({len(shape) for shape in parts}) == 1:
+                    self._joined[id(made[0])] = (weakref.ref(made[0]), parts, dim % made[0].dim())
             if self.values and made:
                 self._look(name, inside, operation, made[0])
 
@@ -187,6 +209,11 @@ class Recorder(Listener):
         """Name of the parameter or buffer that it is, or is a view of."""
         kept = self._views.get(id(tensor))
         return kept[1] if kept is not None and kept[0]() is tensor else self.names.get(id(tensor), "")
+
+    def joined(self, tensor: Tensor) -> tuple[list[tuple[int, ...]], int] | None:
+        """(shapes of its parts, dimension) of what torch.cat made; None for any other."""
+        kept = self._joined.get(id(tensor))
+        return kept[1:] if kept is not None and kept[0]() is tensor else None
 
     def operator_of(self, tensor: Tensor) -> str:
         """The operator that made it."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from inspector.doctor.backward import find_backward
 from inspector.doctor.causes import diagnose_failure
 from inspector.doctor.frames import without_folders
-from inspector.doctor.modes import difference_of, is_random, reading_mode, run_in_mode
+from inspector.doctor.modes import SEED, difference_of, is_random, reading_mode, run_in_mode
+from inspector.doctor.origin import Origin, find_origin
 from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
 from inspector.doctor.record import Recorder, settings_of
 from inspector.doctor.report import Diagnosis, Failure, Modes, Sureness, Trace
+from inspector.doctor.samples import find_mixed
 from inspector.doctor.scene import Scene
 from inspector.doctor.signs import (
     GIVES_NOTHING,
+    NOT_FINITE,
     find_bad_values,
     find_dead,
     find_saturated,
@@ -31,7 +36,6 @@ from inspector.forward.watch import ForwardError, tensors_in, watch
 
 FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
 RANDOM = FindingKind("random-in-evaluation", Severity.WARNING, "Evaluation gives another answer each time")
-_SEED = 0
 _BAD = ("output-not-finite", "output-all-zeros", "output-constant")
 
 
@@ -59,8 +63,6 @@ def trace_model(
     values = not any(tensor.is_meta for tensor in tensors_in((given, named)))
     recorder = Recorder(model, given, named, values=values)
     skipped, before = _skipped(model, values), plain_tensors(model)
-    if training:
-        skipped.append("The backward pass was not run: what only breaks there (a value changed in place) is not told.")
     inputs = tuple(
         (name, recorder.facts(tensor))
         for name, value in (*((str(i), value) for i, value in enumerate(given)), *named.items())
@@ -72,7 +74,7 @@ def trace_model(
     output: Any = None
     with as_it_was(model):
         model.train(training)
-        torch.manual_seed(_SEED)
+        torch.manual_seed(SEED)
         try:
             output = watch(model, given, named, recorder, grad=training, one_device=not values)
         except ForwardError as raised:
@@ -81,10 +83,15 @@ def trace_model(
             failure = _failure(scene)
             findings.append(FAILED.found(diagnosis.says, subjects=(_path(scene),), remedy=diagnosis.fix))
             _let_go(raised)
+        broken = find_backward(model, output, recorder.in_place) if training and failure is None and values else None
+        if broken is not None:
+            findings.append(broken)
     first_bad: str | None = None
     if values:
         bad = list(find_bad_values(model, recorder))
         first_bad = next((f.subjects[0] for f in bad if f.id in _BAD and f.severity is not Severity.INFO), None)
+        if first_bad is not None and failure is None:
+            bad, first_bad = _with_origin(bad, first_bad, find_origin(model, given, named, training=training))
         findings += bad
         last = next((call.path for call in reversed(recorder.calls) if call.ended and call.path), "")
         findings += [*find_dead(recorder.dead), *find_saturated(recorder.saturations, last)]
@@ -100,6 +107,8 @@ def trace_model(
     compared: Modes | None = None
     if failure is None and modes and values:
         compared = _compare(model, given, named, recorder, training)
+        if not compared.random:
+            findings += find_mixed(model, given, named)
         # Weights that are made anew are random, and told of already.
         if compared.random and not any(f.id == MADE_IN_FORWARD.id for f in findings):
             findings.append(
@@ -127,6 +136,22 @@ def trace_model(
         modes=compared,
         skipped=tuple(skipped),
     )
+
+
+def _with_origin(bad: list[Finding], first_bad: str, origin: Origin | None) -> tuple[list[Finding], str]:
+    """The finding of what is not finite names the operator and its line, where a module only handed it on."""
+    if origin is None:
+        return bad, first_bad
+    line = f" ({origin.line.file}, line {origin.line.line}: {origin.line.text})" if origin.line is not None else ""
+    found = []
+    for one in bad:
+        if one.id == NOT_FINITE.id and one.severity is Severity.ERROR:
+            says = f"{origin.operator} in {origin.inside or 'the model itself'}{line} makes the first of it."
+            elsewhere = origin.inside != one.subjects[0]
+            first_bad = origin.inside if elsewhere and one.subjects[0] == first_bad else first_bad
+            one = replace(one, says=f"{one.says} {says}", subjects=(origin.inside,) if elsewhere else one.subjects)
+        found.append(one)
+    return found, first_bad
 
 
 def _remedy(output: Any) -> str:

@@ -17,7 +17,7 @@ from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
 _MOST_TRIALS = 60
 _MOST_WITH_NUMBERS = 16
 # In an input that is still run with numbers: a batch of four at 512x512.
-_MOST_NUMBERS = 4 * 3 * 512 * 512
+MOST_NUMBERS = 4 * 3 * 512 * 512
 
 
 @contextmanager
@@ -62,7 +62,7 @@ class Trials:
         if not _passes(bare, given[0], given[1]):
             return False
         tensors = [*tensors_in((tuple(args), dict(kwargs)))]
-        if any(tensor.is_meta for tensor in tensors) or sum(t.numel() for t in tensors) > _MOST_NUMBERS:
+        if any(tensor.is_meta for tensor in tensors) or sum(t.numel() for t in tensors) > MOST_NUMBERS:
             return True
         return self.runs_with_numbers(args, kwargs)
 
@@ -77,6 +77,23 @@ class Trials:
             if training is not None:
                 self._model.train(training)
             return _passes(self._model, args, kwargs)
+
+    def runs_padded(self, paths: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """With output_padding=1 in these transposed convolutions, by shapes alone."""
+        bare = self._on_meta()
+        if bare is None or self._left <= 0:
+            return False
+        self._left -= 1
+        given = tree_map_only(Tensor, lambda tensor: tensor.to("meta"), (tuple(args), dict(kwargs)))
+        layers = [bare.get_submodule(path) for path in paths]
+        before = [layer.output_padding for layer in layers]
+        for layer in layers:
+            layer.output_padding = (1,) * len(layer.stride)  # type: ignore[arg-type]
+        try:
+            return _passes(bare, given[0], given[1])
+        finally:
+            for layer, kept in zip(layers, before, strict=True):
+                layer.output_padding = kept
 
     def _on_meta(self) -> nn.Module | None:
         """A copy without numbers; None where there can be none."""

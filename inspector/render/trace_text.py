@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 60
 _INDENT = "  "
+_NUMBERED = re.compile(r"(?:^|\.)\d+$")
 
 
 def trace_text(trace: Trace, *, depth: int = 2) -> RenderableType:
@@ -135,7 +137,9 @@ def _rows(calls: Sequence[CallRecord], depth: int, running: set[int]) -> list[tu
 def _equal(a: CallRecord, b: CallRecord) -> bool:
     shapes = [o.shape for o in a.outputs] == [o.shape for o in b.outputs]
     inputs = [i.shape for i in a.inputs] == [i.shape for i in b.inputs]
-    return (a.depth, a.kind, a.inside, a.settings) == (b.depth, b.kind, b.inside, b.settings) and shapes and inputs
+    alike = (a.depth, a.kind, a.inside, a.settings) == (b.depth, b.kind, b.inside, b.settings) and shapes and inputs
+    # Numbered neighbours and calls of one module; `q`, `k` and `v` are three names.
+    return alike and (a.path == b.path or bool(_NUMBERED.search(a.path) and _NUMBERED.search(b.path)))
 
 
 def _facts(shape: tuple[int, ...], dtype: str) -> str:

@@ -221,6 +221,13 @@ def find_attribute(scene: Scene) -> Diagnosis | None:
         )
     if holder is None:
         return None
+    if match[2] in local_names(type(holder)):
+        return Diagnosis(
+            cause="no-such-attribute",
+            says=f"{match[1]} has no {match[2]}: __init__ makes it without self.",
+            fix="Keep it with self. in __init__.",
+            code=f"self.{match[2]} = ...",
+        )
     names = [
         name for name in (*holder._modules, *holder._parameters, *holder._buffers, *vars(holder)) if name[0] != "_"
     ]
@@ -229,6 +236,12 @@ def find_attribute(scene: Scene) -> Diagnosis | None:
         says=f"{match[1]} has no {match[2]}.",
         fix=nearest(match[2], names) or "Set it in __init__.",
     )
+
+
+def local_names(kind: type) -> tuple[str, ...]:
+    """Variables of a class's own __init__ that are none of its arguments."""
+    code = getattr(vars(kind).get("__init__"), "__code__", None)
+    return () if code is None else code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
 
 
 def nearest(name: str, names: list[str]) -> str:

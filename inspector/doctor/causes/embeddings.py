@@ -55,7 +55,7 @@ def find_out_of_range(scene: Scene) -> Diagnosis | None:
     return Diagnosis(
         cause="index-out-of-range",
         says=f"{scene.path} has rows 0 to {rows - 1:,} and was asked for {high:,}: {scene.told(indices)}.",
-        fix=f"Make the table nn.Embedding({high + 1:,}, ...) or larger, or use the tokenizer or numbering that belongs "
+        fix=f"Make the table nn.Embedding({high + 1}, ...) or larger, or use the tokenizer or numbering that belongs "
         "to it.",
     )
 

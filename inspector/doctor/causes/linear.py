@@ -129,6 +129,7 @@ def _by_picture(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | N
         fix=f"Give it {', or '.join(fix)}; or make the layer for {got:,} features." if fits else
         f"Use {', or '.join(fix)}; or make the layer for {got:,} features.",
         code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))" if fits else "",
+        sureness=Sureness.CERTAIN if fits else Sureness.LIKELY,
         tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",) if fits else (),
     )  # fmt: skip
 

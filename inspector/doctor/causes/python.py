@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from inspector.doctor.causes.code import nearest
+from inspector.doctor.causes.code import local_names, nearest
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.frames import without_folders
 from inspector.doctor.report import Diagnosis, Sureness
@@ -68,6 +68,16 @@ _MESSAGES = (
         "torch calls it dim where NumPy says axis, and keepdim where NumPy says keepdims.",
     ),
     (
+        "no-gpu",
+        re.compile(
+            r"Found no NVIDIA driver|not compiled with CUDA enabled|No CUDA GPUs are available|No HIP GPUs|"
+            r"Cannot access accelerator device|no CUDA-capable device|CUDA driver version is insufficient|"
+            r"PyTorch is not linked with support for (?:cuda|mps)|driver on your system is too old"
+        ),
+        "A GPU is asked for{line}, and this machine has none that torch can use.",
+        "Use the device of the input or of the weights: .to(x.device), not .cuda().",
+    ),
+    (
         "no-memory",
         re.compile(r"out of memory|not enough memory|can't allocate memory|Cannot allocate|MemoryError", re.IGNORECASE),
         "The pass asked for more memory than there is{line}.",
@@ -102,6 +112,14 @@ def find_name(scene: Scene) -> Diagnosis | None:
             says=f"{scene.first_line.rstrip('.')}: no branch that ran has set it.",
             fix="Set it before the branches.",
         )
+    if name and _is_local_of_init(scene.frame.variables.get("self"), name):
+        return Diagnosis(
+            cause="name-not-set",
+            says=f"The name {name} is not known in {scene.frame.where.file}, line {scene.frame.where.line}: __init__ "
+            "makes it without self.",
+            fix="Keep it: self. in __init__, and here as well.",
+            code=f"self.{name} = ...  # in __init__\nself.{name}(...)  # in forward",
+        )
     known = [*scene.frame.variables, "torch", "nn", "F", "math", "np"]
     holder = scene.frame.variables.get("self")
     said = f"self.{name} exists." if holder is not None and name and hasattr(holder, name) else nearest(name, known)
@@ -113,6 +131,11 @@ def find_name(scene: Scene) -> Diagnosis | None:
         fix="Import it." if name in imports else said or "Set or import it.",
         code=imports.get(name, ""),
     )
+
+
+def _is_local_of_init(holder: Any, name: str) -> bool:
+    """Whether a module's __init__ sets a variable of that name and lets go of it."""
+    return isinstance(holder, nn.Module) and name in local_names(type(holder))
 
 
 def find_key(scene: Scene) -> Diagnosis | None:

@@ -22,73 +22,11 @@ from inspector.doctor.causes.repairs import (
 )
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
-from inspector.units import counted, human_shape
-
-_POINTWISE = re.compile(
-    r"(?:add|sub|rsub|mul|div|pow|where|maximum|minimum|fmax|fmin|eq|ne|lt|le|gt|ge|atan2|lerp|bitwise_\w+|logical_\w+|"
-    r"remainder|masked_fill|addcmul|addcdiv|copy)_?"
-)
+from inspector.units import counted
 
 
-def _fit(a: Sequence[int], b: Sequence[int]) -> bool:
-    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
-
-
-def find_broadcast(scene: Scene) -> Diagnosis | None:
-    """A sum or product of two tensors whose shapes do not fit."""
-    tensors = scene.operands
-    if not _POINTWISE.fullmatch(scene.operator) or len(tensors) < 2:
-        return None
-    pair = next(
-        ((a, b) for i, a in enumerate(tensors) for b in tensors[i + 1 :] if not _fit(tuple(a.shape), tuple(b.shape))),
-        None,
-    )
-    if pair is None:
-        return None
-    a, b = pair
-    says = f"{scene.operator.strip('_')} of two tensors that do not fit in {scene.path}: {scene.told(a)} and "
-    says += f"{scene.told(b)}."
-    if a.dim() == b.dim() >= 4 and a.shape[0] == b.shape[0]:
-        channels, places = a.shape[1] == b.shape[1], a.shape[2:] == b.shape[2:]
-        found = _by_multiple(scene, says) if not places else None
-        if found is not None:
-            return found
-        if not channels and a.dim() == 4:
-            stride = max(1, -(-max(a.shape[2], b.shape[2]) // min(a.shape[2], b.shape[2])))
-            wide, narrow = (a, b) if a.shape[1] > b.shape[1] else (b, a)
-            return Diagnosis(
-                cause="sum-of-shapes",
-                says=says,
-                fix="A shortcut across a change of channels needs a 1x1 convolution.",
-                code=f"nn.Conv2d({narrow.shape[1]}, {wide.shape[1]}, 1"
-                + (f", stride={stride})" if stride > 1 else ")"),
-            )
-        if channels:
-            return Diagnosis(
-                cause="sum-of-shapes",
-                says=says,
-                fix="Height and width differ: the same stride and padding=kernel_size // 2 both ways, or interpolate.",
-                code="b = torch.nn.functional.interpolate(b, size=a.shape[2:])",
-            )
-    fix = "From the last dimension on, sizes have to be equal, or 1, or missing."
-    if sorted(a.shape) == sorted(b.shape):
-        fix = "The same sizes stand in another order: transpose or permute one of them."
-    elif a.dim() != b.dim() and _unsqueezed(a, b):
-        fix = f"The smaller one lacks dimensions at its end: view it as {human_shape(_unsqueezed(a, b))}."
-    return Diagnosis(cause="sum-of-shapes", says=says, fix=fix)
-
-
-def _unsqueezed(a: Tensor, b: Tensor) -> tuple[int, ...]:
-    """The smaller one with ones at its end, if it fits so: (B, C) beside (B, C, H, W)."""
-    small, large = (a, b) if a.dim() < b.dim() else (b, a)
-    shape = (*small.shape, *(1,) * (large.dim() - small.dim()))
-    if _fit(shape, tuple(large.shape)):
-        return shape
-    second = (1, *small.shape, *(1,) * (large.dim() - small.dim() - 1))
-    return second if small.dim() == 1 and _fit(second, tuple(large.shape)) else ()
-
-
-def _by_multiple(scene: Scene, says: str) -> Diagnosis | None:
+def by_multiple(scene: Scene, says: str) -> Diagnosis | None:
+    """The sides have to be multiples of what strides and pools halve."""
     fits = fitting_multiple(scene)
     if fits is None or scene.picture is None:
         return None
@@ -138,7 +76,7 @@ def find_cat(scene: Scene) -> Diagnosis | None:
     if not differing:
         return None
     if rank == 4 and min(differing) >= 2:
-        found = _by_multiple(scene, says)
+        found = by_multiple(scene, says)
         if found is not None:
             return found
         return Diagnosis(
@@ -378,7 +316,6 @@ CAUSES = (
         find=find_unpacking,
     ),
     Cause(kinds=("cat-of-shapes", "size-not-divisible"), find=find_cat),
-    Cause(kinds=("sum-of-shapes", "size-not-divisible"), find=find_broadcast),
     Cause(
         kinds=("no-such-dimension", "batch-missing", "channel-missing", "channels-last"),
         find=find_dimension,

@@ -96,6 +96,10 @@ def find_type(scene: Scene) -> Diagnosis | None:
     if at_input:
         tried, extra = _tried(scene, target)
         code, fix = (code + extra, "Convert it, and put its dimensions right as well.") if extra else (code, fix)
+    source = "" if at_input else _brought_by(scene, other.dtype)
+    if source:
+        fix, code = f"{source} is {_short(other.dtype)}, and what meets it becomes so.", f"{source} = {source}.float()"
+        code = code if target is torch.float32 else ""
     return Diagnosis(
         cause="type",
         says=f"{scene.path} has weights of {_short(target)} and received {_short(other.dtype)}: {scene.told(other)}.",
@@ -103,6 +107,15 @@ def find_type(scene: Scene) -> Diagnosis | None:
         code=code,
         tried=tried,
     )
+
+
+def _brought_by(scene: Scene, dtype: torch.dtype) -> str:
+    """The only buffer, parameter or plain attribute of that type; "" where there is none, or more than one."""
+    named = [name for name, t in (*scene.model.named_parameters(), *scene.model.named_buffers()) if t.dtype == dtype]
+    for path, module in scene.model.named_modules():
+        plain = (name for name, value in vars(module).items() if isinstance(value, Tensor) and value.dtype == dtype)
+        named += [f"{path}.{name}" if path else name for name in plain]
+    return named[0] if len(named) == 1 and dtype.is_floating_point else ""
 
 
 def _tried(scene: Scene, target: torch.dtype) -> tuple[tuple[str, ...], str]:

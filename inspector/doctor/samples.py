@@ -1,0 +1,133 @@
+"""Does a sample's answer depend on the others in its batch? Tried out: in evaluation it should not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.utils._pytree import tree_map_only
+
+from inspector.doctor.modes import SEED
+from inspector.doctor.trials import MOST_NUMBERS, as_it_was
+from inspector.findings import Finding, FindingKind, Severity
+from inspector.forward.watch import Call, ForwardError, Listener, tensors_in, watch
+
+MIXED = FindingKind("samples-mixed", Severity.WARNING, "A sample's answer depends on the others in its batch")
+FIXED_BATCH = FindingKind("batch-is-fixed", Severity.NOTICE, "A batch of another size does not run")
+# Kernels sum in another order for another batch.
+_APART = 1e-3
+_APART_HALF = 3e-2
+
+
+class _Last(Listener):
+    """Of each module's first output, what belongs to the last `count` samples, as two sums."""
+
+    def __init__(self, count: int, batch: int) -> None:
+        self.count, self.batch = count, batch
+        self.seen: list[tuple[str, str, float, float] | None] = []
+
+    def leave(self, call: Call) -> None:
+        output = next(tensors_in(call.output), None)
+        if output is None or output.dim() == 0 or output.shape[0] != self.batch or not output.is_floating_point():
+            self.seen.append(None)
+            return
+        own = output.detach()[-self.count :].double()
+        self.seen.append((call.path, type(call.module).__name__, float(own.sum()), float(own.abs().sum())))
+
+
+def find_mixed(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Finding]:
+    """The samples once alone and once behind as many others; nothing where that cannot be told.
+
+    The others stand first: a recurrent layer that takes the batch for time hands on from there.
+    """
+    tensors = list(tensors_in((tuple(args), dict(kwargs))))
+    batch = tensors[0].shape[0] if tensors and tensors[0].dim() > 1 else 0
+    if not batch or any(t.dim() == 0 or t.shape[0] != batch or t.is_meta for t in tensors):
+        return
+    if isinstance(model, nn.RNNBase | nn.MultiheadAttention) and not model.batch_first:
+        return
+    if 2 * sum(t.numel() for t in tensors) > MOST_NUMBERS:
+        return
+    with torch.no_grad():
+        doubled = tree_map_only(Tensor, lambda t: torch.cat([_other(t), t]), (tuple(args), dict(kwargs)))
+    one, two = _Last(batch, batch), _Last(batch, 2 * batch)
+    try:
+        alone = _run(model, args, kwargs, one)
+    except ForwardError:
+        return
+    try:
+        beside = _run(model, doubled[0], doubled[1], two)
+    except ForwardError as raised:
+        if len(tensors) == 1:
+            yield _fixed(raised, batch)
+        return
+    kept = [(a, b[-batch:]) for a, b in zip(alone, beside, strict=False) if _comparable(a, b, batch)]
+    if not any(_apart(a, b) for a, b in kept):
+        return
+    path, kind = _first(one, two)
+    yield MIXED.found(
+        f"Where dimension 0 of the input is the batch: a sample's answer changes with the others in it, from "
+        f"{path or 'the model itself'} ({kind}) on.",
+        subjects=(path,),
+        remedy=_remedy(model, path),
+    )
+
+
+def _other(tensor: Tensor) -> Tensor:
+    turned = tensor.flip(tuple(range(1, tensor.dim()))) if tensor.dim() > 1 else tensor.flip(0)
+    return turned * 0.5 if tensor.is_floating_point() else turned
+
+
+def _run(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], listener: Listener) -> list[Tensor]:
+    with as_it_was(model):
+        model.eval()
+        torch.manual_seed(SEED)
+        return [tensor.detach().clone() for tensor in tensors_in(watch(model, args, kwargs, listener))]
+
+
+def _comparable(a: Tensor, b: Tensor, batch: int) -> bool:
+    if not a.is_floating_point() or a.dim() == 0 or not a.numel():
+        return False
+    return a.shape[0] == batch and b.shape[0] == 2 * batch and a.shape[1:] == b.shape[1:]
+
+
+def _apart(a: Tensor, b: Tensor) -> bool:
+    if not bool(a.isfinite().all() and b.isfinite().all()):
+        return False
+    allowed = _APART if a.dtype in (torch.float32, torch.float64) else _APART_HALF
+    return float((a.double() - b.double()).abs().max()) > allowed * max(float(a.abs().max()), 1e-6)
+
+
+def _first(one: _Last, two: _Last) -> tuple[str, str]:
+    """(path, kind) of the first module whose output for these samples is another one."""
+    if len(one.seen) == len(two.seen):
+        for a, b in zip(one.seen, two.seen, strict=True):
+            if a is not None and b is not None:
+                size = max(a[3], 1e-6)
+                if abs(a[2] - b[2]) > _APART * size or abs(a[3] - b[3]) > _APART * size:
+                    return a[0], a[1]
+    return "", "its own code"
+
+
+def _remedy(model: nn.Module, path: str) -> str:
+    module = model.get_submodule(path) if path else model
+    if isinstance(module, nn.RNNBase | nn.MultiheadAttention) and not module.batch_first:
+        return "It takes time first: batch_first=True, or transpose(0, 1) before and after."
+    if isinstance(module, nn.Softmax | nn.LogSoftmax | nn.Softmin):
+        return "It goes over the batch: dim=1 or dim=-1, where the classes are."
+    if isinstance(module, _NormBase) and not module.track_running_stats:
+        return "Without running statistics it measures each batch anew: track_running_stats=True."
+    return "Look there for a softmax, mean or flatten over dimension 0, or a layer that takes it for time or channels."
+
+
+def _fixed(raised: ForwardError, batch: int) -> Finding:
+    path = raised.calls[-1].path if raised.calls else ""
+    says = str(raised.error).strip().partition("\n")[0][:200]
+    return FIXED_BATCH.found(
+        f"It runs with a batch of {batch}, and not with {2 * batch}: {path or 'the model itself'} fails ({says}).",
+        subjects=(path,),
+        remedy="Take the batch from the tensor, x.size(0), where a number is written into the code.",
+    )
