@@ -56,6 +56,9 @@ def find_broadcast(scene: Scene) -> Diagnosis | None:
         found = _by_output_padding(scene, says) if channels else None
         if found is not None:
             return found
+        found = _by_stride(scene, a, b, says) if channels else None
+        if found is not None:
+            return found
         if channels:
             return Diagnosis(
                 cause="sum-of-shapes",
@@ -74,6 +77,25 @@ def find_broadcast(scene: Scene) -> Diagnosis | None:
         fix = f"The smaller one lacks dimensions: view it as {human_shape(shape)}."
         return Diagnosis(cause="sum-of-shapes", says=says, fix=fix, code=f"{name}{_index_of(small, shape)}")
     return Diagnosis(cause="sum-of-shapes", says=says, fix=fix)
+
+
+def _by_stride(scene: Scene, a: Tensor, b: Tensor, says: str) -> Diagnosis | None:
+    """A shortcut that keeps the size where the other way has a stride."""
+    small, large = (a, b) if a.shape[-1] < b.shape[-1] else (b, a)
+    ratio = large.shape[-1] // max(1, small.shape[-1])
+    if ratio < 2 or any(-(-n // ratio) != m for m, n in zip(small.shape[2:], large.shape[2:], strict=True)):
+        return None
+    path = scene.recorder.maker(large)
+    module = dict(scene.model.named_modules()).get(path)
+    last = [m for m in module.modules() if isinstance(m, nn.Conv2d)] if module is not None else []
+    if not last or any(max(m.stride) > 1 for m in last):
+        return None
+    return Diagnosis(
+        cause="sum-of-shapes",
+        says=f"{says} {path} has no stride, and the other way has {ratio}.",
+        fix=f"Give {path} the same stride.",
+        code=f"nn.Conv2d({last[0].in_channels}, {last[0].out_channels}, {last[0].kernel_size[0]}, stride={ratio})",
+    )
 
 
 def _unsqueezed(a: Tensor, b: Tensor, *, masks: bool) -> tuple[int, ...]:

@@ -100,6 +100,10 @@ def find_type(scene: Scene) -> Diagnosis | None:
     if source:
         fix, code = f"{source} is {_short(other.dtype)}, and what meets it becomes so.", f"{source} = {source}.float()"
         code = code if target is torch.float32 else ""
+    kinds = {p.dtype for p in scene.model.parameters() if p.is_floating_point()}
+    if not source and not at_input and len(kinds) > 1 and other.dtype in kinds:
+        named = " and ".join(sorted(map(_short, kinds)))
+        fix, code = f"The model's own weights are of {named}: bring all to one.", "model = model.float()"
     return Diagnosis(
         cause="type",
         says=f"{scene.path} has weights of {_short(target)} and received {_short(other.dtype)}: {scene.told(other)}.",
