@@ -204,3 +204,14 @@ def test_three_names_are_three_rows(tmp_path: Any, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == first
     assert run(["trace", f"code:{tmp_path}/net.py:Bad", "--input-size", "4"]) == 2
     assert "Begin the __init__ of the class in that line" in capsys.readouterr().err
+
+
+def test_the_shortcut_that_lacks_the_stride_is_named() -> None:
+    parts = {"y": nn.Conv2d(3, 4, 3, 2, 1), "short": nn.Conv2d(3, 4, 1)}
+    said = diagnosed(Made(lambda m, x: m.y(x) + m.short(x), **parts), torch.rand(1, 3, 8, 8))
+    assert said.fix == "Give short the same stride." and said.code == "nn.Conv2d(3, 4, 1, stride=2)"
+
+
+def test_a_model_of_two_types_is_told_as_such() -> None:
+    said = diagnosed(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 4, 1).half()), torch.rand(1, 3, 4, 4))
+    assert said.cause == "type" and "float16 and float32" in said.fix and said.code == "model = model.float()"

@@ -137,7 +137,7 @@ def find_dimensions(scene: Scene) -> Diagnosis | None:
         rest = "length" if rank == 1 else "height, width"
         fix = f"A flattened map has to get its shape back: x.view(x.size(0), channels, {rest})."
     elif scene.recorder.operator_of(x).startswith("squeeze"):
-        fix = "squeeze() without a dimension takes a batch of 1 away, too: name the one that is meant, squeeze(0) or squeeze(-1)."
+        fix = "squeeze() without a dimension takes a batch of 1 away, too: name the one, as squeeze(0) or squeeze(-1)."
     elif rank == 2 and x.dim() == 5:
         fix = "Frames of a clip go through a 2-d network as pictures: x.flatten(0, 1)."
     elif rank == 3 and x.dim() == 4:

@@ -91,7 +91,10 @@ def find_attention(scene: Scene) -> Diagnosis | None:
                 return Diagnosis(
                     cause="attention-mask",
                     says=f"The {name} of {scene.path} has to be {wanted} and is {human_shape(tuple(mask.shape))}.",
-                    fix="batch_first=False takes length x batch x width." if not layer.batch_first else "Make it so.",
+                    fix="It was made with batch_first=False and takes length x batch x width: where the batch stands first, make "
+                    "it with batch_first=True."
+                    if not layer.batch_first
+                    else "Make it so.",
                 )
     return tried_repair(scene, BATCH, sureness=Sureness.LIKELY) if q.dim() not in (2, 3) else None
 
