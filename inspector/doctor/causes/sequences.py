@@ -91,8 +91,8 @@ def find_attention(scene: Scene) -> Diagnosis | None:
                 return Diagnosis(
                     cause="attention-mask",
                     says=f"The {name} of {scene.path} has to be {wanted} and is {human_shape(tuple(mask.shape))}.",
-                    fix="It was made with batch_first=False and takes length x batch x width: where the batch stands first, make "
-                    "it with batch_first=True."
+                    fix="It was made without batch_first=True and takes length x batch x width: give it that where the "
+                    "batch stands first."
                     if not layer.batch_first
                     else "Make it so.",
                 )

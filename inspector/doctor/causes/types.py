@@ -81,7 +81,8 @@ def find_type(scene: Scene) -> Diagnosis | None:
             )
         return None
     target = weights.dtype
-    at_input = any(one.dtype == other.dtype for one in scene.inputs)
+    entered = scene.before_all_weights or scene.maker_of(other) == "the input"
+    at_input = entered and any(one.dtype == other.dtype for one in scene.inputs)
     code = "x = x.float() / 255" if other.dtype is torch.uint8 else f"x = x.to(torch.{_short(target)})"
     if target in (torch.float16, torch.bfloat16) and other.dtype is torch.float32:
         code = f"x = x.to(torch.{_short(target)})  # or model.float()"
