@@ -40,6 +40,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
     "traced": ("architectures", "flops", "forward", "graph"),
+    # One tensor of a pass, pictured: the doctor runs it, the heat maps know how it lies.
+    "feature_maps": ("architectures", "doctor", "cam"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     "overview": ("checkpoint", "architectures", "inspection", "keys", "weights"),
     "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),
@@ -49,6 +51,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "architectures",
         "ready",
         "traced",
+        "feature_maps",
         "inspection",
         "overview",
         "survey",
@@ -56,7 +59,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *SLICES,
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
-    "jobs": ("checkpoint", "readers", "architectures", "ready", "traced", "render", *SLICES),
+    "jobs": ("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "render", *SLICES),
     "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", "jobs", *SLICES),
     "__init__": (
         *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render"),

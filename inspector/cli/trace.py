@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inspector.cli.feature_maps import ChannelsAsked, check_maps, maps_of, write_maps
 from inspector.cli.options import (
     FailOn,
     Json,
@@ -20,6 +21,7 @@ from inspector.cli.options import (
     recognised,
     show,
 )
+from inspector.doctor.maps_asked import MOST_SHOWN, Order, Scale, Side
 from inspector.errors import UsageError
 from inspector.findings import Severity
 from inspector.flops.input_size import parse_size
@@ -28,7 +30,9 @@ from inspector.side_files import shown_name
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from inspector.architectures.types import ArchitectureSpec
     from inspector.cam.report import Preprocessing
+    from inspector.cam.runs import ReadyModel
     from inspector.doctor.report import Trace
     from inspector.doctor.run import Wish
 
@@ -54,6 +58,29 @@ def trace(
     batch: Annotated[int, typer.Option(help="The input so many times in one pass.", min=1, max=4096)] = 1,
     train: Annotated[bool, typer.Option("--train", help="In training, with gradients, instead of evaluation.")] = False,
     depth: Annotated[int, typer.Option(help="How deep the tree goes where nothing fails.", min=0)] = 2,
+    feature_maps: Annotated[
+        str,
+        typer.Option(
+            "--feature-maps",
+            metavar="MODULE[:CALL]",
+            help="Instead: the channels of what this module gives, as pictures, into --output. :0 is its first call.",
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PNG", help="Where the feature maps are written.")
+    ] = None,
+    side: Annotated[Side, typer.Option(help="Feature maps of what the module gives, or of what it is given.")] = (
+        Side.OUTPUT
+    ),
+    tensor: Annotated[int, typer.Option(help="Which one, where the module has several on that side.", min=0)] = 0,
+    scale: Annotated[
+        Scale, typer.Option(help="Colours of each channel from its own least to its greatest, or one scale for all.")
+    ] = Scale.CHANNEL,
+    order: Annotated[Order, typer.Option(help="Channels of the strongest variance first, or by number.")] = (
+        Order.VARIANCE
+    ),
+    most: Annotated[int, typer.Option(help="So many channels at most.", min=1, max=1024)] = MOST_SHOWN,
+    colour_map: Annotated[str, typer.Option("--colour-map", help="viridis, cividis or grey.")] = "viridis",
     target: TargetOption = "",
     state: State = "",
     fail_on: FailOn = Severity.WARNING,
@@ -69,7 +96,16 @@ def trace(
     is_target = is_code(file) or is_architecture(file)
     if is_target and (state or target):
         raise UsageError(f"--state and --target are for a file, and {shown_name(file)} is none.", hint="Leave it out.")
+    if feature_maps or output is not None:
+        # What would run or fail for long is looked at last.
+        check_maps(feature_maps, output, [file, str(image or ""), input_], is_file=not is_target, colours=colour_map)
     wish = _wish(size, input_, batch=batch, training=train)
+    if feature_maps and output is not None:
+        ready, spec = _ready(file, target, state)
+        asked = ChannelsAsked(module=feature_maps, side=side, tensor=tensor, order=order, most=most)
+        found = maps_of(ready, spec, _with_picture(wish, image, ready.preprocessing), asked)
+        write_maps(found, output, scale=scale, colours=colour_map, as_json=json)
+        return 0
     if is_code(file):
         from inspector.doctor.own_code import trace_code
 
@@ -114,8 +150,15 @@ def _with_picture(wish: Wish, path: Path | None, steps: Preprocessing | None) ->
 
 
 def _of_file(file: str, target: str, state: str, wish: Wish, image: Path | None) -> Trace:
-    from inspector.cli.ending import set_output_aside
     from inspector.doctor.run import trace_known
+
+    ready, spec = _ready(file, target, state)
+    return trace_known(ready.model, ready.architecture, spec, _with_picture(wish, image, ready.preprocessing))
+
+
+def _ready(file: str, target: str, state: str) -> tuple[ReadyModel, ArchitectureSpec | None]:
+    """The file as a model that runs, and what it was built from; None where that was somebody's code."""
+    from inspector.cli.ending import set_output_aside
     from inspector.ready import ready_model
 
     checkpoint = open_file(file)
@@ -124,7 +167,7 @@ def _of_file(file: str, target: str, state: str, wish: Wish, image: Path | None)
     if goal.spec is None:
         set_output_aside()
     ready = ready_model(checkpoint, goal, state=chosen, recognition=recognised(checkpoint, chosen))
-    return trace_known(ready.model, ready.architecture, goal.spec, _with_picture(wish, image, ready.preprocessing))
+    return ready, goal.spec
 
 
 def _of_architecture(text: str, wish: Wish, image: Path | None) -> Trace:

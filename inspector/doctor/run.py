@@ -34,8 +34,17 @@ def trace_known(model: nn.Module, label: str, spec: ArchitectureSpec | None, wis
 
     Raises ModelError where nothing tells what it takes.
     """
-    from inspector.doctor.inputs import arguments_of, batched, random_input, random_tensor
     from inspector.doctor.trace import trace_model
+
+    args, kwargs, input_from = arguments_for(model, spec, wish)
+    return trace_model(model, args, kwargs, label=label, input_from=input_from, training=wish.training)
+
+
+def arguments_for(
+    model: nn.Module, spec: ArchitectureSpec | None, wish: Wish
+) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    """(arguments, named ones, how they were made) of a pass. Raises as `trace_known`."""
+    from inspector.doctor.inputs import arguments_of, batched, random_input, random_tensor
 
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
@@ -64,7 +73,7 @@ def trace_known(model: nn.Module, label: str, spec: ArchitectureSpec | None, wis
         args = tuple(tensor.to("meta") for tensor in args)
         kwargs = {name: tensor.to("meta") for name, tensor in kwargs.items()}
         input_from = f"{input_from}; shapes alone, since there are no weights"
-    return trace_model(model, args, kwargs, label=label, input_from=input_from, training=wish.training)
+    return args, kwargs, input_from
 
 
 def input_numel(spec: ArchitectureSpec | None, wish: Wish) -> int:

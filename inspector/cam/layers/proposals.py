@@ -91,6 +91,36 @@ def find_layer(model: nn.Module, path: str, input_shape: tuple[int, int, int]) -
     )
 
 
+def find_axes(
+    model: nn.Module, path: str, call: int | None, shape: tuple[int, ...], input_shape: tuple[int, int, int]
+) -> tuple[str, int, tuple[int, int]] | None:
+    """(layout, prefix tokens, grid) of a tensor of some shape in a pass; None where nothing tells it for certain.
+
+    path, call: of the module that put it out, call None for a tensor that went in. shape: with the batch.
+    Raises ExplainError where the model does not accept such an input.
+    """
+    seen = trace(model, input_shape)
+    made = next((one for one in seen.calls if (one.path, one.call) == (path, call)), None)
+    like = made or next(iter(seen.calls), None)
+    if like is None:
+        return None
+    # What a module knows of its channels holds for its own output.
+    asked = replace(like, shape=(seen.batch, *shape[1:]), channels=like.channels if made is not None else "")
+    found = Grids.of(seen).read(asked)
+    if found is None or (found[0] == "NLC" and not _rows_hold(model, seen, asked, found)):
+        return None
+    return found
+
+
+def _rows_hold(model: nn.Module, seen: Trace, call: TracedCall, found: tuple[str, int, tuple[int, int]]) -> bool:
+    """Whether tokens of this shape lie row by row, by what enters the first attention where it is alike."""
+    entering = entering_attention([pair for pair in _spatial(seen) if pair[1].layout == "NLC"], seen)
+    if entering and in_rows(model, entering[-1], seen.input_shape):
+        return True
+    layer = _layer_of(seen, call, *found)
+    return layer.shape == call.shape[1:] and call in seen.calls and in_rows(model, layer, seen.input_shape)
+
+
 def _in_order(model: nn.Module, seen: Trace, layers: Sequence[LayerProposal]) -> list[LayerProposal]:
     """Without those whose tokens do not lie row by row."""
     if all(layer.layout != "NLC" for layer in layers):

@@ -9,12 +9,16 @@ from inspector.architectures.types import ArchitectureSpec, Target
 from inspector.architectures.user_code import target_of_code
 from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.report import Preprocessing
+from inspector.cam.runs import ReadyModel
 from inspector.checkpoint.types import TensorInfo
+from inspector.doctor.maps_asked import MapsAsked
+from inspector.doctor.maps_report import FeatureMaps
 from inspector.doctor.own_code import trace_code
 from inspector.doctor.report import Trace
 from inspector.doctor.run import Wish, input_numel, trace_known
 from inspector.errors import NeedsValues
 from inspector.exports.optimizer import plan_optimizers
+from inspector.feature_maps import feature_maps_of
 from inspector.flops.count import count_costs
 from inspector.flops.forwards import memory_of, time_of
 from inspector.flops.memory_report import MemoryReport
@@ -114,6 +118,31 @@ def trace(
     training: bool,
 ) -> Trace:
     """One forward, watched. given: a picture and how it is prepared, a shape without its batch, None for the usual."""
+    ready, spec, wish = _pass_of(bench, file, given, batch, training)
+    return trace_known(ready.model, ready.architecture, spec, wish)
+
+
+def feature_maps(
+    bench: Bench,
+    file: FileRef,
+    given: tuple[PictureRef, Preprocessing] | tuple[int, ...] | None,
+    batch: int,
+    training: bool,
+    asked: MapsAsked,
+) -> FeatureMaps:
+    """The channels of one tensor of the same pass; nothing else of it is kept. Raises as `feature_maps_of`."""
+    ready, spec, wish = _pass_of(bench, file, given, batch, training)
+    return feature_maps_of(ready.model, ready.architecture, spec, wish, asked)
+
+
+def _pass_of(
+    bench: Bench,
+    file: FileRef,
+    given: tuple[PictureRef, Preprocessing] | tuple[int, ...] | None,
+    batch: int,
+    training: bool,
+) -> tuple[ReadyModel, ArchitectureSpec | None, Wish]:
+    """What runs, on what, with the memory that it takes."""
     ready = ready_of(bench, file)
     best = recognition_of(bench, file).best
     spec = parse_target(file.confirmed).spec if file.confirmed else best.spec if best is not None else None
@@ -129,7 +158,7 @@ def trace(
     else:
         wish = Wish(shape=given, batch=batch, training=training)
     _need_pass(bench, weights_nbytes(ready.model), _PASS_NBYTES * input_numel(spec, wish))
-    return trace_known(ready.model, ready.architecture, spec, wish)
+    return ready, spec, wish
 
 
 def _need_pass(bench: Bench, weights: int, forward: int) -> None:

@@ -66,6 +66,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(id="memory", says="Following what is held", where="reports:memory"),
     Kind(id="timing", says="Timing the modules", where="reports:timing", nbytes=2000 * MB, kept=False),
     Kind(id="trace", says="Watching a forward pass", where="reports:trace", nbytes=800 * MB),
+    Kind(id="feature-maps", says="Picturing the channels", where="reports:feature_maps", nbytes=800 * MB),
     Kind(id="trace-own", says="Running your code", where="reports:trace_own", seconds=180.0, kept=False),
     Kind(id="verify", says="Verifying", where="reports:verify", seconds=600.0),
     Kind(id="surgery", says="Planning the steps", where="reports:surgery"),
