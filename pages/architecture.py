@@ -10,6 +10,7 @@ from inspector.web import architecture_views as views
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.forwards import Forward, Known, Own
 from inspector.web.guard import said
+from inspector.web.module_held import Held
 from inspector.web.option_words import in_page_words
 from inspector.web.structure import show_structure
 from inspector.web.text import escaped
@@ -57,7 +58,8 @@ if recognition.structure is not None and not carries:
 
 shown: dict[str, Callable[[], None]] = {}
 if forward is not None or carries:
-    shown["Drawing"] = lambda: views.drawing_view(hand if carries else None, forward, costs, counts)
+    held = Held(hand=hand, state=state)
+    shown["Drawing"] = lambda: views.drawing_view(hand if carries else None, forward, costs, counts, held)
 if best is not None and not best.spec.assumed:
     shown["Run it"] = lambda: run_it.show_of_file(hand, size, batch)
 shown["Tree"] = lambda: views.tree_view(state, counts, costs)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from inspector.doctor.report import CallRecord, Trace
 
 MOST_SHOWN = 64
 
@@ -43,3 +47,9 @@ class MapsAsked:
     tensor: int = 0
     order: Order = Order.VARIANCE
     most: int = MOST_SHOWN
+
+
+def proposed_call(trace: Trace) -> CallRecord | None:
+    """The last call that gives a map with height and width, to begin with; None where there is none."""
+    calls = [call for call in trace.calls if call.ended and call.outputs and len(call.outputs[0].shape) == 4]
+    return next((call for call in reversed(calls) if min(call.outputs[0].shape[2:]) > 1), None)

@@ -91,11 +91,13 @@ def sentences(maps: FeatureMaps, scale: Scale) -> tuple[str, ...]:
         else "Its one channel"
     )
     said = [f"{some}, {order}."]
-    if scale is Scale.CHANNEL:
+    if maps.low is None:
+        said.append("Nothing in it is a finite number.")
+    elif scale is Scale.CHANNEL:
         said.append(
             "Each channel on its own scale, from its least value to its greatest: brightness compares within one alone."
         )
-    elif maps.low is not None and maps.high is not None:
+    else:
         said.append(f"One scale for all channels: {maps.low:.4g} to {maps.high:.4g}.")
     if maps.axes.layout == "NLC":
         rows, columns = maps.axes.grid
@@ -112,7 +114,7 @@ def sentences(maps: FeatureMaps, scale: Scale) -> tuple[str, ...]:
 
 def _marked(maps: FeatureMaps) -> Iterator[str]:
     total = len(maps.channels)
-    what = "on this input; another may wake them" if maps.side is Side.OUTPUT else "on this input"
+    what = "on this input (another may wake them)" if maps.side is Side.OUTPUT else "on this input"
     for numbers, says in (
         (maps.zero, f"zero everywhere {what}"),
         (maps.constant, "one number everywhere on this input"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import streamlit as st
 
@@ -16,6 +17,7 @@ from inspector.web import architecture, bill, network
 from inspector.web.components import Figure, figures
 from inspector.web.forwards import Forward
 from inspector.web.guard import said, show_error
+from inspector.web.module_held import Held
 from inspector.web.session import Hand
 from inspector.web.text import plain
 from inspector.web.trees import draw_tree, module_branch
@@ -76,10 +78,15 @@ def show_views(views: dict[str, Callable[[], None]], *, key: str) -> None:
 
 
 def drawing_view(
-    hand: Hand | None, forward: Forward | None, costs: CostReport | None, counts: ParameterReport | None
+    hand: Hand | None,
+    forward: Forward | None,
+    costs: CostReport | None,
+    counts: ParameterReport | None,
+    held: Held | None = None,
 ) -> None:
-    """The graph that the file carries, else that of the pass."""
+    """The graph that the file carries, else that of the pass. held: the file whose tensors and findings are told."""
     drawn: Drawn | None = network.carried(hand) if hand is not None else None
+    carries = drawn is not None
     if drawn is None and forward is not None:
         try:
             drawn = forward.drawn()
@@ -90,7 +97,9 @@ def drawing_view(
         st.caption("The file carries no graph that can be drawn.")
         return
     name = hand.sha256[:12] if hand is not None else ""
-    network.show_network(drawn, costs, counts, key=f"drawing-{name}-{forward.key if forward else ''}")
+    if held is not None and carries:
+        held = replace(held, own_names=True)
+    network.show_network(drawn, costs, counts, key=f"drawing-{name}-{forward.key if forward else ''}", held=held)
 
 
 def tree_view(state: StateDict, counts: ParameterReport, costs: CostReport | None) -> None:

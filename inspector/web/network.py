@@ -15,6 +15,7 @@ from inspector.units import counted, human_count
 from inspector.web import jobs, reports
 from inspector.web.components import Figure, figures
 from inspector.web.drawing import show_drawing
+from inspector.web.module_held import Held, show_held
 from inspector.web.session import Hand
 from inspector.web.text import mono
 
@@ -34,12 +35,14 @@ def carried(hand: Hand) -> Drawn | None:
 
 
 @st.fragment
-def show_network(drawn: Drawn, costs: CostReport | None, counts: ParameterReport | None, *, key: str) -> None:
-    """The drawing, and a row of figures for the chosen box."""
+def show_network(
+    drawn: Drawn, costs: CostReport | None, counts: ParameterReport | None, *, key: str, held: Held | None = None
+) -> None:
+    """The drawing, and for the chosen box a row of figures and what the file holds of it. held: None without one."""
     rows = {m.path: m for m in costs.modules} if costs is not None else {}
 
     def choose(box: Box) -> None:
-        st.session_state[_CHOSEN] = (key, box.path, box.module, box.label, box.kind, box.repeat)
+        st.session_state[_CHOSEN] = (key, box.path, box.module, box.label, box.kind, box.repeat, box.repeated)
 
     state = st.session_state.get(_CHOSEN)
     chosen = state if isinstance(state, tuple) and state[0] == key else None
@@ -52,18 +55,21 @@ def show_network(drawn: Drawn, costs: CostReport | None, counts: ParameterReport
         says=drawn.says,
     )
     if chosen is None:
-        st.caption("Choose a box to see what it costs.")
+        st.caption("Choose a box to see what it costs, and what the file holds of it.")
         return
-    _, path, module, label, kind, repeat = chosen
+    _, path, module, label, kind, repeat, repeated = chosen
     each = f", one of {counted(repeat, 'equal neighbour')}" if repeat > 1 else ""
-    st.html(f"<p><b>{mono(module or label or path)}</b> {mono(kind)}{each}</p>")
+    st.html(f"<p class='mi-chosen'><b>{mono(module or label or path)}</b> {mono(kind)}{each}</p>")
     row = rows.get(module)
     if module and row is not None:
         figures([Figure(label=title, says=says) for title, says in _figures_of(row)])
     elif module and counts is not None:
-        held = next((m for m in counts.modules if m.path == module), None)
-        if held is not None:
-            figures([Figure(label="parameters", says=human_count(held.parameters), exact=f"{held.parameters:,}")])
+        count = next((m for m in counts.modules if m.path == module), None)
+        if count is not None:
+            figures([Figure(label="parameters", says=human_count(count.parameters), exact=f"{count.parameters:,}")])
+    if module and held is not None:
+        # What is called again has a path of its own, and is the same module.
+        show_held(held, repeated if repeated and path == module else (module,))
 
 
 def _columns(rows: Mapping[str, ModuleCost], counts: ParameterReport | None) -> dict[str, dict[str, float]]:

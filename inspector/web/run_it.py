@@ -12,7 +12,7 @@ from inspector.jobs.job import Job
 from inspector.render.json import as_json
 from inspector.render.trace_text import modes_sentence, trace_plain
 from inspector.units import counted, human_shape
-from inspector.web import jobs, own_code, reports
+from inspector.web import feature_maps, jobs, own_code, reports
 from inspector.web.components import Figure, figures, finding_cards
 from inspector.web.explain import inputs, pictures
 from inspector.web.guard import said
@@ -39,9 +39,12 @@ def show_of_file(hand: Hand, size: tuple[int, ...] | None, batch: int) -> None:
         st.caption("The picture is prepared as on Explain; the height and width above do not count for it.")
         given = (picture.ref, inputs.inferred(hand))
     with said():
-        job = Job(kind="trace", arguments=(reports.model_file(hand), given, batch, training), near=hand.sha256)
+        arguments = (reports.model_file(hand), given, batch, training)
+        job = Job(kind="trace", arguments=arguments, near=hand.sha256)
         found: Trace = jobs.ask(job, says="Watching a forward pass")
         show_trace(found, key=f"trace-{hand.sha256[:12]}")
+        if found.failure is None:
+            feature_maps.show_feature_maps(found, arguments, hand)
 
 
 @st.fragment

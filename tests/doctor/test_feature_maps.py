@@ -216,7 +216,7 @@ def test_tokens_lie_as_the_patches_of_their_transformer() -> None:
 
 def test_channels_last_are_read_so() -> None:
     torch.manual_seed(0)
-    cube = models.swin_transformer.SwinTransformer([4, 4], 8, [1], [2], [2, 2], num_classes=3)
+    cube = models.swin_transformer.SwinTransformer([4, 4], 8, [1, 1], [2, 2], [2, 2], num_classes=3)
     net = models.swin_transformer.SwinTransformer([4, 4], 12, [1, 1], [2, 2], [2, 2], num_classes=3)
     picture = torch.randn(1, 3, 32, 32)
     wish = Wish(tensors={"picture": picture})
