@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from inspector.cam.layers.proposals import propose_layers
     from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
     from inspector.checkpoint.types import Checkpoint
+    from inspector.doctor.feature_maps import map_features
+    from inspector.doctor.maps_asked import MapsAsked
     from inspector.doctor.trace import trace_model
     from inspector.errors import InspectorError
     from inspector.exports.convert import export_as_is
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from inspector.params.count import count_parameters
     from inspector.readers import open_checkpoint
     from inspector.ready import ready_model
+    from inspector.render.feature_maps import maps_sheet
     from inspector.render.overlay import overlay
     from inspector.surgery.freeze import freeze_code
     from inspector.surgery.plan import plan_surgery
@@ -49,6 +52,7 @@ _HOMES = {
     "Drop": "inspector.surgery.report",
     "Extract": "inspector.surgery.report",
     "InspectorError": "inspector.errors",
+    "MapsAsked": "inspector.doctor.maps_asked",
     "NewHead": "inspector.surgery.report",
     "Question": "inspector.inspection",
     "apply_plan": "inspector.keys.apply",
@@ -62,6 +66,8 @@ _HOMES = {
     "freeze_code": "inspector.surgery.freeze",
     "inspect": "inspector.inspection",
     "load_repaired": "inspector.keys.apply",
+    "map_features": "inspector.doctor.feature_maps",
+    "maps_sheet": "inspector.render.feature_maps",
     "measure_weights": "inspector.weights.measure",
     "merge_adapter": "inspector.exports.merge",
     "open_checkpoint": "inspector.readers",
@@ -86,6 +92,7 @@ __all__ = [
     "Drop",
     "Extract",
     "InspectorError",
+    "MapsAsked",
     "NewHead",
     "Question",
     "apply_plan",
@@ -99,6 +106,8 @@ __all__ = [
     "freeze_code",
     "inspect",
     "load_repaired",
+    "map_features",
+    "maps_sheet",
     "measure_weights",
     "merge_adapter",
     "open_checkpoint",

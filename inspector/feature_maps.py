@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def feature_maps_of(
     model: nn.Module, label: str, spec: ArchitectureSpec | None, wish: Wish, asked: MapsAsked
 ) -> FeatureMaps:
-    """As `trace_known` runs it. Raises as that and as `doctor.feature_maps.feature_maps`.
+    """As `trace_known` runs it. Raises as that and as `doctor.feature_maps.map_features`.
 
     Where the operators of the pass do not tell how a tensor lies, what the heat maps know of layers does: channels
     last, and tokens whose grid of patches is certain.
     """
-    from inspector.doctor.feature_maps import feature_maps
+    from inspector.doctor.feature_maps import map_features
 
     args, kwargs, input_from = arguments_for(model, spec, wish)
     picture = args[0].shape[1:] if len(args) == 1 and not kwargs and args[0].dim() == 4 else None
@@ -46,6 +46,6 @@ def feature_maps_of(
         patches = "the network's patches lie so" if layout == "NLC" else "the network's other maps have these places"
         return Axes(layout=layout, grid=grid, prefix_tokens=prefix, because=patches)
 
-    return feature_maps(
+    return map_features(
         model, args, kwargs, asked, label=label, input_from=input_from, training=wish.training, read=read
     )

@@ -17,7 +17,7 @@ SECTIONS = {
     "Cut and freeze": ("plan_surgery", "Drop", "Extract", "NewHead", "freeze_code"),
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),
     "Run": (
-        "ready_model", "build_model", "count_costs", "trace_model",
+        "ready_model", "build_model", "count_costs", "trace_model", "map_features", "MapsAsked", "maps_sheet",
         "propose_layers", "stated_preprocessing", "explain", "overlay",
     ),
     "Errors": ("InspectorError",),

@@ -107,3 +107,53 @@ def test_what_cannot_be_used_exits_with_2(
 
 def test_options_of_a_file_are_refused_for_a_target() -> None:
     assert run(["trace", "torchvision/resnet18", "--state", "ema"]) == 2
+
+
+def test_the_channels_of_a_module_become_a_picture_file(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, sheet = str(place / "secret_weights.pth"), tmp_path / "maps.png"
+    asked = ["trace", file, "--image", str(place / "holiday.png"), "--output", str(sheet)]
+    assert run([*asked, "--feature-maps", "features.1", "--most", "6"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "output of features.1 (ReLU), 1x64x111x111" in out and "6 of 64 channels" in out and "own scale" in out
+    assert "holiday" not in out and "secret_weights" not in out
+    first = np.asarray(Image.open(sheet))
+    options = ["--side", "input", "--scale", "shared", "--order", "number", "--colour-map", "grey", "--json"]
+    assert run([*asked, "--feature-maps", "features.1:0", *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["shown"] == list(range(64)) and report["side"] == "input" and "raw" not in report
+    assert np.asarray(Image.open(sheet)).shape != first.shape
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--feature-maps", "features.1"], "Where should the feature maps go?"),
+        (["--output", "maps.png"], "--output is for --feature-maps."),
+        (["--feature-maps", "features.1", "--output", "maps.jpg"], "maps.jpg does not end in .png."),
+        (["--feature-maps", "features.1", "--output", "maps.png", "--colour-map", "jet"], "viridis, cividis, grey"),
+        (
+            ["--feature-maps", "featres.1", "--output", "maps.png"],
+            "The model has no module 'featres.1'. Close: features",
+        ),
+        (
+            ["--feature-maps", "features.1:4", "--output", "maps.png"],
+            "called 1 time in this pass; there is no call 5, counted from 1",
+        ),
+    ],
+)
+def test_maps_that_cannot_be_are_refused_and_nothing_is_written(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    options: list[str], says: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert run(["trace", str(place / "secret_weights.pth"), "--input-size", "3x64x64", *options]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_maps_are_of_a_files_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--feature-maps", "layer4", "--output", str(tmp_path / "maps.png")]
+    assert run(["trace", "torchvision/resnet18", *asked]) == 2
+    assert "Feature maps are of a file's weights" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torchvision import models
 
 from inspector.architectures.targets import parse_target
-from inspector.doctor.feature_maps import as_asked, feature_maps
+from inspector.doctor.feature_maps import as_asked, map_features
 from inspector.doctor.maps_asked import MapsAsked, Order, Side
 from inspector.doctor.maps_report import FeatureMaps
 from inspector.doctor.run import Wish
@@ -76,7 +76,7 @@ def hooked(model: nn.Module, module: nn.Module, *args: Tensor) -> tuple[list[Any
 
 
 def maps(model: nn.Module, path: str, *args: Tensor, **asked: Any) -> FeatureMaps:
-    return feature_maps(model, args or (PICTURE,), {}, MapsAsked(path=path, **asked), label="net")
+    return map_features(model, args or (PICTURE,), {}, MapsAsked(path=path, **asked), label="net")
 
 
 def by_number(found: FeatureMaps) -> np.ndarray:

@@ -13,8 +13,9 @@ from torchvision import models
 
 from inspector.cam.inputs.preprocess import infer_preprocessing
 from inspector.checkpoint.digest import digest_of
+from inspector.doctor.maps_asked import MapsAsked, Order
 from inspector.jobs.bench import Bench
-from inspector.jobs.kinds.reports import trace, trace_own
+from inspector.jobs.kinds.reports import feature_maps, trace, trace_own
 from inspector.jobs.kinds.table import kind_named
 from inspector.jobs.settings import Settings
 from inspector.jobs.subjects import FileRef, PictureRef
@@ -39,6 +40,12 @@ def test_a_file_is_traced_on_a_shape_and_on_a_picture(tmp_path: Path, bench: Ben
     report = trace(bench, file, (picture, infer_preprocessing(None, None)), 2, False)
     assert report.failure is None and report.inputs[0][1].shape == (2, 3, 224, 224)
     assert "mine" not in str(report)
+    asked = MapsAsked(path="features.0", order=Order.NUMBER, most=2)
+    maps = feature_maps(bench, file, (picture, infer_preprocessing(None, None)), 1, False, asked)
+    carried = pickle.loads(pickle.dumps(maps))
+    assert carried.shape == (1, 64, 111, 111) and carried.shown == (0, 1) and "mine" not in str(maps)
+    np.testing.assert_array_equal(carried.raw, maps.raw)
+    assert kind_named("feature-maps").where == "reports:feature_maps"
     assert {kind_named(name).where for name in ("trace", "trace-own")} == {"reports:trace", "reports:trace_own"}
 
 

@@ -66,7 +66,9 @@ def test_after_reading_the_finding_stands_at_its_module_alone(app: AppTest) -> N
     app.run()
     assert len(tensors(app)) == 6 and "NaN" not in html(app)
     # What is said of every tensor of the file, its wrapper, is no news of this module.
-    assert "numbers were looked at" in html(app) and "Drop the segment" not in html(app)
+    assert "about it alone: names, shapes and numbers were looked at" in html(app) and "Drop the segment" not in html(
+        app
+    )
     assert "1 finding about many tensors of the file may be about these too" in html(app)
 
 
