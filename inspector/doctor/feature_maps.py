@@ -185,7 +185,8 @@ def _seen(model: nn.Module, catcher: _Catcher, path: str, batch: int) -> Seen:
         raise NoSuchLayer(f"{name} is not called by this pass.", hint="Choose the module around it.")
     if asked.time is not None and not 1 <= asked.time <= catcher.calls:
         raise NoSuchLayer(
-            f"{name} is called {counted(catcher.calls, 'time')} in this pass; there is no call {asked.time}, counted from 1."
+            f"{name} is called {counted(catcher.calls, 'time')} in this pass; "
+            f"there is no call {asked.time}, counted from 1."
         )
     if catcher.kept is None:
         has = "gives" if asked.side is Side.OUTPUT else "is given"
