@@ -101,7 +101,8 @@ def _show_findings(
     finding_cards(found)
     unread = _unread(tensors, measured)
     if not unread and not found:
-        quiet("Nothing was noticed about it alone: names, shapes and numbers were looked at.")
+        alone = " alone" if many else ""
+        quiet(f"Nothing was noticed about it{alone}: names, shapes and numbers were looked at.")
     elif unread == len(tensors):
         says = "Nothing else was noticed" if found else "Nothing was noticed"
         st.html(f"<p>{says} in names and shapes. The numbers were not read yet.</p>")

@@ -120,6 +120,9 @@ def test_a_network_is_drawn_run_and_counted(visitor, samples: Path) -> None:  # 
 
     tab("Run it")
     page.get_by_text("It runs to its end: 1x3x224x224 in, 1x4 out.").wait_for()
+    page.get_by_text("Feature maps of a module").click()
+    page.get_by_text("Output of conv5.2 (ReLU), 1x1024x7x7 float32").wait_for()
+    assert page.locator(".mi-map img").count() == 64
     tab("Table")
     page.get_by_text("192 modules of 192.").wait_for()
     page.get_by_role("textbox", name="Filter").fill("depthwise nothing")
