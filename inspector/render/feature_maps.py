@@ -94,9 +94,8 @@ def sentences(maps: FeatureMaps, scale: Scale) -> tuple[str, ...]:
     if maps.low is None:
         said.append("Nothing in it is a finite number.")
     elif scale is Scale.CHANNEL:
-        said.append(
-            "Each channel on its own scale, from its least value to its greatest: brightness compares within one alone."
-        )
+        what = "heights compare" if maps.axes.layout == "NCL" else "brightness compares"
+        said.append(f"Each channel on its own scale, from its least value to its greatest: {what} within one alone.")
     else:
         said.append(f"One scale for all channels: {maps.low:.4g} to {maps.high:.4g}.")
     if maps.axes.layout == "NLC":

@@ -84,6 +84,7 @@ def test_lines_are_curves() -> None:
     rows = [int(np.flatnonzero(ink[:, x]).mean()) for x in (5, 130, 250)]
     assert rows[0] > rows[1] > rows[2]
     assert maps_sheet(found).shape[2] == 3
+    assert "heights compare within one alone" in " ".join(sentences(found, Scale.CHANNEL))
 
 
 def test_other_colours_are_named() -> None:
