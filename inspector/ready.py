@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import target_of_candidate
 from inspector.architectures.types import Recognition, Target, TargetKind
@@ -11,7 +13,10 @@ from inspector.cam.training_place import place_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UnknownArchitecture, UsageError
 from inspector.installed import require
-from inspector.keys.runnable import plan_to_run
+from inspector.keys.runnable import plan_to_run, say_loaded
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _MODELS = (StateRole.WEIGHTS, StateRole.EMA)
 
@@ -22,11 +27,13 @@ def ready_model(
     *,
     state: StateDict | None = None,
     recognition: Recognition | None = None,
+    own: nn.Module | None = None,
 ) -> ReadyModel:
     """The file's model with its weights, ready for `explain`, and what is known of its use.
 
     target: what to build, None for the recognised architecture; a `code:` target runs that code. state: which state
-    dict, None for the likeliest. recognition: of that state dict, where it is at hand.
+    dict, None for the likeliest. recognition: of that state dict, where it is at hand. own: what a `code:` target
+    built, where it has run.
     Raises UnknownArchitecture where nothing can be built, KeysDoNotFit where weights would be missing or wrong: such a
     model would explain nothing. MissingLibrary without torch.
     """
@@ -54,7 +61,7 @@ def ready_model(
     if target.spec is not None:
         model = load_repaired(checkpoint, plan, target.spec)
     else:
-        model = load_into(model_of_code(target.label), checkpoint, plan)
+        model = load_into(own if own is not None else model_of_code(target.label), checkpoint, plan)
     chosen = next((s for s in checkpoint.state_dicts if s.path == plan.state_dict), None)
     others = [
         s.label
@@ -73,4 +80,5 @@ def ready_model(
         place=place_of(checkpoint),
         weights=chosen.label if chosen is not None else "",
         others=tuple(others),
+        loaded=say_loaded(plan),
     )

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from inspector.flops.input_size import parse_size
-from inspector.web import architecture, assumptions, network, own_code, reports, run_it, surgery
+from inspector.web import architecture, assumptions, network, own_code, own_network, reports, run_it, surgery
 from inspector.web import architecture_views as views
 from inspector.web.components import finding_cards, need_file, title
-from inspector.web.forwards import Forward, Known, Own
+from inspector.web.forwards import Forward, Known
 from inspector.web.guard import said
 from inspector.web.module_held import Held
 from inspector.web.option_words import in_page_words
@@ -70,32 +69,4 @@ shown["Evidence"] = lambda: architecture.show_evidence(recognition, costs)
 views.show_views(shown, key="architecture-view")
 
 if best is None and own_code.is_allowed():
-    st.subheader("Your own code for it")
-    st.caption("With the code that builds this network, a forward pass can be drawn, counted and timed.")
-    with said():
-        source = own_code.ask_source("architecture-code")
-        if source is not None:
-            left, right, _ = st.columns([2, 1, 3])
-            typed = left.text_input(
-                "Input without the batch", placeholder="3x224x224", key="architecture-input"
-            ).strip()
-            many = int(right.number_input("Batch", 1, 4096, 1, key="architecture-batch"))
-            own = Own(source, parse_size(typed.strip()) if typed.strip() else None, many)
-            counted = views.ask_costs(own)
-            st.caption("With the weights that the code gives it, not the file's.")
-            if counted is not None:
-                views.show_totals(None, counted)
-                if counted.parameters != counts.total.parameters:
-                    st.warning(
-                        f"This code builds another network than the file holds: {counted.parameters:,} parameters, and "
-                        f"the file has {counts.total.parameters:,}.",
-                        icon=":material/warning:",
-                    )
-            if counted is not None and counted.input_assumed:
-                shape = "x".join(map(str, counted.input_shape))
-                st.caption(f"Input {shape}, {escaped(in_page_words(counted.input_assumed))}.")
-            ways: dict[str, Callable[[], None]] = {"Run it": lambda: run_it.show_of_code(source, own.size, many)}
-            if counted is not None:
-                ways = {"Drawing": lambda: views.drawing_view(None, own, counted, None)} | ways
-                ways |= views.bill_views(own, counted)
-            views.show_views(ways, key="architecture-own")
+    own_network.show_of_architecture(hand, state, recognition)

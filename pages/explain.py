@@ -7,7 +7,7 @@ from inspector.errors import InspectorError, UsageError
 from inspector.jobs.subjects import Wanted
 from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
-from inspector.web import assumptions, jobs, reports
+from inspector.web import assumptions, jobs, own_code, own_network, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.explain import answer, controls, inputs, looking, pictures, view
 from inspector.web.explain.channels import show_channels
@@ -33,6 +33,9 @@ hand = need_file(
 best = reports.recognition_of(hand).best
 if best is not None and best.spec.assumed and assumptions.ask(best.spec).assumed:
     st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
+    st.stop()
+if best is None and own_code.is_allowed() and not own_network.ask_for_maps(hand):
+    st.caption("The heat map appears here once the file's weights run in your code.")
     st.stop()
 facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
 if facts.weights_note:

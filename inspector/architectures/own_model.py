@@ -1,8 +1,8 @@
 """The model that a person's own code builds, in this process: what `code:model.py:build` names, to be run here.
 
 `user_code.py` asks the same code for names and shapes in a process of its own. Whoever wants to see activations and
-gradients needs the model itself, so the command line, where the person named their code, runs it here. The web app
-never does.
+gradients needs the model itself, so the command line, where the person named their code, runs it here. The web app does
+so in a worker process that does nothing else (`jobs/broker.py`), never in its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inspector.architectures.code_runner import build, raised
-from inspector.architectures.user_code import ALONE, FORM, check_source, parse_factory
+from inspector.architectures.code_runner import build, describe, raised
+from inspector.architectures.types import Target
+from inspector.architectures.user_code import ALONE, FORM, check_source, parse_factory, target_described
 from inspector.errors import ModelError
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ def model_of_code(text: str, *, folder: Path | None = None) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise ModelError(f"{factory.text} returned a {type(made).__name__}, not a torch.nn.Module.")
     return made
+
+
+def target_of_own(model: nn.Module, text: str) -> Target:
+    """Names and shapes of what a factory built here. Raises ModelError as `target_of_code`."""
+    return target_described(describe(model), parse_factory(text))
 
 
 @contextmanager

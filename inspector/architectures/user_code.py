@@ -105,6 +105,13 @@ def target_of_code(
     require("torch", f"Building {factory.text}")
     with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
         answer = run_factory(factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes)
+    return target_described(answer, factory)
+
+
+def target_described(answer: Mapping[str, object], factory: Factory) -> Target:
+    """What `code_runner.describe` says of a model, checked. Raises ModelError where that is no model."""
+    if "error" in answer:
+        raise ModelError(f"{factory.text}: {answer['error']}.", hint=ALONE)
     return Target(label=factory.text, kind=TargetKind.CODE, tensors=_tensors(answer, factory))
 
 

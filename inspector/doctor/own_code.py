@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.architectures.report_of_code import answer, report_of_code
-from inspector.architectures.user_code import SECONDS, parse_factory
+from inspector.architectures.user_code import SECONDS, Factory, parse_factory
 from inspector.doctor.report import SourceLine, Trace
 from inspector.doctor.run import Wish
 from inspector.findings import Finding, FindingKind, Severity, ranked
@@ -54,11 +54,16 @@ def trace_code(
         trace = report_of_code(
             text, Trace, function, arguments, folder=folder, seconds=seconds, memory_nbytes=memory_nbytes
         )
+    return with_source(trace, factory, folder or Path.cwd())
+
+
+def with_source(trace: Trace, factory: Factory, folder: Path) -> Trace:
+    """The trace of what a factory built, with what its source says besides."""
     # Its folders are nobody's business where the report is pasted.
     file = Path(factory.where).name
     replaced: tuple[Finding, ...] = ()
     if factory.is_file:
-        replaced = tuple(find_replaced(read_text((folder or Path.cwd()) / factory.where, "source"), file))
+        replaced = tuple(find_replaced(read_text(folder / factory.where, "source"), file))
     label = f"code:{file}:{factory.name}"
     return dataclasses.replace(trace, target=label, findings=ranked((*trace.findings, *replaced)))
 

@@ -96,8 +96,16 @@ class Broker:
 
     def _from_server(self, what: str, *rest: Any) -> None:
         if what == "ask":
-            number, kind, key, arguments, visitor, near = rest
-            task = Task(number=number, kind=kind_named(kind), key=key, arguments=arguments, visitor=visitor, near=near)
+            number, kind, key, arguments, visitor, near, apart = rest
+            task = Task(
+                number=number,
+                kind=kind_named(kind),
+                key=key,
+                arguments=arguments,
+                visitor=visitor,
+                near=near,
+                apart=apart,
+            )
             self._counts["asked"] += 1
             insort(self._queue, task, key=lambda one: one.turn)
         elif what == "stop":
@@ -258,6 +266,8 @@ class Broker:
             if (task.kind.long and self._must_wait(task)) or self._waits_for_model(task):
                 continue
             worker = self._choose(task)
+            if worker is None and task.apart:
+                continue  # Its own worker is busy or on its way: nobody else waits for that.
             if worker is None:
                 return
             if not self._make_room(worker.held + task.kind.nbytes, worker):
@@ -298,26 +308,38 @@ class Broker:
         and keep it a second time."""
         if not task.near or time.monotonic() - task.asked > _NEAR_SECONDS:
             return False
-        knowing = [worker for worker in self._pool.workers if _knows(worker, task.near)]
+        knowing = [worker for worker in self._pool.workers if worker.apart == task.apart and _knows(worker, task.near)]
         return bool(knowing) and all(worker.task is not None and not worker.task.kind.long for worker in knowing)
 
     def _choose(self, task: Task) -> Worker | None:
         """An idle worker that keeps something of the file, else any, else a new one on its way."""
-        idle = [worker for worker in self._idle() if worker.ready]
+        alike = [worker for worker in self._pool.workers if worker.apart == task.apart]
+        idle = [worker for worker in alike if worker.task is None and worker.ready]
         near = [worker for worker in idle if task.near in worker.tags]
         if near:
             return near[0]
         if idle:
             # One that keeps nothing, so that nothing useful is pushed out.
             return min(idle, key=lambda one: (len(one.tags), one.held))
-        on_their_way = [worker for worker in self._idle() if not worker.ready]
-        if not on_their_way and len(self._pool.workers) < self._settings.workers:
+        on_their_way = [worker for worker in alike if worker.task is None and not worker.ready]
+        if not on_their_way and self._may_start(task, len(alike)):
             if self._failed_births >= 3:
                 self._queue.remove(task)
                 self._say("failed", task.number, endings.lost(task.kind.says))
                 return None
-            self._pool.start()
+            self._pool.start(task.apart)
         return None
+
+    def _may_start(self, task: Task, alike: int) -> bool:
+        """Whether there is room for one more of its kind. What runs a person's code comes beside the others, one at a
+        time: what ran other code goes first."""
+        if not task.apart:
+            return alike < self._settings.workers
+        others = [worker for worker in self._pool.workers if worker.apart and worker.apart != task.apart]
+        for worker in others:
+            if worker.task is None:
+                self._pool.retire(worker)
+        return alike == 0 and all(worker.task is None for worker in others)
 
     def _tell_places(self) -> None:
         """To those that wait: how many are before them, and for how long, about."""

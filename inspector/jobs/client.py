@@ -72,7 +72,11 @@ def _nothing() -> None:
 
 
 class Client:
-    """settings: as the operator wants it; with 0 workers everything runs in threads of this process."""
+    """settings: as the operator wants it; with 0 workers everything runs in threads of this process, but what must be
+    apart."""
+
+    # Whether a person's own code may run in this process: never in a server.
+    runs_own_code = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -202,12 +206,15 @@ class Client:
         job, number = running.job, next(self._numbers)
         arguments = pickle.dumps(job.arguments, protocol=pickle.HIGHEST_PROTOCOL)
         if self.settings.workers == 0:
+            if job.apart and not self.runs_own_code:
+                self._end(running, number, error=endings.no_worker(running.kind.says))
+                return
             self._run_here(running, number, arguments)
             return
         self._start()
         self._by_number[number] = running
         running._stop = lambda: self._tell("stop", number)
-        self._tell("ask", number, job.kind, job.key, arguments, visitor, job.near)
+        self._tell("ask", number, job.kind, job.key, arguments, visitor, job.near, job.apart)
 
     def _tell(self, *message: Any) -> None:
         wire = self._wire

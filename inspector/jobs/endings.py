@@ -51,6 +51,14 @@ def unkept(says: str) -> WorkEnded:
     )
 
 
+def no_worker(says: str) -> WorkEnded:
+    """It may only run in a process of its own, and there are none."""
+    return WorkEnded(
+        f"{says} was not begun: your code and the file's weights meet in a worker process, and this server has none.",
+        hint="Start it without INSPECTOR_WORKERS=0.",
+    )
+
+
 def lost(says: str) -> WorkEnded:
     """The broker ended twice under it."""
     return WorkEnded(f"{says} was lost: the server's workers had to be started again.", hint="Try once more.")

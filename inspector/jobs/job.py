@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from inspector.installed import own_version
+from inspector.jobs.subjects import FileRef
 
 # A result of another engine is another result; raised where one of the same version would differ.
 _ENGINE = "1"
@@ -26,12 +27,19 @@ class Job:
     known_by: what stands for the arguments in the digest where they follow from less; None for themselves.
     A field of a dataclass that does not take part in comparing (`compare=False`: where a file lies) is left out of it.
     near: digest of the file that it is about, so that it goes to a worker that knows that file.
+    apart: the word of the worker that does nothing else, for what runs a person's own code; told by the arguments where
+    a file in them has such code (`FileRef.apart`). "" for what any worker does.
     """
 
     kind: str
     arguments: tuple[Any, ...] = ()
     known_by: object = None
     near: str = ""
+    apart: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.apart:
+            object.__setattr__(self, "apart", _apart(self.arguments))
 
     @cached_property
     def key(self) -> str:
@@ -39,6 +47,20 @@ class Job:
         digest = hashlib.sha256()
         _feed(digest, (own_version(), _ENGINE, self.kind, self.arguments if self.known_by is None else self.known_by))
         return digest.hexdigest()
+
+
+def _apart(arguments: Iterable[object]) -> str:
+    """Of the files among the arguments, and in the fields of these."""
+    for value in arguments:
+        if isinstance(value, FileRef):
+            found = value.apart
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            found = _apart(getattr(value, field.name) for field in dataclasses.fields(value))
+        else:
+            continue
+        if found:
+            return found
+    return ""
 
 
 def _feed(digest: Any, value: object) -> None:

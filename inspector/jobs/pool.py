@@ -21,7 +21,8 @@ PRELOAD = "inspector.jobs.preload"
 @dataclass(eq=False)
 class Worker:
     """base: what it held when it was born. held: beyond that, as last seen. tags: files that it keeps something of.
-    task: what it works on, None when idle. since: when it became so."""
+    task: what it works on, None when idle. since: when it became so. apart: the one word of jobs that it does, "" for
+    those of everybody."""
 
     process: BaseProcess
     connection: Connection
@@ -32,6 +33,7 @@ class Worker:
     task: Any = None
     since: float = field(default_factory=time.monotonic)
     ended: bool = False
+    apart: str = ""
 
     def look(self) -> int:
         """What it holds now beyond its birth."""
@@ -62,7 +64,7 @@ class Pool:
             self._context.set_forkserver_preload([PRELOAD])
         self.workers: list[Worker] = []
 
-    def start(self) -> Worker:
+    def start(self, apart: str = "") -> Worker:
         """A further one, which says when it is ready."""
         ours, theirs = self._context.Pipe()
         process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
@@ -70,7 +72,7 @@ class Pool:
         )
         process.start()
         theirs.close()
-        worker = Worker(process=process, connection=ours)
+        worker = Worker(process=process, connection=ours, apart=apart)
         self.workers.append(worker)
         threading.Thread(target=self._hear, args=(worker,), daemon=True, name="worker").start()
         return worker

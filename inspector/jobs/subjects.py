@@ -17,15 +17,35 @@ from inspector.cam.targets.answers import AnswerKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRef:
+    """A person's own code that builds the network, which that person agreed to run.
+
+    text: "code:model.py:build". folder: where it lies and runs. sha256: of the file that was agreed to. agreed: a word
+    of that agreement alone, so that nobody else gets its results, and its worker is its own."""
+
+    text: str
+    folder: Path
+    sha256: str
+    agreed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileRef:
     """A checkpoint in the store. name: as its visitor calls it. state: which state dict, None for the likeliest.
-    confirmed: label of the architecture with what the visitor confirmed of it, "" for what was recognised."""
+    confirmed: label of the architecture with what the visitor confirmed of it, "" for what was recognised.
+    code: what builds the network instead, where nobody knows it."""
 
     sha256: str
     name: str
     path: Path = field(compare=False)
     state: tuple[str, ...] | None = None
     confirmed: str = ""
+    code: CodeRef | None = None
+
+    @property
+    def apart(self) -> str:
+        """The word of the worker that alone may build its model; "" where any worker may."""
+        return self.code.agreed if self.code is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +114,12 @@ class MethodFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Of a model that runs. weights_note: which of the file's weights. threads: that torch computes with."""
+    """Of a model that runs. weights_note: which of the file's weights. threads: that torch computes with. loaded: how
+    many tensors of the file are in it, and what was done to them."""
 
     weights_note: str
     threads: int
+    loaded: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

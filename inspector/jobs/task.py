@@ -10,10 +10,10 @@ from inspector.jobs.kind import Kind
 
 @dataclass(eq=False)
 class Task:
-    """number: by which the server knows it. near: the file that it is about. allowance: memory it may take beyond what
-    its worker held when it began (`before`). wants: what it asked for beside that and waits for, 0 for nothing.
-    begun: when the work began, waits for memory left out. stopping: when it was told to stop. fault: why it was ended,
-    where we ended it. place: in the queue, as it was told.
+    """number: by which the server knows it. near: the file that it is about. apart: as a `Job`'s. allowance: memory
+    it may take beyond what its worker held when it began (`before`). wants: what it asked for beside that and waits
+    for, 0 for nothing. begun: when the work began, waits for memory left out. stopping: when it was told to stop.
+    fault: why it was ended, where we ended it. place: in the queue, as it was told.
     """
 
     number: int
@@ -22,6 +22,7 @@ class Task:
     arguments: bytes
     visitor: str
     near: str
+    apart: str = ""
     asked: float = field(default_factory=time.monotonic)
     allowance: int = 0
     before: int = 0

@@ -13,6 +13,7 @@ from inspector.errors import KeysDoNotFit
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import RepairPlan
 from inspector.keys.rules import RULES
+from inspector.units import counted
 
 # Rules that need no yes where nothing is written.
 WITHOUT_CONSENT = tuple(rule.id for rule in RULES if rule.drops_unplaced)
@@ -31,3 +32,13 @@ def plan_to_run(checkpoint: Checkpoint, target: Target, state: StateDict | None 
             report.refusal or report.says, hint="A model with wrong or missing weights would explain nothing."
         )
     return report.plan
+
+
+def say_loaded(plan: RepairPlan) -> str:
+    """How many of the network's tensors the plan takes from the file, and what it does to them, in a sentence."""
+    goals = {step.target for step in plan.steps if step.target is not None}
+    placed = {step.target for step in plan.steps if step.target is not None and step.source is not None}
+    many = counted(len(goals), "tensor")
+    whole = f"All {many} of the network are" if placed == goals else f"{len(placed):,} of the network's {many} are"
+    done = "; ".join(use.says for use in plan.rules)
+    return f"{whole} loaded from the file, strictly{f' ({done})' if done else ''}."

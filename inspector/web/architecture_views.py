@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from inspector.checkpoint.types import StateDict
-from inspector.errors import NeedsValues
+from inspector.errors import InspectorError, NeedsValues
 from inspector.flops.report import CostReport
 from inspector.graph.types import Drawn
 from inspector.params.report import ParameterReport
@@ -33,6 +33,17 @@ def ask_costs(forward: Forward) -> CostReport | None:
                 return forward.costs(real=True)
             show_error(error)
     return None
+
+
+def try_costs(forward: Forward) -> tuple[CostReport | None, InspectorError | None]:
+    """The same of one's own code: what the pass costs, or why it was not counted, which is not said here: what fails is
+    told better by a pass that is watched."""
+    try:
+        return forward.costs(), None
+    except NeedsValues:
+        return ask_costs(forward), None
+    except InspectorError as error:
+        return None, error
 
 
 def show_totals(counts: ParameterReport | None, costs: CostReport | None) -> None:

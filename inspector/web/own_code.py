@@ -1,8 +1,10 @@
-"""`code:model.py:build` on the page: only where the page and the server are one person's, and only once confirmed.
+"""One's own code on the page, as a file or pasted: only where page and server are one person's, and once confirmed.
 
 Offered when the server listens on this machine alone, the request came to this machine's own name and through no proxy,
 and a folder was opened (INSPECTOR_ROOT). INSPECTOR_CODE=off forbids it everywhere; nothing allows it to others. What is
-confirmed is the file's content: another byte in it asks again. Files that it imports are not looked at.
+confirmed is the file's content: another byte in it asks again. Files that it imports are not looked at. What is told of
+it without weights comes from a process for each question; with a file's weights it runs in a worker that does nothing
+else.
 """
 
 from __future__ import annotations
@@ -20,13 +22,16 @@ from inspector.architectures.types import Target
 from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory
 from inspector.errors import UsageError
 from inspector.jobs.job import Job
+from inspector.jobs.subjects import CodeRef
 from inspector.side_files import read_bytes
 from inspector.web import jobs
 from inspector.web.front.hosts import host_of, is_loopback
+from inspector.web.pasted_code import ask_text, pasted_file
 from inspector.web.server_paths import resolve_in_root, server_root
 from inspector.web.text import mono, plain, visible
 
-_AGREED, _REPORTS = "code-agreed", "code-reports"
+_AGREED, _REPORTS, _USED = "code-agreed", "code-reports", "code-used"
+_FILE, _PASTED = "a file", "pasted"
 _MOST_SOURCE = 1 << 20  # bytes
 _SHOWN = 20_000  # characters
 SECONDS = 60.0
@@ -37,9 +42,10 @@ _FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The file that would run. sha256: of its bytes now."""
+    """The file that would run. folder: in which it runs. sha256: of its bytes now."""
 
     factory: Factory
+    folder: Path
     path: Path
     sha256: str
     text: str
@@ -61,23 +67,28 @@ def _headers() -> dict[str, str]:
     return st.context.headers.to_dict()
 
 
-def ask() -> Target | None:
-    """The field, the question, and the target once it was answered."""
-    source = ask_source("target-code")
-    if source is None:
-        return None
+def ask(sha256: str) -> Target | None:
+    """The boxes, the question, and the target once it was answered. sha256: of the file that it is for."""
+    source = ask_source(sha256)
+    return target_of(source) if source is not None else None
+
+
+def target_of(source: Source) -> Target:
+    """Names and shapes of what the code builds. Raises ModelError where it builds nothing."""
     found: Target = report("code-target", source)
     return found
 
 
-def ask_source(key: str) -> Source | None:
-    """The field and the question; the source once it was answered."""
-    text = st.text_input(
-        "Factory",
-        placeholder="code:model.py:build?num_classes=4",
-        key=key,
-        help=plain(f"A Python file in {server_root()}, and the function or class in it that makes the model."),
-    ).strip()
+def ask_source(sha256: str) -> Source | None:
+    """Where the code is, as a file or pasted, and the question; the source once it was answered.
+
+    sha256: of the file that it is for. What was given for it on one page stands on the others.
+    """
+    key = f"code-{sha256[:12]}"
+    way = st.radio(
+        "Your code", (_FILE, _PASTED), horizontal=True, key=f"{key}-way", persist_state="session"
+    )
+    text = ask_text(key) if way == _PASTED else _ask_file(key)
     if not text:
         return None
     source = find_source(text if is_code(text) else PREFIX + text)
@@ -85,6 +96,24 @@ def ask_source(key: str) -> Source | None:
         _question(source)
         return None
     return source
+
+
+def _ask_file(key: str) -> str:
+    text = st.text_input(
+        "Factory",
+        placeholder="code:model.py:build?num_classes=4",
+        key=f"{key}-file",
+        persist_state="session",
+        help=plain(f"A Python file in {server_root()}, and the function or class in it that makes the model."),
+    )
+    if not text or not text.strip():
+        st.caption(
+            plain(
+                f"Name a Python file in {server_root()}, and the class or function in it. Nothing of it runs "
+                "before you say so."
+            )
+        )
+    return (text or "").strip()
 
 
 def report(kind: str, source: Source, *more: object) -> Any:
@@ -95,22 +124,27 @@ def report(kind: str, source: Source, *more: object) -> Any:
     kept: dict[tuple[object, ...], Any] = st.session_state.setdefault(_REPORTS, {})
     asked = (kind, source.factory.text, source.sha256, *more)
     if asked not in kept:
-        arguments = (source.factory.text, server_root() or Path(), SECONDS, NBYTES, *more)
+        arguments = (source.factory.text, source.folder, SECONDS, NBYTES, *more)
         job = Job(kind=kind, arguments=arguments, known_by=secrets.token_hex(16))
         kept[asked] = jobs.ask(job, says="Running your code in its own process")
     return kept[asked]
 
 
 def find_source(text: str) -> Source:
-    """The file that a `code:` target names. Raises UsageError for modules, RefusedContent outside the folder,
-    LimitExceeded for what is too long to be a model's source."""
+    """The file that a `code:` target names: one that was pasted in this session, else one of the server's folder.
+
+    Raises UsageError for modules, RefusedContent outside the folder, LimitExceeded for what is too long to be a model's
+    source.
+    """
     factory = parse_factory(text)
     if not factory.is_file:
         raise UsageError("On this page code comes from a file.", hint="Write code:model.py:build.")
-    path = resolve_in_root(factory.where)
+    pasted = pasted_file(factory.where)
+    path = pasted or resolve_in_root(factory.where)
     raw = read_bytes(path, most_nbytes=_MOST_SOURCE)
     return Source(
         factory=factory,
+        folder=pasted.parent if pasted else server_root() or Path(),
         path=path,
         sha256=hashlib.sha256(raw).hexdigest(),
         text=raw.decode("utf-8", "replace"),
@@ -119,7 +153,7 @@ def find_source(text: str) -> Source:
 
 def is_agreed(source: Source) -> bool:
     """Whether this session's visitor said yes to this content at this place."""
-    return (str(source.path), source.sha256) in st.session_state.get(_AGREED, set())
+    return (str(source.path), source.sha256) in st.session_state.get(_AGREED, {})
 
 
 def check_agreed(target: Target) -> None:
@@ -128,15 +162,46 @@ def check_agreed(target: Target) -> None:
         raise UsageError("The code changed since you agreed to run it.", hint="Look at it above and agree once more.")
 
 
+def folder_of(target: Target) -> Path:
+    """Where the code of a target lies and runs. Raises as `check_agreed`."""
+    check_agreed(target)
+    return find_source(target.label).folder
+
+
+def use_for(sha256: str, source: Source | None) -> None:
+    """From now on a file's weights run in what this code builds, or in nothing where it is None."""
+    used: dict[str, Source] = st.session_state.setdefault(_USED, {})
+    used.pop(sha256, None)
+    if source is not None:
+        used[sha256] = source
+
+
+def used_for(sha256: str) -> CodeRef | None:
+    """The code that a file's weights run in, as jobs know it; None where nobody agreed to any."""
+    source: Source | None = st.session_state.get(_USED, {}).get(sha256)
+    if source is None or not is_allowed() or not is_agreed(source):
+        return None
+    agreed: dict[tuple[str, str], str] = st.session_state[_AGREED]
+    return CodeRef(
+        text=source.factory.text,
+        folder=source.folder,
+        sha256=source.sha256,
+        agreed=agreed[(str(source.path), source.sha256)],
+    )
+
+
 def _question(source: Source) -> None:
+    pasted = pasted_file(source.factory.where) is not None
+    what, name = ("code", "What you pasted") if pasted else ("file", mono(str(source.path)))
     with st.container(border=True, key="code-question"):
         st.html(
-            f"<p><b>Run this file?</b> {mono(str(source.path))} would run with this server's Python, in its own "
-            f"process of at most {SECONDS:.0f} seconds. It can do whatever your account can: read it first. Files it "
-            f"imports run too.</p><p>sha256 {mono(source.sha256[:16])}</p>"
+            f"<p><b>Run this {what}?</b> {name} would run with this server's Python, in its own process of at most "
+            f"{SECONDS:.0f} seconds, and with the file's weights in a worker that does nothing else. It can do "
+            f"whatever your account can: read it first. Files it imports run too.</p>"
+            f"<p>sha256 {mono(source.sha256[:16])}</p>"
         )
         with st.expander("What is in it", icon=":material/code:"):
             st.code(visible(source.text[:_SHOWN]), language="python")
         if st.button("Run it", key="code-run", icon=":material/play_arrow:"):
-            st.session_state.setdefault(_AGREED, set()).add((str(source.path), source.sha256))
+            st.session_state.setdefault(_AGREED, {})[(str(source.path), source.sha256)] = secrets.token_hex(16)
             st.rerun()

@@ -17,10 +17,10 @@ from inspector.errors import ReadError
 from inspector.flops.report import CostReport
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import FileRef, ModelFacts
-from inspector.keys.report import KeyReport
+from inspector.keys.report import KeyReport, RepairPlan
 from inspector.params.report import ParameterReport
 from inspector.units import counted
-from inspector.web import assumptions, jobs
+from inspector.web import assumptions, jobs, own_code
 from inspector.web.session import Hand
 from inspector.web.store import the_store
 from inspector.web.text import visible
@@ -103,6 +103,19 @@ def costs_of(
     return found
 
 
+def plan_to_run(hand: Hand, target: Target, state: StateDict | None = None) -> RepairPlan:
+    """How the file's weights come into what a target builds. Raises KeysDoNotFit where they do not."""
+    return _plan_to_run(hand.sha256, hand.name, state.path if state else None, target)
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing keys …", hash_funcs={Target: lambda t: target_key(t)})
+def _plan_to_run(sha256: str, name: str, path: _Path, target: Target) -> RepairPlan:
+    from inspector.keys.runnable import plan_to_run as plan
+
+    checkpoint = _open(sha256, name)
+    return plan(checkpoint, target, _state(checkpoint, path))
+
+
 def own_target(hand: Hand, state: StateDict | None = None) -> Target | None:
     """What the file was recognised as, as a target; None when it was not."""
     best = recognition_of(hand, state).best
@@ -161,7 +174,10 @@ def file_of(hand: Hand, state: StateDict | None = None) -> FileRef:
 
 
 def model_file(hand: Hand) -> FileRef:
-    """The same as a model that runs: with what this visitor confirmed of what no shape tells."""
+    """The same as a model that runs: with what this visitor confirmed of what no shape tells; where nobody knows the
+    network, with the code for it that was agreed to."""
+    if recognition_of(hand).best is None:
+        return replace(file_of(hand), code=own_code.used_for(hand.sha256))
     return replace(file_of(hand), confirmed=confirmed_of(hand))
 
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
 
 from inspector.doctor.report import CallRecord, Trace
+from inspector.errors import InspectorError
 from inspector.jobs.job import Job
+from inspector.jobs.subjects import FileRef
 from inspector.render.json import as_json
 from inspector.render.trace_text import modes_sentence, trace_plain
 from inspector.units import counted, human_shape
 from inspector.web import feature_maps, jobs, own_code, reports
 from inspector.web.components import Figure, figures, finding_cards
 from inspector.web.explain import inputs, pictures
-from inspector.web.guard import said
+from inspector.web.forwards import Own
+from inspector.web.guard import said, show_error
 from inspector.web.session import Hand
-from inspector.web.text import escaped, mono, visible
-
-# (shape without the batch or None for the usual, batch, whether in training) -> what the pass showed.
-Run = Callable[[tuple[int, ...] | None, int, bool], Trace]
+from inspector.web.text import escaped, mono, plain, visible
 
 _RANDOM, _PICTURE = "random numbers", "a picture"
+_FILES, _THEIRS = "the file's", "those that the code gives it"
 
 
 @st.fragment
@@ -47,13 +48,61 @@ def show_of_file(hand: Hand, size: tuple[int, ...] | None, batch: int) -> None:
             feature_maps.show_feature_maps(found, arguments, hand)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A file whose weights fit one's own code. says: how many of them are in it."""
+
+    hand: Hand
+    file: FileRef
+    says: str
+
+
 @st.fragment
-def show_of_code(source: own_code.Source, size: tuple[int, ...] | None, batch: int) -> None:
-    """Of what a person's code builds, with random numbers."""
-    _, training = _choices([_RANDOM], key=f"run-own-{source.sha256[:12]}")
-    with said():
-        found: Trace = own_code.report("trace-own", source, size, batch, training)
-        show_trace(found, key=f"trace-own-{source.sha256[:12]}")
+def show_of_code(own: Own, loaded: Loaded | None, uncounted: InspectorError | None) -> None:
+    """Of what a person's code builds: with the file's weights where they fit, or those that the code gives it.
+
+    uncounted: why its pass could not be counted; said here, where the pass does not say it better.
+    """
+    key = f"run-own-{own.source.sha256[:12]}"
+    weights = _THEIRS
+    if loaded is not None:
+        weights = str(st.radio("Weights", [_FILES, _THEIRS], horizontal=True, key=f"{key}-weights"))
+    with_file = loaded is not None and weights == _FILES
+    way, training = _choices([_RANDOM, _PICTURE] if with_file else [_RANDOM], key=key)
+    try:
+        if loaded is not None and with_file:
+            found = _with_weights(own, loaded, way, training)
+            says = loaded.says
+        else:
+            found = own_code.report("trace-own", own.source, own.size, own.batch, training)
+            says = "With the weights that the code gives it: nothing of the file is in it."
+    except InspectorError as error:
+        show_error(error)
+        if uncounted is not None and uncounted.says != error.says:
+            show_error(uncounted)
+        return
+    if found is None:
+        return
+    st.caption(plain(says))
+    show_trace(found, key=f"trace-own-{own.source.sha256[:12]}")
+    if uncounted is not None and found.failure is None:
+        st.caption("What a pass costs was not counted:")
+        show_error(uncounted)
+
+
+def _with_weights(own: Own, loaded: Loaded, way: str, training: bool) -> Trace | None:
+    """The pass in the worker that runs this code alone; None before a picture is chosen."""
+    given: object = own.size
+    if way == _PICTURE:
+        picture = pictures.choose_picture()
+        if picture is None:
+            st.caption("Choose a picture to run on.")
+            return None
+        st.caption("The picture is prepared as on Explain; the input above does not count for it.")
+        given = (picture.ref, inputs.inferred(loaded.hand))
+    job = Job(kind="trace", arguments=(loaded.file, given, own.batch, training), near=loaded.hand.sha256)
+    found: Trace = jobs.ask(job, says="Running your code with the file's weights")
+    return found
 
 
 def _choices(ways: list[str], *, key: str) -> tuple[str, bool]:

@@ -82,7 +82,7 @@ def test_another_byte_asks_again(root, serve, monkeypatch):
     monkeypatch.setattr(st, "session_state", {})
     source = own_code.find_source("code:model.py:build")
     assert not own_code.is_agreed(source)
-    st.session_state[own_code._AGREED] = {(str(source.path), source.sha256)}
+    st.session_state[own_code._AGREED] = {(str(source.path), source.sha256): "a word"}
     assert own_code.is_agreed(source)
     (root / "model.py").write_text(MODEL + "#")
     changed = own_code.find_source("code:model.py:build")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -103,10 +104,14 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: None) -> P
     return folder
 
 
+def _factory(app: AppTest) -> Any:
+    return next(box for box in app.text_input if box.label == "Factory")
+
+
 def test_own_code_runs_once_agreed_to_and_asks_again_when_it_changes(app: AppTest, own: Path, tmp_path: Path) -> None:
     shapes = {"a.weight": (3, 3), "a.bias": (3,), "b.weight": (2, 3), "b.bias": (2,)}
     _open(app, {f"module.{n}": torch.randn(s) for n, s in shapes.items()}, tmp_path, way="code")
-    app.text_input(key="target-code").set_value("code:model.py:build").run()
+    _factory(app).set_value("code:model.py:build").run()
     assert not app.exception
     assert "Run this file?" in _html(app) and _headings(app) == []
     app.button(key="code-run").click().run()
@@ -127,7 +132,7 @@ def test_no_file_is_written_when_a_reference_answers_otherwise(app: AppTest, own
         hands.append(Hand(sha256=stored.sha256, name=name))
     app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
     _open(app, {f"module.{n}": t for n, t in right.items()}, tmp_path, way="code")
-    app.text_input(key="target-code").set_value("code:model.py:build").run()
+    _factory(app).set_value("code:model.py:build").run()
     app.button(key="code-run").click().run()
     app.selectbox(key="reference").set_value(0).run()
     app.button(key="write").click().run()
@@ -174,4 +179,4 @@ def test_own_code_is_not_offered_to_others(app: AppTest, own: Path, tmp_path: Pa
     _open(app, {"a": torch.ones(2)}, tmp_path)
     (ways,) = [group for group in app.get("button_group") if "a list of keys" in str(group.proto)]
     assert "your own code" not in str(ways.proto)
-    assert not any(box.key == "target-code" for box in app.text_input)
+    assert not any(box.label == "Factory" for box in app.text_input)

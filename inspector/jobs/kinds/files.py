@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import nn
 
+from inspector.architectures.own_model import model_of_code, target_of_own
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import parse_target, target_of
-from inspector.architectures.types import Recognition
+from inspector.architectures.types import Recognition, Target
+from inspector.architectures.user_code import check_source, parse_factory
 from inspector.cam.runs import ReadyModel
 from inspector.checkpoint.digest import digest_of
 from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.errors import ReadError
+from inspector.errors import ReadError, UsageError
 from inspector.jobs.bench import Bench
 from inspector.jobs.kind import MB
 from inspector.jobs.kinds.memory import weights_nbytes
-from inspector.jobs.subjects import FileRef, ModelFacts
+from inspector.jobs.subjects import CodeRef, FileRef, ModelFacts
 from inspector.readers import open_checkpoint
 from inspector.ready import ready_model
+from inspector.side_files import read_bytes
 
 # Names, shapes and offsets: a thousand bytes or so for each tensor.
 _A_TENSOR = 1000
@@ -74,6 +80,10 @@ def ready_of(bench: Bench, file: FileRef) -> ReadyModel:
         if nbytes > _SMALL_NBYTES:
             # As it is read, and as the model holds it.
             bench.need(2 * nbytes)
+        if file.code is not None:
+            own, described = built_by(file.code)
+            found = state_of(checkpoint, file)
+            return ready_model(checkpoint, described, state=found, recognition=recognition, own=own)
         target = target_of(recognition.best.spec) if recognition.best is not None else None
         target = parse_target(file.confirmed) if file.confirmed else target
         return ready_model(checkpoint, target, state=state_of(checkpoint, file), recognition=recognition)
@@ -81,6 +91,19 @@ def ready_of(bench: Bench, file: FileRef) -> ReadyModel:
     return bench.keep(("ready", file), build, nbytes=lambda ready: weights_nbytes(ready.model), tag=file.sha256)
 
 
+def built_by(code: CodeRef) -> tuple[nn.Module, Target]:
+    """What a person's own code builds, in this process: a worker of its own. Raises UsageError where the file is not
+    the one that was agreed to, and as `model_of_code`."""
+    factory = parse_factory(code.text)
+    check_source(factory, code.folder)
+    if hashlib.sha256(read_bytes(code.folder / factory.where)).hexdigest() != code.sha256:
+        raise UsageError("The code changed since you agreed to run it.", hint="Look at it again and agree once more.")
+    with contextlib.chdir(code.folder):
+        own = model_of_code(code.text, folder=code.folder)
+    return own, target_of_own(own, code.text)
+
+
 def facts(bench: Bench, file: FileRef) -> ModelFacts:
     """Whether there is a model to run, and what is said of it."""
-    return ModelFacts(weights_note=ready_of(bench, file).weights_note, threads=torch.get_num_threads())
+    ready = ready_of(bench, file)
+    return ModelFacts(weights_note=ready.weights_note, threads=torch.get_num_threads(), loaded=ready.loaded)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from inspector.architectures.targets import parse_target
 from inspector.architectures.types import ArchitectureSpec, Target
-from inspector.architectures.user_code import target_of_code
+from inspector.architectures.user_code import parse_factory, target_of_code
 from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.report import Preprocessing
 from inspector.cam.runs import ReadyModel
 from inspector.checkpoint.types import TensorInfo
 from inspector.doctor.maps_asked import MapsAsked
 from inspector.doctor.maps_report import FeatureMaps
-from inspector.doctor.own_code import trace_code
+from inspector.doctor.own_code import trace_code, with_source
 from inspector.doctor.report import Trace
 from inspector.doctor.run import Wish, input_numel, trace_known
 from inspector.errors import NeedsValues
@@ -119,7 +119,10 @@ def trace(
 ) -> Trace:
     """One forward, watched. given: a picture and how it is prepared, a shape without its batch, None for the usual."""
     ready, spec, wish = _pass_of(bench, file, given, batch, training)
-    return trace_known(ready.model, ready.architecture, spec, wish)
+    found = trace_known(ready.model, ready.architecture, spec, wish)
+    if file.code is None:
+        return found
+    return with_source(found, parse_factory(file.code.text), file.code.folder)
 
 
 def feature_maps(
@@ -144,7 +147,7 @@ def _pass_of(
 ) -> tuple[ReadyModel, ArchitectureSpec | None, Wish]:
     """What runs, on what, with the memory that it takes."""
     ready = ready_of(bench, file)
-    best = recognition_of(bench, file).best
+    best = recognition_of(bench, file).best if file.code is None else None
     spec = parse_target(file.confirmed).spec if file.confirmed else best.spec if best is not None else None
     if given and isinstance(given[0], PictureRef):
         picture, steps = given

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from inspector.architectures.types import Target, TargetKind
+from inspector.architectures.types import Target
 from inspector.checkpoint.types import StateRole
 from inspector.errors import ExportError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.keys.report import RepairPlan
-from inspector.web import jobs, own_code, reports, writing
+from inspector.web import jobs, reports, writing
 from inspector.web.repair.proofs import Against
 from inspector.web.session import Hand
 from inspector.web.text import plain
@@ -36,9 +36,7 @@ def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, agains
     slot = f"written/{hand.sha256}/{asked}/{against}/{options}/{training}"
 
     def job(destination: Destination) -> Job:
-        if target.kind is TargetKind.CODE:
-            own_code.check_agreed(target)
-        more = (plan, target, destination, training.optimizer, training.by_kind, against.held)
+        more = (plan, target, destination, training.optimizer, training.by_kind, against.held_for(target))
         return writing.job_of("repaired", hand, *more)
 
     stem = f"{writing.stem_of(hand.name)}_repaired"

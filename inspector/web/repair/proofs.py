@@ -22,13 +22,15 @@ class Against:
     reference: Hand | None = None
     pair: Hand | None = None
 
-    @property
-    def held(self) -> Held:
-        """The same as jobs know it. Raises ReadError for a file that is gone."""
+    def held_for(self, target: Target) -> Held:
+        """The same as jobs know it, with the folder that the target's code runs in, where it is code.
+
+        Raises ReadError for a file that is gone, UsageError for code that changed since it was agreed to.
+        """
         return Held(
             reference=reports.file_of(self.reference) if self.reference else None,
             pair=reports.file_of(self.pair) if self.pair else None,
-            folder=server_root(),
+            folder=own_code.folder_of(target) if target.kind is TargetKind.CODE else server_root(),
         )
 
 
@@ -70,9 +72,7 @@ def verified(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: 
 
     Raises UsageError for a reference or pair that is none, and for code that changed since it was agreed to.
     """
-    if target.kind is TargetKind.CODE:
-        own_code.check_agreed(target)
-    file, held = reports.file_of(hand), against.held
+    file, held = reports.file_of(hand), against.held_for(target)
     job = Job(
         kind="verify",
         arguments=(file, plan, target, held),

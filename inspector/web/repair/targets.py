@@ -40,7 +40,7 @@ def choose_target(hand: Hand, own: Target | None) -> tuple[Target | None, str]:
         at = st.selectbox("File", range(len(others)), format_func=lambda i: others[i].name, key="target-file")
         return (_of_file(others[at]) if at is not None else None), "The names and shapes of another file you opened."
     if way == "code":
-        return own_code.ask(), "What your own code builds."
+        return own_code.ask(hand.sha256), "What your own code builds."
     text = st.text_area("One key per line", placeholder='print(*model.state_dict(), sep="\\n")', key="target-keys")
     return (_of_keys(text) if text and text.strip() else None), "Names that you pasted; shapes cannot be compared."
 

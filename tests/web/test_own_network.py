@@ -1,0 +1,230 @@
+"""A network that nobody knows by name, by one's own code: pasted, with the weights of the file, on each page."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from inspector.jobs.client import Client
+from inspector.web import own_code, uploads
+from inspector.web.explain.pictures import Picture
+from inspector.web.session import Hand
+
+NET = """
+from torch import nn
+
+class Block(nn.Sequential):
+    def __init__(self, i, o):
+        super().__init__(nn.Conv2d(i, o, 3, 2, 1), nn.BatchNorm2d(o), nn.ReLU())
+
+class Net(nn.Module):
+    def __init__(self, num_classes=4):
+        super().__init__()
+        self.stem, self.deep = Block(3, 8), Block(8, 16)
+        self.fc = nn.Linear(16, num_classes)
+
+    def forward(self, x):
+        return self.fc(self.deep(self.stem(x)).mean((2, 3)))
+"""
+
+
+def _made() -> torch.nn.Module:
+    torch.manual_seed(0)
+    found: dict[str, Any] = {}
+    exec(NET, found)
+    made: torch.nn.Module = found["Net"]()
+    return made
+
+
+@pytest.fixture
+def own(app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: None) -> AppTest:
+    """A file of that network under DataParallel in hand, on a server of this machine alone."""
+    monkeypatch.setenv("INSPECTOR_ROOT", str(tmp_path / "root"))
+    (tmp_path / "root").mkdir()
+    monkeypatch.setattr(own_code, "_headers", lambda: {"Host": "localhost:8501"})
+    # What needs a worker of its own runs here: the workers have tests of their own.
+    monkeypatch.setattr(Client, "runs_own_code", True)
+    _take(app, _made(), tmp_path)
+    return app
+
+
+def _take(app: AppTest, model: torch.nn.Module, folder: Path) -> None:
+    torch.save({f"module.{n}": t for n, t in model.state_dict().items()}, folder / "net.pth")
+    stored = uploads.the_store().put_bytes((folder / "net.pth").read_bytes(), name="net.pth", owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name="net.pth")
+
+
+def _page(app: AppTest, name: str) -> AppTest:
+    return app.switch_page(f"pages/{name}.py").run()
+
+
+def _paste(app: AppTest, text: str) -> None:
+    next(box for box in app.radio if box.label == "Your code").set_value("pasted").run()
+    app.text_area[0].set_value(text).run()
+
+
+def _says(app: AppTest) -> str:
+    shown = [*app.error, *app.warning, *app.success, *app.caption]
+    lines = [str(one.value) for one in shown] + [str(html.proto.body) for html in app.get("html")]
+    return "\n".join(line for line in lines if not line.startswith("<style")).replace("\\", "")
+
+
+def _labels(app: AppTest) -> set[str]:
+    return {tab.label for tab in app.tabs}
+
+
+def test_pasted_code_runs_once_agreed_to_and_the_file_s_weights_are_in_it(own: AppTest) -> None:
+    _page(own.run(), "architecture")
+    assert "Nothing of it runs before you say so" in _says(own)
+    _paste(own, NET)
+    assert "Run this code?" in _says(own) and "Drawing" not in _labels(own)
+    assert own.selectbox(key=_key(own, "maker")).value == "Net"
+    own.button(key="code-run").click().run()
+    assert not own.exception and not own.error
+    assert {"Drawing", "Table", "Memory", "Time", "Run it"} <= _labels(own)
+    assert "All 16 tensors of the network are loaded from the file, strictly (drop the segment" in _says(own)
+
+
+def _key(app: AppTest, part: str) -> str:
+    return next(str(box.key) for box in app.selectbox if f"-{part}-" in str(box.key))
+
+
+def _agree(app: AppTest, text: str = NET, page: str = "architecture") -> None:
+    _page(app.run(), page)
+    _paste(app, text)
+    app.button(key="code-run").click().run()
+    assert not app.exception
+
+
+def test_the_run_has_the_file_s_values_and_says_whose_they_are(own: AppTest) -> None:
+    _agree(own)
+    own.session_state["architecture-own"] = "Run it"
+    own.run()
+    table = own.dataframe[0].value
+    torch.manual_seed(0)
+    model = _made().eval()
+    given = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected = model.deep(model.stem(given))
+    row = table[table["Module"] == "deep"].iloc[0]
+    assert row["Max"] == pytest.approx(float(expected.max()), rel=1e-4)
+    assert "All 16 tensors" in "".join(one.value for one in own.caption)
+    next(box for box in own.radio if box.label == "Weights").set_value("those that the code gives it").run()
+    assert "nothing of the file is in it" in _says(own)
+    assert own.dataframe[0].value[table["Module"] == "deep"].iloc[0]["Max"] != row["Max"]
+
+
+def test_weights_that_do_not_fit_are_said_and_none_of_them_is_run(own: AppTest) -> None:
+    _agree(own, NET.replace("num_classes=4", "num_classes=7"))
+    assert "do not fit this code, so none of them is in it" in own.warning[-1].value
+    assert "stays untrained" in own.warning[-1].value
+    own.session_state["architecture-own"] = "Run it"
+    own.run()
+    assert "nothing of the file is in it" in _says(own)
+    assert not any(box.label == "Weights" for box in own.radio)
+    _page(own, "explain")
+    assert not own.exception and "once the file's weights run in your code" in _says(own)
+
+
+def test_heat_maps_of_a_network_that_nobody_knows(own: AppTest) -> None:
+    pixels = np.random.default_rng(0).integers(0, 255, (64, 80, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    own.session_state["picture"] = Picture(name="noise.png", data=buffer.getvalue())
+    _agree(own, page="explain")
+    assert not own.error
+    digest = own.session_state["hand"].sha256
+    for name, value in (("resize", 64), ("crop", 64)):
+        own.number_input(key=f"{name}-{digest}").set_value(value)
+    own.run()
+    assert not own.exception and not own.error
+    figures = {html for html in (str(h.proto.body) for h in own.get("html")) if "highest of it" in html}
+    model = _made().eval()
+    left = (80 - 64) // 2
+    batch = torch.from_numpy(pixels[:, left : left + 64].astype(np.float32) / 255).permute(2, 0, 1)[None]
+    mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    deep = model.deep(model.stem((batch - mean[:, None, None]) / std[:, None, None])).detach().requires_grad_()
+    logits = model.fc(deep.mean((2, 3)))[0]
+    asked = next(box.value for box in own.selectbox if box.label == "Class")
+    gradient = torch.autograd.grad(logits[asked], deep)[0]
+    made = (deep * gradient.mean((2, 3), keepdim=True)).sum(1).detach()
+    (row,) = figures
+    assert f">{made.min():.3g}<" in row and f">{made.max():.3g}<" in row
+
+
+def test_what_was_pasted_for_a_file_stands_on_its_other_pages(own: AppTest) -> None:
+    _agree(own)
+    _page(own, "explain")
+    assert own.text_area[0].value == NET
+    assert "Run this code?" not in _says(own) and "All 16 tensors" in _says(own)
+    _page(own, "overview")
+    _page(own, "architecture")
+    assert own.text_area[0].value == NET and "Drawing" in _labels(own)
+    own.text_area[0].set_value(NET + "# another byte").run()
+    assert "Run this code?" in _says(own) and "Drawing" not in _labels(own)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("class Net(:\n", "This is no Python: invalid syntax in line 1"),
+        ("x = 3\n", "There is no class and no function in it"),
+        (NET.replace("Block(3, 8)", "Black(3, 8)"), "name 'Black' is not defined"),
+        (NET.replace("mean((2, 3))", "mean((2, 9))"), "It fails in"),
+    ],
+)
+def test_an_error_of_one_s_own_code_stands_once(own: AppTest, text: str, says: str) -> None:
+    _page(own.run(), "architecture")
+    _paste(own, text)
+    if any(one.key == "code-run" for one in own.button):
+        own.button(key="code-run").click().run()
+    assert not own.exception
+    assert sum(says in str(one.value).replace("\\", "") for one in own.error) == 1, _says(own)
+    assert len(own.error) == 1
+
+
+def test_of_several_that_could_make_it_the_visitor_chooses(own: AppTest) -> None:
+    _page(own.run(), "architecture")
+    _paste(own, NET + "\ndef train(epochs):\n    pass\n")
+    assert "Several of them could make it" in _says(own)
+    assert not any(one.key == "code-run" for one in own.button)
+    own.selectbox(key=_key(own, "maker")).set_value("Net").run()
+    assert "Run this code?" in _says(own)
+
+
+def test_the_example_of_an_input_is_one_of_this_file(own: AppTest, tmp_path: Path) -> None:
+    text = """
+from torch import nn
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.reads = nn.LSTM(37, 24, batch_first=True)
+        self.says = nn.Linear(24, 5)
+
+    def forward(self, x):
+        return self.says(self.reads(x)[0][:, -1])
+"""
+    found: dict[str, Any] = {}
+    exec(text, found)
+    _take(own, found["Reader"](), tmp_path)
+    _agree(own, text)
+    (box,) = [box for box in own.text_input if box.label == "Input without the batch"]
+    assert box.placeholder == "20x37"
+
+
+def test_on_a_server_of_others_no_page_offers_to_run_code(own: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    _agree(own)
+    monkeypatch.setattr(own_code, "_headers", lambda: {"Host": "localhost:8501", "Via": "1.1 proxy"})
+    for page in ("architecture", "explain"):
+        _page(own, page)
+        assert not own.exception
+        assert not any(box.label == "The network's code" for box in own.text_area)
+    assert "was not recognised" in own.error[0].value
