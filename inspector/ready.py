@@ -13,7 +13,7 @@ from inspector.cam.training_place import place_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UnknownArchitecture, UsageError
 from inspector.installed import require
-from inspector.keys.runnable import plan_to_run, say_loaded
+from inspector.keys.runnable import plan_to_run, say_placed
 
 if TYPE_CHECKING:
     from torch import nn
@@ -80,5 +80,5 @@ def ready_model(
         place=place_of(checkpoint),
         weights=chosen.label if chosen is not None else "",
         others=tuple(others),
-        loaded=say_loaded(plan),
+        loaded=say_placed(plan),
     )

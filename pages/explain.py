@@ -35,9 +35,10 @@ if best is not None and best.spec.assumed and assumptions.ask(best.spec).assumed
     st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
     st.stop()
 if best is None and own_code.is_allowed() and not own_network.ask_for_maps(hand):
-    st.caption("The heat map appears here once the file's weights run in your code.")
     st.stop()
 facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
+if best is None:
+    st.caption(plain(f"Your code with the file's weights, loaded strictly: {facts.loaded}."))
 if facts.weights_note:
     st.caption(plain(facts.weights_note))
 picture = pictures.choose_picture()

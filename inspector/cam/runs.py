@@ -23,7 +23,7 @@ class ReadyModel:
     preprocessing: of pictures, `assumed` where nobody states it. class_names: in the order of the outputs, () where
     they are not stated. answer: how the scores are meant, None where it is not stated. place: in its training.
     weights: label of the state dict that runs. others: labels of those that could have run as well (an average of the
-    weights, a second network of the same shapes). loaded: how many tensors came from the file, in a sentence.
+    weights, a second network of the same shapes). loaded: how many tensors came from the file, a clause.
     """
 
     name: str

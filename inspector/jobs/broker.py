@@ -335,6 +335,8 @@ class Broker:
         time: what ran other code goes first."""
         if not task.apart:
             return alike < self._settings.workers
+        if next(one for one in self._queue if one.apart).apart != task.apart:
+            return False  # Else two that wait would end each other's worker before it is born.
         others = [worker for worker in self._pool.workers if worker.apart and worker.apart != task.apart]
         for worker in others:
             if worker.task is None:

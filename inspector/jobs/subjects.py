@@ -115,7 +115,7 @@ class MethodFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """Of a model that runs. weights_note: which of the file's weights. threads: that torch computes with. loaded: how
-    many tensors of the file are in it, and what was done to them."""
+    many tensors of the file are in it, and what was done to them, a clause."""
 
     weights_note: str
     threads: int

@@ -34,11 +34,11 @@ def plan_to_run(checkpoint: Checkpoint, target: Target, state: StateDict | None 
     return report.plan
 
 
-def say_loaded(plan: RepairPlan) -> str:
-    """How many of the network's tensors the plan takes from the file, and what it does to them, in a sentence."""
+def say_placed(plan: RepairPlan) -> str:
+    """How many of the network's tensors the plan takes from the file, and what it does to them: a clause."""
     goals = {step.target for step in plan.steps if step.target is not None}
     placed = {step.target for step in plan.steps if step.target is not None and step.source is not None}
     many = counted(len(goals), "tensor")
-    whole = f"All {many} of the network are" if placed == goals else f"{len(placed):,} of the network's {many} are"
+    whole = f"all {many} of the network come" if placed == goals else f"{len(placed):,} of the network's {many} come"
     done = "; ".join(use.says for use in plan.rules)
-    return f"{whole} loaded from the file, strictly{f' ({done})' if done else ''}."
+    return f"{whole} from the file{f' ({done})' if done else ''}"

@@ -25,6 +25,7 @@ from inspector.jobs.job import Job
 from inspector.jobs.subjects import CodeRef
 from inspector.side_files import read_bytes
 from inspector.web import jobs
+from inspector.web.explain.choices import folded
 from inspector.web.front.hosts import host_of, is_loopback
 from inspector.web.pasted_code import ask_text, pasted_file
 from inspector.web.server_paths import resolve_in_root, server_root
@@ -85,16 +86,20 @@ def ask_source(sha256: str) -> Source | None:
     sha256: of the file that it is for. What was given for it on one page stands on the others.
     """
     key = f"code-{sha256[:12]}"
-    way = st.radio(
-        "Your code", (_FILE, _PASTED), horizontal=True, key=f"{key}-way", persist_state="session"
-    )
-    text = ask_text(key) if way == _PASTED else _ask_file(key)
-    if not text:
+    # What was agreed to stands in one line, so that what it is for comes at once.
+    agreed = str(st.session_state.get(f"{key}-agreed", ""))
+    with (
+        folded(f"Your code · {plain(agreed)}", key=f"{key}-fold", icon=":material/code:") if agreed else st.container()
+    ):
+        way = st.radio("Your code", (_FILE, _PASTED), horizontal=True, key=f"{key}-way", persist_state="session")
+        text = ask_text(key) if way == _PASTED else _ask_file(key)
+    source = find_source(text if is_code(text) else PREFIX + text) if text else None
+    if source is None or not is_agreed(source):
+        st.session_state[f"{key}-agreed"] = ""
+        if source is not None:
+            _question(source)
         return None
-    source = find_source(text if is_code(text) else PREFIX + text)
-    if not is_agreed(source):
-        _question(source)
-        return None
+    st.session_state[f"{key}-agreed"] = f"{source.factory.name}, {way if way == _PASTED else source.factory.where}"
     return source
 
 

@@ -12,7 +12,7 @@ from inspector.architectures.types import Recognition, Target
 from inspector.checkpoint.types import StateDict
 from inspector.errors import KeysDoNotFit
 from inspector.flops.input_size import parse_size
-from inspector.keys.runnable import say_loaded
+from inspector.keys.runnable import say_placed
 from inspector.units import human_shape
 from inspector.web import architecture_views as views
 from inspector.web import own_code, reports, run_it
@@ -38,6 +38,8 @@ def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition)
         target = own_code.target_of(source)
         preferred = reports.checkpoint_of(hand).weights
         loaded = _loaded(hand, source, target, None if state is preferred else state)
+        if loaded is not None:
+            st.success(plain(f"The file's weights fit this code: {loaded.says}."), icon=":material/check_circle:")
         left, right, _ = st.columns([2, 1, 3])
         example = (example_input(recognition.structure) if recognition.structure else ()) or _USUAL
         typed = left.text_input(
@@ -59,14 +61,18 @@ def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition)
 
 
 def ask_for_maps(hand: Hand) -> bool:
-    """On Explain: the boxes, and whether the file's weights run in what the code builds."""
-    st.caption("Nobody knows this network by name. With the code that builds it, the file's weights run in it here.")
+    """On Explain: the boxes, and whether the file's weights fit what the code builds."""
     fits = False
     with said():
         own_code.use_for(hand.sha256, None)
         source = own_code.ask_source(hand.sha256)
         if source is not None:
             fits = _loaded(hand, source, own_code.target_of(source), None) is not None
+    if not fits:
+        st.caption(
+            "Nobody knows this network by name. With the code that builds it and the file's weights in it, the heat "
+            "map appears here."
+        )
     return fits
 
 
@@ -81,7 +87,6 @@ def _loaded(hand: Hand, source: own_code.Source, target: Target, state: StateDic
         )
         return None
     own_code.use_for(hand.sha256, source)
-    says = in_page_words(say_loaded(plan))
-    st.success(plain(f"The file's weights fit this code. {says}"), icon=":material/check_circle:")
+    says = in_page_words(say_placed(plan))
     file = reports.model_file(hand)
     return Loaded(hand=hand, file=replace(file, state=state.path if state is not None else None), says=says)

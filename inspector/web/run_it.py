@@ -50,7 +50,7 @@ def show_of_file(hand: Hand, size: tuple[int, ...] | None, batch: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A file whose weights fit one's own code. says: how many of them are in it."""
+    """A file whose weights fit one's own code. says: how many of them, a clause."""
 
     hand: Hand
     file: FileRef
@@ -72,7 +72,7 @@ def show_of_code(own: Own, loaded: Loaded | None, uncounted: InspectorError | No
     try:
         if loaded is not None and with_file:
             found = _with_weights(own, loaded, way, training)
-            says = loaded.says
+            says = f"With the file's weights, loaded strictly: {loaded.says}."
         else:
             found = own_code.report("trace-own", own.source, own.size, own.batch, training)
             says = "With the weights that the code gives it: nothing of the file is in it."

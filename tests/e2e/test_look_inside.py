@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,4 +149,53 @@ def test_an_unknown_network_says_what_its_shapes_tell(visitor, tmp_path: Path) -
     assert "Drawing" not in text
     # The samples' folder is open on this server, and it is this machine's alone.
     assert "Your own code for it" in text
+    visitor.check_calm()
+
+
+NET = """import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, classes=4):
+        super().__init__()
+        self.one = nn.Conv2d(3, 8, 3, stride=2)
+        self.two = nn.Conv2d(8, 16, 3, stride=2)
+        self.last = nn.Linear(16, classes)
+
+    def forward(self, x):
+        return self.last(self.two(self.one(x).relu()).relu().mean((2, 3)))
+"""
+
+
+def test_pasted_code_serves_every_page_with_the_file_s_weights(visitor, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import torch
+
+    known: dict[str, Any] = {}
+    exec(NET, known)
+    torch.manual_seed(0)
+    torch.save(known["Net"]().state_dict(), tmp_path / "unheard_of.pth")
+    visitor.upload(tmp_path / "unheard_of.pth")
+    visitor.visit("Architecture")
+    page = visitor.page
+    page.get_by_text("pasted", exact=True).click()
+    box = page.get_by_role("textbox", name="The network's code")
+    box.fill(NET)
+    box.press("Control+Enter")
+    page.get_by_text("Run this code?").wait_for()
+    page.get_by_role("button", name="Run it").click()
+    page.get_by_text("all 6 tensors of the network come from the file").first.wait_for()
+    page.get_by_role("tab", name="Run it").click()
+    page.get_by_text("With the file's weights, loaded strictly").wait_for()
+    page.get_by_text("It runs to its end").wait_for()
+    visitor.settle()
+    # The text stands on the next page, and nothing is asked again.
+    visitor.visit("Explain")
+    page.get_by_text("Your code · Net, pasted").wait_for()
+    page.get_by_role("button", name="circle 1", exact=True).click()
+    page.get_by_text("highest of it").wait_for()
+    visitor.settle()
+    assert "Your code with the file's weights, loaded strictly: all 6 tensors" in visitor.text()
+    page.get_by_text("Your code · Net, pasted").click()
+    box.wait_for()
+    assert box.input_value() == NET
     visitor.check_calm()

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.cam.report import Options
+from inspector.cam.report import Options, Preprocessing
 from inspector.jobs.bench import Bench
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import KINDS, kind_named
 from inspector.jobs.results import Results
 from inspector.jobs.settings import Settings, own_settings
-from inspector.jobs.subjects import FileRef, Wanted
+from inspector.jobs.subjects import CodeRef, FileRef, Held, Naming, PictureRef, Subject, Wanted
 
 
 class Colour(StrEnum):
@@ -43,6 +43,27 @@ def test_what_differs_has_another_key() -> None:
     keys = [Job(kind="trial", arguments=(value,)).key for value in values]
     assert len(set(keys)) == len(values)
     assert Job(kind="long-trial", arguments=(1,)).key != Job(kind="trial", arguments=(1,)).key
+
+
+def test_whatever_is_asked_of_a_file_with_a_person_s_code_goes_to_a_worker_of_its_own(tmp_path: Path) -> None:
+    """Told by the file itself, so that no page can forget it."""
+    code = CodeRef(text="code:net.py:Net", folder=tmp_path, sha256="1" * 64, agreed="a word")
+    plain = FileRef(sha256="0" * 64, name="net.pth", path=tmp_path / "net.pth")
+    own = replace(plain, code=code)
+    picture = PictureRef(sha256="2" * 64, name="a.png", path=tmp_path / "a.png")
+    steps = Preprocessing(
+        resize=None, crop=None, mean=(0.0,), std=(1.0,), channels=1, interpolation="bilinear", source="", assumed=False
+    )
+    for file, word in ((own, "a word"), (plain, "")):
+        subject = Subject(file=file, picture=picture, preprocessing=steps, layers=())
+        for arguments in (
+            (file,),
+            (file, (3, 32, 32)),
+            (subject, Wanted(method="grad-cam"), 1, Naming()),
+            (Held(pair=file),),
+        ):
+            assert Job(kind="map", arguments=arguments).apart == word
+    assert Job(kind="facts", arguments=(own,)).key != Job(kind="facts", arguments=(plain,)).key
 
 
 def test_what_is_equal_has_one_key() -> None:

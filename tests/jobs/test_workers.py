@@ -180,6 +180,31 @@ def test_what_workers_keep_is_given_back_when_the_last_visitor_has_left(
     assert state is not None and state["held_nbytes"] < 100e6
 
 
+def _pid(client: Client, apart: str, amount: float) -> str:
+    return str(_ended(client.ask(Job(kind="trial", arguments=("pid", amount), near="trial", apart=apart))).result)
+
+
+def test_a_person_s_own_code_runs_in_a_worker_that_does_nothing_else(client: Client) -> None:
+    both = [_ask(client, "sleep", amount) for amount in (2.0, 2.01)]
+    own = _pid(client, "mine", 100.0)
+    assert not any(one.ended.is_set() for one in both)  # It comes beside those of everybody.
+    state = client.state()
+    assert state is not None and state["workers"] == 3
+    assert _pid(client, "mine", 101.0) == own
+    assert own not in {_pid(client, "", amount) for amount in (102.0, 103.0)}
+    # Other code never meets what this one left behind, and the first one's process is gone.
+    other = _pid(client, "yours", 104.0)
+    assert other != own and not _alive(int(own))
+    assert [_ended(one).result for one in both] == ["sleep"] * 2
+
+
+def test_other_code_waits_until_the_one_that_runs_has_ended(client: Client) -> None:
+    first = client.ask(Job(kind="trial", arguments=("sleep", 1.1), apart="mine"))
+    second = client.ask(Job(kind="trial", arguments=("ping", 1.2), apart="yours"))
+    assert _ended(_ask(client, "ping", 1.3)).result == "ping" and not second.begun
+    assert _ended(second).result == "ping" and first.ended.is_set()
+
+
 _SERVER = """
 import sys, time
 from pathlib import Path
