@@ -73,3 +73,8 @@ def pasted_file(where: str) -> Path | None:
         return None
     place = Path(held.name) / where
     return place if place.is_file() else None
+
+
+def is_pasted(target: str) -> bool:
+    """Whether a target names such a file."""
+    return _NAME.fullmatch(target.removeprefix(PREFIX).partition(":")[0]) is not None

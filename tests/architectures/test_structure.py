@@ -11,6 +11,7 @@ import torchvision
 from torch import nn
 
 from inspector.architectures.structure.describe import describe_structure
+from inspector.architectures.structure.example import example_input
 from inspector.architectures.structure.types import Layer, Structure, Topic
 from inspector.architectures.structure.types import LayerKind as K
 from inspector.checkpoint.tree import module_tree
@@ -341,3 +342,17 @@ def test_pools_of_hostile_names_cost_little() -> None:
     )
     state = StateDict(path=(), role=StateRole.WEIGHTS, why="", kind="", tensors=tensors, modules=module_tree(tensors))
     assert len(describe_structure(state).layers) == 2000
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (nn.Sequential(nn.Conv2d(1, 8, 3), nn.Linear(8, 4)), (1, 224, 224)),
+        (nn.Sequential(nn.Conv1d(12, 8, 7), nn.Linear(8, 3)), (12, 16_000)),
+        (nn.Sequential(nn.Linear(784, 64), nn.Linear(64, 10)), (784,)),
+        (nn.ModuleDict({"reads": nn.LSTM(37, 24), "says": nn.Linear(24, 5)}), (20, 37)),
+        (nn.ModuleDict({"norm": nn.BatchNorm2d(4), "one": nn.BatchNorm2d(4)}), ()),
+    ],
+)
+def test_an_example_of_an_input_has_the_file_s_own_width(model: nn.Module, shape: tuple[int, ...]) -> None:
+    assert example_input(described(model)) == shape

@@ -157,6 +157,8 @@ def test_heat_maps_of_a_network_that_nobody_knows(own: AppTest) -> None:
     made = (deep * gradient.mean((2, 3), keepdim=True)).sum(1).detach()
     (row,) = figures
     assert f">{made.min():.3g}<" in row and f">{made.max():.3g}<" in row
+    (command,) = [code.value for code in own.code if "inspector explain" in code.value]
+    assert "--target code:pasted_" in command and "Save what you pasted" in _says(own)
 
 
 def test_what_was_agreed_to_is_not_asked_again_on_another_page_but_another_byte_is(own: AppTest) -> None:
@@ -226,3 +228,20 @@ def test_on_a_server_of_others_no_page_offers_to_run_code(own: AppTest, monkeypa
         assert not own.exception
         assert not any(box.label == "The network's code" for box in own.text_area)
     assert "was not recognised" in own.error[0].value
+
+
+def test_without_workers_the_file_s_weights_stay_out_of_one_s_own_code(
+    own: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Client, "runs_own_code", False)
+    _agree(own)
+    assert not own.error and "Drawing" in _labels(own)  # What needs no weights has a process of its own.
+    own.session_state["architecture-own"] = "Run it"
+    own.run()
+    (error,) = own.error
+    assert "this server has none" in error.value and "INSPECTOR" in error.value
+    next(box for box in own.radio if box.label == "Weights").set_value("those that the code gives it").run()
+    assert not own.error and "nothing of the file is in it" in _says(own)
+    _page(own, "explain")
+    _paste(own, NET)
+    assert "this server has none" in own.error[0].value

@@ -15,9 +15,10 @@ from inspector.cam.report import Explanation
 from inspector.jobs.job import Job
 from inspector.render.json import as_json
 from inspector.render.overlay import heat_picture, png_bytes
-from inspector.web import jobs
+from inspector.web import jobs, reports
 from inspector.web.explain.answer import NAMES_FILE, kept_names, names_option, stated_names
 from inspector.web.explain.pictures import Picture
+from inspector.web.pasted_code import is_pasted
 from inspector.web.session import Hand
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def download_row(
         opacity=opacity,
         threads=threads,
         names=_names(hand, first),
+        target=_target(hand),
     )
     if request.names == NAMES_FILE:
         names = json.dumps(kept_names(hand), ensure_ascii=False)
@@ -58,6 +60,8 @@ def download_row(
             st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
         with st.popover("Command", icon=":material/terminal:"):
             st.caption("The same map from a terminal:")
+            if is_pasted(request.target):
+                st.caption("Save what you pasted under the name after code: first.")
             st.code(command_line(request, "explained"), language="bash", wrap_lines=True)
 
 
@@ -76,6 +80,7 @@ def files_of(
         opacity=opacity,
         threads=threads,
         names=_names(hand, made),
+        target=_target(hand),
     )
 
     def whole() -> bytes:
@@ -97,6 +102,12 @@ def _names(hand: Hand, made: Explanation) -> str:
     return names_option(kept_names(hand), stated_names(hand)) if made.target.name is not None else ""
 
 
+def _target(hand: Hand) -> str:
+    """What it is given where one's own code built the network."""
+    code = reports.model_file(hand).code
+    return code.text if code is not None else ""
+
+
 def request_of(
     file: str,
     picture: str,
@@ -106,12 +117,13 @@ def request_of(
     opacity: float,
     threads: int,
     names: str = "",
+    target: str = "",
 ) -> Request:
-    """What the command line would be asked for to make this map again. names: as `--names` takes it."""
+    """What the command line would be asked for to make this map again. names, target: as its options take them."""
     from inspector.cam.exporting.request import request_for
 
     asked = request_for(made, file=file, picture=picture, colour_map=colour_map, opacity=opacity, threads=threads)
-    return replace(asked, names=names)
+    return replace(asked, names=names, target=target)
 
 
 def manifest_json(hand: Hand, picture: Picture, made: Explanation, request: Request) -> str:
