@@ -36,7 +36,8 @@ class Net(nn.Module):
 
 
 def _made() -> torch.nn.Module:
-    torch.manual_seed(0)
+    # Another seed than one's own code is built with: the file's weights are none that it gives by itself.
+    torch.manual_seed(7)
     found: dict[str, Any] = {}
     exec(NET, found)
     made: torch.nn.Module = found["Net"]()
