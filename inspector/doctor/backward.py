@@ -3,32 +3,78 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
 from inspector.doctor.frames import without_folders
-from inspector.doctor.record import InPlace
+from inspector.doctor.record import InPlace, Recorder
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.forward.watch import tensors_in
 from inspector.units import human_shape
 
 BACKWARD_FAILS = FindingKind("backward-fails", Severity.ERROR, "The backward pass fails")
+NO_GRADIENT = FindingKind("no-gradient", Severity.WARNING, "No gradient reaches parameters that ran")
+_CUT = (
+    "Something cuts the graph behind them: detach, .data, no_grad, argmax, rounding, NumPy, or a checkpoint "
+    "(use_reentrant=True) whose input needs no gradient."
+)
 _SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 
 
-def find_backward(model: nn.Module, output: Any, in_place: list[InPlace]) -> Finding | None:
-    """Gradients of the sum of all outputs, thrown away; None where they can be had, or nothing wants any."""
-    wanted = [p for p in model.parameters() if p.requires_grad]
-    answers = [t for t in tensors_in(output) if t.requires_grad and t.is_floating_point()]
-    if not wanted or not answers:
-        return None
+def find_backward(model: nn.Module, output: Any, recorder: Recorder) -> Iterator[Finding]:
+    """What gradients of the sum of all outputs say; they are thrown away again.
+
+    A parameter that ran and gets none was cut off; one that is zero throughout is not meant (ReZero starts so).
+    """
+    # A module that failed where its caller catches the error took no part.
+    failed = {call.path for call in recorder.calls} - {call.path for call in recorder.calls if call.ended}
+    ran = {
+        name: p
+        for name, p in model.named_parameters()
+        if id(p) in recorder.used and name.rpartition(".")[0] not in failed
+    }
+    wanted = {name: p for name, p in ran.items() if p.requires_grad}
+    answers = [t for t in tensors_in(output) if t.is_floating_point()]
+    if not ran or not answers:
+        return
+    if not wanted:
+        yield NO_GRADIENT.found(
+            f"All {len(ran):,} parameters that ran are frozen: nothing can be trained.",
+            evidence=(("parameters", len(ran)),),
+            remedy="requires_grad_(True) for what is to learn.",
+        )
+        return
+    answers = [t for t in answers if t.requires_grad]
+    if not answers:
+        yield NO_GRADIENT.found(
+            f"No output carries a gradient, though {len(wanted):,} parameters that ran want one.",
+            evidence=(("parameters", len(wanted)),),
+            remedy=_CUT,
+        )
+        return
+    kept = {name: p.grad for name, p in wanted.items()}
     try:
-        torch.autograd.grad([t.sum() for t in answers], wanted, allow_unused=True)
+        for p in wanted.values():
+            p.grad = None
+        torch.autograd.backward([t.sum() for t in answers])
+        cut = [name for name, p in wanted.items() if p.grad is None]
     except Exception as error:  # noqa: BLE001 - a person's own backward may raise anything
-        return _said(error, in_place)
-    return None
+        yield _said(error, recorder.in_place)
+        return
+    finally:
+        for name, p in wanted.items():
+            p.grad = kept[name]
+    if cut:
+        more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
+        yield NO_GRADIENT.found(
+            f"No gradient reaches {len(cut):,} of {len(wanted):,} parameters that ran: {', '.join(cut[:3])}{more}.",
+            subjects=tuple(dict.fromkeys(name.rpartition(".")[0] for name in cut))[:20],
+            evidence=(("parameters", len(cut)),),
+            remedy=_CUT,
+        )
 
 
 def _said(error: Exception, in_place: list[InPlace]) -> Finding:

@@ -20,11 +20,32 @@ from inspector.forward.watch import ForwardError, Listener, Operation, tensors_i
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """operator: its plain name. inside: path of the module that called it. line: of the model's own code."""
+    """operator: its plain name. inside: path of the module that called it. line: of the model's own code. makes: "NaN"
+    or "infinity". why: what of that operator does it, with the remedy; "" where that is not known."""
 
     operator: str
     inside: str
     line: SourceLine | None
+    makes: str
+    why: str
+
+
+_MASKED = (
+    "A row of it is masked throughout (-inf everywhere): leave one key in it, and look whether the mask is inverted."
+)
+_WHY = {
+    "std": "Of one value there is no spread: a batch of two or more, or unbiased=False.",
+    "var": "Of one value there is no spread: a batch of two or more, or unbiased=False.",
+    "log": "log of 0 or less: clamp before, as x.clamp_min(1e-8).",
+    "log2": "log of 0 or less: clamp before, as x.clamp_min(1e-8).",
+    "sqrt": "Root of a negative number: clamp before, as x.clamp_min(0).",
+    "rsqrt": "Root of 0 or less: add a small number before.",
+    "div": "A division by 0: add a small number below.",
+    "reciprocal": "A division by 0: add a small number below.",
+    "exp": "exp of more than about 88 (float32) or 11 (float16) is infinite: subtract the greatest before.",
+    "pow": "A negative number to a broken power, 0 to a negative one, or an overflow.",
+    "mean": "A mean over nothing: a dimension of 0.",
+}
 
 
 class _Search(Listener):
@@ -36,20 +57,25 @@ class _Search(Listener):
             return
         with unwatched():
             name = operation.operator._schema.name.partition("::")[2]
-            if not any(map(_bad, tensors_in(operation.output))):
-                return
             # Memory that nobody has written yet holds anything; of a mask -inf is meant.
             if name.startswith(("empty", "new_empty", "full", "masked_fill", "scalar_tensor")):
                 return
-            if any(map(_bad, tensors_in((operation.args, dict(operation.kwargs))))):
+            given = [t for t in tensors_in((operation.args, dict(operation.kwargs))) if _has_values(t)]
+            made = [t for t in tensors_in(operation.output) if _has_values(t)]
+            for makes, test in (("NaN", torch.isnan), ("infinity", torch.isposinf)):
+                if not any(bool(test(t).any()) for t in made) or any(bool(test(t).any()) for t in given):
+                    continue
+                frame = nearest_own_frame(sys._getframe())
+                line = None if frame is None else line_of_frame(frame)
+                masked = any(bool(torch.isneginf(t).any()) for t in given)
+                plain = name.strip("_").removeprefix("safe_")
+                why = _MASKED if masked and ("softmax" in plain or "attention" in plain) else _WHY.get(plain, "")
+                self.found = Origin(plain, operation.inside.path if operation.inside else "", line, makes, why)
                 return
-            frame = nearest_own_frame(sys._getframe())
-            line = None if frame is None else line_of_frame(frame)
-            self.found = Origin(name.strip("_"), operation.inside.path if operation.inside else "", line)
 
 
-def _bad(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and not tensor.is_meta and not bool(tensor.isfinite().all())
+def _has_values(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and not tensor.is_meta
 
 
 def find_origin(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool) -> Origin | None:

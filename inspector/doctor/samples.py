@@ -14,12 +14,19 @@ from inspector.doctor.modes import SEED
 from inspector.doctor.trials import MOST_NUMBERS, as_it_was
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.forward.watch import Call, ForwardError, Listener, tensors_in, watch
+from inspector.units import human_shape
 
-MIXED = FindingKind("samples-mixed", Severity.WARNING, "A sample's answer depends on the others in its batch")
+MIXED = FindingKind(
+    "samples-mixed", Severity.WARNING, "A sample's answer depends on the others in its batch", (Severity.NOTICE,)
+)
+BATCH_LOST = FindingKind("batch-lost", Severity.NOTICE, "The samples that come out are not those that went in")
 FIXED_BATCH = FindingKind("batch-is-fixed", Severity.NOTICE, "A batch of another size does not run")
 # Kernels sum in another order for another batch.
 _APART = 1e-3
 _APART_HALF = 3e-2
+
+
+_TIMED = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
 
 class _Last(Listener):
@@ -28,8 +35,12 @@ class _Last(Listener):
     def __init__(self, count: int, batch: int) -> None:
         self.count, self.batch = count, batch
         self.seen: list[tuple[str, str, float, float] | None] = []
+        self.unbatched: set[str] = set()
 
     def leave(self, call: Call) -> None:
+        given = next(tensors_in((call.args, dict(call.kwargs))), None)
+        if isinstance(call.module, _TIMED) and given is not None and given.dim() == 2:
+            self.unbatched.add(call.path)
         output = next(tensors_in(call.output), None)
         if output is None or output.dim() == 0 or output.shape[0] != self.batch or not output.is_floating_point():
             self.seen.append(None)
@@ -64,15 +75,22 @@ def find_mixed(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any])
         if len(tensors) == 1:
             yield _fixed(raised, batch)
         return
+    if len(tensors) == 1:
+        yield from _lost(alone, beside, batch)
     kept = [(a, b[-batch:]) for a, b in zip(alone, beside, strict=False) if _comparable(a, b, batch)]
     if not any(_apart(a, b) for a, b in kept):
         return
     path, kind = _first(one, two)
+    if path in one.unbatched:
+        return  # Given without a batch: dimension 0 is the sequence.
+    module = model.get_submodule(path) if path else model
     yield MIXED.found(
         f"Where dimension 0 of the input is the batch: a sample's answer changes with the others in it, from "
         f"{path or 'the model itself'} ({kind}) on.",
+        # Whoever gives time first means it so.
+        severity=Severity.NOTICE if _takes_time_first(module) else None,
         subjects=(path,),
-        remedy=_remedy(model, path),
+        remedy=_remedy(module),
     )
 
 
@@ -112,9 +130,28 @@ def _first(one: _Last, two: _Last) -> tuple[str, str]:
     return "", "its own code"
 
 
-def _remedy(model: nn.Module, path: str) -> str:
-    module = model.get_submodule(path) if path else model
-    if isinstance(module, nn.RNNBase | nn.MultiheadAttention) and not module.batch_first:
+def _takes_time_first(module: nn.Module) -> bool:
+    return isinstance(module, nn.RNNBase | nn.MultiheadAttention) and not module.batch_first
+
+
+def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iterator[Finding]:
+    """So many samples went in, another number comes out that is no multiple, or one that does not grow with them."""
+    if not alone or not beside or alone[0].dim() < 2 or alone[0].dim() != beside[0].dim():
+        return
+    a, b = tuple(alone[0].shape), tuple(beside[0].shape)
+    grown = [i for i, (m, n) in enumerate(zip(a, b, strict=True)) if n == 2 * m]
+    if a[0] == batch or (0 in grown and a[0] % batch == 0) or any(i and a[i] % batch == 0 for i in grown):
+        return
+    yield BATCH_LOST.found(
+        f"Where dimension 0 of the input is the batch: {batch:,} samples go in and {human_shape(a)} comes out"
+        + (f", {human_shape(b)} for {2 * batch:,}." if a != b else ", and the same for twice as many."),
+        evidence=(("in", batch), ("out", a[0])),
+        remedy="Look at view(-1, ...), flatten and what picks from dimension 0 (out[-1] where the batch stands first).",
+    )
+
+
+def _remedy(module: nn.Module) -> str:
+    if _takes_time_first(module):
         return "It takes time first: batch_first=True, or transpose(0, 1) before and after."
     if isinstance(module, nn.Softmax | nn.LogSoftmax | nn.Softmin):
         return "It goes over the batch: dim=1 or dim=-1, where the classes are."

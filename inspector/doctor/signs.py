@@ -127,7 +127,7 @@ def _own_zeros(module: nn.Module | None) -> str:
         return ""
     for inside in module.modules():
         for name, parameter in inside._parameters.items():
-            if parameter is None or not parameter.numel() or parameter.is_meta or name == "bias":
+            if parameter is None or not parameter.numel() or parameter.is_meta or name.endswith("bias"):
                 continue
             if not bool(parameter.detach().any()):
                 return name

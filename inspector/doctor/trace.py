@@ -83,9 +83,8 @@ def trace_model(
             failure = _failure(scene)
             findings.append(FAILED.found(diagnosis.says, subjects=(_path(scene),), remedy=diagnosis.fix))
             _let_go(raised)
-        broken = find_backward(model, output, recorder.in_place) if training and failure is None and values else None
-        if broken is not None:
-            findings.append(broken)
+        if training and failure is None and values:
+            findings += find_backward(model, output, recorder)
     first_bad: str | None = None
     if values:
         bad = list(find_bad_values(model, recorder))
@@ -146,10 +145,16 @@ def _with_origin(bad: list[Finding], first_bad: str, origin: Origin | None) -> t
     found = []
     for one in bad:
         if one.id == NOT_FINITE.id and one.severity is Severity.ERROR:
-            says = f"{origin.operator} in {origin.inside or 'the model itself'}{line} makes the first of it."
             elsewhere = origin.inside != one.subjects[0]
             first_bad = origin.inside if elsewhere and one.subjects[0] == first_bad else first_bad
-            one = replace(one, says=f"{one.says} {says}", subjects=(origin.inside,) if elsewhere else one.subjects)
+            where = origin.inside or "the model itself"
+            rest = one.says.replace("The model", "the model", 1) if one.says.startswith("The model") else one.says
+            one = replace(
+                one,
+                says=f"{origin.operator} in {where}{line} makes the first {origin.makes}; {rest}",
+                subjects=(origin.inside,) if elsewhere else one.subjects,
+                remedy=origin.why or one.remedy,
+            )
         found.append(one)
     return found, first_bad
 

@@ -99,7 +99,7 @@ def _tree(trace: Trace, depth: int) -> RenderableType:
     rows = _rows(trace.calls, depth, running)
     half = _MOST_ROWS // 2
     paths = {call.number: call.path for call in trace.calls}
-    for index, (call, times) in enumerate(rows):
+    for index, (call, paths_of) in enumerate(rows):
         if len(rows) > _MOST_ROWS and half <= index < len(rows) - half:
             if index == half:
                 made.add_row(f"[dim]... {len(rows) - 2 * half:,} more[/dim]", "", "", "")
@@ -108,7 +108,7 @@ def _tree(trace: Trace, depth: int) -> RenderableType:
         name = call.path.removeprefix(f"{above}.") if above else call.path
         name = f"{_INDENT * call.depth}{name or 'model'} ({call.kind})"
         fails = call.number in running
-        shown = safe(name) + (f" x{times}" if times > 1 else "")
+        shown = safe(name) + _folded(paths_of)
         made.add_row(
             f"[bold red]{shown}[/]" if fails else shown,
             safe(", ".join(_facts(one.shape, one.dtype) for one in call.inputs[:3])),
@@ -120,18 +120,26 @@ def _tree(trace: Trace, depth: int) -> RenderableType:
     return made
 
 
-def _rows(calls: Sequence[CallRecord], depth: int, running: set[int]) -> list[tuple[CallRecord, int]]:
-    """(call, how many equal ones in a row it stands for)."""
-    found: list[tuple[CallRecord, int]] = []
+def _rows(calls: Sequence[CallRecord], depth: int, running: set[int]) -> list[tuple[CallRecord, list[str]]]:
+    """(call, paths of the equal ones in a row it stands for): one module called again, or numbered neighbours."""
+    found: list[tuple[CallRecord, list[str]]] = []
     for call in calls:
         if call.depth > depth and call.number not in running and call.inside not in running:
             continue
-        last = found[-1][0] if found else None
-        if last is not None and _equal(last, call) and not {last.number, call.number} & running:
-            found[-1] = (last, found[-1][1] + 1)
+        last, paths = found[-1] if found else (None, [])
+        again = call.path == paths[-1] if paths else False
+        same_way = len(paths) < 2 or again == (paths[0] == paths[1])
+        if last is not None and same_way and _equal(last, call) and not {last.number, call.number} & running:
+            paths.append(call.path)
         else:
-            found.append((call, 1))
+            found.append((call, [call.path]))
     return found
+
+
+def _folded(paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return ""
+    return f", {len(paths)} calls" if paths[0] == paths[1] else f" x{len(paths)}"
 
 
 def _equal(a: CallRecord, b: CallRecord) -> bool:

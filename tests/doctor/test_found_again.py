@@ -215,3 +215,61 @@ def test_the_shortcut_that_lacks_the_stride_is_named() -> None:
 def test_a_model_of_two_types_is_told_as_such() -> None:
     said = diagnosed(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 4, 1).half()), torch.rand(1, 3, 4, 4))
     assert said.cause == "type" and "float16 and float32" in said.fix and said.code == "model = model.float()"
+
+
+def test_a_row_that_is_masked_throughout_is_told_as_such() -> None:
+    model = Made(lambda m, x: m.f(x.masked_fill(x < 9, float("-inf")).softmax(-1)), f=nn.Linear(4, 4))
+    trace = trace_model(model, (torch.rand(2, 4),), label="m")
+    bad = next(f for f in trace.findings if f.id == "output-not-finite")
+    assert "softmax in the model itself" in bad.says and "masked throughout" in bad.remedy
+
+
+@pytest.mark.parametrize(
+    ("forward", "says"),
+    [
+        (lambda m, x: m.b(m.a(x).detach()), "No gradient reaches 2 of 4 parameters that ran: a.weight, a.bias."),
+        (lambda m, x: m.b(m.a(x)).argmax(-1).float(), "No output carries a gradient, though 4 parameters"),
+        (lambda m, x: m.b(m.a(x)) * 0.0, ""),
+        (lambda m, x: m.b(m.a(x)), ""),
+    ],
+)
+def test_a_graph_that_is_cut_in_training(forward: Any, says: str) -> None:
+    model = Made(forward, a=nn.Linear(4, 4), b=nn.Linear(4, 4))
+    said = found(trace_model(model, (torch.rand(2, 4),), label="m", training=True))
+    assert ("no-gradient" in said) == bool(says) and said.get("no-gradient", "").startswith(says)
+    frozen = found(trace_model(model.requires_grad_(False), (torch.rand(2, 4),), label="m", training=True))
+    assert "frozen" in frozen["no-gradient"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "out", "size", "lost"),
+    [
+        (lambda m, x: m.r(x)[0][-1], 4, (8, 5, 6), True),
+        (lambda m, x: m.r(x)[0][:, -1], 4, (8, 5, 6), False),
+        (lambda m, x: m.r(x)[0].flatten(0, 1), 4, (8, 5, 6), False),
+        (lambda m, x: m.r(x)[0].transpose(0, 1), 4, (8, 5, 6), False),
+        (lambda m, x: m.r(x)[0].reshape(-1, 16), 4, (8, 5, 6), True),
+    ],
+)
+def test_samples_that_come_out_are_those_that_went_in(
+    forward: Any, out: int, size: tuple[int, ...], lost: bool
+) -> None:
+    model = Made(forward, r=nn.GRU(6, out, batch_first=True))
+    assert ("batch-lost" in found(trace_model(model, (torch.rand(size),), label="m"))) == lost
+
+
+def test_attention_without_a_batch_is_healthy() -> None:
+    model = Made(lambda m, x: m.a(x, x, x)[0], a=nn.MultiheadAttention(8, 2))
+    assert "samples-mixed" not in found(trace_model(model, (torch.rand(5, 8),), label="m"))
+
+
+def test_one_layer_called_again_is_no_row_of_neighbours(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.py").write_text(
+        "from torch import nn\n\n\ndef again():\n    layer = nn.Linear(4, 4)\n"
+        "    return nn.Sequential(*[layer] * 3)\n\n\ndef three():\n"
+        "    return nn.Sequential(*[nn.Linear(4, 4) for _ in range(3)])\n"
+    )
+    run(["trace", f"code:{tmp_path}/net.py:again", "--input-size", "4"])
+    assert "3 calls" in capsys.readouterr().out
+    run(["trace", f"code:{tmp_path}/net.py:three", "--input-size", "4"])
+    assert "x3" in capsys.readouterr().out
