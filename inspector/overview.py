@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.architectures.structure.types import Claim, Structure
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
@@ -44,10 +45,11 @@ class Answer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """answers: one per topic; no LOADING for names without a file. findings: all of them, each once, worst
-    first."""
+    first. claims: what names and shapes tell of a network that nobody knows; () for others."""
 
     answers: tuple[Answer, ...]
     findings: tuple[Finding, ...]
+    claims: tuple[Claim, ...] = ()
 
 
 def summarise(checkpoint: Checkpoint) -> Overview:
@@ -66,7 +68,12 @@ def summarise_reports(inspection: Inspection) -> Overview:
         plain = plain_load(checkpoint, None)
         says = f"Fails as it is: {_joined(plain)}."
         answers.append(Answer(topic=Topic.LOADING, says=says, severity=plain.severity))
-    return Overview(answers=(*answers, _code(checkpoint), _noticed(inspection, findings)), findings=findings)
+    told = _told(inspection)
+    return Overview(
+        answers=(*answers, _code(checkpoint), _noticed(inspection, findings)),
+        findings=findings,
+        claims=told.claims if told is not None else (),
+    )
 
 
 def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
@@ -90,10 +97,17 @@ def _model(inspection: Inspection) -> Answer:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
     severity = Severity.INFO if recognition.best else Severity.NOTICE
-    # What nobody knows is described; a likely one by shapes, or a part of a larger thing, is an answer already.
-    told = recognition.structure if not recognition.alike and not recognition.part else None
+    told = _told(inspection)
     says = f"{recognition.answer} {told.short}" if told is not None else recognition.answer
     return Answer(topic=Topic.MODEL, says=says + _optimizer_share(checkpoint), severity=severity)
+
+
+def _told(inspection: Inspection) -> Structure | None:
+    """What nobody knows is described; a likely one by shapes, or a part of a larger thing, is an answer already."""
+    recognition = inspection.recognition
+    if recognition is None or recognition.alike or recognition.part:
+        return None
+    return recognition.structure
 
 
 def _only_optimizer(checkpoint: Checkpoint, state: StateDict) -> str:

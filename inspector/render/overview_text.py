@@ -6,8 +6,9 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from inspector.findings import Severity
-from inspector.overview import Overview
+from inspector.overview import Overview, Topic
 from inspector.render.text import STYLE, safe
+from inspector.units import counted
 
 _MARKS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "ok"}
 
@@ -21,4 +22,7 @@ def answers_text(overview: Overview) -> RenderableType:
     for answer in overview.answers:
         mark = f"[{STYLE[answer.severity]}]{_MARKS[answer.severity]}[/]" if answer.severity else "[dim]?[/]"
         rows.add_row(answer.topic.value.capitalize(), mark, safe(answer.says))
+        if answer.topic is Topic.MODEL and overview.claims:
+            more = f"{counted(len(overview.claims), 'sentence')} about it, with the evidence: inspector identify FILE"
+            rows.add_row("", "", f"[dim]{more}[/dim]")
     return rows

@@ -260,13 +260,13 @@ def test_sorted_names_are_no_order() -> None:
     assert claims(structure, Topic.TAKES) == [("stem", 3)]
 
 
-def test_a_generator_puts_pictures_out_and_takes_none() -> None:
+def test_a_generator_puts_pictures_out_and_takes_noise() -> None:
     net = nn.Sequential(
         nn.ConvTranspose2d(100, 32, 4, bias=False), nn.BatchNorm2d(32), nn.ConvTranspose2d(32, 3, 4, bias=False)
     )
     structure = described(net)
     assert false_ones(structure, net) == []
-    assert claims(structure, Topic.TAKES) == []
+    assert claims(structure, Topic.TAKES) == [("0", 100)]
 
 
 def test_channels_of_sound_and_points_are_no_colours() -> None:

@@ -11,7 +11,9 @@ from inspector.checkpoint.types import Shape, TensorInfo
 from inspector.units import human_shape
 
 _TABLE = "relative_position_bias_table"
-_POSITIONS = re.compile(r"(?:^|[._])pos(?:ition(?:al)?)?_?emb(?:ed(?:ding)?)?s?(?:\.weight)?$", re.I)
+_POSITIONS = re.compile(
+    r"(?:^|[._])pos(?:ition(?:al)?)?_?(?:emb(?:ed(?:ding)?)?s?|table|encodings?)(?:\.weight)?$", re.I
+)
 # One projection each; the same words in every library that keeps three.
 _TRIPLES = (
     ("q_proj", "k_proj", "v_proj"),
@@ -21,6 +23,9 @@ _TRIPLES = (
     ("wq", "wk", "wv"),
     ("q_lin", "k_lin", "v_lin"),
 )
+# A row for each distance, a column for each head; an Embedding or a matrix of its own.
+_DISTANCES = re.compile(r"(?:^|[._])rel(?:ative)?_?(?:attn|att|attention|pos(?:ition)?s?)?_?(?:bias|table)\w*$", re.I)
+_MOST_HEADS = 128
 _JOINT = ("qkv", "in_proj", "c_attn", "to_qkv", "qkv_proj", "query_key_value", "Wqkv")
 _MOST_MORE = 2  # tokens beside the places of a grid
 
@@ -44,6 +49,7 @@ def is_joint(layer: Layer) -> bool:
 def attention(tensors: Sequence[TensorInfo], layers: Sequence[Layer]) -> Iterator[Claim]:
     """The first of each kind; what repeats is the stacks' to say."""
     yield from _first(_heads(t.name, t.shape) for t in tensors if t.name.endswith(_TABLE))
+    yield from _first(_distances(layer, layers) for layer in layers if _DISTANCES.search(layer.path))
     yield from _shared(layers)
     yield from _first(_places(t.name, t.shape) for t in tensors if _POSITIONS.search(t.name))
 
@@ -68,6 +74,39 @@ def _heads(name: str, shape: Shape) -> Claim | None:
         value=shape[1],
         path=name.rpartition(".")[0],
     )
+
+
+def _distances(table: Layer, layers: Sequence[Layer]) -> Claim | None:
+    """A table beside three projections whose width it divides."""
+    parent = table.path.rpartition(".")[0]
+    sizes = (table.inputs, table.outputs) if table.kind is LayerKind.EMBEDDING else (table.outputs, table.inputs)
+    if table.kind not in {LayerKind.EMBEDDING, LayerKind.MATRIX} or not sizes[0] or not sizes[1]:
+        return None
+    rows, heads = sizes[0], sizes[1]
+    queries = {names[0] for names in _TRIPLES}
+    query = next((one for one in layers if one.path.rpartition(".")[0] == parent and _last(one) in queries), None)
+    if query is None or not query.outputs or query.outputs % heads or not 1 < heads <= min(_MOST_HEADS, rows):
+        return None
+    distances = f" ({rows:,} rows = 2 x {(rows + 1) // 2:,} - 1 distances)" if rows % 2 else ""
+    return Claim(
+        topic=Topic.HEADS,
+        says=f"{parent} has {heads:,} heads, a column of {_last(table)} for each{distances}.",
+        evidence=f"{table.name} {rows}x{heads}, its name, and {heads:,} divide the {query.outputs:,} of {_last(query)}",
+        value=heads,
+        path=parent,
+    )
+
+
+def _last(layer: Layer) -> str:
+    return layer.path.rpartition(".")[2]
+
+
+def has_other_attention(layers: Sequence[Layer]) -> bool:
+    """Whether a module has projections of attention and no table that tells its heads."""
+    queries = {names[0] for names in _TRIPLES} | set(_JOINT)
+    tables = {layer.path.rpartition(".")[0] for layer in layers if _DISTANCES.search(layer.path)}
+    tables |= {layer.path.rpartition(".")[0] for layer in layers if layer.path.endswith(_TABLE)}
+    return any(layer.path.rpartition(".")[0] not in tables for layer in layers if _last(layer) in queries)
 
 
 def _shared(layers: Sequence[Layer]) -> Iterator[Claim]:

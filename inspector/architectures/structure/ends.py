@@ -7,23 +7,33 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.attention import is_joint
-from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Topic
+from inspector.architectures.structure.joins import cells
+from inspector.architectures.structure.tables import maybe_tables
+from inspector.architectures.structure.types import (
+    BOTH_DIRECTIONS,
+    CONVOLUTIONS,
+    RECURRENT,
+    Claim,
+    Layer,
+    LayerKind,
+    Topic,
+)
 
 _PLANES = {1: "one channel", 2: "two channels", 3: "three channels", 4: "four channels"}
 # Of pictures, whose kernels have two dimensions.
-_MEANT = {1: " (grey)", 3: " (as RGB has)"}
+_MEANT = {1: " (as a grey picture has)", 3: " (as RGB has)"}
 _MOST_PLANES = 4
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
-_RECURRENT = frozenset({LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN})
-_MOST_ENDS, _MOST_RECURRENT = 4, 4
+_MOST_ENDS, MOST_RECURRENT = 4, 4
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
 _SPLITS = (2, 3, 4)
 
 
 def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
-    """Inputs: pictures, tokens, features."""
+    """Inputs: pictures, tokens, features. A width that comes from outside, and need not be the network's input, is said
+    of its layer alone (`Topic.FED`)."""
     given = {layer.outputs for layer in layers if layer.outputs}
-    weighted = [layer for layer in layers if layer.kind in _WEIGHTED | _RECURRENT and layer.inputs]
+    weighted = [layer for layer in layers if layer.kind in _WEIGHTED | RECURRENT and layer.inputs]
     for layer in layers:
         if layer.kind is LayerKind.EMBEDDING and layer.inputs:
             yield Claim(
@@ -33,45 +43,101 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
                 value=layer.inputs,
                 path=layer.path,
             )
-    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])]
-    for layer in planes[:2]:
+    yield from maybe_tables(layers)
+    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])][:2]
+    rivals = _rivals(planes[0], weighted, given) if planes else []
+    for layer in [*planes, *rivals]:
         assert layer.inputs is not None
-        meant = _MEANT.get(layer.inputs, "") if len(layer.kernel) == 2 else ""
+        meant = _MEANT.get(layer.inputs, "") if len(layer.kernel) == 2 and not rivals else ""
+        count = _PLANES.get(layer.inputs, f"{layer.inputs:,} channels")
+        why = "" if layer.inputs in given else "; no layer puts out so many"
         yield Claim(
-            topic=Topic.TAKES,
-            says=f"{layer.name} takes {_PLANES[layer.inputs]}{meant}.",
-            evidence=layer.evidence + ("" if layer.inputs in given else "; no layer puts out so many"),
+            topic=Topic.FED if rivals else Topic.TAKES,
+            says=f"{layer.name} takes {count}{meant}{', which nothing in the file puts out' if rivals else ''}.",
+            evidence=layer.evidence + why,
             value=layer.inputs,
             path=layer.path,
         )
-    if planes or not ordered or not weighted:
+    if not planes and ordered and weighted:
+        yield from _first(weighted[0], layers, given)
+
+
+def _rivals(layer: Layer, weighted: Sequence[Layer], given: set[int]) -> list[Layer]:
+    """Convolutions of a module around this one's that take another width from outside: then this one's module may be a
+    side branch, made before what it serves."""
+    parent = layer.path.rpartition(".")[0]
+    outer = [
+        other
+        for other in weighted
+        if other.kind is LayerKind.CONVOLUTION
+        and other.inputs not in given | {layer.inputs}
+        and (other.inputs or 0) > (layer.inputs or 0)
+        and parent.startswith(other.path.rpartition(".")[0])
+        and parent != other.path.rpartition(".")[0]
+    ]
+    return outer[:1]
+
+
+def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[Claim]:
+    """What the first layer of the file takes, where no layer puts out so many."""
+    if first.inputs is None or first.inputs in given or first.kind in {LayerKind.MATRIX, LayerKind.EITHER_CONVOLUTION}:
         return
-    first = weighted[0]
-    if first.inputs not in given and first.kind not in {LayerKind.MATRIX, LayerKind.EITHER_CONVOLUTION}:
-        what = "channels" if first.kind in CONVOLUTIONS else "values"
-        yield Claim(
-            topic=Topic.TAKES,
-            says=f"{first.name} takes {first.inputs:,} {what}.",
-            evidence=f"{first.evidence}: the first layer of the file, and no layer puts out so many",
-            value=first.inputs,
-            path=first.path,
-        )
+    cell = cells(layers, ordered=True)
+    width = cell.value if cell is not None and cell.value and cell.path == first.path else first.inputs
+    what = "channels" if first.kind in CONVOLUTIONS else "values"
+    topic, says = Topic.TAKES, f"{first.name} takes {width:,} {what if width != 1 else what[:-1]}"
+    if width != first.inputs:
+        says += f" beside its state of {first.inputs - width:,}"
+    own = next((one for one in layers if one.kind is LayerKind.TENSOR and _row(one) == first.inputs), None)
+    taken = {layer.inputs for layer in layers}
+    joined = next(
+        (
+            one
+            for one in layers
+            if one.kind is LayerKind.EMBEDDING and (one.outputs or 0) < first.inputs and one.outputs not in taken
+        ),
+        None,
+    )
+    if own is not None:
+        topic, says = Topic.FED, f"{says}, as wide as {own.name} ({own.more})"
+    elif joined is not None:
+        assert joined.outputs is not None
+        topic = Topic.FED
+        says += f", the {joined.outputs:,} of {joined.name} perhaps among them ({first.inputs:,} = "
+        says += f"{first.inputs - joined.outputs:,} + {joined.outputs:,})"
+    yield Claim(
+        topic=topic,
+        says=f"{says}.",
+        evidence=f"{first.evidence}: the first layer of the file, and no layer puts out so many",
+        value=width,
+        path=first.path,
+    )
+
+
+def _row(layer: Layer) -> int | None:
+    """The last size of a tensor of two sizes or more."""
+    sizes = layer.more.split("x")
+    return int(sizes[-1]) if len(sizes) > 1 and sizes[-1].isdecimal() else None
 
 
 def _takes_planes(layer: Layer, given: set[int], *, first: bool) -> bool:
     """Three channels that nothing puts out, or few and the first layer of all: of other small numbers a later layer may
     as well be grouped, or look at a mean and a maximum. What may be transposed may put them out."""
-    if layer.kind is not LayerKind.CONVOLUTION or layer.inputs is None:
+    if (layer.kind is not LayerKind.CONVOLUTION and not layer.is_square) or layer.inputs is None:
         return False
     return (first and layer.inputs <= _MOST_PLANES) or (layer.inputs == 3 and 3 not in given)
 
 
-def recurrent(layers: Sequence[Layer]) -> Iterator[Claim]:
+def recurrent(layers: Sequence[Layer], *, ordered: bool) -> Iterator[Claim]:
     """What each recurrent layer takes and gives in a step."""
-    for layer in [layer for layer in layers if layer.kind in _RECURRENT][:_MOST_RECURRENT]:
+    cell = cells(layers, ordered=ordered)
+    if cell is not None:
+        yield cell
+    for layer in [layer for layer in layers if layer.kind in RECURRENT][:MOST_RECURRENT]:
+        each = f" ({layer.outputs // 2:,} each way)" if layer.outputs and BOTH_DIRECTIONS in layer.more else ""
         yield Claim(
             topic=Topic.RECURRENT,
-            says=f"{layer.name}: {layer.says}.",
+            says=f"{layer.name}: {layer.says}{each}.",
             evidence=layer.evidence,
             value=layer.outputs,
             path=layer.path,
@@ -90,7 +156,7 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     for layer in found[-_MOST_ENDS:]:
         assert layer.outputs is not None
         what = "value" if layer.outputs == 1 else "values"
-        where = " at every place" if layer.kind is LayerKind.CONVOLUTION else ""
+        where = " at every place" if layer.kind in CONVOLUTIONS else ""
         yield Claim(
             topic=Topic.ENDS_IN,
             says=f"{layer.name} puts out {layer.outputs:,} {what}{where}, and no other layer takes so many.",
@@ -132,7 +198,8 @@ def flattened(layers: Sequence[Layer]) -> Iterator[Claim]:
         assert before.outputs is not None and layer.inputs is not None
         places, rest = divmod(layer.inputs, before.outputs)
         side = math.isqrt(places)
-        if rest == 0 and side > 1 and side * side == places and all(one.outputs != layer.inputs for one in layers):
+        earlier = layers[: list(layers).index(layer) + 1]
+        if rest == 0 and side > 1 and side * side == places and all(one.outputs != layer.inputs for one in earlier):
             yield Claim(
                 topic=Topic.POSITIONS,
                 says=f"{layer.name} takes {layer.inputs:,} values: as many as {before.outputs:,} channels of {side} x "

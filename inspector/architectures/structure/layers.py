@@ -6,19 +6,27 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from inspector.architectures.structure.types import CONVOLUTIONS, Layer, LayerKind
+from inspector.architectures.structure.directions import with_neighbours, with_open_squares
+from inspector.architectures.structure.tables import with_tables
+from inspector.architectures.structure.types import BOTH_DIRECTIONS, BY_PLACES, Layer, LayerKind
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import ModuleNode, Shape, TensorInfo
 from inspector.units import human_shape
 
-# Names under which tables are looked up: Embedding and Linear without bias have the same one tensor.
-_LOOKED_UP = re.compile(r"(?:^|[._])(?:\w*embed(?:ding|dings|der|s)?|wte|wpe|emb|token_emb\w*|lookup|vocab)\d*$", re.I)
 _RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)(?:_l(\d+)(_reverse)?)?")
 _BY_GATES = {4: LayerKind.LSTM, 3: LayerKind.GRU, 1: LayerKind.RNN}
 # What older and newer weight and spectral norms put in place of a weight.
 _REPARAMETRISED = ("weight_v", "weight_orig", "parametrizations.weight.original1", "parametrizations.weight.original")
+_NORM_KINDS = {
+    "weight_v": "weight norm",
+    "parametrizations.weight.original1": "weight norm",
+    "weight_orig": "spectral norm",
+}
 _WIDEST_KERNEL = 127
+# Of a kernel's depth, where the weight may as well be a modulated convolution's of so many inputs.
+_DEEPEST_KERNEL = 7
 
 Tensors = Mapping[str, Shape]
 
@@ -46,7 +54,8 @@ def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -
     """All layers in the tree's order; then, where that is the order in which they were made, what only their neighbours
     tell. again: modules that are left out, as `aliases` finds them."""
     found = tuple(layer for layer in _all(tree) if layer.path not in again)
-    return _with_neighbours(found) if ordered else found
+    found = with_tables(found, ordered=ordered)
+    return with_open_squares(with_neighbours(found) if ordered else found)
 
 
 def _all(node: ModuleNode) -> Iterator[Layer]:
@@ -64,14 +73,16 @@ def _all(node: ModuleNode) -> Iterator[Layer]:
     if "in_proj_weight" in tensors:
         # Its output projection is a module, and no layer of its own.
         children = tuple(c for c in children if c.name != "out_proj")
-    yield from _layers(node.path, tensors)
+    below = {t.shape[0] for child in children for t in child.tensors if len(t.shape) == 2}
+    yield from _layers(node.path, tensors, below)
     for child in children:
         yield from _all(child)
 
 
-def _layers(path: str, tensors: Tensors) -> Iterator[Layer]:
+def _layers(path: str, tensors: Tensors, below: Collection[int]) -> Iterator[Layer]:
+    """below: what matrices of the modules in this one put out."""
     left = {name: shape for name, shape in tensors.items() if name not in BOOKKEEPING}
-    for read in (_recurrent, _attention, _norm, _weighted):
+    for read in (_recurrent, _attention, _norm, partial(_modulated, below=below), _weighted):
         found = read(path, left)
         if found is not None:
             layer, used = found
@@ -102,7 +113,7 @@ def _recurrent(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     depth = 1 + max(int(m[3] or 0) for name in used if (m := _RECURRENT.fullmatch(name)))
     both = any(name.endswith("_reverse") for name in used)
     more = [f"{depth} layers"] if depth > 1 else [] if end else ["one step at a time"]
-    more += ["both directions"] if both else []
+    more += [BOTH_DIRECTIONS] if both else []
     layer = Layer(
         path=path,
         kind=kind,
@@ -147,6 +158,23 @@ def _norm(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     return layer, used
 
 
+def _modulated(path: str, tensors: Tensors, below: Collection[int]) -> tuple[Layer, set[str]] | None:
+    """(1, out, in, k, k): one filter bank that is scaled for each picture of a batch, as StyleGAN2 keeps it. A matrix
+    in a module below puts out a factor for each of its inputs."""
+    weight = tensors.get("weight", ())
+    if len(weight) != 5 or weight[0] != 1 or weight[3] != weight[4] or weight[2] not in below or not all(weight):
+        return None
+    layer = Layer(
+        path=path,
+        kind=LayerKind.MODULATED,
+        inputs=weight[2],
+        outputs=weight[1],
+        kernel=weight[3:],
+        evidence=f"{_said({'weight': weight})}, and a factor for each of {weight[2]:,} from the module in it",
+    )
+    return layer, {"weight"}
+
+
 def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     name = next((name for name in ("weight", *_REPARAMETRISED) if len(tensors.get(name, ())) >= 2), None)
     if name is None:
@@ -155,11 +183,20 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     used = {n for n in tensors if n.startswith(("weight", "parametrizations.weight"))} | ({"bias"} & set(tensors))
     evidence = _said({n: tensors[n] for n in (name, "bias") if n in tensors})
     if len(weight) == 2:
-        return _matrix(path, weight, bias, evidence), used
+        return replace(_matrix(path, weight, bias, evidence), biased=bias is not None), used
     if len(weight) > 5 or max(weight[2:]) > _WIDEST_KERNEL or not all(weight):
         return None
+    if len(weight) == 5 and weight[0] == 1 and bias is None and weight[2] > _DEEPEST_KERNEL:
+        return None
     out, seen, *kernel = weight
-    layer = Layer(path=path, kind=LayerKind.EITHER_CONVOLUTION, kernel=tuple(kernel), evidence=evidence)
+    layer = Layer(
+        path=path,
+        kind=LayerKind.EITHER_CONVOLUTION,
+        kernel=tuple(kernel),
+        evidence=evidence,
+        more=_NORM_KINDS.get(name, ""),
+        biased=bias is not None,
+    )
     if len(weight) == 3 and kernel[0] == seen > 1 and bias == (out,):
         # Two inputs of one width each, or as wide a kernel as there are channels.
         return replace(layer, kind=LayerKind.BILINEAR, inputs=None, outputs=out, kernel=()), used
@@ -168,12 +205,12 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     elif bias == (seen,) and out != seen:
         layer = replace(layer, kind=LayerKind.TRANSPOSED, inputs=out, outputs=seen)
     elif out == seen:
-        # As wide as deep: both readings take and give the same. Upsampling by two wants an even kernel.
-        either = any(size % 2 == 0 for size in kernel)
+        # As wide as deep: both readings take and give the same, and of a single place they are one.
+        either = any(size > 1 for size in kernel)
         kind = LayerKind.EITHER_CONVOLUTION if either else LayerKind.CONVOLUTION
         layer = replace(layer, kind=kind, inputs=seen, outputs=out)
     else:
-        layer = replace(layer, inputs=seen, outputs=out, more="by the places of its sizes")
+        layer = replace(layer, inputs=seen, outputs=out, more=BY_PLACES)
     return layer, used
 
 
@@ -185,55 +222,4 @@ def _matrix(path: str, weight: Shape, bias: Shape | None, evidence: str) -> Laye
         return Layer(
             path=path, kind=LayerKind.LINEAR, inputs=rows, outputs=columns, evidence=evidence, more="stored transposed"
         )
-    if bias is None and _LOOKED_UP.search(path):
-        kind, evidence = LayerKind.EMBEDDING, f"{evidence}, and its name"
-        return Layer(path=path, kind=kind, inputs=rows, outputs=columns, evidence=evidence)
     return Layer(path=path, kind=LayerKind.MATRIX, inputs=columns, outputs=rows, evidence=evidence)
-
-
-def _with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """Which way a convolution without a bias runs, by the widths on both sides of it; a filter that sees one channel of
-    as many as there are is depthwise.
-
-    A norm behind a layer may be the next one's own, so it alone proves nothing: transposed is said where both sides
-    say so, forwards where one does and none says otherwise.
-    """
-    made = list(layers)
-    for place, layer in enumerate(made):
-        if layer.kind is not LayerKind.EITHER_CONVOLUTION or layer.inputs == layer.outputs:
-            continue
-        before, behind = (_width(layers, made, place, step) for step in (-1, 1))
-        forwards = (before == layer.inputs) + (behind == layer.outputs)
-        backwards = (before == layer.outputs) + (behind == layer.inputs)
-        # Equal on both sides: a residual's branch. What runs backwards upsamples, mostly by an even kernel.
-        is_branch = forwards == backwards == 1 and all(size % 2 for size in layer.kernel)
-        if (forwards and not backwards) or is_branch:
-            said = f"{before:,} before it" if before == layer.inputs else f"{behind:,} behind it"
-            made[place] = replace(layer, kind=LayerKind.CONVOLUTION, evidence=f"{layer.evidence}; {said}", more="")
-        elif backwards == 2 and not forwards and max(layer.kernel) > 1:
-            made[place] = replace(
-                layer,
-                kind=LayerKind.TRANSPOSED,
-                inputs=layer.outputs,
-                outputs=layer.inputs,
-                evidence=f"{layer.evidence}; {before:,} before it, {behind:,} behind it",
-                more="",
-            )
-    for place, layer in enumerate(made):
-        if layer.kind in CONVOLUTIONS and layer.inputs == 1 and (layer.outputs or 0) > 1 and max(layer.kernel) > 1:
-            before = _width(layers, made, place, -1)
-            if before == layer.outputs:
-                evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it"
-                # Of how many channels there are no filters tell: two filters may share one.
-                made[place] = replace(layer, kind=LayerKind.DEPTHWISE, inputs=None, evidence=evidence, more="")
-    return tuple(made)
-
-
-def _width(layers: tuple[Layer, ...], made: list[Layer], place: int, step: int) -> int | None:
-    """What the neighbour before puts out, or the norm behind has."""
-    at = place + step
-    if not 0 <= at < len(layers):
-        return None
-    if step < 0:
-        return made[at].outputs if made[at].kind is not LayerKind.TENSOR else None
-    return layers[at].outputs if layers[at].kind in (LayerKind.BATCH_NORM, LayerKind.NORM) else None

@@ -1,8 +1,9 @@
 """Which known networks have the same layers in the same order, at other widths: "MobileNetV2's, half as wide".
 
 A convolution's kernel, and whether it is depthwise, do not change with a network's width, its classes or the names of
-its modules. Where the whole sequence of them is that of known networks, that is said, with what differs; a sequence
-that is nearly one is not looked for. Networks of matrices alone are all alike in this and are not compared.
+its modules. Where the whole sequence of them is that of known networks, that is said, with what differs; failing that,
+where it is without the matrices at the end, which are the head's. A sequence that is nearly one is not looked for.
+Networks of matrices alone are all alike in this and are not compared.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from inspector.architectures.index import Entry, Index
 from inspector.architectures.structure.types import Claim, Topic
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape, TensorInfo
+from inspector.units import counted
 
 # (sizes of the kernel, whether it is depthwise) of a convolution, () of a matrix.
 Signature = tuple[tuple[object, ...], ...]
@@ -32,16 +34,27 @@ def nearest(tensors: Sequence[TensorInfo], index: Index) -> Claim | None:
     own = signature(shapes)
     if not _tells(own):
         return None
-    entries = _by_signature(index).get(own)
+    whole, bodies = _by_signature(index)
+    entries = whole.get(own)
+    body = not entries
+    entries = entries or bodies.get(_body(own))
     if not entries:
         return None
-    own_widths = [shape[0] for shape in shapes]
+    length = len(_body(own)) if body else len(own)
     layouts = {entry.layout.number: _matrices(index, entry) for entry in entries}
-    best = min(layouts, key=lambda number: _apart(own_widths, [shape[0] for shape in layouts[number]]))
+    own_widths = [shape[0] for shape in shapes[:length]]
+    best = min(layouts, key=lambda number: _apart(own_widths, [shape[0] for shape in layouts[number][:length]]))
     plainest = sorted({e.label for e in entries if e.layout.number == best}, key=lambda label: (len(label), label))
     named = " or ".join(plainest[:_MOST_NAMED])
     more = f" (and {len(plainest) - _MOST_NAMED:,} more)" if len(plainest) > _MOST_NAMED else ""
     known = layouts[best]
+    if body:
+        says = (
+            f"It has the convolutions of {named}{more}, one by one, {_widths_differ(shapes[:length], known[:length])}"
+        )
+        says += f"{_takes_differ(shapes, known)}; behind them {_head(shapes[length:])}."
+        evidence = f"all {length:,} kernels before the last matrices are of the same kind and size in the same order"
+        return Claim(topic=Topic.NEAREST, says=says, evidence=evidence, value=length)
     return Claim(
         topic=Topic.NEAREST,
         says=f"It has the kernels and matrices of {named}{more}, one by one: {_differs(shapes, known)}.",
@@ -50,9 +63,25 @@ def nearest(tensors: Sequence[TensorInfo], index: Index) -> Claim | None:
     )
 
 
+def _head(matrices: Sequence[Shape]) -> str:
+    if not matrices:
+        return "it has no matrix"
+    return f"{counted(len(matrices), 'matrix', 'matrices')}, the last with {matrices[-1][0]:,} rows"
+
+
 def signature(shapes: Sequence[Shape]) -> Signature:
-    """What does not change with the width."""
-    return tuple((*shape[2:], shape[1] == 1) if len(shape) > 2 else () for shape in shapes)
+    """What does not change with the width. One channel of the first is a grey picture's, and nothing depthwise."""
+    return tuple(
+        (*shape[2:], shape[1] == 1 and place > 0) if len(shape) > 2 else () for place, shape in enumerate(shapes)
+    )
+
+
+def _body(own: Signature) -> Signature:
+    """Without the matrices at the end."""
+    length = len(own)
+    while length and not own[length - 1]:
+        length -= 1
+    return own[:length]
 
 
 def _tells(own: Signature) -> bool:
@@ -70,21 +99,27 @@ def _apart(own: Sequence[int], known: Sequence[int]) -> tuple[float, float]:
 
 def _differs(own: Sequence[Shape], known: Sequence[Shape]) -> str:
     """How the widths compare, what comes in and what goes out."""
-    parts: list[str] = []
-    ratios = sorted(a[0] / b[0] for a, b in zip(own[:-1], known[:-1], strict=True) if b[0])
-    factor = ratios[len(ratios) // 2] if ratios else 1.0
-    if all(ratio == 1 for ratio in ratios):
-        parts.append("as wide")
-    elif all(abs(ratio / factor - 1) <= _NEAR for ratio in ratios):
-        parts.append(f"about {factor:.3g} times as wide")
-    else:
-        parts.append("widths of its own")
-    # The first takes the picture.
-    if own[0][1] != known[0][1]:
-        parts.append(f"{own[0][1]:,} channels in instead of {known[0][1]:,}")
+    parts = [_widths_differ(own[:-1], known[:-1]) + _takes_differ(own, known)]
     if own[-1][0] != known[-1][0]:
         parts.append(f"{own[-1][0]:,} out instead of {known[-1][0]:,}")
     return ", ".join(parts)
+
+
+def _widths_differ(own: Sequence[Shape], known: Sequence[Shape]) -> str:
+    ratios = sorted(a[0] / b[0] for a, b in zip(own, known, strict=True) if b[0])
+    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    if all(ratio == 1 for ratio in ratios):
+        return "as wide"
+    if all(abs(ratio / factor - 1) <= _NEAR for ratio in ratios):
+        return f"about {factor:.3g} times as wide"
+    return "widths of its own"
+
+
+def _takes_differ(own: Sequence[Shape], known: Sequence[Shape]) -> str:
+    # The first takes the picture.
+    if own[0][1] == known[0][1]:
+        return ""
+    return f", {own[0][1]:,} {'channel' if own[0][1] == 1 else 'channels'} in instead of {known[0][1]:,}"
 
 
 def _matrices(index: Index, entry: Entry) -> list[Shape]:
@@ -92,10 +127,13 @@ def _matrices(index: Index, entry: Entry) -> list[Shape]:
 
 
 @lru_cache(maxsize=1)
-def _by_signature(index: Index) -> dict[Signature, tuple[Entry, ...]]:
-    found: dict[Signature, list[Entry]] = {}
+def _by_signature(index: Index) -> tuple[dict[Signature, tuple[Entry, ...]], dict[Signature, tuple[Entry, ...]]]:
+    """(by all kernels and matrices, by those before the last matrices)"""
+    whole: dict[Signature, list[Entry]] = {}
+    bodies: dict[Signature, list[Entry]] = {}
     for number, entries in enumerate(index.of_layout):
         made = signature([shape for shape in index.weighty_shapes(number) if len(shape) > 1])
         if entries and _tells(made):
-            found.setdefault(made, []).extend(entries)
-    return {made: tuple(entries) for made, entries in found.items()}
+            whole.setdefault(made, []).extend(entries)
+            bodies.setdefault(_body(made), []).extend(entries)
+    return {made: tuple(found) for made, found in whole.items()}, {made: tuple(found) for made, found in bodies.items()}

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from inspector.architectures.structure.types import Layer, LayerKind, Part, Stack
+from inspector.architectures.structure.types import NORMS, Layer, LayerKind, Part, Stack
 from inspector.checkpoint.types import ModuleNode
 from inspector.units import counted
 
 # In the order in which a person would say them; norms go without saying where anything else is there.
 COUNTED = (
-    *(LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED, LayerKind.EITHER_CONVOLUTION),
+    *(LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED, LayerKind.MODULATED),
+    LayerKind.EITHER_CONVOLUTION,
     *(LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN, LayerKind.ATTENTION, LayerKind.LINEAR),
     *(LayerKind.MATRIX, LayerKind.BILINEAR),
     *(LayerKind.EMBEDDING, LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE),
 )
-_NORMS = frozenset({LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE})
 _PLURALS = {
     LayerKind.LSTM: "LSTMs",
     LayerKind.GRU: "GRUs",
@@ -54,11 +54,32 @@ def _part(node: ModuleNode, inside: Sequence[Layer], stacks: Sequence[Stack]) ->
 
 
 def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool = False) -> str:
-    """ "20 convolutions, 1 linear layer"; norms: said beside other layers too."""
-    counts = Counter(layer.kind for layer in layers)
+    """ "20 convolutions, 1 linear layer"; norms: said beside other layers too.
+
+    A convolution as wide as it is deep is counted with the others and said to be open: "5 or 6 convolutions, 3 or 4
+    transposed convolutions".
+    """
+    squares = sum(layer.is_square for layer in layers)
+    counts = Counter(LayerKind.CONVOLUTION if layer.is_square else layer.kind for layer in layers)
     said = [kind for kind in COUNTED if counts[kind]]
     if not norms:
-        said = [kind for kind in said if kind not in _NORMS] or said
-    named = [counted(counts[kind], kind.value, _PLURALS.get(kind, "")) for kind in said]
+        said = [kind for kind in said if kind not in NORMS] or said
+    named = [_counted(kind, counts, squares) for kind in said]
     more = f" and {len(named) - most} other kinds" if len(named) > most else ""
     return ", ".join(named[:most]) + more if named else counted(len(layers), "tensor")
+
+
+def _counted(kind: LayerKind, counts: Mapping[LayerKind, int], squares: int) -> str:
+    number = counts[kind]
+    if kind is LayerKind.CONVOLUTION and squares:
+        if not counts[LayerKind.TRANSPOSED]:
+            which = "" if squares == number == 1 else f"{squares:,} " if squares < number else "all "
+            return f"{counted(number, kind.value)} ({which}square, so possibly transposed)"
+        return _between(number - squares, number, kind)
+    if kind is LayerKind.TRANSPOSED and squares:
+        return _between(number, number + squares, kind)
+    return counted(number, kind.value, _PLURALS.get(kind, ""))
+
+
+def _between(least: int, most: int, kind: LayerKind) -> str:
+    return f"{least:,} {'or' if most == least + 1 else 'to'} {counted(most, kind.value)}"

@@ -19,7 +19,7 @@ Build = tuple[object, ...]
 
 def stacks_of(tree: ModuleNode, layers: Sequence[Layer]) -> tuple[Stack, ...]:
     """The outermost first. A block is of another's build where the same tensors lie in the same modules with as many
-    dimensions; widths may differ."""
+    dimensions and their layers are of the same kinds and kernels; widths may differ."""
     by_path = {layer.path: layer for layer in layers}
     builds: dict[str, tuple[Build, Build]] = {}
     _build(tree, builds)
@@ -47,7 +47,7 @@ def _stacks(
         runs: list[list[tuple[int, ModuleNode]]] = [[]]
         for _, number, child in group:
             run = runs[-1]
-            if run and (number != run[-1][0] + 1 or builds[child.path][0] != builds[run[-1][1].path][0]):
+            if run and (number != run[-1][0] + 1 or not _is_like(child, run[-1][1], builds, by_path)):
                 runs.append([])
             runs[-1].append((number, child))
         for run in runs:
@@ -60,6 +60,21 @@ def _stacks(
             yield from _stacks(child, builds, by_path)
 
 
+def _is_like(
+    one: ModuleNode, other: ModuleNode, builds: Mapping[str, tuple[Build, Build]], by_path: Mapping[str, Layer]
+) -> bool:
+    if builds[one.path][0] != builds[other.path][0]:
+        return False
+    if builds[one.path][1] == builds[other.path][1]:
+        return True
+    return [_work(layer) for layer in _inside(one, by_path)] == [_work(layer) for layer in _inside(other, by_path)]
+
+
+def _work(layer: Layer) -> tuple[object, ...]:
+    """What a block of other widths shares. A square convolution is as likely either way, so it is like a plain one."""
+    return LayerKind.CONVOLUTION if layer.is_square else layer.kind, layer.kernel
+
+
 def _made(
     node: ModuleNode,
     stem: str,
@@ -67,11 +82,12 @@ def _made(
     builds: Mapping[str, tuple[Build, Build]],
     by_path: Mapping[str, Layer],
 ) -> Iterator[Stack]:
-    # One tensor-bearing module alone is a layer, not a block: Sequential's numbers are full of them.
-    if len(run) < _LEAST or not run[0][1].children:
+    if len(run) < _LEAST:
         return
+    # One tensor-bearing module alone is a layer, not a block: Sequential's numbers are full of them. A block of tensors
+    # that are no layer of torch's is somebody's own.
     inside = [_inside(child, by_path) for _, child in run]
-    if len(inside[0]) < _LEAST:
+    if len(inside[0]) < _LEAST or not (run[0][1].children or all(one.kind is LayerKind.TENSOR for one in inside[0])):
         return
     wide = [[layer.outputs for layer in layers if layer.kind in _WIDE and layer.outputs] for layers in inside]
     yield Stack(
@@ -86,6 +102,8 @@ def _made(
 
 def _inside(node: ModuleNode, by_path: Mapping[str, Layer]) -> list[Layer]:
     found = [by_path[node.path]] if node.path in by_path else []
+    # Tensors that are in no layer stand under their own names.
+    found += [by_path[t.name] for t in node.tensors if t.name in by_path and t.name != node.path]
     for child in node.children:
         found += _inside(child, by_path)
     return found

@@ -13,6 +13,7 @@ class LayerKind(StrEnum):
     DEPTHWISE = "depthwise convolution"
     TRANSPOSED = "transposed convolution"
     EITHER_CONVOLUTION = "convolution or transposed convolution"
+    MODULATED = "modulated convolution"
     BILINEAR = "bilinear layer or 1-d convolution"
     LINEAR = "linear layer"
     EMBEDDING = "embedding"
@@ -28,8 +29,17 @@ class LayerKind(StrEnum):
 
 
 CONVOLUTIONS = frozenset(
-    {LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED, LayerKind.EITHER_CONVOLUTION}
+    {
+        *(LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED),
+        *(LayerKind.EITHER_CONVOLUTION, LayerKind.MODULATED),
+    }
 )
+RECURRENT = frozenset({LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN})
+NORMS = frozenset({LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE})
+# What is said of a convolution whose two widths might as well be the other way round.
+BY_PLACES = "by the places of its sizes"
+EITHER_WAY = "either way"
+BOTH_DIRECTIONS = "both directions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +49,7 @@ class Layer:
     path: its dotted name. inputs, outputs: widths (channels, features, entries of an embedding), None where the shapes
     leave it open; a convolution's inputs are what one filter sees, which is less than it takes where it is grouped.
     kernel: sizes of a convolution's, () for others. evidence: the tensors that say so. more: what else the shapes tell
-    ("2 layers, both directions").
+    ("2 layers, both directions"). biased: whether there is a bias beside the weight; None for other layers.
     """
 
     path: str
@@ -49,6 +59,12 @@ class Layer:
     kernel: tuple[int, ...] = ()
     evidence: str
     more: str = ""
+    biased: bool | None = None
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it is a convolution as wide as it is deep, so that its shape is the same either way."""
+        return self.kind is LayerKind.EITHER_CONVOLUTION and self.inputs == self.outputs
 
     @property
     def name(self) -> str:
@@ -90,11 +106,26 @@ class Stack:
     layers: tuple[Layer, ...]
     widths: tuple[int, ...] = ()
 
+    def number(self, path: str) -> int | None:
+        """Of the block that a layer of this path is in; None outside."""
+        if not path.startswith(self.path):
+            return None
+        number = path[len(self.path) :].partition(".")[0]
+        inside = number.isdecimal() and len(number) <= 6 and self.first <= int(number) < self.first + self.count
+        return int(number) if inside else None
+
 
 class Topic(StrEnum):
-    """What a claim is about."""
+    """What a claim is about.
+
+    TAKES is said of the network's input. FED: a width that a layer takes and nothing in the file puts out, where it
+    need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
+    """
 
     TAKES = "takes"
+    FED = "is fed"
+    LAYERS = "layers"
+    JOINS = "joins"
     RECURRENT = "recurrent"
     ENDS_IN = "ends in"
     REPEATS = "repeats"
@@ -141,6 +172,7 @@ class Structure:
 
     @property
     def short(self) -> str:
-        """What it consists of, takes and puts out, without what repeats."""
-        ends = [[c.says for c in self.claims if c.topic is topic] for topic in (Topic.TAKES, Topic.ENDS_IN)]
+        """What it consists of, is like, takes and puts out, without its parts."""
+        topics = (Topic.NEAREST, Topic.TAKES, Topic.ENDS_IN)
+        ends = [[c.says for c in self.claims if c.topic is topic] for topic in topics]
         return " ".join([self.counts, *(says[0] for says in ends if says)])

@@ -1,0 +1,80 @@
+"""Which way a convolution runs, and whether it is depthwise, by what stands before it and behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inspector.architectures.structure.types import CONVOLUTIONS, EITHER_WAY, Layer, LayerKind
+
+
+def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """Which way a convolution without a bias runs, by the widths on both sides of it; a filter that sees one channel of
+    as many as there are is depthwise.
+
+    A norm behind a layer may be the next one's own, so it alone proves nothing: transposed is said where both sides
+    say so, forwards where one does and none says otherwise. In one Sequential an even kernel, as what upsamples has,
+    and one side are enough.
+    """
+    made = list(layers)
+    for place, layer in enumerate(made):
+        if layer.kind is not LayerKind.EITHER_CONVOLUTION or layer.inputs == layer.outputs:
+            continue
+        before, behind = (_width(layers, made, place, step) for step in (-1, 1))
+        forwards = (before == layer.inputs) + (behind == layer.outputs)
+        backwards = (before == layer.outputs) + (behind == layer.inputs)
+        # Equal on both sides: a residual's branch. What runs backwards upsamples, mostly by an even kernel.
+        is_branch = forwards == backwards == 1 and all(size % 2 for size in layer.kernel)
+        if (forwards and not backwards) or is_branch:
+            said = f"{before:,} before it" if before == layer.inputs else f"{behind:,} behind it"
+            made[place] = replace(layer, kind=LayerKind.CONVOLUTION, evidence=f"{layer.evidence}; {said}", more="")
+        elif _is_backwards(layers, place, backwards) and not forwards:
+            sides = [f"{before:,} before it"] if before == layer.outputs else []
+            sides += [f"{behind:,} behind it"] if behind == layer.inputs else []
+            made[place] = replace(
+                layer,
+                kind=LayerKind.TRANSPOSED,
+                inputs=layer.outputs,
+                outputs=layer.inputs,
+                evidence=f"{layer.evidence}; {', '.join(sides)}",
+                more="",
+            )
+    for place, layer in enumerate(made):
+        if layer.kind in CONVOLUTIONS and layer.inputs == 1 and (layer.outputs or 0) > 1 and max(layer.kernel) > 1:
+            before = _width(layers, made, place, -1)
+            if before == layer.outputs:
+                evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it"
+                # Of how many channels there are no filters tell: two filters may share one.
+                made[place] = replace(layer, kind=LayerKind.DEPTHWISE, inputs=None, evidence=evidence, more="")
+    return tuple(made)
+
+
+def _is_backwards(layers: tuple[Layer, ...], place: int, sides: int) -> bool:
+    kernel = layers[place].kernel
+    if sides == 2:
+        return max(kernel) > 1
+    parent, _, number = layers[place].path.rpartition(".")
+    # Numbers of one module: what stands before is called before. Its norm is told at the first and the last.
+    beside = layers[max(0, place - 1) : place] + layers[place + 1 : place + 2]
+    return (
+        sides == 1
+        and all(size % 2 == 0 for size in kernel)
+        and number.isdecimal()
+        and any(one.kind is LayerKind.BATCH_NORM and one.path.rpartition(".")[0] == parent for one in beside)
+    )
+
+
+def _width(layers: tuple[Layer, ...], made: list[Layer], place: int, step: int) -> int | None:
+    """What the neighbour before puts out, or the norm behind has."""
+    at = place + step
+    if not 0 <= at < len(layers):
+        return None
+    if step < 0:
+        return made[at].outputs if made[at].kind is not LayerKind.TENSOR else None
+    return layers[at].outputs if layers[at].kind in (LayerKind.BATCH_NORM, LayerKind.NORM) else None
+
+
+def with_open_squares(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """Where a network has transposed convolutions, each that is as wide as deep may be one too."""
+    if all(layer.kind is not LayerKind.TRANSPOSED for layer in layers):
+        return layers
+    return tuple(replace(layer, more=layer.more or EITHER_WAY) if layer.is_square else layer for layer in layers)

@@ -1,0 +1,115 @@
+"""Which matrices without a bias are tables that are looked up: Embedding and Linear keep the same one tensor."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Topic
+
+_WORDS = re.compile(
+    r"(?:wte|wpe|lookup|vocab|table|(?:tok|tokens?|words?|char|pos|type|seg|src|tgt|class|label|item|user)?"
+    r"(?:embed(?:ding|dings|der|s)?|embs?))"
+)
+# What is called an embedding and made by a linear layer, or takes one apart again.
+_AGAINST = frozenset(
+    {
+        *(
+            "un",
+            "to",
+            "out",
+            "output",
+            "outputs",
+            "de",
+            "inverse",
+            "proj",
+            "projection",
+            "linear",
+            "fc",
+            "dense",
+            "head",
+        ),
+        *("patch", "patches", "image", "images", "pixel", "pixels", "time", "timestep", "timesteps", "sigma", "noise"),
+        *("up", "down", "mlp"),
+    }
+)
+_TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
+_MOST_NAMED = 6
+
+
+def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
+    """A table where its name says so and no width speaks against it: nothing takes as many as it has rows, and it
+    stands before all other weights of its module or has more rows than columns."""
+    taken = Counter(layer.inputs for layer in layers if layer.kind in _WEIGHTED)
+    started: set[str] = set()
+    made: list[Layer] = []
+    for layer in layers:
+        parent = layer.path.rpartition(".")[0]
+        if layer.kind is LayerKind.MATRIX and is_called_table(layer.path):
+            rows, columns = layer.outputs, layer.inputs
+            first = ordered and parent not in started
+            # As a matrix it is among those that take as many as it has columns.
+            others = taken[rows] - (rows == columns)
+            if rows and columns and not others and (first or rows > columns):
+                evidence = f"{layer.evidence}, its name, and no layer takes {rows:,}"
+                layer = replace(
+                    layer, kind=LayerKind.EMBEDDING, inputs=rows, outputs=columns, evidence=evidence, biased=None
+                )
+        if layer.kind in _WEIGHTED:
+            started.update(_above(layer.path))
+        made.append(layer)
+    return tuple(made)
+
+
+def _above(path: str) -> Iterator[str]:
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def is_called_table(path: str) -> bool:
+    """By the words of its last name: "tok_embeddings", "embed_tokens", "wte"; not "unembed", not "to_embed"."""
+    words = [word.lower() for word in _TOKENS.findall(path.rpartition(".")[2])]
+    return any(_WORDS.fullmatch(word) for word in words) and not _AGAINST & set(words)
+
+
+def first_matrices(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Matrices without bias that begin the file, of which nothing takes the rows and nothing puts out the columns."""
+    begins: list[Layer] = []
+    for layer in layers:
+        if layer.kind is LayerKind.MATRIX:
+            begins.append(layer)
+        elif layer.kind not in {LayerKind.EMBEDDING, LayerKind.TENSOR}:
+            break
+    own = {layer.path for layer in begins}
+    rest = [layer for layer in layers if layer.path not in own and layer.kind in _WEIGHTED]
+    if not rest:
+        return ()
+    taken = {layer.inputs for layer in rest}
+    given = {layer.outputs for layer in rest}
+    # What follows on another is a chain of linear layers.
+    before = [None, *(layer.outputs for layer in begins)]
+    return tuple(
+        layer
+        for width, layer in zip(before, begins, strict=False)
+        if layer.outputs not in taken and layer.inputs not in given and layer.inputs != width
+    )
+
+
+def maybe_tables(layers: Sequence[Layer]) -> Iterator[Claim]:
+    """The same as one claim, which leaves both readings open."""
+    found = first_matrices(layers)
+    if found:
+        named = [f"{layer.name} {layer.outputs:,} x {layer.inputs:,}" for layer in found[:_MOST_NAMED]]
+        more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+        what = "tables of vectors, or linear layers" if len(found) > 1 else "a table of vectors, or a linear layer"
+        yield Claim(
+            topic=Topic.FED,
+            says=f"{', '.join(named)}{more}: {what} without bias.",
+            evidence="the first of the file; nothing puts out their columns or takes their rows",
+            value=found[0].outputs,
+            path=found[0].path,
+        )

@@ -1,0 +1,232 @@
+"""Layers one after the other in words: "3x3 convolutions 1-16-32-16-8, linear layer 8-10; a batch norm after each"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+
+from inspector.architectures.structure.types import (
+    BY_PLACES,
+    CONVOLUTIONS,
+    EITHER_WAY,
+    NORMS,
+    RECURRENT,
+    Layer,
+    LayerKind,
+)
+
+_MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 6
+_LEAST_REPEATED = 3
+_MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
+_CHAINED = CONVOLUTIONS | _MATRICES
+_UNSAID = NORMS | {LayerKind.TENSOR}
+# Said in another way than behind the kind.
+_INNER = ("", BY_PLACES, EITHER_WAY)
+_WORDS = {LayerKind.MATRIX: "matrix without bias"}
+_PLURALS = {LayerKind.MATRIX: "matrices without bias"}
+
+
+def layers_text(layers: Sequence[Layer], root: str = "") -> str:
+    """root: the module that they are all in, whose name is left out. What is between two layers is not said: their
+    widths stand side by side where they agree."""
+    wide = [layer for layer in layers if layer.kind not in _UNSAID]
+    groups = [list(group) for _, group in groupby(wide, key=_sort)]
+    said = [_segment(group, root) + _open_squares(group) for group in groups]
+    if len(said) > _MOST_SEGMENTS:
+        left = len(said) - _MOST_SEGMENTS
+        half = _MOST_SEGMENTS // 2
+        said = [*said[:half], f"... {sum(map(len, groups[half : half + left])):,} more ...", *said[half + left :]]
+    text = ", ".join(said)
+    own = [layer for layer in layers if layer.kind is LayerKind.TENSOR]
+    notes = [note for note in (_norms(layers, wide), _biases(wide), _own(own, root)) if note]
+    return "; ".join([text, *notes] if text else notes)
+
+
+def _sort(layer: Layer) -> tuple[object, ...]:
+    """Layers of one sort are said together."""
+    kind = LayerKind.CONVOLUTION if layer.is_square else layer.kind
+    return kind, layer.kernel, "" if layer.more in _INNER else layer.more
+
+
+def _open_squares(group: Sequence[Layer]) -> str:
+    """Which of them may run the other way, where others of the network do."""
+    squares = [layer for layer in group if layer.more == EITHER_WAY]
+    if not squares:
+        return ""
+    widths = sorted({f"{layer.inputs:,}-{layer.outputs:,}" for layer in squares})
+    which = "" if len(squares) == len(group) else f"{widths[0]} " if len(widths) == 1 else "the square ones "
+    return f" ({which}{EITHER_WAY})"
+
+
+def _segment(group: Sequence[Layer], root: str) -> str:
+    first = group[0]
+    what = kind_text(first, len(group))
+    if first.kind is LayerKind.EMBEDDING:
+        return f"{what} " + ", ".join(f"{layer.inputs:,} x {layer.outputs:,}" for layer in group[:_MOST_NAMED])
+    if first.kind not in _CHAINED:
+        return f"{what} " + ", ".join(ends_text(layer) for layer in group[:_MOST_NAMED])
+    if _is_chain(group):
+        widths = [group[0].inputs, *(layer.outputs for layer in group)]
+        if len(group) > _LEAST_REPEATED:
+            what = f"{len(group):,} {what}"
+        return f"{what}, all {widths[0]:,} wide" if len(set(widths)) == 1 else f"{what} {widths_text(widths)}"
+    runs = _runs(group)
+    if len(group) > _MOST_NAMED and len(runs) <= _MOST_NAMED // 2:
+        return f"{what} " + ", ".join(widths_text([run[0].inputs, *(one.outputs for one in run)]) for run in runs)
+    if len(group) > 1 or first.kind is LayerKind.MATRIX:
+        return f"{what} {_named(group, root)}"
+    return f"{what} {ends_text(first)}"
+
+
+def kind_text(layer: Layer, number: int) -> str:
+    """ "3x3 convolutions", "1-wide 1-d convolution (either way)"."""
+    kind = LayerKind.CONVOLUTION if layer.is_square else layer.kind
+    open_ = kind is LayerKind.EITHER_CONVOLUTION
+    word = "convolution" if open_ else _WORDS.get(kind, kind.value)
+    if number > 1:
+        word = "convolutions" if open_ else _PLURALS.get(kind, f"{word}s")
+    more = f", {layer.more}" if layer.more not in _INNER else ""
+    which = f" ({'either way' if open_ else ''}{more})".replace("(, ", "(") if open_ or more else ""
+    size = f"{layer.kernel[0]}-wide 1-d" if len(layer.kernel) == 1 else "x".join(map(str, layer.kernel))
+    return f"{size} {word}{which}".strip()
+
+
+def ends_text(layer: Layer) -> str:
+    """ "64-128"; of a depthwise convolution its filters."""
+    if layer.kind is LayerKind.DEPTHWISE:
+        return f"{layer.outputs:,}"
+    if layer.inputs is None or layer.outputs is None:
+        return f"{layer.outputs or layer.inputs or 0:,}"
+    return f"{layer.inputs:,}-{layer.outputs:,}"
+
+
+def _is_chain(group: Sequence[Layer]) -> bool:
+    return (
+        len(group) > 1
+        and group[0].kind not in {LayerKind.DEPTHWISE}
+        and all(a.more != BY_PLACES and a.outputs == b.inputs for a, b in pairwise(group))
+        # Three projections side by side are as wide as deep, and no chain.
+        and not (group[0].kind is LayerKind.MATRIX and all(layer.inputs == layer.outputs for layer in group))
+    )
+
+
+def widths_text(widths: Sequence[int | None]) -> str:
+    """ "1-64 (16 times)-1"; of very many the middle is left out with a count."""
+    said = []
+    for width, group in groupby(widths):
+        times = len(list(group))
+        text = f"{width:,}" if width is not None else "?"
+        said += [f"{text} ({times:,} times)"] if times > _LEAST_REPEATED else [text] * times
+    return _shortened(said, "-")
+
+
+def _runs(group: Sequence[Layer]) -> list[list[Layer]]:
+    runs = [[group[0]]]
+    for before, layer in pairwise(group):
+        if before.outputs != layer.inputs or layer.more == BY_PLACES:
+            runs.append([])
+        runs[-1].append(layer)
+    return runs
+
+
+def _named(group: Sequence[Layer], root: str) -> str:
+    """Each by its name, equal neighbours together: "wq, wk, wv 192-192"."""
+    said = []
+    for ends, run in groupby(group[:_MOST_NAMED], key=ends_text):
+        names = [_name(layer, root) for layer in run]
+        # A number of a Sequential says nothing.
+        if not all(name.isdecimal() for name in names):
+            said.append(f"{', '.join(names)} {ends}")
+        else:
+            said.append(f"{ends} ({len(names):,} times)" if len(names) > 1 else ends)
+    more = len(group) - _MOST_NAMED
+    return ", ".join(said) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _name(layer: Layer, root: str) -> str:
+    return layer.path.removeprefix(f"{root}.") if root else layer.path
+
+
+def _norms(layers: Sequence[Layer], wide: Sequence[Layer]) -> str:
+    """After which layers something as wide stands in the file; else how many norms there are."""
+    norms = [layer for layer in layers if layer.kind in NORMS]
+    if not norms:
+        return ""
+    own = [layer for layer in layers if layer.kind is not LayerKind.TENSOR]
+    after = [a for a, b in pairwise(own) if b.kind is LayerKind.BATCH_NORM and a.outputs == b.outputs and a in wide]
+    if len(after) == len(norms):
+        if len(after) == len(wide):
+            return "a batch norm after each" if len(wide) > 1 else "a batch norm after it"
+        return f"a batch norm after {len(after):,} of {len(wide):,}"
+    kinds = []
+    for kind, group in groupby(norms, key=lambda layer: layer.kind):
+        found = list(group)
+        word = {LayerKind.BATCH_NORM: "batch norm", LayerKind.NORM: "norm"}.get(kind, "scale")
+        widths = list(dict.fromkeys(layer.outputs for layer in found)) if _is_one(found) else [x.outputs for x in found]
+        said = [f"{width:,}" for width in widths[:_MOST_NAMED] if width] + ["..."] * (len(widths) > _MOST_NAMED)
+        kinds.append(f"{f'{len(found):,} {word}s' if len(found) > 1 else f'a {word}'} of {', '.join(said)}")
+    return ", ".join(kinds[:3])
+
+
+def _is_one(norms: Sequence[Layer]) -> bool:
+    return len({layer.outputs for layer in norms}) == 1
+
+
+def _biases(wide: Sequence[Layer]) -> str:
+    told = [layer.biased for layer in wide if layer.kind in CONVOLUTIONS | {LayerKind.LINEAR}]
+    if not told or None in told:
+        return ""
+    if not any(told):
+        return "without biases" if len(told) > 1 else "without a bias"
+    if sum(bool(one) for one in told) == 1 < len(told) and (told[0] or told[-1]):
+        return f"a bias only in the {'first' if told[0] else 'last'}"
+    return ""
+
+
+def _own(own: Sequence[Layer], root: str) -> str:
+    """Parameters that are in no layer, by their names."""
+    if not own:
+        return ""
+    said = [f"{_name(layer, root)} {layer.more}".strip() for layer in own[:_MOST_NAMED]]
+    more = f" and {len(own) - _MOST_NAMED:,} more" if len(own) > _MOST_NAMED else ""
+    return f"own {'tensor' if len(own) == 1 else 'tensors'} {', '.join(said)}{more}"
+
+
+def is_weighty(layer: Layer) -> bool:
+    """Whether a sentence of it has a width: no norm, and no tensor of its own."""
+    return layer.kind in _CHAINED | RECURRENT | {LayerKind.ATTENTION, LayerKind.BILINEAR, LayerKind.EMBEDDING}
+
+
+def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str:
+    """Blocks of the same kinds and kernels: each layer of theirs with its widths in all of them."""
+    wide = [[layer for layer in block if layer.kind not in _UNSAID] for block in blocks]
+    columns = list(zip(*wide, strict=False))
+    said = [_column(column) for column in columns[:_MOST_COLUMNS]]
+    if len(columns) > _MOST_COLUMNS:
+        said.append(f"and {len(columns) - _MOST_COLUMNS:,} more layers in each")
+    first, last = ([layer for layer in block if layer.kind is LayerKind.TENSOR] for block in (blocks[0], blocks[-1]))
+    own = _own(first, roots[0])
+    if own and [layer.more for layer in first] != [layer.more for layer in last]:
+        own = f"{own} in the first, {_own(last, roots[-1])} in the last"
+    norms = _norms(blocks[0], wide[0]) if _is_alike(blocks, wide) else ""
+    return "; ".join(note for note in (", ".join(said), norms, _biases(wide[0]), own) if note)
+
+
+def _is_alike(blocks: Sequence[Sequence[Layer]], wide: Sequence[Sequence[Layer]]) -> bool:
+    """Whether of all blocks the same is to be said about norms: their widths differ from block to block otherwise."""
+    said = {_norms(block, layers) for block, layers in zip(blocks, wide, strict=True)}
+    return len(said) == 1
+
+
+def _column(column: Sequence[Layer]) -> str:
+    what = kind_text(column[0], 1) + _open_squares(column)
+    if _is_chain(column):
+        return f"{what} {widths_text([column[0].inputs, *(layer.outputs for layer in column)])}"
+    return f"{what} {_shortened([text for text, _ in groupby(column, key=ends_text)], ', ')}"
+
+
+def _shortened(said: Sequence[str], between: str) -> str:
+    if len(said) > _MOST_WIDTHS:
+        half = _MOST_WIDTHS // 2
+        said = [*said[:half], f"... {len(said) - 2 * half:,} more ...", *said[-half:]]
+    return between.join(said)
