@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from inspector.architectures.structure.types import NOTATION, Topic
 from inspector.render.text import safe, table
 
 if TYPE_CHECKING:
@@ -25,4 +26,6 @@ def structure_text(structure: Structure) -> RenderableType:
     parts: list[RenderableType] = [safe(structure.counts), *([made] if structure.claims else [])]
     if more > 0:
         parts.append(f"[dim]and {more:,} more, all of them in --json[/dim]")
+    if any(claim.topic in {Topic.LAYERS, Topic.REPEATS} for claim in structure.claims):
+        parts.append(f"[dim]{NOTATION}[/dim]")
     return Group(*parts, f"[dim]No shape tells {safe('; '.join(structure.open))}.[/dim]")

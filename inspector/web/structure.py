@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.architectures.structure.types import Structure
+from inspector.architectures.structure.types import NOTATION, Structure, Topic
 from inspector.params.report import ParameterReport
 from inspector.units import human_count
 from inspector.web.text import escaped, mono, plain
@@ -33,4 +33,6 @@ def show_structure(structure: Structure, counts: ParameterReport) -> None:
             [(escaped(claim.says), f"<small>{escaped(claim.evidence)}</small>") for claim in structure.claims],
             key="claims",
         )
+        if any(claim.topic in {Topic.LAYERS, Topic.REPEATS} for claim in structure.claims):
+            st.caption(plain(NOTATION))
     st.caption(plain(f"No shape tells {'; '.join(structure.open)}."))

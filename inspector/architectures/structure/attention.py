@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from inspector.architectures.structure.types import Claim, Layer, LayerKind, Topic
 from inspector.checkpoint.types import Shape, TensorInfo
@@ -25,7 +26,7 @@ _TRIPLES = (
 )
 # A row for each distance, a column for each head; an Embedding or a matrix of its own.
 _DISTANCES = re.compile(r"(?:^|[._])rel(?:ative)?_?(?:attn|att|attention|pos(?:ition)?s?)?_?(?:bias|table)\w*$", re.I)
-_MOST_HEADS = 128
+_MOST_HEADS, _MOST_TABLES = 128, 8
 _JOINT = ("qkv", "in_proj", "c_attn", "to_qkv", "qkv_proj", "query_key_value", "Wqkv")
 _MOST_MORE = 2  # tokens beside the places of a grid
 
@@ -49,7 +50,8 @@ def is_joint(layer: Layer) -> bool:
 def attention(tensors: Sequence[TensorInfo], layers: Sequence[Layer]) -> Iterator[Claim]:
     """The first of each kind; what repeats is the stacks' to say."""
     yield from _first(_heads(t.name, t.shape) for t in tensors if t.name.endswith(_TABLE))
-    yield from _first(_distances(layer, layers) for layer in layers if _DISTANCES.search(layer.path))
+    tables = (layer for layer in layers if _DISTANCES.search(layer.path))
+    yield from _first(_distances(table, layers) for table in islice(tables, _MOST_TABLES))
     yield from _shared(layers)
     yield from _first(_places(t.name, t.shape) for t in tensors if _POSITIONS.search(t.name))
 

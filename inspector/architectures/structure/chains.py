@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from inspector.architectures.structure.ends import MOST_RECURRENT
+from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.tables import first_matrices
 from inspector.architectures.structure.types import RECURRENT, Claim, Layer, LayerKind, Stack, Topic
 from inspector.architectures.structure.wording import columns_text, is_weighty, layers_text
@@ -31,12 +32,22 @@ def repeats(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]
 
 def _by_stack(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[dict[int, list[Layer]]]:
     found: list[dict[int, list[Layer]]] = [{} for _ in stacks]
+    blocks = _blocks(stacks)
     for layer in layers:
-        for place, stack in enumerate(stacks):
-            number = stack.number(layer.path)
-            if number is not None:
+        for path in (layer.path, *above(layer.path)):
+            if path in blocks:
+                place, number = blocks[path]
                 found[place].setdefault(number, []).append(layer)
     return found
+
+
+def _blocks(stacks: Sequence[Stack]) -> dict[str, tuple[int, int]]:
+    """(place of the stack, number in it) of each block by its path."""
+    return {
+        f"{stack.path}{number}": (place, number)
+        for place, stack in enumerate(stacks)
+        for number in range(stack.first, stack.first + stack.count)
+    }
 
 
 def _unequal(stack: Stack, blocks: Mapping[int, Sequence[Layer]]) -> str:
@@ -104,22 +115,17 @@ def _groups(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[tuple[str,
     weighty: Counter[str] = Counter()
     for layer in layers:
         if is_weighty(layer):
-            weighty.update(_above(layer.path))
+            weighty.update(above(layer.path))
     found: list[tuple[str, list[Layer]]] = []
+    blocks = _blocks(stacks)
     open_ = False
     for layer in layers:
-        if layer.kind is LayerKind.EMBEDDING or any(stack.number(layer.path) is not None for stack in stacks):
+        if layer.kind is LayerKind.EMBEDDING or any(path in blocks for path in (layer.path, *above(layer.path))):
             open_ = False
             continue
-        root = next((path for path in _above(layer.path) if weighty[path] > 1), "")
+        root = next((path for path in above(layer.path) if weighty[path] > 1), "")
         if not open_ or found[-1][0] != root:
             found.append((root, []))
         found[-1][1].append(layer)
         open_ = True
     return found
-
-
-def _above(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition(".")[0]
-        yield path

@@ -29,6 +29,7 @@ def describe_structure(state: StateDict) -> Structure:
     stacks = stacks_of(state.modules, layers)
     alike = nearest(state.tensors, load_index()) if ordered else None
     claims = (
+        *((alike,) if alike is not None else ()),
         *takes(layers, ordered),
         *recurrent(layers, ordered=ordered),
         *repeats(layers, stacks),
@@ -37,7 +38,6 @@ def describe_structure(state: StateDict) -> Structure:
         *attention(state.tensors, layers),
         *flattened(layers),
         *ends(layers, ordered),
-        *((alike,) if alike is not None else ()),
     )
     counts = f"{kinds_text(layers, _MOST_KINDS, norms=True)}."
     return Structure(

@@ -74,7 +74,12 @@ def _width(layers: tuple[Layer, ...], made: list[Layer], place: int, step: int) 
 
 
 def with_open_squares(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """Where a network has transposed convolutions, each that is as wide as deep may be one too."""
-    if all(layer.kind is not LayerKind.TRANSPOSED for layer in layers):
-        return layers
-    return tuple(replace(layer, more=layer.more or EITHER_WAY) if layer.is_square else layer for layer in layers)
+    """Where a network has transposed convolutions, each that is as wide as deep may be one too; elsewhere it is said of
+    even kernels, which upsample by two."""
+    some = any(layer.kind is LayerKind.TRANSPOSED for layer in layers)
+    return tuple(
+        replace(layer, more=layer.more or EITHER_WAY)
+        if layer.is_square and (some or all(size % 2 == 0 for size in layer.kernel))
+        else layer
+        for layer in layers
+    )

@@ -198,8 +198,10 @@ def flattened(layers: Sequence[Layer]) -> Iterator[Claim]:
         assert before.outputs is not None and layer.inputs is not None
         places, rest = divmod(layer.inputs, before.outputs)
         side = math.isqrt(places)
+        if rest or side < 2 or side * side != places:
+            continue
         earlier = layers[: list(layers).index(layer) + 1]
-        if rest == 0 and side > 1 and side * side == places and all(one.outputs != layer.inputs for one in earlier):
+        if all(one.outputs != layer.inputs for one in earlier):
             yield Claim(
                 topic=Topic.POSITIONS,
                 says=f"{layer.name} takes {layer.inputs:,} values: as many as {before.outputs:,} channels of {side} x "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.tables import first_matrices
@@ -10,7 +10,7 @@ from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Cla
 
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX}
 _LEAST_CELLS, _GATES = 2, 4
-_LEAST_JOINED = 2
+_LEAST_JOINED, _MOST_PARTS = 2, 16
 # Four times as many: two by two places in their stead.
 _SHUFFLED = {4: 2, 9: 3, 16: 4}
 
@@ -41,7 +41,7 @@ def _side_by_side(weighted: Sequence[Layer]) -> Iterator[Claim]:
     tops: dict[str, list[Layer]] = {}
     for layer in weighted:
         top = _part(layer.path, 1)
-        first = top not in tops
+        first = top not in tops and len(tops) <= _MOST_PARTS
         if first and layer.inputs not in given and layer.kind in CONVOLUTIONS | {LayerKind.LINEAR}:
             parts = list(tops)
             for start in range(len(parts) - _LEAST_JOINED + 1):
@@ -113,6 +113,7 @@ def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
     """Two neighbours in one Sequential of which the second sees a half or a quarter of what the first puts out."""
     halves: list[tuple[Layer, Layer]] = []
     shuffles: list[tuple[Layer, Layer]] = []
+    taken = {layer.inputs for layer in weighted}
     for before, layer in pairwise(weighted):
         if not {before.kind, layer.kind} <= {LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION}:
             continue
@@ -123,7 +124,7 @@ def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
         beside = before.path.rpartition(".")[0] == layer.path.rpartition(".")[0]
         if times == 2 and beside and layer.path.rpartition(".")[2].isdecimal():
             halves.append((before, layer))
-        elif times in _SHUFFLED and layer.inputs == before.inputs and len(layer.kernel) == 2:
+        elif times in _SHUFFLED and layer.inputs == before.inputs and _may_shuffle(before, taken):
             shuffles.append((before, layer))
     if halves:
         listed = ", ".join(f"{layer.name} sees {layer.inputs:,} of {before.outputs:,}" for before, layer in halves[:4])
@@ -149,6 +150,12 @@ def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
             before,
             side,
         )
+
+
+def _may_shuffle(layer: Layer, taken: Collection[int | None]) -> bool:
+    """Whether nothing takes what it puts out, and it looks at neighbours: a bottleneck's last puts out four
+    times as many as well."""
+    return len(layer.kernel) == 2 and min(layer.kernel) > 1 and layer.outputs not in taken
 
 
 def _squares(weighted: Sequence[Layer]) -> Iterator[Claim]:

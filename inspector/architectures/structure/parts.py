@@ -65,7 +65,7 @@ def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool 
     if not norms:
         said = [kind for kind in said if kind not in NORMS] or said
     named = [_counted(kind, counts, squares) for kind in said]
-    more = f" and {len(named) - most} other kinds" if len(named) > most else ""
+    more = f" and {counted(len(named) - most, 'other kind')}" if len(named) > most else ""
     return ", ".join(named[:most]) + more if named else counted(len(layers), "tensor")
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Topic
 
 _WORDS = re.compile(
@@ -59,15 +60,9 @@ def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
                     layer, kind=LayerKind.EMBEDDING, inputs=rows, outputs=columns, evidence=evidence, biased=None
                 )
         if layer.kind in _WEIGHTED:
-            started.update(_above(layer.path))
+            started.update(above(layer.path))
         made.append(layer)
     return tuple(made)
-
-
-def _above(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition(".")[0]
-        yield path
 
 
 def is_called_table(path: str) -> bool:

@@ -106,14 +106,6 @@ class Stack:
     layers: tuple[Layer, ...]
     widths: tuple[int, ...] = ()
 
-    def number(self, path: str) -> int | None:
-        """Of the block that a layer of this path is in; None outside."""
-        if not path.startswith(self.path):
-            return None
-        number = path[len(self.path) :].partition(".")[0]
-        inside = number.isdecimal() and len(number) <= 6 and self.first <= int(number) < self.first + self.count
-        return int(number) if inside else None
-
 
 class Topic(StrEnum):
     """What a claim is about.
@@ -133,6 +125,13 @@ class Topic(StrEnum):
     ATTENTION = "attention"
     POSITIONS = "positions"
     NEAREST = "nearest"
+
+
+# How claims of `Topic.LAYERS` and `Topic.REPEATS` are written.
+NOTATION = (
+    '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file; '
+    '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once.'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from inspector.architectures.structure.types import (
 )
 
 _MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 6
+_MOST_OWN = 4
 _LEAST_REPEATED = 3
 _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _CHAINED = CONVOLUTIONS | _MATRICES
@@ -153,7 +154,10 @@ def _norms(layers: Sequence[Layer], wide: Sequence[Layer]) -> str:
     if not norms:
         return ""
     own = [layer for layer in layers if layer.kind is not LayerKind.TENSOR]
-    after = [a for a, b in pairwise(own) if b.kind is LayerKind.BATCH_NORM and a.outputs == b.outputs and a in wide]
+    paths = {layer.path for layer in wide}
+    after = [
+        a for a, b in pairwise(own) if b.kind is LayerKind.BATCH_NORM and a.outputs == b.outputs and a.path in paths
+    ]
     if len(after) == len(norms):
         if len(after) == len(wide):
             return "a batch norm after each" if len(wide) > 1 else "a batch norm after it"
@@ -187,8 +191,8 @@ def _own(own: Sequence[Layer], root: str) -> str:
     """Parameters that are in no layer, by their names."""
     if not own:
         return ""
-    said = [f"{_name(layer, root)} {layer.more}".strip() for layer in own[:_MOST_NAMED]]
-    more = f" and {len(own) - _MOST_NAMED:,} more" if len(own) > _MOST_NAMED else ""
+    said = [f"{_name(layer, root)} {layer.more}".strip() for layer in own[:_MOST_OWN]]
+    more = f" and {len(own) - _MOST_OWN:,} more" if len(own) > _MOST_OWN else ""
     return f"own {'tensor' if len(own) == 1 else 'tensors'} {', '.join(said)}{more}"
 
 
@@ -222,7 +226,7 @@ def _column(column: Sequence[Layer]) -> str:
     what = kind_text(column[0], 1) + _open_squares(column)
     if _is_chain(column):
         return f"{what} {widths_text([column[0].inputs, *(layer.outputs for layer in column)])}"
-    return f"{what} {_shortened([text for text, _ in groupby(column, key=ends_text)], ', ')}"
+    return f"{what} {_shortened([text for text, _ in groupby(column, key=ends_text)], ' / ')}"
 
 
 def _shortened(said: Sequence[str], between: str) -> str:
