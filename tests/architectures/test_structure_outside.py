@@ -83,7 +83,8 @@ def test_branches_of_other_kernels_are_not_of_one_build_and_join() -> None:
     (joined,) = says(structure, Topic.JOINS)
     assert "takes 30: as many as branch1, branch2, branch3 put out together (8 + 10 + 12)" in joined
     # One channel is known, grey is not.
-    assert says(structure, Topic.TAKES) == ["branch1.0.conv takes one channel (as a grey picture has)."]
+    (takes,) = says(structure, Topic.TAKES)
+    assert takes == "branch1.0.conv takes one channel (as a grey picture has), unless it is depthwise."
 
 
 def test_branches_of_one_build_are_a_stack_with_the_widths_of_each() -> None:
@@ -164,6 +165,15 @@ def test_a_width_of_a_table_or_with_a_table_in_it_is_not_the_input() -> None:
     assert says(structure, Topic.FED) == ["trunk.0 takes 24 values, as wide as task_codes (11x24)."]
     with_table = told([*bare("station_emb", 57, 6), *linear("enc.0", 72, 15), *linear("enc.1", 3, 72)])
     assert "perhaps among them (15 = 9 + 6)" in says(with_table, Topic.FED)[0]
+
+
+def test_half_of_what_flows_through_is_not_the_input() -> None:
+    """A block of a flow sees half of its channels; experts side by side see all of the input."""
+    flow = [t for n in range(3) for t in [*conv(f"steps.{n}.0", 64, 6), *conv(f"steps.{n}.1", 12, 64)]]
+    assert says(told(flow), Topic.TAKES) == []
+    assert "half of the 12 that layers put out" in says(told(flow), Topic.FED)[0]
+    experts = [t for n in range(3) for t in [*linear(f"experts.{n}.0", 48, 64), *linear(f"experts.{n}.1", 20, 48)]]
+    assert [claim.value for claim in told(experts).claims if claim.topic is Topic.TAKES] == [64]
 
 
 def test_cells_of_a_convolutional_lstm_take_their_state_as_well() -> None:

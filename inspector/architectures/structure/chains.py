@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from inspector.architectures.structure.ends import MOST_RECURRENT
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.tables import first_matrices
-from inspector.architectures.structure.types import RECURRENT, Claim, Layer, LayerKind, Stack, Topic
+from inspector.architectures.structure.types import NORMS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
 from inspector.architectures.structure.wording import columns_text, is_weighty, layers_text
 
 _MOST_LINES = 20
@@ -79,7 +79,8 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
     kept = [(root, group) for root, group in groups if any(map(is_weighty, group)) or (told and _own_matrices(group))]
     for root, group in kept[:_MOST_LINES]:
         named = [layer for layer in group if is_weighty(layer)] or list(group)
-        first, last = named[0].name, named[-1].name
+        ends = [layer for layer in group if layer.kind not in NORMS]
+        first, last = ends[0].name, ends[-1].name
         where = root if root and not _is_split(root, groups) else first if first == last else f"{first} to {last}"
         weights = [layer.evidence for layer in (named[0], named[-1])]
         evidence = weights[0] if len(named) == 1 else f"{weights[0]} ... {weights[1]}"

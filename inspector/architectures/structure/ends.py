@@ -23,6 +23,8 @@ _PLANES = {1: "one channel", 2: "two channels", 3: "three channels", 4: "four ch
 # Of pictures, whose kernels have two dimensions.
 _MEANT = {1: " (as a grey picture has)", 3: " (as RGB has)"}
 _MOST_PLANES = 4
+# Numbers of a point or a place as they come, before any layer.
+_MOST_RAW = 16
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
 _MOST_ENDS, MOST_RECURRENT = 4, 4
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
@@ -49,6 +51,8 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     for layer in [*planes, *rivals]:
         assert layer.inputs is not None
         meant = _MEANT.get(layer.inputs, "") if len(layer.kernel) == 2 and not rivals else ""
+        if layer.inputs == 1 and max(layer.kernel) > 1:
+            meant += ", unless it is depthwise"
         count = _PLANES.get(layer.inputs, f"{layer.inputs:,} channels")
         why = "" if layer.inputs in given else "; no layer puts out so many"
         yield Claim(
@@ -71,7 +75,7 @@ def _rivals(layer: Layer, weighted: Sequence[Layer], given: set[int]) -> list[La
         for other in weighted
         if other.kind is LayerKind.CONVOLUTION
         and other.inputs not in given | {layer.inputs}
-        and (other.inputs or 0) > (layer.inputs or 0)
+        and (layer.inputs or 0) < (other.inputs or 0) <= _MOST_RAW
         and parent.startswith(other.path.rpartition(".")[0])
         and parent != other.path.rpartition(".")[0]
     ]
@@ -98,7 +102,12 @@ def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[C
         ),
         None,
     )
-    if own is not None:
+    halves = [one for one in layers if one.kind in _WEIGHTED and one.inputs == first.inputs]
+    if own is None and len(halves) > 1 and 2 * first.inputs in given - taken:
+        # Each block of a flow sees a half and puts out a factor and a shift for the other.
+        topic = Topic.FED
+        says += f", as {len(halves) - 1:,} more do, half of the {2 * first.inputs:,} that layers put out"
+    elif own is not None:
         topic, says = Topic.FED, f"{says}, as wide as {own.name} ({own.more})"
     elif joined is not None:
         assert joined.outputs is not None

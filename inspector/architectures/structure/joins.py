@@ -36,7 +36,8 @@ def _part(path: str, depth: int) -> str:
 
 
 def _side_by_side(weighted: Sequence[Layer]) -> Iterator[Claim]:
-    """A layer that takes as many as all the parts before it put out together, each of which takes the same."""
+    """A layer that takes as many as all the parts before it put out together; of some of them, where they take the
+    same."""
     given = {layer.outputs for layer in weighted}
     tops: dict[str, list[Layer]] = {}
     for layer in weighted:
@@ -48,12 +49,12 @@ def _side_by_side(weighted: Sequence[Layer]) -> Iterator[Claim]:
                 joined = parts[start:]
                 ends = [tops[part][-1].outputs or 0 for part in joined]
                 begins = {tops[part][0].inputs for part in joined}
-                if sum(ends) == layer.inputs and len(begins) == 1:
+                if sum(ends) == layer.inputs and (len(begins) == 1 or start == 0):
                     total = " + ".join(f"{end:,}" for end in ends)
                     names = ", ".join(joined)
                     yield _claim(
                         f"{layer.name} takes {layer.inputs:,}: as many as {names} put out together ({total}).",
-                        f"{layer.evidence}; each of them takes {tops[joined[0]][0].inputs:,}",
+                        f"{layer.evidence}; all the parts before it" + (" take the same" if len(begins) == 1 else ""),
                         layer,
                     )
                     return
