@@ -167,6 +167,11 @@ def test_a_width_of_a_table_or_with_a_table_in_it_is_not_the_input() -> None:
     assert "perhaps among them (15 = 9 + 6)" in says(with_table, Topic.FED)[0]
 
 
+def test_many_tables_are_cut_with_a_count() -> None:
+    structure = told([*(t for n in range(40) for t in bare(f"field{n}.embed", 100 + n, 16)), *linear("mlp", 1, 640)])
+    assert len(says(structure, Topic.TAKES)) == 9 and says(structure, Topic.TAKES)[-1] == "32 more look up vectors."
+
+
 def test_half_of_what_flows_through_is_not_the_input() -> None:
     """A block of a flow sees half of its channels; experts side by side see all of the input."""
     flow = [t for n in range(3) for t in [*conv(f"steps.{n}.0", 64, 6), *conv(f"steps.{n}.1", 12, 64)]]

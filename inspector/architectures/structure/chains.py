@@ -81,7 +81,9 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
         named = [layer for layer in group if is_weighty(layer)] or list(group)
         ends = [layer for layer in group if layer.kind not in NORMS]
         first, last = ends[0].name, ends[-1].name
-        where = root if root and not _is_split(root, groups) else first if first == last else f"{first} to {last}"
+        where = (
+            root if root and not _is_split(root, groups, stacks) else first if first == last else f"{first} to {last}"
+        )
         weights = [layer.evidence for layer in (named[0], named[-1])]
         evidence = weights[0] if len(named) == 1 else f"{weights[0]} ... {weights[1]}"
         yield Claim(
@@ -106,9 +108,10 @@ def _own_matrices(group: Sequence[Layer]) -> bool:
     return any(layer.kind is LayerKind.TENSOR and ("x" in layer.more or layer.more == "scalar") for layer in group)
 
 
-def _is_split(root: str, groups: Sequence[tuple[str, Sequence[Layer]]]) -> bool:
-    """Whether other lines tell of the same module."""
-    return sum(one == root or one.startswith(f"{root}.") for one, _ in groups) > 1
+def _is_split(root: str, groups: Sequence[tuple[str, Sequence[Layer]]], stacks: Sequence[Stack]) -> bool:
+    """Whether other sentences tell of the same module."""
+    lines = sum(one == root or one.startswith(f"{root}.") for one, _ in groups)
+    return lines > 1 or any(stack.path.startswith(f"{root}.") for stack in stacks)
 
 
 def _groups(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[tuple[str, list[Layer]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.attention import is_joint
@@ -27,6 +27,7 @@ _MOST_PLANES = 4
 _MOST_RAW = 16
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
 _MOST_ENDS, MOST_RECURRENT = 4, 4
+_MOST_TABLES = 8
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
 _SPLITS = (2, 3, 4)
 
@@ -36,15 +37,18 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     of its layer alone (`Topic.FED`)."""
     given = {layer.outputs for layer in layers if layer.outputs}
     weighted = [layer for layer in layers if layer.kind in _WEIGHTED | RECURRENT and layer.inputs]
-    for layer in layers:
-        if layer.kind is LayerKind.EMBEDDING and layer.inputs:
-            yield Claim(
-                topic=Topic.TAKES,
-                says=f"{layer.name} looks up one of {layer.inputs:,} vectors of {layer.outputs:,}.",
-                evidence=layer.evidence,
-                value=layer.inputs,
-                path=layer.path,
-            )
+    tables = [layer for layer in layers if layer.kind is LayerKind.EMBEDDING and layer.inputs]
+    for layer in tables[:_MOST_TABLES]:
+        yield Claim(
+            topic=Topic.TAKES,
+            says=f"{layer.name} looks up one of {layer.inputs:,} vectors of {layer.outputs:,}.",
+            evidence=layer.evidence,
+            value=layer.inputs,
+            path=layer.path,
+        )
+    if len(tables) > _MOST_TABLES:
+        says = f"{len(tables) - _MOST_TABLES:,} more look up vectors."
+        yield Claim(topic=Topic.TAKES, says=says, evidence="their names and shapes")
     yield from maybe_tables(layers)
     planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])][:2]
     rivals = _rivals(planes[0], weighted, given) if planes else []
@@ -160,7 +164,8 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         return
     taken = {layer.inputs for layer in layers if layer.inputs}
     last = weighted[-1] if ordered and not _has_more_behind(layers, weighted[-1]) else None
-    found = [layer for layer in weighted if _is_end(layer, layers, taken, last=layer is last)]
+    again = _put_out_again(layers)
+    found = [layer for layer in weighted if _is_end(layer, taken, again, last=layer is last)]
     # The last of them are the likelier ones, wherever heads are made after what they stand on.
     for layer in found[-_MOST_ENDS:]:
         assert layer.outputs is not None
@@ -175,14 +180,14 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         )
 
 
-def _is_end(layer: Layer, layers: Sequence[Layer], taken: set[int], *, last: bool) -> bool:
+def _is_end(layer: Layer, taken: set[int], again: Collection[str], *, last: bool) -> bool:
     if layer.outputs is None or is_joint(layer) or layer.outputs in taken - ({layer.inputs} if last else set()):
         return False
     if last:
-        return layer.kind in {LayerKind.LINEAR, LayerKind.CONVOLUTION} and not _is_normed(layers, layer)
+        return layer.kind in {LayerKind.LINEAR, LayerKind.CONVOLUTION} and layer.path not in again
     # Inside a network a width may be split, joined or reshaped on its way.
     parts = {layer.outputs // n for n in _SPLITS if layer.outputs % n == 0} | {layer.outputs * n for n in _SPLITS}
-    return layer.kind is LayerKind.LINEAR and not parts & taken and not _is_normed(layers, layer)
+    return layer.kind is LayerKind.LINEAR and not parts & taken and layer.path not in again
 
 
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
@@ -191,10 +196,10 @@ def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
     return any(one.kind is LayerKind.TENSOR and "x" in one.more for one in behind)
 
 
-def _is_normed(layers: Sequence[Layer], layer: Layer) -> bool:
-    """Whether something as wide stands behind it: a norm after the last layer belongs to it."""
-    behind = layers[list(layers).index(layer) + 1 :]
-    return any(one.outputs == layer.outputs and one.kind is not LayerKind.TENSOR for one in behind)
+def _put_out_again(layers: Sequence[Layer]) -> frozenset[str]:
+    """Paths of layers behind which something as wide stands: a norm after the last layer belongs to it."""
+    last = {layer.outputs: place for place, layer in enumerate(layers) if layer.kind is not LayerKind.TENSOR}
+    return frozenset(layer.path for place, layer in enumerate(layers) if last.get(layer.outputs, -1) > place)
 
 
 def flattened(layers: Sequence[Layer]) -> Iterator[Claim]:
