@@ -132,6 +132,9 @@ def test_a_square_convolution_stays_open_in_the_counts() -> None:
     assert told([*conv("a", 32, 3), *conv("b", 32, 32)]).counts == (
         "2 convolutions (1 square, so possibly transposed)."
     )
+    assert says(told([*conv("0", 32, 32), *conv("2", 3, 32)]), Topic.LAYERS) == [
+        "0 to 2: 3x3 convolutions 32-32-3 (32-32 either way)."
+    ]
     # Of a single place there are not two ways.
     assert told([*conv("a", 32, 3), *conv("b", 32, 32, 1, 1)]).counts == "2 convolutions."
 

@@ -75,11 +75,12 @@ def _width(layers: tuple[Layer, ...], made: list[Layer], place: int, step: int) 
 
 def with_open_squares(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     """Where a network has transposed convolutions, each that is as wide as deep may be one too; elsewhere it is said of
-    even kernels, which upsample by two."""
+    even kernels, which upsample by two, and of the first of all, which may begin a decoder."""
     some = any(layer.kind is LayerKind.TRANSPOSED for layer in layers)
+    first = next((layer for layer in layers if layer.kind in CONVOLUTIONS), None)
     return tuple(
         replace(layer, more=layer.more or EITHER_WAY)
-        if layer.is_square and (some or all(size % 2 == 0 for size in layer.kernel))
+        if layer.is_square and (some or layer is first or all(size % 2 == 0 for size in layer.kernel))
         else layer
         for layer in layers
     )
