@@ -60,6 +60,16 @@ class InPlace:
     line: SourceLine | None
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A column and a row of `count` numbers each that an operator made a square of."""
+
+    operator: str
+    count: int
+    inside: str
+    line: SourceLine | None
+
+
 class Recorder(Listener):
     """values: whether numbers are looked at."""
 
@@ -74,6 +84,7 @@ class Recorder(Listener):
         self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
         self.used: set[int] = set()
         self.in_place: list[InPlace] = []
+        self.spreads: list[Spread] = []
         self.maps: list[tuple[str, tuple[int, ...]]] = []
         self._index: dict[int, int] = {}
         self._depth: dict[int, int] = {}
@@ -160,6 +171,11 @@ class Recorder(Listener):
                 parts = [tuple(t.shape) for t in given]
                 if isinstance(dim, int) and len({len(shape) for shape in parts}) == 1:
                     self._joined[id(made[0])] = (weakref.ref(made[0]), parts, dim % made[0].dim())
+            count = _spread(given, made)
+            if count and len(self.spreads) < _MOST_TENSORS:
+                frame = nearest_own_frame(sys._getframe())
+                line = None if frame is None else line_of_frame(frame)
+                self.spreads.append(Spread(name.strip("_"), count, inside, line))
             if self.values and made:
                 self._look(name, inside, operation, made[0])
 
@@ -238,6 +254,16 @@ def _some(value: Any) -> list[Tensor]:
         if len(found) == _MOST_TENSORS:
             break
     return found
+
+
+def _spread(given: Sequence[Tensor], made: Sequence[Tensor]) -> int:
+    """N where (N, 1) and (N,) became (N, N), or their mean; 0 otherwise."""
+    if len(given) != 2 or not made or not all(t.is_floating_point() for t in given):
+        return 0
+    column, row = sorted(given, key=lambda t: -t.dim())
+    count = row.shape[0] if row.dim() == 1 else 0
+    square = count > 1 and tuple(column.shape) == (count, 1) and tuple(made[0].shape) in ((count, count), ())
+    return count if square else 0
 
 
 def _dtype(tensor: Tensor) -> str:

@@ -75,7 +75,7 @@ def find_mixed(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any])
         if len(tensors) == 1:
             yield _fixed(raised, batch)
         return
-    if len(tensors) == 1:
+    if len(tensors) == 1 and not any(map(_takes_time_first, model.modules())):
         yield from _lost(alone, beside, batch)
     kept = [(a, b[-batch:]) for a, b in zip(alone, beside, strict=False) if _comparable(a, b, batch)]
     if not any(_apart(a, b) for a, b in kept):

@@ -19,6 +19,7 @@ CONSTANT = FindingKind("output-constant", Severity.WARNING, "A module gives one 
 DEAD = FindingKind("dead-channels", Severity.NOTICE, "Most channels of a ReLU are never positive")
 SATURATED = FindingKind("saturated", Severity.NOTICE, "A sigmoid, tanh or softmax is at its ends")
 TOO_LARGE = FindingKind("beyond-half", Severity.NOTICE, "Values are too large for half precision")
+SPREAD = FindingKind("samples-crossed", Severity.NOTICE, "Each sample is computed with every other by broadcasting")
 GIVES_NOTHING = FindingKind("gives-nothing", Severity.WARNING, "The forward gives no tensor")
 
 # Fewer values are zero or equal by chance: the squeeze of a small block.
@@ -132,6 +133,22 @@ def _own_zeros(module: nn.Module | None) -> str:
             if not bool(parameter.detach().any()):
                 return name
     return ""
+
+
+def find_spread(recorder: Recorder, batch: int) -> Iterator[Finding]:
+    """A column and a row as long as the batch that became a square: answers (N, 1) beside targets (N,)."""
+    seen = set()
+    for one in recorder.spreads:
+        if one.count != batch or (one.operator, one.line) in seen:
+            continue
+        seen.add((one.operator, one.line))
+        line = f" ({one.line.file}, line {one.line.line}: {one.line.text})" if one.line is not None else ""
+        yield SPREAD.found(
+            f"{one.operator} in {one.inside or 'the model itself'}{line} makes {one.count}x{one.count} of "
+            f"{one.count}x1 and {one.count}, as many as the batch has samples.",
+            subjects=(one.inside,),
+            remedy="Where every sample was to meet its own: give both one shape, squeeze(1) or unsqueeze(1).",
+        )
 
 
 def find_dead(dead: Sequence[DeadChannels]) -> Iterator[Finding]:

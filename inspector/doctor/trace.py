@@ -26,6 +26,7 @@ from inspector.doctor.signs import (
     find_bad_values,
     find_dead,
     find_saturated,
+    find_spread,
     find_too_large,
     greatest_of,
 )
@@ -94,6 +95,8 @@ def trace_model(
         findings += bad
         last = next((call.path for call in reversed(recorder.calls) if call.ended and call.path), "")
         findings += [*find_dead(recorder.dead), *find_saturated(recorder.saturations, last)]
+    first = next(tensors_in((given, named)), None)
+    findings += find_spread(recorder, first.shape[0] if first is not None and first.dim() else 0)
     findings += find_own_layers(model, recorder, before)
     if failure is None and next(tensors_in(output), None) is None:
         kind = type(output).__name__

@@ -273,3 +273,16 @@ def test_one_layer_called_again_is_no_row_of_neighbours(tmp_path: Any, capsys: p
     assert "3 calls" in capsys.readouterr().out
     run(["trace", f"code:{tmp_path}/net.py:three", "--input-size", "4"])
     assert "x3" in capsys.readouterr().out
+
+
+def test_time_first_that_ends_in_its_last_step_is_healthy() -> None:
+    model = Made(lambda m, x: m.r(x)[0][-1], r=nn.GRU(6, 4))
+    assert "batch-lost" not in found(trace_model(model, (torch.rand(9, 3, 6),), label="m"))
+
+
+@pytest.mark.parametrize(("target", "crossed"), [((8,), True), ((8, 1), False)])
+def test_answers_in_a_column_beside_targets_in_a_row(target: tuple[int, ...], crossed: bool) -> None:
+    model = Made(lambda m, x: (m.f(x) - torch.zeros(target)).pow(2).mean(), f=nn.Linear(4, 1))
+    said = found(trace_model(model, (torch.rand(8, 4),), label="m"))
+    assert ("samples-crossed" in said) == crossed
+    assert not crossed or "makes 8x8 of 8x1 and 8" in said["samples-crossed"]
