@@ -77,6 +77,7 @@ def write_maps(found: FeatureMaps, output: Path, *, scale: Scale, colours: str, 
     pixels = png_bytes(maps_sheet(found, scale=scale, colours=colours))
     with written_whole(output) as temporary:
         temporary.write_bytes(pixels)
+    written = shown_name(output)
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -86,6 +87,6 @@ def write_maps(found: FeatureMaps, output: Path, *, scale: Scale, colours: str, 
 
         rows = [("Model", safe(found.target)), ("Input", safe(found.input_from)), ("Maps", safe(heading(found)))]
         rows += [("" if number else "Shown", safe(says)) for number, says in enumerate(sentences(found, scale))]
-        return Group(pairs([*rows, ("Written", safe(shown_name(output)))]))
+        return Group(pairs([*rows, ("Written", safe(written))]))
 
     show(found, text, as_json=as_json)
