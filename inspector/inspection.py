@@ -15,10 +15,10 @@ from inspector.architectures.types import Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import InspectorError
 from inspector.flops.report import CostReport
+from inspector.health.report import HealthReport
 from inspector.keys.report import KeyReport
 from inspector.params.report import ParameterReport
 from inspector.progress import Progress, silent
-from inspector.weights.report import WeightsReport
 
 
 class Question(StrEnum):
@@ -28,7 +28,7 @@ class Question(StrEnum):
     PARAMETERS = "parameters"
     KEYS = "keys"
     COSTS = "costs"
-    WEIGHTS = "weights"
+    HEALTH = "health"
 
 
 #: What the overview asks: everything that the headers answer, without torch and without reading tensor bytes.
@@ -47,7 +47,7 @@ class Inspection:
     parameters: ParameterReport | None = None
     keys: KeyReport | None = None
     costs: CostReport | None = None
-    weights: WeightsReport | None = None
+    health: HealthReport | None = None
     skipped: tuple[tuple[str, str], ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
 
@@ -76,8 +76,8 @@ def inspect(
         run.ask(Question.KEYS, run.diagnose)
     if Question.COSTS in asked:
         run.ask(Question.COSTS, run.cost)
-    if Question.WEIGHTS in asked:
-        run.ask(Question.WEIGHTS, run.measure)
+    if Question.HEALTH in asked:
+        run.ask(Question.HEALTH, run.measure)
     return run.bundle(asked)
 
 
@@ -101,7 +101,7 @@ class _Run:
         self.parameters: ParameterReport | None = None
         self.keys: KeyReport | None = None
         self.costs: CostReport | None = None
-        self.weights: WeightsReport | None = None
+        self.health: HealthReport | None = None
         self.skipped: list[tuple[str, str]] = []
         self.seconds: list[tuple[str, float]] = []
 
@@ -156,9 +156,9 @@ class _Run:
         self.costs = count_costs(spec, self.input_size)
 
     def measure(self, state: StateDict) -> None:
-        from inspector.weights.measure import measure_weights
+        from inspector.health.examine import examine
 
-        self.weights = measure_weights(self.checkpoint, state, progress=self.progress)
+        self.health = examine(self.checkpoint, state, progress=self.progress)
 
     def bundle(self, asked: set[Question]) -> Inspection:
         return Inspection(
@@ -167,7 +167,7 @@ class _Run:
             parameters=self.parameters,
             keys=self.keys,
             costs=self.costs,
-            weights=self.weights,
+            health=self.health,
             skipped=tuple(s for s in self.skipped if s[0] in {q.value for q in asked}),
             seconds=tuple(self.seconds),
         )

@@ -58,7 +58,7 @@ def summarise(checkpoint: Checkpoint) -> Overview:
 
 
 def summarise_reports(inspection: Inspection) -> Overview:
-    """The same from what was asked already. Findings about numbers come with its `weights`."""
+    """The same from what was asked already. Findings about numbers come with its `health`."""
     checkpoint = inspection.checkpoint
     findings = _all_findings(inspection)
     answers = [_model(inspection)]
@@ -78,12 +78,10 @@ def summarise_reports(inspection: Inspection) -> Overview:
 
 def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
     """What the reader, the recognition and the statistics noticed, each id and sentence once."""
-    from inspector.weights.observe import observe_weights
-
     together = (
         *inspection.checkpoint.findings,
         *(inspection.recognition.findings if inspection.recognition else ()),
-        *(observe_weights(inspection.weights) if inspection.weights else ()),
+        *(inspection.health.findings if inspection.health else ()),
     )
     return ranked({(finding.id, finding.says): finding for finding in together}.values())
 
@@ -249,7 +247,7 @@ def _noticed(inspection: Inspection, findings: Sequence[Finding]) -> Answer:
     words = count_words(findings)
     says = words[0].upper() + words[1:]
     severity = worst(findings) or Severity.INFO
-    if inspection.weights is not None or inspection.checkpoint.weights is None:
+    if inspection.health is not None or inspection.checkpoint.weights is None:
         return Answer(topic=Topic.NOTICED, says=f"{says}.", severity=severity)
     # Until then a file full of NaN looks as well as any.
     unread = f"{says} so far; the numbers have not been read."

@@ -24,7 +24,7 @@ checkpoint = reports.checkpoint_of(hand)
 file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sha256)
 
 small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.weights.tensors) <= READ_AT_ONCE
-measured = measuring.weights_report(hand, checkpoint.weights, draw=False) if small else None
+measured = measuring.health_report(hand, checkpoint.weights, draw=False) if small else None
 answer = verdicts.overview_of_hand(hand, checkpoint, measured)
 verdict_rows(verdicts.rows(checkpoint, answer.answers))
 figures(verdicts.numbers(hand, checkpoint))
@@ -39,13 +39,13 @@ if checkpoint.weights is not None:
         st.plotly_chart(treemap, key="treemap", height=380, config=PLAIN, alt="Treemap of bytes by module")
     with values:
         st.subheader("Fingerprint")
-        strip = measuring.small_fingerprint(measured) if measured is not None else None
+        strip = measuring.small_fingerprint(measured.weights) if measured is not None else None
         if strip is not None:
             st.plotly_chart(strip, key="strip", height=380, config=PLAIN, alt="Layers by values heat strip")
         elif measured is not None:
             st.caption("No measured tensor has two or more dimensions, so there are no layers to draw.")
         elif small:
-            measuring.weights_report(hand, checkpoint.weights)
+            measuring.health_report(hand, checkpoint.weights)
             st.skeleton(height=340)
         else:
             st.caption("Large weights are read on the Weights page, with progress and a way to stop.")

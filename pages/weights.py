@@ -10,7 +10,6 @@ from inspector.web.components import Figure, figures, finding_cards, need_file, 
 from inspector.web.text import escaped, mono
 from inspector.web.trees import table
 from inspector.weights.fingerprint import fingerprint
-from inspector.weights.observe import observe_weights
 
 title("Weights", "What do the numbers of every layer look like?")
 hand = need_file(
@@ -18,10 +17,11 @@ hand = need_file(
 )
 checkpoint = reports.checkpoint_of(hand)
 state = reports.choose_state(checkpoint)
-report = measuring.weights_report(hand, state)
-if report is None:
+health = measuring.health_report(hand, state)
+if health is None:
     st.skeleton(height=420)
     st.stop()
+report = health.weights
 
 broken = [t for t in report.tensors if t.nan or t.infinite]
 empty = [t for t in report.tensors if t.numel and t.zero == t.numel]
@@ -33,7 +33,7 @@ figures(
         Figure(label="seconds", says=f"{report.seconds:.2f}"),
     ]
 )
-finding_cards(observe_weights(report))
+finding_cards(health.findings)
 
 st.subheader("Fingerprint")
 strip = fingerprint(report)

@@ -39,15 +39,15 @@ def test_all_questions_of_a_known_model(wrapped: Path) -> None:
     assert found.keys.plan.complete
     assert found.costs is not None
     assert found.costs.parameters == expected
-    assert found.weights is not None
-    assert len(found.weights.tensors) == 52
+    assert found.health is not None
+    assert len(found.health.weights.tensors) == 52
     assert {name for name, _ in found.seconds} == {q.value for q in Question}
 
 
 def test_only_what_was_asked_is_answered(wrapped: Path) -> None:
     found = inspect(open_checkpoint(wrapped), [Question.PARAMETERS])
     assert found.parameters is not None
-    assert (found.recognition, found.keys, found.costs, found.weights) == (None, None, None, None)
+    assert (found.recognition, found.keys, found.costs, found.health) == (None, None, None, None)
 
 
 def test_a_given_target_is_used_instead_of_the_candidate(wrapped: Path) -> None:
@@ -66,7 +66,7 @@ def test_an_unknown_network_has_counts_and_says_why_it_has_no_costs(tmp_path: Pa
     assert found.parameters is not None
     assert found.parameters.total.parameters == 3 * 4 + 4 + 4 * 2 + 2
     assert {name for name, _ in found.skipped} == {"keys", "costs"}
-    assert found.weights is not None
+    assert found.health is not None
 
 
 def test_a_bare_tensor_skips_every_question_with_the_reason(tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_a_stop_ends_the_inspection(wrapped: Path) -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        inspect(open_checkpoint(wrapped), [Question.WEIGHTS], progress=stop)
+        inspect(open_checkpoint(wrapped), [Question.HEALTH], progress=stop)

@@ -25,7 +25,7 @@ FLOOR = (
     "installed",
     "reports_from_json",
 )
-SLICES = ("params", "flops", "graph", "doctor", "weights", "keys", "surgery", "cam", "exports", "error_messages")
+SLICES = ("params", "flops", "graph", "doctor", "weights", "health", "keys", "surgery", "cam", "exports", "error_messages")
 
 # A part may import its own files, the floor, and what is named here.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -43,7 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # One tensor of a pass, pictured: the doctor runs it, the heat maps know how it lies.
     "feature_maps": ("architectures", "doctor", "cam"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
-    "overview": ("checkpoint", "architectures", "inspection", "keys", "weights"),
+    "overview": ("checkpoint", "architectures", "inspection", "keys"),
     "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),
     "cli": (
         "checkpoint",
@@ -70,6 +70,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 # A slice may see another slice's result types, and export needs what it exports.
 EXTRA: dict[str, tuple[str, ...]] = {
     "exports": ("keys", "readers"),
+    # What the numbers say needs the numbers, and what an optimizer's entries belong to.
+    "health": ("weights", "keys"),
     # What is left out, taken out or new is a plan of steps like a repair's.
     "surgery": ("keys",),
     # An error is explained with the rules of the repair and the verdicts on globals.

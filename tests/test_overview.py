@@ -70,7 +70,7 @@ def test_findings_of_reader_recognition_and_numbers_stand_once_worst_first(tmp_p
     checkpoint = open_checkpoint(path)
     bare, measured = (
         summarise_reports(inspect(checkpoint, questions))
-        for questions in (HEADER_QUESTIONS, (*HEADER_QUESTIONS, Question.WEIGHTS))
+        for questions in (HEADER_QUESTIONS, (*HEADER_QUESTIONS, Question.HEALTH))
     )
     assert [f.id for f in bare.findings] == []
     assert [f.id for f in measured.findings] == ["non-finite"]
@@ -148,7 +148,7 @@ def test_noticed_is_neutral_until_the_numbers_were_read(resnet: Path) -> None:
     says, severity = answered(summarise(checkpoint))[Topic.NOTICED]
     assert says.endswith("the numbers have not been read.")
     assert severity is None
-    measured = summarise_reports(inspect(checkpoint, (*HEADER_QUESTIONS, Question.WEIGHTS)))
+    measured = summarise_reports(inspect(checkpoint, (*HEADER_QUESTIONS, Question.HEALTH)))
     assert answered(measured)[Topic.NOTICED] == ("No error, no warning.", Severity.INFO)
 
 

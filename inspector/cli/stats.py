@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def stats(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json: Json = False) -> int:
     """Parameters per module and statistics of every tensor's values, streamed."""
     from inspector.inspection import Question, inspect
-    from inspector.weights.observe import observe_weights
 
     checkpoint = open_file(file)
-    questions = (Question.RECOGNITION, Question.PARAMETERS, Question.WEIGHTS)
+    questions = (Question.RECOGNITION, Question.PARAMETERS, Question.HEALTH)
     chosen = pick_state(checkpoint, state)
     inspection = inspect(checkpoint, questions, state=chosen, progress=progress_bar("reading"))
-    findings = observe_weights(inspection.weights) if inspection.weights else ()
+    health = inspection.health
+    findings = health.findings if health else ()
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -40,11 +40,11 @@ def stats(file: File, state: State = "", fail_on: FailOn = Severity.ERROR, json:
         parts: list[RenderableType] = []
         if inspection.parameters:
             parts += [parameters_text(inspection.parameters), ""]
-        if inspection.weights:
-            parts += [weights_text(inspection.weights), "", findings_text(findings)]
+        if health:
+            parts += [weights_text(health.weights), "", findings_text(findings)]
         parts += [f"{what}: {why}" for what, why in inspection.skipped]
         return Group(*parts)
 
-    report = {"parameters": inspection.parameters, "weights": inspection.weights, "findings": findings}
+    report = {"parameters": inspection.parameters, "weights": health.weights if health else None, "findings": findings}
     show(report, text, as_json=json)
     return exit_code((*checkpoint.findings, *findings), fail_on)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from inspector.architectures.types import Recognition
 from inspector.checkpoint.types import Checkpoint, Part, StateRole
 from inspector.errors import InspectorError
+from inspector.health.report import HealthReport
 from inspector.inspection import Inspection, Question
 from inspector.overview import Answer, Overview, Topic, summarise_reports
 from inspector.units import human_bytes, human_count, human_macs
@@ -14,7 +15,6 @@ from inspector.web import reports
 from inspector.web.components import Figure, Verdict
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
-from inspector.weights.report import WeightsReport
 
 #: Where the reasons of an answer stand: (page, what its link says).
 _PAGES = {
@@ -27,8 +27,8 @@ _CONTENTS = ("pages/contents.py", "Contents")
 _NO_WEIGHTS = {Topic.MODEL: _CONTENTS, Topic.LOADING: _CONTENTS, Topic.NOTICED: ("", "")}
 
 
-def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport | None) -> Overview:
-    """The answer about the file in hand. measured: the statistics, once its numbers were read."""
+def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthReport | None) -> Overview:
+    """The answer about the file in hand. measured: what its numbers say, once its numbers were read."""
     recognition = keys = None
     skipped: tuple[tuple[str, str], ...] = ()
     if checkpoint.weights is not None:
@@ -38,7 +38,7 @@ def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: WeightsReport
         except InspectorError as error:
             skipped = ((Question.KEYS.value, str(error)),)
     return summarise_reports(
-        Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, weights=measured, skipped=skipped)
+        Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, health=measured, skipped=skipped)
     )
 
 

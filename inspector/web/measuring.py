@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from inspector.checkpoint.types import StateDict, TensorInfo
+from inspector.health.report import HealthReport
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.render import figures as plots
@@ -31,22 +32,22 @@ def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:
     return found
 
 
-def _weights_job(hand: Hand, state: StateDict | None) -> Job:
-    nbytes = sum(t.nbytes for t in state.tensors) if state is not None else 0
-    return Job(kind=sized("weights", nbytes), arguments=(reports.file_of(hand, state),), near=hand.sha256)
+def _health_job(hand: Hand, state: StateDict | None) -> Job:
+    nbytes = sum(t.nbytes for t in reports.checkpoint_of(hand).tensors)
+    return Job(kind=sized("health", nbytes), arguments=(reports.file_of(hand, state),), near=hand.sha256)
 
 
-def weights_if_read(hand: Hand, state: StateDict | None) -> WeightsReport | None:
+def health_if_read(hand: Hand, state: StateDict | None) -> HealthReport | None:
     """The report where somebody has had the numbers read already, else None; nothing is begun and nothing drawn."""
-    job = _weights_job(hand, state)
-    found: WeightsReport | None = jobs.begin(job, patience=0) if jobs.is_known(job) else None
+    job = _health_job(hand, state)
+    found: HealthReport | None = jobs.begin(job, patience=0) if jobs.is_known(job) else None
     return found
 
 
-def weights_report(hand: Hand, state: StateDict | None, *, draw: bool = True) -> WeightsReport | None:
-    """Statistics of a state dict: the report when it is done, else None, and progress is drawn if `draw`."""
-    job = _weights_job(hand, state)
-    found: WeightsReport | None = jobs.await_job(job, title="Reading every tensor once") if draw else jobs.begin(job)
+def health_report(hand: Hand, state: StateDict | None, *, draw: bool = True) -> HealthReport | None:
+    """Numbers and checks of a state dict: the report when it is done, else None, and progress is drawn if `draw`."""
+    job = _health_job(hand, state)
+    found: HealthReport | None = jobs.await_job(job, title="Reading every tensor once") if draw else jobs.begin(job)
     return found
 
 

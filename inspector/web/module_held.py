@@ -9,6 +9,7 @@ import streamlit as st
 from inspector.checkpoint.types import StateDict, TensorInfo
 from inspector.errors import InspectorError
 from inspector.findings import Finding
+from inspector.health.report import HealthReport
 from inspector.keys.below import findings_about, tensors_below
 from inspector.keys.report import KeyReport
 from inspector.units import counted, human_bytes
@@ -16,8 +17,6 @@ from inspector.web import measuring, reports, tensor_table
 from inspector.web.components import finding_cards, quiet
 from inspector.web.session import Hand
 from inspector.web.text import escaped
-from inspector.weights.observe import observe_weights
-from inspector.weights.report import WeightsReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +86,9 @@ def _common(names: list[str]) -> str:
 def _show_findings(
     held: Held, modules: tuple[str, ...], tensors: tuple[TensorInfo, ...], keys: KeyReport | None
 ) -> None:
-    measured = measuring.weights_if_read(held.hand, held.state)
+    measured = measuring.health_if_read(held.hand, held.state)
     of_file: list[Finding] = [*reports.checkpoint_of(held.hand).findings]
-    of_file += observe_weights(measured) if measured is not None else ()
+    of_file += measured.findings if measured is not None else ()
     names = [one.name for one in held.state.tensors]
     found, many = findings_about(
         tensors,
@@ -115,7 +114,7 @@ def _show_findings(
         st.html(f"<p><small>{others} about many tensors of the file may be about these too: see Overview.</small></p>")
 
 
-def _unread(tensors: tuple[TensorInfo, ...], measured: WeightsReport | None) -> int:
+def _unread(tensors: tuple[TensorInfo, ...], measured: HealthReport | None) -> int:
     """How many were not measured."""
-    known = {one.name for one in measured.tensors} if measured is not None else set()
+    known = {one.name for one in measured.weights.tensors} if measured is not None else set()
     return sum(one.name not in known for one in tensors)

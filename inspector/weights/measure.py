@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -34,9 +34,17 @@ def measure_weights(
     progress counts bytes. A tensor that cannot be read as numbers is in `skipped` with the reason; the rest goes on.
     Tensors that show the same elements of the same storage are read once. Raises only what progress raises.
     """
-    began = time.perf_counter()
     state = state or checkpoint.weights
     tensors = state.tensors if state else checkpoint.tensors
+    report = measure_tensors(checkpoint, tensors, progress=progress)
+    return dataclasses.replace(report, state_dict=state.path if state else ())
+
+
+def measure_tensors(
+    checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, progress: Progress = silent
+) -> WeightsReport:
+    """The same of any tensors of the file."""
+    began = time.perf_counter()
     measured: list[TensorStatistics] = []
     skipped: list[tuple[str, str]] = []
     known: dict[tuple[object, ...], TensorStatistics] = {}
@@ -58,7 +66,7 @@ def measure_weights(
             known[_place(tensor)] = statistics
     meter.end()
     return WeightsReport(
-        state_dict=state.path if state else (),
+        state_dict=(),
         tensors=tuple(measured),
         skipped=tuple(skipped),
         seconds=time.perf_counter() - began,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+#: Elements of a page: what sums are made of, and what zeroed and repeated stretches are counted in.
+PAGE = 512
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueTable:
@@ -26,6 +29,44 @@ class ValueTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What each row along axis 0 and each column along axis 1 hold, of a floating tensor with two or more dimensions.
+
+    count: rows, shape[0]. length: elements of a row. columns: shape[1].
+    largest: the largest magnitude of each row, float32, native byte order; NaN counts as infinite.
+    total: the sum of the magnitudes of each row, float32, over the finite elements. across: the same of each column.
+    `rows.py` gives them as arrays.
+    """
+
+    count: int
+    length: int
+    columns: int
+    largest: bytes
+    total: bytes
+    across: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """The tensor cut into pages of `PAGE` elements in row-major order, the last one left out where it is not full.
+
+    zero: pages of nothing but zeros. zero_run: the most of them in a row, beginning at page zero_at.
+    repeated: pages whose sum and spread another page before them has as well, and that hold more than one value: very
+    likely its copy. repeated_run: the most of them in a row at one distance, beginning at page repeated_at, copies
+    (likely) of those from page repeated_from.
+    """
+
+    count: int = 0
+    zero: int = 0
+    zero_run: int = 0
+    zero_at: int = 0
+    repeated: int = 0
+    repeated_run: int = 0
+    repeated_at: int = 0
+    repeated_from: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorStatistics:
     """What one read over a tensor tells. Moments are over the finite elements, in float64.
 
@@ -35,6 +76,14 @@ class TensorStatistics:
     table: how many elements are in each cell of float32's top 16 bits (exact for bfloat16, float8 and 8-bit integers;
     finite values beyond float32's range are in its outermost finite cell); histograms, quantiles and fingerprints come
     from it without another read. It merges by addition.
+    rows: per row and column; None for fewer than two dimensions, other than floats, and far too many rows.
+    values: the elements of a short one-dimensional tensor, float64, native byte order; b"" for others.
+    fits: the shortest type that holds every element without loss, of a float32 or float64 tensor ("bfloat16",
+    "float16", "float32"); "" where it is its own, and of other types. NaN and infinity fit everywhere.
+    distinct: how many different values there are, None where more than 256 or not known; zeros of both signs are one.
+    fours: groups of four neighbours, of as many as numel // 4, in which two or more are zero; counted only where
+    zeros are frequent, so that a low number is a lower bound.
+    pages: zeroed and repeated stretches.
     """
 
     name: str
@@ -52,6 +101,12 @@ class TensorStatistics:
     zero: int
     first_non_finite: int | None
     table: ValueTable
+    rows: Rows | None = None
+    values: bytes = b""
+    fits: str = ""
+    distinct: int | None = None
+    fours: int = 0
+    pages: Pages = Pages()
 
     @property
     def finite(self) -> int:

@@ -28,6 +28,8 @@ from inspector.flops.timing_report import TimingReport
 from inspector.graph.boxes import boxes
 from inspector.graph.sources import graph_of
 from inspector.graph.types import Drawn, Graph
+from inspector.health.examine import examine
+from inspector.health.report import HealthReport
 from inspector.jobs.bench import Bench
 from inspector.jobs.kinds.files import checkpoint_of, ready_of, recognition_of, state_of
 from inspector.jobs.kinds.memory import weights_nbytes
@@ -38,8 +40,8 @@ from inspector.keys.verify import Compared, verify_plan
 from inspector.surgery.plan import plan_surgery
 from inspector.surgery.report import Operation, SurgeryReport
 from inspector.traced import graph_of_code, graph_of_spec
-from inspector.weights.measure import measure_tensor, measure_weights
-from inspector.weights.report import TensorStatistics, WeightsReport
+from inspector.weights.measure import measure_tensor
+from inspector.weights.report import TensorStatistics
 
 # What the kinds that run a model may take anyway, half of it.
 _FORESEEN_NBYTES = 1_000_000_000
@@ -54,10 +56,10 @@ def tensor(bench: Bench, file: FileRef, path: tuple[str, ...]) -> TensorStatisti
     return measure_tensor(checkpoint, found)
 
 
-def weights(bench: Bench, file: FileRef) -> WeightsReport:
-    """Every tensor of a state dict, read once."""
+def health(bench: Bench, file: FileRef) -> HealthReport:
+    """Every tensor read once, and what the checks say of the numbers."""
     checkpoint = checkpoint_of(bench, file)
-    return measure_weights(checkpoint, state_of(checkpoint, file), progress=bench.progress)
+    return examine(checkpoint, state_of(checkpoint, file), progress=bench.progress)
 
 
 def costs(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int = 1) -> CostReport:

@@ -7,15 +7,14 @@ from pathlib import Path
 import torch
 
 from inspector.findings import Finding, Severity
+from inspector.health.examine import examine
 from inspector.readers import open_checkpoint
-from inspector.weights.measure import measure_weights
-from inspector.weights.observe import observe_weights
 
 
 def _observed(tmp_path: Path, state: dict[str, torch.Tensor]) -> tuple[Finding, ...]:
     path = tmp_path / "w.pth"
     torch.save(state, path)
-    return observe_weights(measure_weights(open_checkpoint(path)))
+    return examine(open_checkpoint(path)).findings
 
 
 def test_a_healthy_layer_has_no_findings(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""Reads every number once and asks every check."""
+
+from __future__ import annotations
+
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+from inspector.findings import Finding, ranked
+from inspector.health.checks import CHECKS
+from inspector.health.report import HealthReport
+from inspector.health.roles import roles_of
+from inspector.health.subject import Examined, Subject
+from inspector.health.thresholds import DEFAULTS, Thresholds
+from inspector.progress import Progress, silent
+from inspector.weights.measure import measure_tensors, measure_weights
+from inspector.weights.report import WeightsReport
+
+
+def examine(
+    checkpoint: Checkpoint,
+    state: StateDict | None = None,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+    whole: bool = True,
+    progress: Progress = silent,
+) -> HealthReport:
+    """What the numbers of a state dict say (the file's weights when not given).
+
+    whole: what else the file holds (an optimizer's moments, other sets of weights) is read too, for the checks that
+    compare. progress counts bytes. Raises only what progress raises.
+    """
+    state = state or checkpoint.weights
+    own = state.tensors if state else checkpoint.tensors
+    places = {tensor.path for tensor in own}
+    rest = tuple(t for t in checkpoint.tensors if t.path not in places) if whole else ()
+    total = sum(t.nbytes for t in own) + sum(t.nbytes for t in rest)
+    read = sum(t.nbytes for t in own)
+    report = measure_weights(checkpoint, state, progress=_part(progress, 0, total))
+    beyond = measure_tensors(checkpoint, rest, progress=_part(progress, read, total))
+    return judge(checkpoint, state, report, beyond, thresholds=thresholds)
+
+
+def judge(
+    checkpoint: Checkpoint,
+    state: StateDict | None,
+    report: WeightsReport,
+    beyond: WeightsReport,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+) -> HealthReport:
+    """The checks over what was measured. beyond: the rest of the file."""
+    subject = _subject(checkpoint, state, report, beyond, thresholds)
+    found: list[Finding] = []
+    missed = [*report.skipped]
+    for check in CHECKS:
+        found += check.find(subject)
+    return HealthReport(
+        weights=report,
+        findings=ranked(found),
+        roles=tuple((one.name, one.role) for one in subject.tensors),
+        not_examined=tuple(missed),
+        beyond=len(beyond.tensors),
+    )
+
+
+def _subject(
+    checkpoint: Checkpoint,
+    state: StateDict | None,
+    report: WeightsReport,
+    beyond: WeightsReport,
+    thresholds: Thresholds,
+) -> Subject:
+    tensors: tuple[TensorInfo, ...] = state.tensors if state else checkpoint.tensors
+    measured = {one.path: one for one in report.tensors}
+    roles = roles_of(tensors)
+    return Subject(
+        checkpoint=checkpoint,
+        state=state,
+        tensors=tuple(
+            Examined(tensor=tensor, role=roles[tensor.path], statistics=measured.get(tensor.path)) for tensor in tensors
+        ),
+        report=report,
+        others={one.path: one for one in beyond.tensors},
+        thresholds=thresholds,
+    )
+
+
+def _part(progress: Progress, begun: int, whole: int) -> Progress:
+    """Progress of one of several readings, as part of all of them."""
+
+    def tell(done: int, total: int | None, note: str) -> None:
+        progress(begun + done, whole, note)
+
+    return tell

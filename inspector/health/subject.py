@@ -1,0 +1,105 @@
+"""What a check looks at: one state dict, every tensor with its role and its numbers, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.checkpoint.data import read_array, to_float32
+from inspector.checkpoint.dtypes import find_dtype
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+from inspector.errors import InspectorError
+from inspector.health.roles import Role
+from inspector.health.thresholds import DEFAULTS, Thresholds
+from inspector.weights.report import TensorStatistics, WeightsReport
+
+# What a check may read again of one tensor, for a closer look.
+_READ_NBYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """One tensor. module: its name up to the last point. last: the rest. statistics: None where it has no numbers."""
+
+    tensor: TensorInfo
+    role: Role
+    statistics: TensorStatistics | None
+
+    @property
+    def name(self) -> str:
+        """As in the state dict."""
+        return self.tensor.name
+
+    @property
+    def module(self) -> str:
+        """ "layer1.0.conv1" of "layer1.0.conv1.weight", "" of a name without a point."""
+        return self.tensor.name.rpartition(".")[0]
+
+    @property
+    def last(self) -> str:
+        """ "weight" of "layer1.0.conv1.weight"."""
+        return self.tensor.name.rpartition(".")[2]
+
+    @property
+    def floating(self) -> bool:
+        """A real float: no counter, index, quantised payload or complex number."""
+        dtype = find_dtype(self.tensor.dtype)
+        return dtype is not None and dtype.floating and not dtype.name.startswith(("complex", "bcomplex"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What the checks are given.
+
+    tensors: of the state dict, in its order. others: what else was measured, of the rest of the file (an optimizer's
+    moments, a second set of weights), by path. sources: whether the bytes may be read again (`array`).
+    """
+
+    checkpoint: Checkpoint
+    state: StateDict | None
+    tensors: tuple[Examined, ...]
+    report: WeightsReport
+    others: Mapping[tuple[str, ...], TensorStatistics]
+    thresholds: Thresholds = DEFAULTS
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Examined]:
+        """The tensors by name."""
+        return {one.name: one for one in self.tensors}
+
+    @cached_property
+    def by_module(self) -> Mapping[str, tuple[Examined, ...]]:
+        """The tensors that lie directly in a module, by its dotted name."""
+        found: dict[str, list[Examined]] = defaultdict(list)
+        for one in self.tensors:
+            found[one.module].append(one)
+        return {module: tuple(tensors) for module, tensors in found.items()}
+
+    def beside(self, one: Examined, last: str) -> Examined | None:
+        """The tensor of that last name in the same module."""
+        return self.by_name.get(f"{one.module}.{last}" if one.module else last)
+
+    def measured(self, *roles: Role) -> Iterator[tuple[Examined, TensorStatistics]]:
+        """Floating tensors with numbers, of these roles or, without any, of all; empty ones are left out."""
+        for one in self.tensors:
+            found = one.statistics
+            if found is not None and found.numel and one.floating and (not roles or one.role in roles):
+                yield one, found
+
+    def array(self, one: Examined) -> NDArray[np.float64] | None:
+        """Its numbers once more, in its shape; None where it is too large for a closer look or cannot be read."""
+        if one.tensor.numel * 8 > _READ_NBYTES:
+            return None
+        try:
+            raw = read_array(self.checkpoint, one.tensor)
+        except (InspectorError, OSError, ValueError, MemoryError):
+            return None
+        dtype = find_dtype(one.tensor.dtype)
+        if dtype is not None and dtype.native:
+            return raw.astype(np.float64)
+        return to_float32(raw, one.tensor.dtype).astype(np.float64)
