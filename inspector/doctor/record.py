@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from inspector.doctor.frames import line_of_frame, nearest_own_frame
+from inspector.doctor.frames import own_line
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.statistics import statistics_of
 from inspector.forward.watch import Call, Listener, Operation, tensors_in
@@ -148,14 +147,10 @@ class Recorder(Listener):
                 self.used.add(id(tensor))
                 known = id(tensor) in self.names or any(id(tensor) == one.ident for one in self.foreign)
                 if isinstance(tensor, nn.Parameter) and not known:
-                    frame = nearest_own_frame(sys._getframe())
-                    line = None if frame is None else line_of_frame(frame)
-                    self.foreign.append(Foreign(tuple(tensor.shape), inside, line, id(tensor)))
+                    self.foreign.append(Foreign(tuple(tensor.shape), inside, own_line(), id(tensor)))
             made = _some(operation.output)
             if graph and made and name.endswith("_") and len(self.in_place) < _MOST_TENSORS:
-                frame = nearest_own_frame(sys._getframe())
-                line = None if frame is None else line_of_frame(frame)
-                self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, line))
+                self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, own_line()))
             carried = name in _CHANNELS_SECOND or any(self._channels_second(t) for t in given)
             if made and made[0].dim() == 4:
                 self.maps.append((inside, tuple(made[0].shape)))
@@ -173,9 +168,7 @@ class Recorder(Listener):
                     self._joined[id(made[0])] = (weakref.ref(made[0]), parts, dim % made[0].dim())
             count = _spread(given, made)
             if count and len(self.spreads) < _MOST_TENSORS:
-                frame = nearest_own_frame(sys._getframe())
-                line = None if frame is None else line_of_frame(frame)
-                self.spreads.append(Spread(name.strip("_"), count, inside, line))
+                self.spreads.append(Spread(name.strip("_"), count, inside, own_line()))
             if self.values and made:
                 self._look(name, inside, operation, made[0])
 
