@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.frames import own_line
-from inspector.doctor.modes import SEED
+from inspector.doctor.modes import run_in_mode
 from inspector.doctor.record import unwatched
 from inspector.doctor.report import SourceLine
-from inspector.doctor.trials import as_it_was
-from inspector.forward.watch import ForwardError, Listener, Operation, tensors_in, watch
+from inspector.forward.watch import ForwardError, Listener, Operation, tensors_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,8 @@ def _has_values(tensor: Tensor) -> bool:
 def find_origin(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool) -> Origin | None:
     """The first operator that gives what is not finite and got only finite numbers; None where there is none."""
     search = _Search()
-    with as_it_was(model):
-        model.train(training)
-        torch.manual_seed(SEED)
-        try:
-            watch(model, args, kwargs, search)
-        except ForwardError:
-            return None
+    try:
+        run_in_mode(model, args, kwargs, training=training, listener=search)
+    except ForwardError:
+        return None
     return search.found

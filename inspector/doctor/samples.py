@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.utils._pytree import tree_map_only
 
-from inspector.doctor.modes import SEED
-from inspector.doctor.trials import MOST_NUMBERS, as_it_was
+from inspector.doctor.modes import run_in_mode
+from inspector.doctor.trials import MOST_NUMBERS
 from inspector.findings import Finding, FindingKind, Severity
-from inspector.forward.watch import Call, ForwardError, Listener, tensors_in, watch
+from inspector.forward.watch import Call, ForwardError, Listener, tensors_in
 from inspector.units import human_shape
 
 MIXED = FindingKind(
@@ -66,11 +66,11 @@ def find_mixed(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any])
         doubled = tree_map_only(Tensor, lambda t: torch.cat([_other(t), t]), (tuple(args), dict(kwargs)))
     one, two = _Last(batch, batch), _Last(batch, 2 * batch)
     try:
-        alone = _run(model, args, kwargs, one)
+        alone = run_in_mode(model, args, kwargs, training=False, listener=one)
     except ForwardError:
         return
     try:
-        beside = _run(model, doubled[0], doubled[1], two)
+        beside = run_in_mode(model, doubled[0], doubled[1], training=False, listener=two)
     except ForwardError as raised:
         if len(tensors) == 1:
             yield _fixed(raised, batch)
@@ -97,13 +97,6 @@ def find_mixed(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any])
 def _other(tensor: Tensor) -> Tensor:
     turned = tensor.flip(tuple(range(1, tensor.dim()))) if tensor.dim() > 1 else tensor.flip(0)
     return turned * 0.5 if tensor.is_floating_point() else turned
-
-
-def _run(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], listener: Listener) -> list[Tensor]:
-    with as_it_was(model):
-        model.eval()
-        torch.manual_seed(SEED)
-        return [tensor.detach().clone() for tensor in tensors_in(watch(model, args, kwargs, listener))]
 
 
 def _comparable(a: Tensor, b: Tensor, batch: int) -> bool:

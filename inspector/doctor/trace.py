@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 from inspector.doctor.backward import find_backward
 from inspector.doctor.causes import diagnose_failure
 from inspector.doctor.frames import without_folders
-from inspector.doctor.modes import SEED, difference_of, is_random, reading_mode, run_in_mode
+from inspector.doctor.modes import difference_of, in_mode, is_random, reading_mode, run_in_mode
 from inspector.doctor.origin import Origin, find_origin
 from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
 from inspector.doctor.record import Recorder, settings_of
@@ -30,7 +30,7 @@ from inspector.doctor.signs import (
     find_too_large,
     greatest_of,
 )
-from inspector.doctor.trials import Trials, as_it_was
+from inspector.doctor.trials import Trials
 from inspector.errors import ModelError
 from inspector.findings import Finding, FindingKind, Severity, ranked
 from inspector.forward.watch import ForwardError, tensors_in, watch
@@ -73,9 +73,7 @@ def trace_model(
     diagnosis: Diagnosis | None = None
     findings: list[Finding] = []
     output: Any = None
-    with as_it_was(model):
-        model.train(training)
-        torch.manual_seed(SEED)
+    with in_mode(model, training=training):
         try:
             output = watch(model, given, named, recorder, grad=training, one_device=not values)
         except ForwardError as raised:
