@@ -15,10 +15,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from inspector.doctor.frames import own_line
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.statistics import statistics_of
+from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import Call, Listener, Operation, tensors_in
 
 _MOST_TENSORS = 64
-_MOST_SETTINGS = 200
 INPUT = "input"
 # Positions of a channel below which nothing is said of it.
 _LEAST_POSITIONS = 49
@@ -115,7 +115,7 @@ class Recorder(Listener):
                     time=call.time,
                     depth=self._depth[call.number],
                     inside=None if inside is None else inside.number,
-                    settings=settings_of(call.module),
+                    settings=settings_as_written(call.module),
                     inputs=tuple(map(self.facts, _some((call.args, dict(call.kwargs))))),
                 )
             )
@@ -228,16 +228,6 @@ class Recorder(Listener):
         """The operator that made it."""
         kept = self._operators_of.get(id(tensor))
         return kept[1] if kept is not None and kept[0]() is tensor else ""
-
-
-def settings_of(module: nn.Module) -> str:
-    """What torch writes of its own layers; nothing of other classes, whose text may be anything."""
-    if not type(module).__module__.startswith("torch.nn.modules."):
-        return ""
-    try:
-        return module.extra_repr()[:_MOST_SETTINGS]
-    except (AttributeError, TypeError, ValueError, RuntimeError):  # settings that were taken away or are none
-        return ""
 
 
 def _some(value: Any) -> list[Tensor]:

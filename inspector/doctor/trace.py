@@ -16,7 +16,7 @@ from inspector.doctor.frames import without_folders
 from inspector.doctor.modes import difference_of, in_mode, is_random, reading_mode, run_in_mode
 from inspector.doctor.origin import Origin, find_origin
 from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
-from inspector.doctor.record import Recorder, settings_of
+from inspector.doctor.record import Recorder
 from inspector.doctor.report import Diagnosis, Failure, Modes, Sureness, Trace
 from inspector.doctor.samples import find_mixed
 from inspector.doctor.scene import Scene
@@ -33,6 +33,7 @@ from inspector.doctor.signs import (
 from inspector.doctor.trials import Trials
 from inspector.errors import ModelError
 from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import ForwardError, tensors_in, watch
 
 FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
@@ -190,7 +191,7 @@ def _is_lazy(module: nn.Module) -> bool:
 
 def _failure(scene: Scene) -> Failure:
     layer = scene.layer
-    settings = settings_of(layer)
+    settings = settings_as_written(layer)
     return Failure(
         stack=tuple(call.number for call in scene.raised.calls),
         error=type(scene.error).__name__,
