@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from inspector.cli.main import run
 from inspector.doctor.frames import without_folders
+from inspector.doctor.own_layers import named_plain_tensors, plain_tensors
 from inspector.doctor.report import Diagnosis, Sureness, Trace
 from inspector.doctor.trace import trace_model
 from tests.doctor.made_modules import Net
@@ -109,6 +110,21 @@ def test_a_double_buffer_is_named_and_not_the_layer_that_met_it() -> None:
 
     said = diagnosed(nn.Sequential(Positions(), nn.Linear(6, 2)), torch.rand(2, 5, 6))
     assert said.cause == "type" and said.fix.startswith("0.pe is float64") and said.code == "0.pe = 0.pe.float()"
+
+
+def test_plain_tensors_are_named_where_they_lie_and_what_is_registered_is_none() -> None:
+    inner = Net(lambda m, x: x + m.pe, pe=torch.zeros(5, 6, dtype=torch.float64), fc=nn.Linear(6, 6))
+    inner.register_buffer("kept", torch.zeros(1))
+    inner.later = [torch.zeros(1)]
+    model = nn.Sequential(inner, nn.Linear(6, 2))
+    assert [name for name, _ in named_plain_tensors(model)] == ["0.pe"]
+    assert list(plain_tensors(model).values()) == [inner.pe]
+    assert [name for name, _ in named_plain_tensors(inner)] == ["pe"]
+    said = diagnosed(model, torch.rand(2, 5, 6))
+    assert said.fix.startswith("0.pe is float64") and said.code == "0.pe = 0.pe.float()"
+    # Of two nobody knows which it was.
+    inner.other = torch.zeros(1, dtype=torch.float64)
+    assert "is float64" not in diagnosed(model, torch.rand(2, 5, 6)).fix
 
 
 def test_a_name_that_init_forgot_to_keep() -> None:
