@@ -79,7 +79,6 @@ def ours_on_two(path: Path) -> Answer:
 
 def read_limit(path: Path) -> Answer:
     """The bytes through the processor once: nobody is faster."""
-    import torch
 
     with safe_open(str(path), framework="pt") as file:
         for name in file.keys():  # noqa: SIM118 - not a dict
@@ -90,7 +89,7 @@ def read_limit(path: Path) -> Answer:
 def tensorboard_histograms(path: Path) -> Answer:
     """TensorBoard's histogram of each tensor, and nothing else."""
     from torch.utils.tensorboard._convert_np import make_np
-    from torch.utils.tensorboard.summary import make_histogram, _get_default_bins  # type: ignore[attr-defined]
+    from torch.utils.tensorboard.summary import _get_default_bins, make_histogram  # type: ignore[attr-defined]
 
     bins = _get_default_bins()
     with safe_open(str(path), framework="pt") as file:
