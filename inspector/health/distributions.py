@@ -1,4 +1,4 @@
-"""Whether a tensor's values are of a given distribution, from its statistics alone: edge, spread, Kolmogorov-Smirnov."""
+"""Whether a tensor's values are of a given distribution, by its statistics: edge, spread, Kolmogorov-Smirnov."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ Values = NDArray[np.float64]
 
 # How far rounding can carry a number beyond an edge, relative to it: half a last bit, and as much again for slack.
 ROUNDING = {"float64": 1e-6, "float32": 1e-6, "float16": 2.0**-10, "bfloat16": 2.0**-8}
-# Bits of precision, with the leading one.
-_PRECISION = {"float16": 11, "bfloat16": 8}
 
 
 def stored_as(t: TensorStatistics) -> str:
@@ -67,26 +65,35 @@ def distance_scaled(t: TensorStatistics, of: Initialiser) -> float:
 def _intervals(t: TensorStatistics) -> tuple[Values, Values, NDArray[np.int64]]:
     """(cells,) ascending: where each begins and ends before rounding, and its count."""
     codes, counts = to_arrays(t.table)
-    size = codes & 0x7FFF
-    inner, outer = _border(size, stored_as(t)), _border(size + np.uint16(1), stored_as(t))
+    size = (codes & 0x7FFF).astype(np.uint16)
+    inner, outer = (_border(end, t) for end in (size, size + np.uint16(1)))
     negative = codes >= 0x8000
     low, high = np.where(negative, -outer, inner), np.where(negative, -inner, outer)
     order = np.lexsort((high, low))
     return low[order], high[order], counts[order]
 
 
-def _border(size: NDArray[np.uint16], dtype: str) -> Values:
+def _border(size: NDArray[np.uint16], t: TensorStatistics) -> Values:
     """(cells,): the magnitude from which on values are rounded into the cell of that code."""
-    value = (size.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    precision = _PRECISION.get(dtype)
-    if precision is None:
-        return value
-    mantissa, exponent = np.frexp(value)
-    # The number before a power of two is half as far away as the one after it.
-    last_bit = np.ldexp(1.0, exponent - precision - (mantissa == 0.5))
-    if dtype == "float16":
-        last_bit = np.maximum(last_bit, 2.0**-24)
-    return np.maximum(value - last_bit / 2, 0.0)
+    stored = stored_as(t)
+    value = _magnitude(size, t.table.of)
+    if t.table.of or stored == "bfloat16":
+        # Every code is a number of the type: what lies nearer to it than to the one before.
+        return (value + _magnitude(np.maximum(size, 1) - np.uint16(1), t.table.of)) / 2
+    if stored == "float16":
+        mantissa, exponent = np.frexp(value)
+        # Eight of its numbers to a cell; the one before a power of two is half as far away as the one after it.
+        last_bit = np.maximum(np.ldexp(1.0, exponent - 11 - (mantissa == 0.5)), 2.0**-24)
+        return np.maximum(value - last_bit / 2, 0.0)
+    return value
+
+
+def _magnitude(size: NDArray[np.uint16], of: str) -> Values:
+    if of:
+        meant: Values = size.view(of).astype(np.float64)
+        return meant
+    cells: Values = (size.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return cells
 
 
 def _cdf(of: Initialiser) -> Callable[[Values], Values]:

@@ -1,4 +1,4 @@
-"""Whether a tensor is as an initialiser made it, and how surely: the numbers' last bits, their edge, or their spread."""
+"""Whether a tensor is as an initialiser made it, and how surely: by last bits, edge, or spread."""
 
 from __future__ import annotations
 

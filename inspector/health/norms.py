@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.rows import elements
 
@@ -18,12 +19,14 @@ Values = NDArray[np.float64]
 class BatchNorm:
     """One of them: y = scale (x - mean) / sqrt(var + eps) + shift, per channel.
 
-    mean, var: (channels,). scale, shift: (channels,), None where the norm has none or they cannot be read.
+    names: the last names of its tensors. mean, var: (channels,). scale, shift: (channels,), None where the norm has
+    none or they cannot be read.
     batches: how many batches it has seen, None where the file does not tell (norms frozen by construction, files from
     before torch 0.4.1).
     """
 
     module: str
+    names: Mapping[Role, str]
     channels: int
     mean: Values
     var: Values
@@ -31,9 +34,9 @@ class BatchNorm:
     shift: Values | None
     batches: int | None
 
-    def name_of(self, last: str) -> str:
-        """The name of its tensor in the state dict."""
-        return f"{self.module}.{last}" if self.module else last
+    def name_of(self, role: Role) -> str:
+        """The name in the state dict of its tensor of that role; of the module where it has none."""
+        return f"{self.module}.{self.names.get(role, '')}".strip(".")
 
     @property
     def affine_moved(self) -> bool:
@@ -50,19 +53,20 @@ class BatchNorm:
 def batch_norms(subject: Subject) -> Iterator[BatchNorm]:
     """In the state dict's order; one without elements, or whose statistics cannot be read, is left out."""
     for module, tensors in subject.by_module.items():
-        parts = {one.last: one for one in tensors}
-        mean, var = (_values(subject, parts.get(last)) for last in ("running_mean", "running_var"))
+        parts = {one.role: one for one in tensors}
+        mean, var = (_values(subject, parts.get(role)) for role in (Role.RUNNING_MEAN, Role.RUNNING_VAR))
         if mean is None or var is None or len(mean) != len(var) or not len(var):
             continue
-        scale, shift = (_values(subject, parts.get(last)) for last in ("weight", "bias"))
+        scale, shift = (_values(subject, parts.get(role)) for role in (Role.NORM_SCALE, Role.NORM_SHIFT))
         yield BatchNorm(
             module=module,
+            names={role: one.last for role, one in parts.items()},
             channels=len(var),
             mean=mean,
             var=var,
             scale=scale if scale is not None and len(scale) == len(var) else None,
             shift=shift if shift is not None and len(shift) == len(var) else None,
-            batches=_count(parts.get("num_batches_tracked")),
+            batches=_count(parts.get(Role.COUNTER)),
         )
 
 

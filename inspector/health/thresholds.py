@@ -12,10 +12,10 @@ class Thresholds:
     few: tensors with fewer elements are not tested for how their values are distributed.
     large: a weight of larger magnitude is no working network's.
 
-    Batch norms. norm_eps: torch's default; a smaller variance no longer decides the gain. norm_var_huge, norm_var_ratio:
-    a running variance above it, or above so many times its layer's median. norm_scale_rests: a scale below this part of
-    its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a shift so
-    many scales below zero leaves a ReLU silent.
+    Batch norms. norm_eps: torch's default; a smaller variance no longer decides the gain. norm_var_huge: a running
+    variance above it; norm_var_ratio: or above so many times its layer's median. norm_scale_rests: a scale below this
+    part of its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a
+    shift so many scales below zero leaves a ReLU silent.
 
     Initialisation. initial_ks: sqrt(n) times the Kolmogorov-Smirnov distance, up to which values may be of a
     distribution (1.95: one in a thousand of such tensors is beyond it; files have hundreds). initial_errors: standard

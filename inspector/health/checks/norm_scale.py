@@ -8,6 +8,7 @@ import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.norms import batch_norms
+from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.health.wording import first_names
 from inspector.units import human_share
@@ -27,7 +28,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         near = int(np.count_nonzero(np.abs(norm.scale) < limit * np.abs(norm.scale).max()))
         if near:
             resting += near
-            names.append(norm.name_of("weight"))
+            names.append(norm.name_of(Role.NORM_SCALE))
     if not resting or resting < subject.thresholds.norm_scale_share * channels:
         return
     yield PRUNABLE.found(

@@ -9,6 +9,7 @@ import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.norms import batch_norms
+from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.health.wording import first_names
 from inspector.units import human_share
@@ -28,7 +29,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         low = int(np.count_nonzero((norm.shift < 0) & (norm.shift < -times * np.abs(norm.scale))))
         if low:
             silent += low
-            names.append(norm.name_of("bias"))
+            names.append(norm.name_of(Role.NORM_SHIFT))
     if not silent:
         return
     fires = 0.5 * math.erfc(times / math.sqrt(2))

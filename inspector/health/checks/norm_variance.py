@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.norms import BatchNorm, Values, batch_norms
+from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.health.wording import first_names
 from inspector.units import counted
@@ -20,7 +22,8 @@ TINY = FindingKind(
 HUGE = FindingKind("norm-variance-huge", Severity.WARNING, "A running variance is huge", also=(Severity.NOTICE,))
 
 # A channel of a norm: (the norm, which of its channels).
-Hits = list[tuple[BatchNorm, Values]]
+Hits = list[tuple[BatchNorm, NDArray[np.intp]]]
+Mask = NDArray[np.bool_]
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
@@ -91,9 +94,9 @@ def _huge(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
         large = norm.var > limits.norm_var_huge
         if large.any() and place == 0 and large.mean() > 0.5:
             yield HUGE.found(
-                f"{norm.name_of('running_var')}, the first batch norm, has a median of {np.median(norm.var):.4g}.",
+                f"{norm.name_of(Role.RUNNING_VAR)}, the first batch norm, has a median of {np.median(norm.var):.4g}.",
                 severity=Severity.NOTICE,
-                subjects=(norm.name_of("running_var"),),
+                subjects=(norm.name_of(Role.RUNNING_VAR),),
                 evidence=(("median", float(np.median(norm.var))), ("limit", limits.norm_var_huge)),
                 remedy="Pictures of 0 to 255 that nobody normalised look like this: give it such pictures now, too.",
             )
@@ -125,7 +128,7 @@ def _huge(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
         )
 
 
-def _unlike_its_layer(var: Values, eps: float, ratio: float) -> Values:
+def _unlike_its_layer(var: Values, eps: float, ratio: float) -> Mask:
     """(channels,) bool: far above the median, and apart from how the layer's own variances are spread."""
     living = var[var >= eps]
     if len(living) < 8:
@@ -136,7 +139,7 @@ def _unlike_its_layer(var: Values, eps: float, ratio: float) -> Values:
     spread = 1.4826 * float(np.median(np.abs(logs - np.median(logs))))
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.log(np.maximum(var, eps)) - np.log(middle) > 6 * max(spread, 0.1)
-    found: Values = (var > ratio * middle) & apart
+    found: Mask = (var > ratio * middle) & apart
     return found
 
 
@@ -145,7 +148,7 @@ def _middle(var: Values, eps: float) -> float:
     return float(np.median(living)) if len(living) else eps
 
 
-def _silent_inputs(subject: Subject, norm: BatchNorm) -> Values:
+def _silent_inputs(subject: Subject, norm: BatchNorm) -> Mask:
     """(channels,) bool: nothing need vary here, since the layer just before has filters of zeros or is depthwise."""
     before = None
     for one in subject.tensors:
@@ -155,11 +158,11 @@ def _silent_inputs(subject: Subject, norm: BatchNorm) -> Values:
             before = one
     if before is not None and before.tensor.shape[:2] == (norm.channels, 1):
         # A depthwise convolution hands a dead channel on, which any other would mix with living ones.
-        return np.ones(norm.channels, bool)
+        return np.ones(norm.channels, np.bool_)
     rows = before.statistics.rows if before is not None and before.statistics is not None else None
     if rows is None or rows.count != norm.channels:
         return np.zeros(norm.channels, bool)
-    found: Values = row_largest(rows) == 0
+    found: Mask = row_largest(rows) == 0
     return found
 
 
@@ -180,7 +183,7 @@ def _names(hits: Hits) -> str:
 
 
 def _subjects(hits: Hits) -> tuple[str, ...]:
-    return tuple(norm.name_of("running_var") for norm, _ in hits)
+    return tuple(norm.name_of(Role.RUNNING_VAR) for norm, _ in hits)
 
 
 CHECK = Check(kinds=(NEGATIVE, TINY, HUGE), find=_find)
