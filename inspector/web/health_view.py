@@ -10,7 +10,7 @@ import streamlit as st
 from inspector.findings import Finding, Severity
 from inspector.health.report import HealthReport
 from inspector.units import counted, shorten_middle
-from inspector.web.components import finding_cards, quiet
+from inspector.web.components import finding_cards
 from inspector.web.text import escaped, visible
 
 _PLURAL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "remark"}
@@ -85,8 +85,6 @@ def draw_findings(findings: Sequence[Finding]) -> None:
         _row(finding, f"loud-{n}")
     if len(loud) > _ROWS:
         finding_cards(loud[_ROWS:])
-    if not loud:
-        quiet("No error and no warning.")
     if soft:
         with st.expander(f"{counted(len(soft), 'note')} and remarks" if len(soft) > 1 else "1 note", expanded=not loud):
             for n, finding in enumerate(soft[:_ROWS]):
