@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from inspector.architectures.structure.paths import above
-from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Topic
+from inspector.architectures.structure.types import CONVOLUTIONS, MAYBE_TABLE, RECURRENT, Claim, Layer, LayerKind, Topic
 
 _WORDS = re.compile(
     r"(?:wte|wpe|lookup|vocab|table|(?:tok|tokens?|words?|char|pos|type|seg|src|tgt|class|label|item|user)?"
@@ -39,12 +39,20 @@ _AGAINST = frozenset(
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
 _MOST_NAMED = 6
+# Alone they are the name of a table; in "token_mixer" or "pos_proj" they are not.
+_ALONE = frozenset({"tok", "toks", "token", "tokens", "vocab", "vocabulary", "pos", "position", "positions", "codebook"})
+# Hours, days, kinds of a bond: fewer than what a layer puts out of itself.
+_FEWEST_FEATURES = 32
 
 
 def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
     """A table where its name says so and no width speaks against it: nothing takes as many as it has rows, and it
-    stands before all other weights of its module or has more rows than columns."""
-    taken = Counter(layer.inputs for layer in layers if layer.kind in _WEIGHTED)
+    stands before all other weights of its module or has more rows than columns. Several beside each other that are all
+    called so and are equally deep are all tables: a layer that takes as many rows takes them from elsewhere."""
+    weighted = [layer for layer in layers if layer.kind in _WEIGHTED]
+    taken = Counter(layer.inputs for layer in weighted)
+    alike = _siblings(layers)
+    given = {layer.outputs for layer in weighted if layer.path not in alike}
     started: set[str] = set()
     made: list[Layer] = []
     for layer in layers:
@@ -54,20 +62,51 @@ def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
             first = ordered and parent not in started
             # As a matrix it is among those that take as many as it has columns.
             others = taken[rows] - (rows == columns)
+            evidence = ""
             if rows and columns and not others and (first or rows > columns):
                 evidence = f"{layer.evidence}, its name, and no layer takes {rows:,}"
+            elif layer.path in alike and (
+                not others or (taken[columns] > alike[layer.path] and (rows in given or (rows or 0) < _FEWEST_FEATURES))
+            ):
+                evidence = f"{layer.evidence}, its name and those of its {alike[layer.path] - 1:,} neighbours"
+            if evidence:
                 layer = replace(
                     layer, kind=LayerKind.EMBEDDING, inputs=rows, outputs=columns, evidence=evidence, biased=None
                 )
+            else:
+                layer = replace(layer, more=MAYBE_TABLE)
         if layer.kind in _WEIGHTED:
             started.update(above(layer.path))
         made.append(layer)
     return tuple(made)
 
 
+def _siblings(layers: Sequence[Layer]) -> dict[str, int]:
+    """How many matrices called tables stand beside each other, all as deep and not all as long; those of layers that
+    bring several widths to one differ in depth."""
+    beside: dict[str, list[Layer]] = {}
+    for layer in layers:
+        if layer.kind is LayerKind.MATRIX and is_called_table(layer.path):
+            beside.setdefault(layer.path.rpartition(".")[0], []).append(layer)
+    return {
+        layer.path: len(group)
+        for group in beside.values()
+        if len(group) > 1
+        and len({layer.inputs for layer in group}) == 1
+        and all(layer.inputs != layer.outputs for layer in group)
+        for layer in group
+    }
+
+
 def is_called_table(path: str) -> bool:
-    """By the words of its last name: "tok_embeddings", "embed_tokens", "wte"; not "unembed", not "to_embed"."""
-    words = [word.lower() for word in _TOKENS.findall(path.rpartition(".")[2])]
+    """By the words of its last name: "tok_embeddings", "embed_tokens", "wte", "tok", "field_embs.3"; not "unembed", not
+    "to_embed"."""
+    parent, _, last = path.rpartition(".")
+    if last.isdecimal():
+        last = parent.rpartition(".")[2]
+    words = [word.lower() for word in _TOKENS.findall(last)]
+    if words and all(word in _ALONE for word in words):
+        return True
     return any(_WORDS.fullmatch(word) for word in words) and not _AGAINST & set(words)
 
 

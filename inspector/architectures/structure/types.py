@@ -21,6 +21,8 @@ class LayerKind(StrEnum):
     BATCH_NORM = "batch norm"
     NORM = "layer, group or instance norm"
     SCALE = "scale (a norm without bias, or one factor per channel)"
+    PRELU = "PReLU"
+    SLOPE = "scale or PReLU slope"
     LSTM = "LSTM"
     GRU = "GRU"
     RNN = "plain recurrent layer"
@@ -35,10 +37,14 @@ CONVOLUTIONS = frozenset(
     }
 )
 RECURRENT = frozenset({LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN})
-NORMS = frozenset({LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE})
+# Norms, and what is like them a number for each channel, or one for all.
+SCALES = frozenset({LayerKind.SCALE, LayerKind.SLOPE, LayerKind.PRELU})
+NORMS = SCALES | {LayerKind.BATCH_NORM, LayerKind.NORM}
 # What is said of a convolution whose two widths might as well be the other way round.
 BY_PLACES = "by the places of its sizes"
 EITHER_WAY = "either way"
+MAYBE_DEPTHWISE = "unless depthwise"
+MAYBE_TABLE = "or a table"
 BOTH_DIRECTIONS = "both directions"
 
 
@@ -97,6 +103,7 @@ class Stack:
 
     path: what all their names begin with. first, count: their numbers. equal: whether all shapes are equal too.
     layers: of the first one. widths: what each puts out by its last layer with a width, () where that is not told.
+    inner: stacks in the first block. extra: layers that only some of the blocks have, as a shortcut of another width.
     """
 
     path: str
@@ -105,6 +112,8 @@ class Stack:
     equal: bool
     layers: tuple[Layer, ...]
     widths: tuple[int, ...] = ()
+    inner: tuple[Stack, ...] = ()
+    extra: tuple[Layer, ...] = ()
 
 
 class Topic(StrEnum):
