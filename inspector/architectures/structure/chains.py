@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from inspector.architectures.structure.blocks import blocks_of, equal_text, layers_by_block, unequal_text
 from inspector.architectures.structure.ends import MOST_RECURRENT
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.tables import first_matrices
+from inspector.architectures.structure.twins import Twins, is_again
 from inspector.architectures.structure.types import NORMS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
-from inspector.architectures.structure.wording import is_weighty, layers_text
+from inspector.architectures.structure.wording import is_weighty, layers_text, norms_text
 
 _MOST_LINES = 20
-_LEAST_ALIKE = 3
+_LEAST_ALIKE, _MOST_NORMS = 3, 6
 _NUMBER = re.compile(r"\d+")
 
 
-def repeats(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
+def repeats(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twins] = ()) -> Iterator[Claim]:
     """A sentence for each stack, or for many in modules numbered alike. Widths of its layers are said of equal blocks,
     of others what each puts out."""
+    stacks = [stack for stack in stacks if not is_again(stack.path, pairs)]
+    # Recurrent layers have sentences of their own.
+    cells = {layer.path: layer.kind for layer in layers if layer.kind in RECURRENT}
+    if cells and len(cells) <= MOST_RECURRENT:
+        layers = [layer for layer in layers if layer.path not in cells]
+        stacks = [replace(one, layers=tuple(x for x in one.layers if x.path not in cells)) for one in stacks]
+    else:
+        cells = {}
     inside = layers_by_block(layers, stacks)
+    beside = _numbers(layers)
     told = [equal_text(stack) if stack.equal else unequal_text(stack, inside[n]) for n, stack in enumerate(stacks)]
     for _, group in groupby(enumerate(stacks), key=lambda one: _family(one[1])):
         alike = list(group)
@@ -36,15 +47,37 @@ def repeats(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]
             evidence += "all shapes equal" if stack.equal else "the same kernels, other widths"
             if stack.extra:
                 evidence = f"the same layers but for {len(stack.extra):,} more in some"
-            says = f"{where} are {stack.count:,} {what}: {told[place]}."
+            parent, _, stem = stack.path.rpartition(".")
+            all_ = len(beside[stack.path])
+            # Numbers are left out where something without tensors stands.
+            whole = all(str(number) in beside[stack.path] for number in range(all_))
+            more = f" (of {all_:,} in {parent})" if parent and not stem and whole and all_ > stack.count else ""
+            text = "; ".join(part for part in (told[place], _cells_text(stack, cells)) if part)
+            says = f"{where}{more} are {stack.count:,} {what}: {text}."
             yield Claim(topic=Topic.REPEATS, says=says, evidence=evidence, value=stack.count, path=stack.path)
 
 
-def _family(stack: Stack) -> tuple[object, ...]:
+def _cells_text(stack: Stack, cells: Mapping[str, LayerKind]) -> str:
+    held = sorted({kind for path, kind in cells.items() if path.startswith(f"{stack.path}{stack.first}.")})
+    return f"{', '.join(held)} as told above" if held else ""
+
+
+def _numbers(layers: Sequence[Layer]) -> dict[str, set[str]]:
+    """The numbered modules that hold layers, by what their names begin with."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for layer in layers:
+        for path in (layer.path, *above(layer.path)):
+            number = path.rpartition(".")[2]
+            if number.isdecimal():
+                found[path[: len(path) - len(number)]].add(number)
+    return found
+
+
+def _family(stack: Stack) -> tuple[str, tuple[object, ...]]:
     """Stacks in modules that differ by a number: as many blocks of the same layers."""
     parent, _, stem = stack.path.rpartition(".")
     pattern = f"{_NUMBER.sub('*', parent)}.{stem}"
-    return pattern, stack.first, stack.count, stack.equal, len(stack.layers), bool(stack.inner)
+    return pattern, (stack.first, stack.count, stack.equal, len(stack.layers), bool(stack.inner))
 
 
 def _in_each(stacks: Sequence[Stack], told: Sequence[str]) -> Claim:
@@ -66,13 +99,14 @@ def _in_each(stacks: Sequence[Stack], told: Sequence[str]) -> Claim:
     )
 
 
-def lines(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
+def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twins] = ()) -> Iterator[Claim]:
     """A sentence for the layers of each module, in the file's order, that are in no stack; at most twenty."""
     elsewhere = {layer.path for layer in first_matrices(layers)}
     recurrent = [layer.path for layer in layers if layer.kind in RECURRENT]
     if len(recurrent) <= MOST_RECURRENT:
         elsewhere.update(recurrent)
-    groups = _groups([layer for layer in layers if layer.path not in elsewhere], stacks)
+    left = [layer for layer in layers if layer.path not in elsewhere and not is_again(layer.path, pairs)]
+    groups = _groups(left, stacks)
     told = any(map(is_weighty, layers))
     kept = [(root, group) for root, group in groups if any(map(is_weighty, group)) or (told and _own_matrices(group))]
     for root, group in kept[:_MOST_LINES]:
@@ -99,6 +133,30 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
             evidence="their names and shapes",
             value=len(rest),
         )
+
+    if told:
+        yield from _norms_alone([(root, group) for root, group in groups if all(x.kind in NORMS for x in group)])
+
+
+def _norms_alone(groups: Sequence[tuple[str, Sequence[Layer]]]) -> Iterator[Claim]:
+    """Norms in no other sentence, by the modules that they are in."""
+    if not groups:
+        return
+    modules: dict[str, list[Layer]] = {}
+    for _, group in groups:
+        for layer in group:
+            parent, _, last = layer.path.rpartition(".")
+            modules.setdefault(parent if last.isdecimal() else layer.path, []).append(layer)
+    said = [f"{path or 'at the top'}: {norms_text(group)}" for path, group in list(modules.items())[:_MOST_NORMS]]
+    more = f"; and in {len(modules) - _MOST_NORMS:,} more modules" if len(modules) > _MOST_NORMS else ""
+    every = [layer for group in modules.values() for layer in group]
+    yield Claim(
+        topic=Topic.LAYERS,
+        says=f"Beside them {'; '.join(said)}{more}.",
+        evidence=every[0].evidence,
+        value=len(every),
+        path=every[0].path,
+    )
 
 
 def _own_matrices(group: Sequence[Layer]) -> bool:

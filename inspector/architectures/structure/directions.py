@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from inspector.architectures.structure.types import BY_PLACES, CONVOLUTIONS, EITHER_WAY, MAYBE_DEPTHWISE, SCALES, Layer, LayerKind
-
+from inspector.architectures.structure.types import (
+    BY_PLACES,
+    CONVOLUTIONS,
+    EITHER_WAY,
+    MAYBE_DEPTHWISE,
+    SCALES,
+    Layer,
+    LayerKind,
+)
 
 _FARTHEST = 12  # loose tensors and slopes between two layers
 
@@ -93,7 +100,7 @@ def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer
         and (layer.outputs or 0) > 1
         and max(layer.kernel) > 1
         # Filters are shared out among channels in equal numbers.
-        and not (ordered and layer.outputs % (_before(layers, place) or 1))
+        and not (ordered and (layer.outputs or 0) % (_before(layers, place) or 1))
         else layer
         for place, layer in enumerate(layers)
     )

@@ -31,6 +31,11 @@ _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
 _MOST_ENDS, MOST_RECURRENT = 4, 4
 _MOST_TABLES, _MOST_ROWS, _LEAST_TOGETHER = 8, 12, 3
 _NUMBER = re.compile(r"\d+")
+_ENDS = re.compile(
+    r"(?:final|out|output|last)(?:_?(?:conv|layer|linear|proj|projection|head|fc))?|(?:\w+_)?head|proj_out|conv_out|"
+    r"to_?rgbs?|unembed(?:ding)?|classifier|projection|\w+_linear|out_tr|conv_post|logits",
+    re.I,
+)
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
 _SPLITS = (2, 3, 4)
 
@@ -211,6 +216,9 @@ def recurrent(layers: Sequence[Layer], *, ordered: bool) -> Iterator[Claim]:
 def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     """Linear layers of a width that no layer takes, and the last layer of the file; at most four."""
     weighted = [layer for layer in layers if layer.kind in _WEIGHTED and layer.outputs]
+    # A modulated convolution's factors are no output of their own.
+    modulated = {layer.path for layer in layers if layer.kind is LayerKind.MODULATED}
+    weighted = [layer for layer in weighted if layer.path.rpartition(".")[0] not in modulated]
     if len(layers) < 2 or not weighted:
         return
     # A table has rows and takes none.
@@ -230,6 +238,44 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
             value=layer.outputs,
             path=layer.path,
         )
+    # What is certain needs no guess beside it.
+    if ordered and not any(layer is last for layer in found):
+        yield from _likely(layers, weighted, {layer.path for layer in found})
+
+
+def _likely(layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection[str]) -> Iterator[Claim]:
+    """The last layer of the file, and those that are called an output at the top, where other layers take as many."""
+    last = weighted[-1]
+    # A head may be the first of all, and what an output module begins with is not its end.
+    late = list(pairwise(weighted))[len(weighted) * 2 // 3 :]
+    named = [
+        layer
+        for layer, behind in late
+        if layer.path.count(".") < 2
+        and _is_called_end(layer)
+        and (not layer.path.count(".") or behind.path.rpartition(".")[0] != layer.path.rpartition(".")[0])
+    ]
+    for layer in [*named[-_MOST_ENDS:], last]:
+        assert layer.outputs is not None
+        if layer.path in said or (layer.kind is LayerKind.EITHER_CONVOLUTION and not layer.is_square):
+            continue
+        what = "value" if layer.outputs == 1 else "values"
+        where = " at every place" if layer.kind in CONVOLUTIONS else ""
+        reading = " as a linear layer" if layer.kind is LayerKind.MATRIX else ""
+        if layer is last:
+            kept = weighted[0].inputs == layer.outputs
+            called = _is_called_end(layer)
+            hedge = ", likely the output" if called else ", as many as the first takes" if kept else ""
+            says = (
+                f"{layer.name}, the last layer in the file, puts out {layer.outputs:,} {what}{where}{reading}{hedge}."
+            )
+        else:
+            says = f"{layer.name} puts out {layer.outputs:,} {what}{where}{reading}: by its name likely an output."
+        yield Claim(topic=Topic.LIKELY_END, says=says, evidence=layer.evidence, value=layer.outputs, path=layer.path)
+
+
+def _is_called_end(layer: Layer) -> bool:
+    return any(_ENDS.fullmatch(name) for name in layer.path.split("."))
 
 
 def _is_end(layer: Layer, taken: set[int], again: Collection[str], *, last: bool) -> bool:

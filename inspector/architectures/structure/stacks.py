@@ -145,7 +145,9 @@ def _of_stages(
         equal=False,
         layers=tuple(shared[0]),
         widths=tuple(widths[-1] for widths in wide) if all(wide) else (),
-        extra=tuple(layer for child, layers in inside for layer in layers if layer.path[len(child.path) :] not in names),
+        extra=tuple(
+            layer for child, layers in inside for layer in layers if layer.path[len(child.path) :] not in names
+        ),
     )
 
 

@@ -40,7 +40,9 @@ _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
 _MOST_NAMED = 6
 # Alone they are the name of a table; in "token_mixer" or "pos_proj" they are not.
-_ALONE = frozenset({"tok", "toks", "token", "tokens", "vocab", "vocabulary", "pos", "position", "positions", "codebook"})
+_ALONE = frozenset(
+    {"tok", "toks", "token", "tokens", "vocab", "vocabulary", "pos", "position", "positions", "codebook"}
+)
 # Hours, days, kinds of a bond: fewer than what a layer puts out of itself.
 _FEWEST_FEATURES = 32
 
@@ -68,7 +70,7 @@ def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
             elif layer.path in alike and (
                 not others or (taken[columns] > alike[layer.path] and (rows in given or (rows or 0) < _FEWEST_FEATURES))
             ):
-                evidence = f"{layer.evidence}, its name and those of its {alike[layer.path] - 1:,} neighbours"
+                evidence = f"{layer.evidence}, its name and those of the {alike[layer.path]:,} beside each other"
             if evidence:
                 layer = replace(
                     layer, kind=LayerKind.EMBEDDING, inputs=rows, outputs=columns, evidence=evidence, biased=None

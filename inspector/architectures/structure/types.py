@@ -120,7 +120,9 @@ class Topic(StrEnum):
     """What a claim is about.
 
     TAKES is said of the network's input. FED: a width that a layer takes and nothing in the file puts out, where it
-    need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
+    need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up. OWN: tensors in
+    no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by their names. LIKELY_END:
+    what the last layer puts out where others take as many, which ENDS_IN does not say.
     """
 
     TAKES = "takes"
@@ -134,13 +136,16 @@ class Topic(StrEnum):
     ATTENTION = "attention"
     POSITIONS = "positions"
     NEAREST = "nearest"
+    OWN = "own tensors"
+    PROJECTIONS = "projections"
+    LIKELY_END = "likely ends in"
 
 
-# How claims of `Topic.LAYERS` and `Topic.REPEATS` are written.
-NOTATION = (
-    '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file; '
-    '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once.'
+# How widths are written in claims of `Topic.LAYERS` and `Topic.REPEATS`.
+CHAIN_NOTATION = (
+    '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file'
 )
+BLOCK_NOTATION = '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 from inspector.architectures.structure.types import (
+    BLOCK_NOTATION,
     BY_PLACES,
+    CHAIN_NOTATION,
     CONVOLUTIONS,
     EITHER_WAY,
     MAYBE_TABLE,
     NORMS,
     RECURRENT,
     SCALES,
+    Claim,
     Layer,
     LayerKind,
+    Topic,
 )
 
 _MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 6
@@ -27,6 +32,7 @@ _NORM_WORDS = {
     LayerKind.SLOPE: ("scale or PReLU slope", "scales or PReLU slopes"),
     LayerKind.PRELU: ("PReLU", "PReLUs"),
 }
+_CHAIN, _BLOCKS = re.compile(r"\d-[\d,]+-[\d,]*\d"), re.compile(r"\d / \d")
 _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _CHAINED = CONVOLUTIONS | _MATRICES
 _UNSAID = NORMS | {LayerKind.TENSOR}
@@ -80,6 +86,8 @@ def _segment(group: Sequence[Layer], root: str) -> str:
         if len(group) > _LEAST_REPEATED:
             what = f"{len(group):,} {what}"
         alike = len(set(widths)) == 1 and len(group) > _LEAST_REPEATED
+        if len(set(widths)) == 1 and not alike:
+            return f"{what} {'-'.join(f'{width:,}' for width in widths)}"
         return f"{what}, all {widths[0]:,} wide" if alike else f"{what} {widths_text(widths)}"
     runs = _runs(group)
     if len(group) > _MOST_NAMED and len(runs) <= _MOST_NAMED // 2:
@@ -187,16 +195,23 @@ def norms_text(layers: Sequence[Layer], wide: Sequence[Layer] = (), root: str = 
 
 def _norm_kinds(layers: Sequence[Layer]) -> str:
     """Of blocks of several widths: "each with a batch norm, a PReLU, a batch norm"."""
-    kinds = [_NORM_WORDS.get(layer.kind, ("scale", ""))[0] for layer in layers if layer.kind in NORMS]
-    said = [f"a {kind}" for kind in kinds[:_MOST_OWN]]
-    more = [f"{len(kinds) - _MOST_OWN:,} more"] if len(kinds) > _MOST_OWN else []
+    said: list[str] = []
+    more: list[str] = []
+    for kind, group in groupby(layer.kind for layer in layers if layer.kind in NORMS):
+        one, many = _NORM_WORDS.get(kind, ("scale", "scales"))
+        times = len(list(group))
+        (said if len(said) < _MOST_OWN else more).append(f"{times:,} {many}" if times > 1 else f"a {one}")
+    more = [f"{len(more):,} more"] if more else []
     return f"each with {_first_text(layers)}{', '.join([*said, *more])}" if said else ""
 
 
 def _first_text(layers: Sequence[Layer]) -> str:
     """Whether a norm comes before all weights."""
-    is_first = layers[0].kind in (LayerKind.BATCH_NORM, LayerKind.NORM)
-    return "first " if is_first and any(layer.kind in _CHAINED for layer in layers) else ""
+    parent, _, number = layers[0].path.rpartition(".")
+    behind = next((layer for layer in layers if layer.kind in _CHAINED), None)
+    # Numbers of one Sequential are the order of calls; other modules may be made in any order.
+    in_order = behind is not None and number.isdecimal() and behind.path.rpartition(".")[0] == parent
+    return "first " if in_order and layers[0].kind in (LayerKind.BATCH_NORM, LayerKind.NORM) else ""
 
 
 def _norms_alike(found: Sequence[Layer]) -> str:
@@ -248,7 +263,11 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
     if own and [layer.more for layer in first] != [layer.more for layer in last]:
         own = f"{own} in the first, {_own(last, roots[-1])} in the last"
     norms = {norms_text(block, layers, root) for block, layers, root in zip(blocks, wide, roots, strict=True)}
-    return "; ".join(note for note in (", ".join(said), norms.pop() if len(norms) == 1 else _norm_kinds(blocks[0]), _biases(wide[0]), own) if note)
+    return "; ".join(
+        note
+        for note in (", ".join(said), norms.pop() if len(norms) == 1 else _norm_kinds(blocks[0]), _biases(wide[0]), own)
+        if note
+    )
 
 
 def _column(column: Sequence[Layer]) -> str:
@@ -263,3 +282,11 @@ def _shortened(said: Sequence[str], between: str) -> str:
         half = _MOST_WIDTHS // 2
         said = [*said[:half], f"... {len(said) - 2 * half:,} more ...", *said[-half:]]
     return between.join(said)
+
+
+def notation(claims: Sequence[Claim]) -> str:
+    """How widths are written, of what stands in the claims; "" where nothing of it does."""
+    said = [claim.says for claim in claims if claim.topic in {Topic.LAYERS, Topic.REPEATS}]
+    parts = [CHAIN_NOTATION] if any(_CHAIN.search(text) for text in said) else []
+    parts += [BLOCK_NOTATION] if any(_BLOCKS.search(text) for text in said) else []
+    return f"{'; '.join(parts)}." if parts else ""
