@@ -154,7 +154,8 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
         ]
         whose = "what the network takes" if what == "layers" else "an earlier output"
         yield _claim(
-            f"{listed}: as many as the one before puts out and {whose} joined, as by a skip connection"
+            f"{listed}: as many as the one before puts out and {whose} joined, as by a skip connection or of "
+            f"branches side by side"
             f"{''.join(besides)}.",
             found[0][1].evidence + "; no layer puts out so many",
             found[0][1],

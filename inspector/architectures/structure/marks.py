@@ -225,7 +225,8 @@ def _gates(layers: Sequence[Layer]) -> Iterator[Claim]:
         yield Claim(
             topic=Topic.RECURRENT,
             says=f"{path} fits a convolutional GRU by the names {', '.join(sorted(names))}: a state of {state:,} "
-            f"channels beside {inputs - state:,} that come ({inputs:,} = {inputs - state:,} + {state:,}), kernels {kernels}.",
+            f"channels beside {inputs - state:,} that come ({inputs:,} = {inputs - state:,} + {state:,}), "
+            f"kernels {kernels}.",
             evidence="; ".join(one.evidence for one in group[:3]),
             value=state,
             path=path,

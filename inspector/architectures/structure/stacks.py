@@ -11,6 +11,7 @@ from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import ModuleNode
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,6})")
+_NUMBER = re.compile(r"\d+")
 _LEAST = 2
 _LEAST_STAGED = 3
 _WIDE = frozenset(LayerKind) - NORMS - {LayerKind.TENSOR}
@@ -119,6 +120,10 @@ def _base(blocks: Sequence[ModuleNode], by_path: Mapping[str, Layer]) -> tuple[s
     works = [{layer.path[len(block.path) :]: _work(layer) for layer in _inside(block, by_path)} for block in blocks]
     least = min(works, key=len)
     if any(work.get(name) != kind for work in works for name, kind in least.items()):
+        return ()
+    # More of what is numbered inside: a stage of more blocks, which is told of each stage.
+    patterns = {_NUMBER.sub("*", name) for name in least}
+    if any(name not in least and _NUMBER.sub("*", name) in patterns for work in works for name in work):
         return ()
     wide = sum(kind[0] in _WIDE for kind in least.values())
     fewer = sum(len(work) > len(least) for work in works)

@@ -120,9 +120,9 @@ class Topic(StrEnum):
     """What a claim is about.
 
     TAKES is said of the network's input. FED: a width that a layer takes and nothing in the file puts out, where it
-    need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up. OWN: tensors in
-    no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by their names. LIKELY_END:
-    what the last layer puts out where others take as many, which ENDS_IN does not say.
+    need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
+    OWN: tensors in no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by name.
+    LIKELY_END: what the last layer puts out where others take as many, which ENDS_IN does not say.
     """
 
     TAKES = "takes"

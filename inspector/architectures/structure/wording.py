@@ -272,7 +272,7 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
 
 def _column(column: Sequence[Layer]) -> str:
     what = kind_text(column[0], 1) + _open_squares(column)
-    if _is_chain(column):
+    if _is_chain(column) and len({layer.outputs for layer in column}) > 1:
         return f"{what} {widths_text([column[0].inputs, *(layer.outputs for layer in column)])}"
     return f"{what} {_shortened([text for text, _ in groupby(column, key=ends_text)], ' / ')}"
 
