@@ -425,3 +425,44 @@ def test_a_recurrent_layer_in_blocks_is_told_once() -> None:
         "rnn.0 to rnn.1 are 2 blocks of one build: linear layer 192-192-63; LSTM as told above."
     ]
     assert len(says(structure, Topic.RECURRENT)) == 2
+
+
+def test_what_upsamples_each_channel_by_itself_is_not_called_depthwise() -> None:
+    """A transposed convolution in as many groups as channels has the same (C, 1, 4, 4)."""
+    structure = told([*conv("a", 21, 3), *bare("up", 21, 1, 4, 4), *conv("b", 5, 21)])
+    assert layer(structure, "up").kind is K.EITHER_CONVOLUTION
+    assert layer(told([*conv("a", 21, 3), *bare("dw", 21, 1, 3, 3), *conv("b", 5, 21)]), "dw").kind is K.DEPTHWISE
+
+
+def test_linear_layers_beside_each_other_called_embeddings_are_no_tables() -> None:
+    same = [*linear("pre", 64, 9), *bare("node_emb", 128, 64), *bare("edge_emb", 128, 64), *linear("a", 128, 128)]
+    structure = told([*same, *linear("o", 2, 128)])
+    assert not [one for one in structure.layers if one.kind is K.EMBEDDING]
+    # Heads at the end of a list, whose rows nothing takes.
+    heads = [t for n in range(3) for t in bare(f"embeddings.{n}", 128, 512)]
+    assert not [one for one in told([*conv("a", 512, 3), *heads]).layers if one.kind is K.EMBEDDING]
+
+
+def test_no_other_layer_takes_so_many_is_counted_without_the_layer_itself() -> None:
+    """A latent's last convolution, made behind a decoder that takes as many."""
+    structure = told(
+        [*conv("enc", 8, 3), *conv("dec", 32, 4), *conv("up", 3, 32), *conv("post_quant_conv", 4, 4, 1, 1)]
+    )
+    assert says(structure, Topic.ENDS_IN) == []
+    assert says(structure, Topic.LIKELY_END) == [
+        "post_quant_conv, the last layer in the file, puts out 4 values at every place."
+    ]
+
+
+def test_scores_and_joint_projections_of_unequal_thirds_are_not_told_as_attention() -> None:
+    scores = [*bare("attn.query", 128, 256), *bare("attn.key", 128, 256), *linear("attn.v", 1, 128)]
+    assert says(told([*linear("a", 256, 9), *scores]), Topic.PROJECTIONS) == []
+    grouped = [*bare("attn.qkv", 768, 384), *bare("attn.o", 384, 384)]
+    assert says(told([*linear("a", 384, 9), *grouped]), Topic.PROJECTIONS) == []
+    joint = [*linear("attn.c_attn", 192, 64), *linear("attn.c_proj", 64, 64)]
+    assert "64 to 3 x 64" in says(told([*linear("a", 64, 9), *joint]), Topic.PROJECTIONS)[0]
+
+
+def test_branches_of_equal_shapes_in_a_list_see_no_half_of_each_other() -> None:
+    skips = [t for n in range(4) for t in conv(f"skips.{n}", 128, 64, 1)]
+    assert says(told([*conv("start", 64, 80, 1), *skips, *conv("end", 256, 128, 1)]), Topic.JOINS) == []

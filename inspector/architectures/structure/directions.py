@@ -52,8 +52,9 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     for place, layer in enumerate(made):
         if layer.kind in CONVOLUTIONS and layer.inputs == 1 and (layer.outputs or 0) > 1 and max(layer.kernel) > 1:
             before = _before(made, place)
-            # Without a bias the same tensor may make one channel of so many.
-            sure = layer.kind is LayerKind.CONVOLUTION or _behind(made, place) == layer.outputs
+            # Without a bias the same tensor may make one channel of so many, or upsample by an even kernel.
+            odd = any(size % 2 for size in layer.kernel)
+            sure = layer.kind is LayerKind.CONVOLUTION or (odd and _behind(made, place) == layer.outputs)
             if before == layer.outputs and sure:
                 evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it"
                 # Of how many channels there are no filters tell: two filters may share one.

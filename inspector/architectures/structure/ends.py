@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.attention import is_joint
@@ -222,7 +222,7 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     if len(layers) < 2 or not weighted:
         return
     # A table has rows and takes none.
-    taken = {layer.inputs for layer in layers if layer.inputs and layer.kind is not LayerKind.EMBEDDING}
+    taken = Counter(layer.inputs for layer in layers if layer.inputs and layer.kind is not LayerKind.EMBEDDING)
     last = weighted[-1] if ordered and not _has_more_behind(layers, weighted[-1]) else None
     again = _put_out_again(layers)
     found = [layer for layer in weighted if _is_end(layer, taken, again, last=layer is last)]
@@ -278,14 +278,16 @@ def _is_called_end(layer: Layer) -> bool:
     return any(_ENDS.fullmatch(name) for name in layer.path.split("."))
 
 
-def _is_end(layer: Layer, taken: set[int], again: Collection[str], *, last: bool) -> bool:
-    if layer.outputs is None or is_joint(layer) or layer.outputs in taken - ({layer.inputs} if last else set()):
+def _is_end(layer: Layer, taken: Mapping[int, int], again: Collection[str], *, last: bool) -> bool:
+    if layer.outputs is None or is_joint(layer):
+        return False
+    if taken.get(layer.outputs, 0) > (layer.inputs == layer.outputs):
         return False
     if last:
         return layer.kind in {LayerKind.LINEAR, LayerKind.CONVOLUTION} and layer.path not in again
     # Inside a network a width may be split, joined or reshaped on its way.
     parts = {layer.outputs // n for n in _SPLITS if layer.outputs % n == 0} | {layer.outputs * n for n in _SPLITS}
-    return layer.kind is LayerKind.LINEAR and not parts & taken and layer.path not in again
+    return layer.kind is LayerKind.LINEAR and not parts & taken.keys() and layer.path not in again
 
 
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:

@@ -201,7 +201,9 @@ def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
         if rest or layer.inputs == 1:
             continue
         beside = before.path.rpartition(".")[0] == layer.path.rpartition(".")[0]
-        if times == 2 and beside and layer.path.rpartition(".")[2].isdecimal():
+        # Of equal shapes, each in a list is its own branch.
+        is_list = (before.inputs, before.outputs) == (layer.inputs, layer.outputs)
+        if times == 2 and beside and not is_list and layer.path.rpartition(".")[2].isdecimal():
             halves.append((before, layer))
         elif times in _SHUFFLED and layer.inputs == before.inputs and _may_shuffle(before, taken):
             shuffles.append((before, layer))

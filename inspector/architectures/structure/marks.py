@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.projections import Role, by_module
+from inspector.architectures.structure.tables import EDGES
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Topic
 from inspector.checkpoint.types import Shape, TensorInfo
 from inspector.units import human_shape
@@ -17,7 +18,6 @@ _ROUTES = re.compile(r"(?:^|[._])(?:route|routing)|caps", re.I)
 _KEPT = re.compile(r"(?:^|_)(?:mem|null)_kv$")
 _MOST, _LEAST_SQUEEZES, _LEAST_RATIO = 8, 2, 2
 _NUMBER = re.compile(r"\d+")
-_EDGES = re.compile(r"bins?$|boundar|edges?$", re.I)
 _LEAST_FACTORS = 3
 
 
@@ -240,7 +240,7 @@ def _bins(own: Sequence[tuple[str, Shape]], layers: Sequence[Layer]) -> Iterator
     said = 0
     for name, shape in own:
         parent, _, last = name.rpartition(".")
-        if len(shape) != 1 or said >= _MOST or not _EDGES.search(last):
+        if len(shape) != 1 or said >= _MOST or not EDGES.search(last):
             continue
         words = last.lower().split("_")[0]
         table = next(

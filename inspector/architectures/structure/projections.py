@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 
+from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Topic
 
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -15,6 +16,8 @@ _BESIDE = frozenset({"w", "to", "proj", "projection", "projections", "linear", "
 _PROJECTING = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
 _CROSS = re.compile(r"cross|enc_?dec|encoder_?attn|encoder_?attention", re.I)
 _MOST = 6
+# Told by their width as well.
+_JOINT = frozenset({"c_attn", "in_proj"})
 
 
 class Role(StrEnum):
@@ -41,7 +44,10 @@ def role_of(layer: Layer) -> Role | None:
     """By the one word of its last name that is left without "proj", "to" and their like."""
     if layer.kind not in _PROJECTING or not layer.inputs or not layer.outputs:
         return None
-    words = [word.lower() for word in _TOKENS.findall(layer.path.rpartition(".")[2])]
+    last = layer.path.rpartition(".")[2]
+    if last in _JOINT and layer.outputs == 3 * layer.inputs:
+        return Role.ALL
+    words = [word.lower() for word in _TOKENS.findall(last)]
     return _ROLES.get("".join(word for word in words if word not in _BESIDE))
 
 
@@ -52,19 +58,30 @@ def by_module(layers: Sequence[Layer]) -> dict[str, dict[Role, Layer]]:
         role = role_of(layer)
         if role is not None:
             found.setdefault(layer.path.rpartition(".")[0], {}).setdefault(role, layer)
-    return {path: roles for path, roles in found.items() if _is_whole(roles)}
+    thirds: dict[str, set[int | None]] = {path: set() for path, roles in found.items() if Role.ALL in roles}
+    for layer in layers if thirds else ():
+        for path in above(layer.path):
+            if path in thirds:
+                thirds[path].add(layer.inputs)
+    return {path: roles for path, roles in found.items() if _is_whole(roles, thirds.get(path, set()))}
 
 
-def _is_whole(roles: Mapping[Role, Layer]) -> bool:
-    split = {Role.QUERY, Role.KEY, Role.VALUE} <= roles.keys() or {Role.QUERY, Role.PAIR} <= roles.keys()
-    joint = roles.get(Role.ALL)
-    return split or (joint is not None and (joint.outputs or 0) % 3 == 0)
+def _is_whole(roles: Mapping[Role, Layer], taken: Collection[int | None]) -> bool:
+    """taken: what layers of the module take. A joint projection is three of one width where it is thrice as wide as
+    deep, or a layer behind takes a third; it may have fewer keys than queries else."""
+    key, value, joint = (roles.get(role) for role in (Role.KEY, Role.VALUE, Role.ALL))
+    if Role.QUERY in roles and Role.PAIR in roles:
+        return True
+    if Role.QUERY in roles and key is not None and value is not None:
+        # A vector of scores is called v as well (Bahdanau 2015, eq. 6).
+        return key.inputs == value.inputs and (value.outputs or 0) > 1
+    third, rest = divmod(joint.outputs or 0, 3) if joint is not None else (0, 1)
+    return joint is not None and not rest and (third == joint.inputs or third in taken)
 
 
 def projections(layers: Sequence[Layer]) -> Iterator[Claim]:
     """One claim for modules of one pattern of names and one build: "6 modules like decoder.0.attn have ..."."""
     groups: dict[tuple[object, ...], list[tuple[str, Mapping[Role, Layer]]]] = {}
-    taken = {layer.inputs for layer in layers}
     for path, roles in by_module(layers).items():
         widths = tuple((role, layer.inputs, layer.outputs) for role, layer in roles.items())
         groups.setdefault((_NUMBER.sub("*", path), widths), []).append((path, roles))
@@ -74,7 +91,7 @@ def projections(layers: Sequence[Layer]) -> Iterator[Claim]:
         merged.setdefault((pattern, tuple(group[0][1])), []).extend(group)
     for group in list(merged.values())[:_MOST]:
         path, first = group[0]
-        said = list(dict.fromkeys(_widths(one, taken) for _, one in group))
+        said = list(dict.fromkeys(_widths(one) for _, one in group))
         which = path or "the network"
         if len(group) > 1:
             which = f"{len(group):,} modules, {path} to {group[-1][0]},"
@@ -90,7 +107,7 @@ def projections(layers: Sequence[Layer]) -> Iterator[Claim]:
     yield from _pairs(layers)
 
 
-def _widths(roles: Mapping[Role, Layer], taken: set[int | None]) -> str:
+def _widths(roles: Mapping[Role, Layer]) -> str:
     """ "query, key, value 192-192", "query, key and value in one, 32 to 3 x 128"."""
     joint = roles.get(Role.ALL)
     if joint is not None:
