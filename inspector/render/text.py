@@ -251,8 +251,8 @@ def assumed_text(recognition: Recognition) -> RenderableType:
             return "Nothing is assumed."
         if recognition.structure is None:
             return safe(recognition.says)
-        left = "\n".join(f"- {one}" for one in recognition.structure.open)
-        return safe(f"{recognition.says}\n\nOf a network described from names and shapes, none of them tells\n{left}")
+        lines = (recognition.says, "", "Of a network told from names and shapes, no shape tells")
+        return "\n".join(safe(line) for line in (*lines, *(f"- {one}" for one in recognition.structure.open)))
     made = table("Setting", "Assumed", "Why")
     for one in best.spec.assumed:
         made.add_row(one.name, safe(_option_text(one.value)), safe(one.why))

@@ -12,7 +12,7 @@ from inspector.architectures.structure.blocks import blocks_of, equal_text, laye
 from inspector.architectures.structure.ends import MOST_RECURRENT
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.tables import first_matrices
-from inspector.architectures.structure.twins import Twins, is_again
+from inspector.architectures.structure.twins import Twins, again_of, is_again
 from inspector.architectures.structure.types import NORMS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
 from inspector.architectures.structure.wording import is_weighty, layers_text, norms_text
 
@@ -24,7 +24,8 @@ _NUMBER = re.compile(r"\d+")
 def repeats(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twins] = ()) -> Iterator[Claim]:
     """A sentence for each stack, or for many in modules numbered alike. Widths of its layers are said of equal blocks,
     of others what each puts out."""
-    stacks = [stack for stack in stacks if not is_again(stack.path, pairs)]
+    again = again_of(pairs)
+    stacks = [stack for stack in stacks if not is_again(stack.path, again)]
     # Recurrent layers have sentences of their own.
     cells = {layer.path: layer.kind for layer in layers if layer.kind in RECURRENT}
     if cells and len(cells) <= MOST_RECURRENT:
@@ -105,7 +106,8 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twin
     recurrent = [layer.path for layer in layers if layer.kind in RECURRENT]
     if len(recurrent) <= MOST_RECURRENT:
         elsewhere.update(recurrent)
-    left = [layer for layer in layers if layer.path not in elsewhere and not is_again(layer.path, pairs)]
+    again = again_of(pairs)
+    left = [layer for layer in layers if layer.path not in elsewhere and not is_again(layer.path, again)]
     groups = _groups(left, stacks)
     told = any(map(is_weighty, layers))
     kept = [(root, group) for root, group in groups if any(map(is_weighty, group)) or (told and _own_matrices(group))]

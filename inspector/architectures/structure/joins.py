@@ -124,6 +124,7 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
     plain = [layer for layer in weighted if role_of(layer) is None]
     given = {layer.outputs for layer in plain}
     first = {layer.inputs for layer in plain[:1]}
+    place = {layer.path: number for number, layer in enumerate(weighted)}
     for kinds, what in ((_FORWARDS, "convolutions"), (_MATRICES, "layers")):
         chain = [layer for layer in plain if layer.kind in kinds]
         before: set[int | None] = set(first)
@@ -134,7 +135,7 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
             more = (layer.inputs or 0) - (last.outputs or 0)
             if layer.inputs in given | first or more <= 0:
                 continue
-            neighbours = what == "convolutions" or weighted.index(layer) == weighted.index(last) + 1
+            neighbours = what == "convolutions" or place[layer.path] == place[last.path] + 1
             if neighbours and more in (before if what == "convolutions" else first):
                 found.append((last, layer, more))
             elif neighbours:

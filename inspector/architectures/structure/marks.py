@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from inspector.architectures.structure.projections import Role, by_module
 from inspector.architectures.structure.tables import EDGES
@@ -101,9 +101,8 @@ def _codebooks(own: Sequence[tuple[str, Shape]]) -> Iterator[Claim]:
 
 def _transitions(own: Sequence[tuple[str, Shape]], layers: Sequence[Layer]) -> Iterator[Claim]:
     """A square as wide as a linear layer's outputs, called transitions (Lafferty 2001, section 3)."""
-    for name, shape in own:
-        if len(shape) != 2 or shape[0] != shape[1] or not _TRANSITIONS.search(name):
-            continue
+    squares = ((n, s) for n, s in own if len(s) == 2 and s[0] == s[1] and _TRANSITIONS.search(n))
+    for name, shape in islice(squares, _MOST):
         layer = next((one for one in layers if one.kind is LayerKind.LINEAR and one.outputs == shape[0]), None)
         if layer is not None:
             yield Claim(
@@ -119,10 +118,10 @@ def _transitions(own: Sequence[tuple[str, Shape]], layers: Sequence[Layer]) -> I
 
 def _capsules(own: Sequence[tuple[str, Shape]], layers: Sequence[Layer]) -> Iterator[Claim]:
     """A matrix for each pair of capsules (Sabour 2017, eq. 2), where a layer takes all that come out side by side."""
-    for name, shape in own:
+    for name, shape in islice(((n, s) for n, s in own if len(s) > 3 and _ROUTES.search(n)), _MOST):
         if len(shape) == 5 and shape[0] == 1:
             shape = shape[1:]
-        if len(shape) != 4 or not _ROUTES.search(name):
+        if len(shape) != 4:
             continue
         for out, inputs in ((shape[0], shape[1]), (shape[1], shape[0])):
             for before, width in ((shape[2], shape[3]), (shape[3], shape[2])):
@@ -237,11 +236,9 @@ def _gates(layers: Sequence[Layer]) -> Iterator[Claim]:
 def _bins(own: Sequence[tuple[str, Shape]], layers: Sequence[Layer]) -> Iterator[Claim]:
     """One number fewer than a table beside it has rows, called bins: the edges between them."""
     tables = [layer for layer in layers if layer.kind is LayerKind.EMBEDDING]
-    said = 0
-    for name, shape in own:
+    rows = ((n, s) for n, s in own if len(s) == 1 and EDGES.search(n.rpartition(".")[2]))
+    for name, shape in islice(rows, _MOST):
         parent, _, last = name.rpartition(".")
-        if len(shape) != 1 or said >= _MOST or not EDGES.search(last):
-            continue
         words = last.lower().split("_")[0]
         table = next(
             (
@@ -252,7 +249,6 @@ def _bins(own: Sequence[tuple[str, Shape]], layers: Sequence[Layer]) -> Iterator
             None,
         )
         if table is not None:
-            said += 1
             yield Claim(
                 topic=Topic.OWN,
                 says=f"{name} has {shape[0]:,} numbers, as edges between the {table.inputs:,} rows of {table.name}.",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.types import NORMS, Claim, Layer, LayerKind, Topic
 from inspector.architectures.structure.wording import is_weighty
 from inspector.units import counted
 
 _LEAST_LAYERS = 2
 _MOST_DEPTH = 3
-_MOST_NAMED = 6
+_MOST_NAMED, _MOST_PAIRS = 6, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ def twins_of(layers: Sequence[Layer]) -> tuple[Twins, ...]:
     """Modules beside each other, not told apart by a number, with the same layers by name, kind, kernel and widths;
     none inside another pair."""
     found: list[Twins] = []
+    told: set[str] = set()
     for depth in range(1, _MOST_DEPTH + 1):
         inside: dict[str, list[Layer]] = {}
         for layer in layers:
@@ -37,14 +39,19 @@ def twins_of(layers: Sequence[Layer]) -> tuple[Twins, ...]:
         builds: dict[object, list[str]] = {}
         for path, group in inside.items():
             parent, _, last = path.rpartition(".")
-            covered = any(path == one or path.startswith(f"{one}.") for pair in found for one in pair.paths)
-            if covered or last[-1:].isdecimal() or sum(map(is_weighty, group)) < _LEAST_LAYERS:
+            if (
+                told.intersection((path, *above(path)))
+                or last[-1:].isdecimal()
+                or sum(map(is_weighty, group)) < _LEAST_LAYERS
+            ):
                 continue
             build = tuple(_build(layer, path) for layer in group if layer.kind not in NORMS | {LayerKind.TENSOR})
             builds.setdefault((parent, build), []).append(path)
         alike = [paths for paths in builds.values() if len(paths) > 1]
+        told.update(path for paths in alike for path in paths)
         found += [_made([(path, inside[path]) for path in paths]) for paths in alike]
-    return tuple(found)
+    # What is not said of a pair must not be left out of the rows.
+    return tuple(found[:_MOST_PAIRS])
 
 
 def _build(layer: Layer, path: str) -> tuple[object, ...]:
@@ -87,8 +94,11 @@ def twins(pairs: Sequence[Twins]) -> Iterator[Claim]:
         )
 
 
-def is_again(path: str, pairs: Sequence[Twins]) -> bool:
+def again_of(pairs: Sequence[Twins]) -> frozenset[str]:
+    """Paths of all but the first of exact twins."""
+    return frozenset(path for pair in pairs if pair.exact for path in pair.paths[1:])
+
+
+def is_again(path: str, again: Collection[str]) -> bool:
     """Whether it is in a later one of exact twins, of which the first has been told."""
-    return any(
-        pair.exact and any(path == one or path.startswith(f"{one}.") for one in pair.paths[1:]) for pair in pairs
-    )
+    return any(one in again for one in (path, *above(path)))
