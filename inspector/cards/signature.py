@@ -42,6 +42,9 @@ def compare_signature(signature: Path, files: tuple[CardFile, ...]) -> Signature
         return SignatureReport(name=signature.name, refusal=str(why))
     entries: list[tuple[str, SignedAs]] = []
     named: dict[str, CardFile] = {file.name: file for file in files}
+    if len(files) == 1 and files[0].name in listed:
+        # One file of a signed folder: the others were not asked for.
+        listed = {files[0].name: listed[files[0].name]}
     for name, (algorithm, digest) in listed.items():
         file = named.pop(name, None)
         # A single file is listed under its own name or as ".".

@@ -163,3 +163,10 @@ def test_a_folder_with_a_file_that_is_not_listed(tmp_path: Path) -> None:
     assert entries["model-00001-of-00002.safetensors"] is SignedAs.EQUAL
     assert entries["../../etc/passwd"] is SignedAs.ABSENT
     assert entries["model-00002-of-00002.safetensors"] is SignedAs.UNLISTED
+
+
+def test_one_file_of_a_signed_folder(squeezenet: Path) -> None:
+    other = squeezenet.with_name("config.json")
+    other.write_text("{}")
+    sign(squeezenet.with_name("model.sig"), [listed(squeezenet), {**listed(other), "digest": "1" * 64}])
+    assert signature_of(squeezenet).entries == (("net.pth", SignedAs.EQUAL),)
