@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 
 from inspector.graph.types import Box, BoxEdge
@@ -119,6 +120,25 @@ def large(groups: int = 2000, leaves: int = 5) -> Box:
     return whole("large", built, chain(stages))
 
 
+def different(groups: int = 2000, leaves: int = 5) -> Box:
+    """As large, but no two insides are alike: every group is laid out for itself."""
+    drawn = random.Random(11)
+    stages, each = 20, groups // 20 - 1
+    built = []
+    for s in range(stages):
+        layers = []
+        for at in range(each):
+            path = f"stage{s}.{at}"
+            inside = [leaf(f"{path}.{'n' * drawn.randint(1, 24)}{n}", "Linear") for n in range(leaves)]
+            pairs = {tuple(sorted(drawn.sample(range(leaves), 2))) for _ in range(drawn.randint(1, 3))}
+            pairs |= {(n, n + 1) for n in range(leaves - 1) if drawn.random() < 0.8}
+            edges = [BoxEdge(source=a, target=b, shape=_SHAPE) for a, b in sorted(pairs)]
+            layers.append(group(path, "Layer", inside, edges=edges))
+        skips = [BoxEdge(source=at, target=at + drawn.randint(2, 4), shape=_SHAPE) for at in range(0, each - 4, 7)]
+        built.append(group(f"stage{s}", "Stage", layers, edges=[*chain(each), *skips]))
+    return whole("different", built, chain(stages))
+
+
 def unknown() -> Box:
     """Names and shapes alone: no arrows."""
     parts = [
@@ -136,6 +156,7 @@ NETWORKS: dict[str, Callable[[], Box]] = {
     "residual": residual,
     "dense": dense,
     "large": large,
+    "different": different,
     "unknown": unknown,
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
@@ -17,7 +16,6 @@ import pytest
 from inspector.web.drawing import as_data
 from inspector.web.static_files import address_of
 from tests.e2e.conftest import PATIENCE, running_app
-from tests.e2e.drawing_layouts import check, groups
 from tests.e2e.drawings import group, leaf, whole
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("drawing")]
@@ -104,6 +102,7 @@ def shown(resident: Any, address: tuple[Any, str], request: pytest.FixtureReques
 
 def test_a_box_opens_is_chosen_and_folds_by_mouse(shown: Shown) -> None:
     page = shown.page
+    shown.do("Fit")
     assert len(shown.names()) == 21 and "layer3" in shown.names()
     block = shown.box("^0, Bottleneck").first
     assert block.get_attribute("aria-expanded") == "false"
@@ -127,6 +126,7 @@ def test_a_box_opens_is_chosen_and_folds_by_mouse(shown: Shown) -> None:
 
 def test_the_drawing_is_dragged_and_zoomed(shown: Shown) -> None:
     page, fc = shown.page, shown.box("^fc,")
+    shown.do("Fit")
     before = fc.bounding_box()
     stage = shown.tree.bounding_box()
     x, y = stage["x"] + 60, stage["y"] + 60
@@ -279,46 +279,6 @@ def test_without_arrows_it_says_why_and_fits_a_narrow_screen(shown: Shown) -> No
     section = page.locator(".drawing")
     assert section.evaluate("one => one.scrollWidth <= one.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-_RANDOM = """async ([layout, dagre, groups, milliseconds]) => {
-    const [{ layOut }, engine] = await Promise.all([import(layout), import(dagre)])
-    return groups.map((group) => {
-        const { w, h, x, y, lines, hidden, simple } = layOut(engine, group, milliseconds)
-        return { w, h, x: [...x], y: [...y], lines, hidden, simple }
-    })
-}"""
-
-
-def _reaches(arrows: set[tuple[int, int]], count: int) -> set[tuple[int, int]]:
-    found = set(arrows)
-    for over in range(count):
-        found |= {(a, c) for a, b in found if b == over for b2, c in found if b2 == over}
-    return found
-
-
-def test_layouts_of_random_boxes_overlap_nothing_and_lose_no_arrow(resident: Any) -> None:
-    boxes = groups(60)
-    scripts = [address_of("drawing/layout.js"), address_of("vendor/dagre.esm.js")]
-    # Without time first: what was laid out once is known.
-    for milliseconds, is_simple in ((0, True), (1e9, False)):
-        for given, laid in zip(boxes, resident.evaluate(_RANDOM, [*scripts, boxes, milliseconds]), strict=True):
-            assert laid["simple"] == (is_simple and bool(laid["lines"] or laid["hidden"]))
-            check(given, laid)
-
-
-def test_the_reduction_keeps_every_way_and_no_arrow_that_another_way_says(resident: Any) -> None:
-    drawn = random.Random(3)
-    for _ in range(20):
-        count = drawn.choice((3, 8, 20))
-        pairs = {tuple(sorted(drawn.sample(range(count), 2))) for _ in range(4 * count)}
-        flat = [number for pair in sorted(pairs) for number in pair]
-        script = "async ([url, count, arrows]) => [...(await import(url)).reduce(count, arrows)]"
-        kept = resident.evaluate(script, [address_of("drawing/reduction.js"), count, flat])
-        left = {pair for pair, keep in zip(sorted(pairs), kept, strict=True) if keep}
-        assert _reaches(left, count) == _reaches(pairs, count)  # type: ignore[arg-type]
-        for pair in left:
-            assert pair not in _reaches(left - {pair}, count)  # type: ignore[arg-type]
 
 
 _FIND = """async ([url, drawn, paths]) => {
