@@ -24,6 +24,9 @@ def show_structure(structure: Structure, counts: ParameterReport) -> None:
             for part in structure.parts
         )
         st.html(f'<ol class="mi-boxes" data-testid="parts">{boxes}</ol>')
+        if structure.more_parts:
+            shown = len(structure.parts)
+            st.caption(f"The first {shown:,} of {shown + structure.more_parts:,} parts are shown.")
         order = "the file's order" if structure.ordered else "the order of this format, which sorts its tensors"
         st.caption(
             f"The parts at the top, in {order}. Which one feeds which is in no file of weights, so there are no arrows."

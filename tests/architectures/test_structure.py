@@ -298,6 +298,14 @@ def test_a_module_listed_twice_is_one() -> None:
     assert [layer.path for layer in describe_structure(state).layers] == ["conv", "embed", "head"]
 
 
+def test_parts_that_are_not_listed_are_counted() -> None:
+    """Of 600 modules at the top sixty were shown, and nothing was said of the others."""
+    many = described(nn.ModuleDict({f"part{n}": nn.Linear(3, 3) for n in range(75)}))
+    assert (len(many.parts), many.more_parts) == (60, 15)
+    few = described(nn.ModuleDict({f"part{n}": nn.Linear(3, 3) for n in range(60)}))
+    assert (len(few.parts), few.more_parts) == (60, 0)
+
+
 def test_several_heads_are_told() -> None:
     class Actor(nn.Module):
         def __init__(self) -> None:

@@ -45,10 +45,12 @@ def describe_structure(state: StateDict) -> Structure:
         *ends(layers, ordered),
     )
     counts = f"{kinds_text(layers, _MOST_KINDS, norms=True)}."
+    parts, more_parts = parts_of(state.modules, layers, stacks)
     return Structure(
         layers=layers,
         stacks=stacks,
-        parts=parts_of(state.modules, layers, stacks),
+        parts=parts,
+        more_parts=more_parts,
         claims=claims,
         ordered=ordered,
         open=_open(layers, claims, ordered=ordered),

@@ -35,15 +35,16 @@ _MOST_PARTS = 60
 _MOST_BETWEEN = 3
 
 
-def parts_of(tree: ModuleNode, layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[Part, ...]:
-    """At most sixty; a single module around everything is not counted as one."""
+def parts_of(tree: ModuleNode, layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[tuple[Part, ...], int]:
+    """(at most sixty, how many more there are); a single module around everything is not counted as one."""
     while len(tree.children) == 1 and not tree.tensors:
         tree = tree.children[0]
     start = len(tree.path) + 1 if tree.path else 0
     inside: defaultdict[str, list[Layer]] = defaultdict(list)
     for layer in layers:
         inside[layer.path[start:].partition(".")[0]].append(layer)
-    return tuple(_part(child, inside[child.name], stacks) for child in tree.children[:_MOST_PARTS])
+    parts = tuple(_part(child, inside[child.name], stacks) for child in tree.children[:_MOST_PARTS])
+    return parts, len(tree.children) - len(parts)
 
 
 def _part(node: ModuleNode, inside: Sequence[Layer], stacks: Sequence[Stack]) -> Part:

@@ -170,8 +170,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
     """says: the network in a few sentences. counts: how many layers of which kind, in one. open: what no shape tells.
-    parts: at the top, in the file's order, which need not be the order of calls. layers: in the file's order; ordered:
-    whether that is the order in which they were made. stacks: outermost first.
+    parts: at the top, in the file's order, which need not be the order of calls; more_parts: how many are not listed.
+    layers: in the file's order; ordered: whether that is the order in which they were made. stacks: outermost first.
     """
 
     says: str
@@ -182,6 +182,7 @@ class Structure:
     stacks: tuple[Stack, ...]
     layers: tuple[Layer, ...]
     ordered: bool
+    more_parts: int = 0
 
     @property
     def short(self) -> str:
