@@ -98,7 +98,9 @@ def _leaf(item: Item) -> _Folded:
     if node.label in _TAKES_A_PLACE:
         settings = tuple((name, says) for name, says in settings if name not in _PLACES)
     key = _key(item.kind, node.kind, item.shape, settings, [p.shape for p in node.parameters])
-    return _Folded(Box(path=item.path, label=item.label, kind=item.kind, shape=item.shape, node=node.id), key)
+    weight = next((p.shape for p in node.parameters if p.shape is not None and len(p.shape) > 1), ())
+    box = Box(path=item.path, label=item.label, kind=item.kind, shape=item.shape, node=node.id, weight=weight)
+    return _Folded(box, key)
 
 
 def _module(item: Item, folded: dict[Item, _Folded]) -> _Folded:
@@ -250,7 +252,7 @@ def _cut(row: _Row, path: str) -> _Row:
             boxes.append(
                 Box(
                     path=f"{path} section {level}.{n + 1}".strip(),
-                    label=f"{own[0]} … {own[-1]}" if own else f"section {n + 1} of {number}",
+                    label=_span(own[0], own[-1]) if own else f"section {n + 1} of {number}",
                     kind=_most_kinds(members),
                     shape=members[max(exits[n])].shape if exits[n] else None,
                     children=tuple(members),
@@ -261,6 +263,13 @@ def _cut(row: _Row, path: str) -> _Row:
             )
         row = _Row(boxes, keys, arrows, {section[p] for p in row.entries}, {section[p] for p in row.exits}, names)
     return row
+
+
+def _span(first: str, last: str) -> str:
+    """ "stage.0 … 24": from one dotted name to another, as far as they differ."""
+    ours, theirs = first.split("."), last.split(".")
+    shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
+    return first if shared is None else f"{'.'.join(ours[: shared + 1])} … {theirs[shared]}"
 
 
 def _starts(row: _Row) -> list[int]:

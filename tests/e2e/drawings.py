@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from inspector.graph.types import Box, BoxEdge
 
@@ -83,7 +84,8 @@ def residual() -> Box:
         for at, blocks in enumerate((3, 4, 6, 3), 1)
     ]
     children = [
-        node("x", "input"), leaf("conv1", "Conv2d"), leaf("bn1", "BatchNorm2d"), leaf("relu", "ReLU"),
+        node("x", "input"), replace(leaf("conv1", "Conv2d"), weight=(64, 3, 7, 7)),
+        leaf("bn1", "BatchNorm2d"), leaf("relu", "ReLU"),
         leaf("maxpool", "MaxPool2d"), *layers, leaf("avgpool", "AdaptiveAvgPool2d"), node("flatten", "flatten"),
         leaf("fc", "Linear", shape=(1, 1000)), node("output", "output"),
     ]  # fmt: skip

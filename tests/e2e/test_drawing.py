@@ -124,6 +124,37 @@ def test_a_box_opens_is_chosen_and_folds_by_mouse(shown: Shown) -> None:
     assert page.get_by_text("Chosen: layer1.0.conv2 Conv2d").is_visible()
 
 
+def test_what_a_box_does_is_said_by_its_colour_until_a_column_is_chosen(shown: Shown) -> None:
+    page = shown.page
+    assert page.locator(".families li").all_inner_texts() == [
+        "weights",
+        "normalisation",
+        "activation",
+        "pooling",
+        "shape",
+    ]
+
+    def fill(name: str) -> str:
+        return str(shown.box(name).first.locator(".face").evaluate("face => getComputedStyle(face).fill"))
+
+    by_kind = {name: fill(name) for name in ("^conv1,", "^bn1,", "^relu,", "^maxpool,", "^fc,", "^layer1,", "^output")}
+    assert by_kind["^conv1,"] == by_kind["^fc,"]
+    assert len(set(by_kind.values())) == 6  # a group is as plain as it was, and so is what has no kind that is known
+    page.get_by_label("Colour by").select_option("MACs")
+    page.locator(".legend").get_by_text("MACs").wait_for()
+    assert page.locator(".families").is_hidden() and fill("^conv1,") != by_kind["^conv1,"]
+
+
+@pytest.mark.parametrize("shown", [{"net": "residual", "width": 1440}], indirect=True)
+def test_at_first_sight_it_can_be_read(shown: Shown) -> None:
+    """The whole is only shown where its words are not too small for it; a box says what its layer reads."""
+    label = shown.tree.locator("text.label").first.evaluate("text => text.getBoundingClientRect().height")
+    assert label > 10
+    assert shown.tree.locator("text.shape").count() > 5
+    assert shown.tree.locator("text.kind").filter(has_text="Conv2d 64x3x7x7").count() == 1
+    assert shown.box("^conv1, Conv2d, weights 64x3x7x7, gives").count() == 1
+
+
 def test_the_drawing_is_dragged_and_zoomed(shown: Shown) -> None:
     page, fc = shown.page, shown.box("^fc,")
     shown.do("Fit")

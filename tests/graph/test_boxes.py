@@ -192,10 +192,11 @@ def test_a_section_is_called_by_its_parameters_and_ends_where_one_tensor_passes(
     # 301 boxes: a cut near each third, between a block's sum and the next block.
     assert [len(section.children) for section in root.children] == [101, 100, 100]
     assert [section.label for section in root.children] == [
-        "stage.0.conv … stage.24.conv",
-        "stage.25.conv … stage.49.conv",
-        "stage.50.conv … stage.74.conv",
+        "stage.0 … 24",
+        "stage.25 … 49",
+        "stage.50 … 74",
     ]
+    assert [box.weight for box in root.children[0].children[1:3]] == [(), ()]
     assert root.children[1].kind == "25 Conv, 25 Norm, 25 Relu …"
     assert [(e.source, e.target, e.count) for e in root.edges] == [(0, 1, 2), (1, 2, 2)]
 

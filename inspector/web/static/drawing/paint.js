@@ -18,7 +18,7 @@ const SIGN_ROOM = 20
 // Groups do several things, unless they are known as one.
 const classOf = (model, place) => {
   const family = familyOf(model.kind[place])
-  if (model.isGroup(place) && family !== 'weights') return ''
+  if (model.isGroup(place) && (family !== 'weights' || !model.isModule[place])) return ''
   return family === 'shape' ? 'shape-change' : family
 }
 
