@@ -83,10 +83,17 @@ def resident(browser: Any, address: tuple[Any, str]) -> Iterator[Any]:
 @pytest.fixture
 def shown(resident: Any, address: tuple[Any, str], request: pytest.FixtureRequest) -> Iterator[Shown]:
     """Of the network that the test's parameter names; "residual" without one."""
-    options = {"net": "residual", "query": "", "width": 1440, "dark": False, **getattr(request, "param", {})}
+    options = {
+        "net": "residual",
+        "query": "",
+        "width": 1440,
+        "height": 1000,
+        "dark": False,
+        **getattr(request, "param", {}),
+    }
     page = resident.context.new_page()
     page.set_default_timeout(PATIENCE)
-    page.set_viewport_size({"width": options["width"], "height": 1000})
+    page.set_viewport_size({"width": options["width"], "height": options["height"]})
     page.emulate_media(color_scheme="dark" if options["dark"] else "light")
     here = Shown(page)
     page.on("pageerror", lambda error: here.troubles.append(str(error)))
@@ -145,11 +152,11 @@ def test_what_a_box_does_is_said_by_its_colour_until_a_column_is_chosen(shown: S
     assert page.locator(".families").is_hidden() and fill("^conv1,") != by_kind["^conv1,"]
 
 
-@pytest.mark.parametrize("shown", [{"net": "residual", "width": 1440}], indirect=True)
+@pytest.mark.parametrize("shown", [{"width": 1280, "height": 900}], indirect=True)
 def test_at_first_sight_it_can_be_read(shown: Shown) -> None:
     """The whole is only shown where its words are not too small for it; a box says what its layer reads."""
     label = shown.tree.locator("text.label").first.evaluate("text => text.getBoundingClientRect().height")
-    assert label > 10
+    assert label > 11
     assert shown.tree.locator("text.shape").count() > 5
     assert shown.tree.locator("text.kind").filter(has_text="Conv2d 64x3x7x7").count() == 1
     assert shown.box("^conv1, Conv2d, weights 64x3x7x7, gives").count() == 1
