@@ -55,6 +55,7 @@ def test_the_tree_goes_as_lists_parents_first() -> None:
         # Not known, and no number: neither has a colour.
         "columns": {"MACs": [None, 1.5, None, None, None]},
         "shapes": ["batchx8x?", "scalar"],
+        "weight": {},
     }
 
 

