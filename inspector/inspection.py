@@ -6,6 +6,7 @@ diagnosis compares with it, and MACs are counted on the model built from it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ class _Run:
     def measure(self, state: StateDict) -> None:
         from inspector.health.examine import examine
 
-        self.health = examine(self.checkpoint, state, progress=self.progress)
+        self.health = examine(self.checkpoint, state, workers=os.cpu_count() or 1, progress=self.progress)
 
     def bundle(self, asked: set[Question]) -> Inspection:
         return Inspection(
