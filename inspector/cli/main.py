@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from inspector.cli.app import app_
+from inspector.cli.check import check
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
 from inspector.cli.ending import (
@@ -64,6 +65,7 @@ app = typer.Typer(
 for _name, _command in (
     ("open", open_),
     ("scan", scan),
+    ("check", check),
     ("identify", identify),
     ("diagnose", diagnose),
     ("repair", repair),
