@@ -8,6 +8,7 @@ a level, a relative URI, a line, fingerprints; 25,000 results). A checkpoint has
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schem
 _MOST = 25_000
 _MOST_SUBJECTS = 10
 _MESSAGE = 4_000
+_PLACEHOLDER = re.compile(r"\{(\d+)\}")
 _ROOT = "%SRCROOT%"
 _FINGERPRINT = "inspectorFinding/v1"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "note"}
@@ -46,10 +48,17 @@ def as_sarif(report: CheckReport, kinds: Sequence[FindingKind]) -> str:
         },
         "columnKind": "utf16CodeUnits",
         "invocations": [_invocation(report, len(found) - len(kept))],
-        "artifacts": [_artifact(file) for file in report.files if file.findings and not file.member],
+        # Each once: an archive's finding may lie in its members alone, a folder be named by two rows.
+        "artifacts": list({file.file: _artifact(file) for file in _with_findings(report)}.values()),
         "results": [_result(file, number, rules) for file, number in kept],
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _with_findings(report: CheckReport) -> Iterable[CheckedFile]:
+    """Files behind their members, so that what is said of a file itself stays."""
+    yield from (file for file in report.files if file.findings and file.member)
+    yield from (file for file in report.files if file.findings and not file.member)
 
 
 def uri_of(path: str) -> str:
@@ -99,14 +108,16 @@ def _result(file: CheckedFile, number: int, rules: dict[str, int]) -> dict[str, 
 
 def _message(file: CheckedFile, finding: Finding) -> str:
     where = f"{file.member}: " if file.member else ""
-    return shorten_middle(one_line(f"{where}{finding.says} {finding.remedy}".strip()), _MESSAGE)
+    text = shorten_middle(one_line(f"{where}{finding.says} {finding.remedy}".strip()), _MESSAGE)
+    # Names are no placeholders (3.11.5) and no links (3.11.6).
+    return _PLACEHOLDER.sub(r"{{\1}}", text).replace("](", "] (")
 
 
 def _subjects(file: CheckedFile, finding: Finding) -> Iterable[dict[str, str]]:
     """Tensors, keys, globals; in front of them the member of an archive."""
-    for subject in (*((file.member,) if file.member else ()), *finding.subjects)[:_MOST_SUBJECTS]:
-        if subject:
-            yield {"fullyQualifiedName": shorten_middle(one_line(subject), _MESSAGE), "kind": "member"}
+    subjects = [shorten_middle(one_line(subject), _MESSAGE) for subject in (file.member, *finding.subjects) if subject]
+    for subject in list(dict.fromkeys(subjects))[:_MOST_SUBJECTS]:
+        yield {"fullyQualifiedName": subject, "kind": "member"}
 
 
 def _location(path: str) -> dict[str, str]:
@@ -115,7 +126,9 @@ def _location(path: str) -> dict[str, str]:
 
 
 def _artifact(file: CheckedFile) -> dict[str, Any]:
-    made: dict[str, Any] = {"location": _location(file.file), "length": file.nbytes}
+    made: dict[str, Any] = {"location": _location(file.file)}
+    if not file.member:
+        made["length"] = file.nbytes
     if file.sha256:
         made["hashes"] = {"sha-256": file.sha256}
     return made

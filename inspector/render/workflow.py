@@ -48,7 +48,8 @@ def says_of(file: CheckedFile, finding: Finding) -> str:
 def unobeyed(line: str) -> str:
     """A line of ours that the runner takes for no command, whatever name is in it."""
     line = line.replace("##[", "# #[")
-    return f" {line}" if line.lstrip().startswith("::") else line
+    # It passes over blanks in front, and such a line of ours begins with a path.
+    return f"./{line.lstrip()}" if line.lstrip().startswith("::") else line
 
 
 def step_summary(report: CheckReport, headline: str) -> str:
