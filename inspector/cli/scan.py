@@ -51,6 +51,7 @@ def scan(
         paths=(Path(folder),),
         base=Path(folder),
         settings=Settings(fail_on=fail_on),
+        git=True,
         headers=True,
         digest=digest,
         jobs=jobs or os.cpu_count() or 1,

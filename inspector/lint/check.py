@@ -36,7 +36,7 @@ def check(
         more = NumbersCheck(thresholds=settings.thresholds, up_to_nbytes=settings.weights_up_to)
     places = [Place(where=path, shown=shown_path(path, request.base)) for path in request.paths]
     reading = Reading(digest=request.digest, more=more)
-    survey = survey_places(places, reading, jobs=request.jobs, each=each, progress=progress)
+    survey = survey_places(places, reading, git=request.git, jobs=request.jobs, each=each, progress=progress)
     pairs = [filters.checked(row, known) for row in _rows(survey)]
     files = tuple(file for file, _ in pairs)
     report = CheckReport(

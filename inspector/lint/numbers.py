@@ -19,6 +19,8 @@ NUMBERS_UNREAD = FindingKind(
     "numbers-unread", Severity.ERROR, "Numbers of a tensor could not be read", also=(Severity.INFO,)
 )
 _NAMED = 3
+# Views of the same bytes (expanded masks, tied weights) are read once for each; a few bytes can be shown as petabytes.
+_MOST_VIEWS, _MOST_NBYTES = 16, 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,10 @@ class NumbersCheck:
         if self.up_to_nbytes is not None and nbytes > self.up_to_nbytes:
             says = f"Its {human_bytes(nbytes)} of numbers were not read: up to {human_bytes(self.up_to_nbytes)} are."
             return (NUMBERS_LEFT.found(says, evidence=(("nbytes", nbytes), ("up_to_nbytes", self.up_to_nbytes))),)
+        held = sum(storage.nbytes for storage in checkpoint.storages.values())
+        if nbytes > _MOST_VIEWS * held + _MOST_NBYTES:
+            says = f"Its tensors show {human_bytes(nbytes)} of numbers, and the file holds {human_bytes(held)}."
+            return (NUMBERS_UNREAD.found(says, evidence=(("nbytes", nbytes), ("held_nbytes", held))),)
         try:
             report = examine(checkpoint, thresholds=self.thresholds)
         except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard

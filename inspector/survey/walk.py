@@ -38,17 +38,20 @@ class Unit:
 class Walk:
     """Everything below root, a folder that is one checkpoint before the files in it.
 
-    shown: what the root is called in front of the paths, "" for paths that are relative to it.
+    shown: what the root is called in front of the paths, "" for paths that are relative to it. git: look also at what
+    git keeps for itself (`.git` with its HEAD), which nobody can commit anything into.
     units: in order. incomplete: files may lie where nobody looked. Raises ReadError when root cannot be listed.
     """
 
-    def __init__(self, root: Path, limits: Limits, shown: str = "") -> None:
+    def __init__(self, root: Path, limits: Limits, shown: str = "", *, git: bool = True) -> None:
         self.root = root
+        self._git = git
         self.shown = shown
         self.limits = limits
         self.units: list[Unit] = []
         self.incomplete = False
         self._left_out: list[str] = []
+        self._passed: list[str] = []
         self._links = 0
         self._real = root.resolve()
         for here, below, names in os.walk(root, followlinks=False, onerror=self._unlisted):
@@ -59,7 +62,7 @@ class Walk:
 
     def skipped(self) -> tuple[str, ...]:
         """What was not looked at, and why."""
-        notes = list(self._left_out)
+        notes = [*self._left_out, *self._passed]
         if self._links:
             notes.append(f"{counted(self._links, 'symbolic link')} to what has a row of its own.")
         return tuple(notes)
@@ -67,6 +70,9 @@ class Walk:
     def _folder(self, place: Path, below: list[str], names: list[str]) -> None:
         inside = place.relative_to(self.root)
         # os.walk lists links to folders among the folders.
+        if not self._git and ".git" in below and (place / ".git" / "HEAD").is_file():
+            below.remove(".git")
+            self._passed.append(f"{self._path(inside / '.git')}: what git keeps for itself.")
         linked = sorted(name for name in below if (place / name).is_symlink())
         below[:] = sorted(
             name for name in below if name not in linked and self._mode(place / name, inside / name, stat.S_ISDIR)

@@ -238,3 +238,27 @@ def test_the_kinds_are_all_that_a_check_can_make(folder: Path) -> None:
 def test_the_file_of_a_member_is_its_archive() -> None:
     file = CheckedFile(path="a/b.zip/c/d.pth", nbytes=1, kind=RowKind.CHECKPOINT, member="c/d.pth")
     assert file.file == "a/b.zip" and replace(file, path="a/b.zip", member="").file == "a/b.zip"
+
+
+def test_a_few_bytes_that_are_shown_as_many_are_not_read(tmp_path: Path) -> None:
+    import torch
+
+    path = tmp_path / "wide.pth"
+    torch.save({"fc.weight": torch.zeros(1).expand(1 << 20, 1 << 20)}, path)
+    report = check(request_of(path, base=tmp_path)).report
+    assert "numbers-unread" in ids_of(report)["wide.pth"] and report.failed
+    torch.save({"fc.weight": torch.tensor([0.1, 0.2]).expand(64, 2)}, path)
+    assert "numbers-unread" not in ids_of(check(request_of(path, base=tmp_path)).report).get("wide.pth", [])
+
+
+def test_what_git_keeps_is_passed_over_and_said(tmp_path: Path) -> None:
+    for name in (".git", "sub/.git", "other/.git"):
+        (tmp_path / name).mkdir(parents=True)
+        tensor_file(tmp_path / name / "sick.safetensors", [0.1, float("nan"), 0.3, 0.4])
+        if name != "other/.git":
+            (tmp_path / name / "HEAD").write_text("ref: refs/heads/main")
+    report = check(request_of(tmp_path, base=tmp_path)).report
+    # Without a HEAD it is a folder like any other.
+    assert ids_of(report) == {"other/.git/sick.safetensors": ["non-finite"]}
+    assert report.skipped == (".git: what git keeps for itself.", "sub/.git: what git keeps for itself.")
+    assert len(ids_of(check(request_of(tmp_path, base=tmp_path, git=True)).report)) == 3
