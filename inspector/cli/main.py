@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from inspector.cli.app import app_
+from inspector.cli.card import card
 from inspector.cli.check import check
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
@@ -78,6 +79,7 @@ for _name, _command in (
     ("graph", graph),
     ("trace", trace),
     ("stats", stats),
+    ("card", card),
     ("explain", explain),
     ("app", app_),
 ):

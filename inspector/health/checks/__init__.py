@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from inspector.findings import Check
-from inspector.health.checks import constant, large, non_finite
+from inspector.health.checks import (
+    constant,
+    half_range,
+    large,
+    non_finite,
+    norm_scale,
+    norm_shift,
+    norm_untouched,
+    norm_variance,
+    still_initial,
+    type_mix,
+)
 from inspector.health.subject import Subject
 
-CHECKS: tuple[Check[Subject], ...] = (non_finite.CHECK, constant.CHECK, large.CHECK)
+CHECKS: tuple[Check[Subject], ...] = (
+    *(non_finite.CHECK, constant.CHECK, large.CHECK),
+    *(norm_variance.CHECK, norm_untouched.CHECK, still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK),
+    *(half_range.CHECK, type_mix.CHECK),
+)
