@@ -40,9 +40,10 @@ def find_ids(patterns: Iterable[str], option: str) -> frozenset[str]:
 
     option: where they were written, for the sentence. Raises UsageError for one that means nothing.
     """
-    ids = [kind.id for kind in checked_kinds()]
-    chosen: set[str] = set()
-    for pattern in patterns:
+    wanted, chosen = tuple(patterns), set[str]()
+    # Where nothing is named, no reader is imported for its names.
+    ids = [kind.id for kind in checked_kinds()] if wanted else []
+    for pattern in wanted:
         matching = {ident for ident in ids if _matches(ident, pattern)}
         if not matching:
             raise UsageError(f'{option}: no finding is called "{pattern[:80]}".', hint=_nearest(pattern, ids))
