@@ -3,6 +3,7 @@
     InspectorError            .says (one sentence)  .hint (what to do next)
     ├── ReadError             nothing of the file can be shown
     │   ├── UnknownFormat     not a checkpoint; the sentence names what it is
+    │   │   ├── PointerFile   the few lines that Git LFS keeps in its place
     │   │   └── NotExamined   it may hold a checkpoint or code, and nothing here can look into it
     │   ├── CorruptFile       a checkpoint, but broken beyond showing anything
     │   ├── RefusedContent    readable, but refused on purpose
@@ -58,6 +59,10 @@ class ReadError(InspectorError):
 
 class UnknownFormat(ReadError):
     """The file is no checkpoint; the sentence names what it is."""
+
+
+class PointerFile(UnknownFormat):
+    """Nothing but the lines that Git LFS puts in the place of a file that was not fetched."""
 
 
 class NotExamined(UnknownFormat):

@@ -1,7 +1,13 @@
-"""Numbers as people read them. Exact values stay in the reports; these make only text."""
+"""Numbers as people read and write them. Exact values stay in the reports; these make only text."""
 
 from __future__ import annotations
 
+import re
+
+from inspector.errors import UsageError
+
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_LEAST = 1_000
 _DECIMAL = ("", " k", " M", " G", " T", " P")
 _NAMED = ("", " K", " M", " B", " T")
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -99,3 +105,12 @@ def whole_number(text: str, most: int) -> int | None:
     if not text.isascii() or not text.isdigit() or len(text) > 20:
         return None
     return number if (number := int(text)) <= most else None
+
+
+def parse_size(text: str) -> int:
+    """ "2GB" -> 2,000,000,000 bytes, as huggingface_hub counts. Raises UsageError for what is no size."""
+    match = _SIZE.fullmatch(text.strip())
+    nbytes = int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " ")) if match else 0
+    if nbytes < _LEAST:
+        raise UsageError(f'"{text[:40]}" is no size.', hint="Write 2GB, 500MB or a number of bytes, 1,000 at least.")
+    return nbytes

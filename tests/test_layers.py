@@ -25,7 +25,19 @@ FLOOR = (
     "installed",
     "reports_from_json",
 )
-SLICES = ("params", "flops", "graph", "doctor", "weights", "health", "keys", "surgery", "cam", "exports", "error_messages")
+SLICES = (
+    "params",
+    "flops",
+    "graph",
+    "doctor",
+    "weights",
+    "health",
+    "keys",
+    "surgery",
+    "cam",
+    "exports",
+    "error_messages",
+)
 
 # A part may import its own files, the floor, and what is named here.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -37,6 +49,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
     "survey": ("checkpoint", "readers", "architectures", "params"),
+    # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
+    "lint": ("checkpoint", "readers", "survey", "health"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
     "traced": ("architectures", "flops", "forward", "graph"),
@@ -46,7 +60,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # What a person or a gate is told of a file, from what the slices know.
     "cards": ("checkpoint", "readers", "architectures", "params"),
     "overview": ("checkpoint", "architectures", "inspection", "keys"),
-    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "cards", *SLICES),
+    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", *SLICES),
     "cli": (
         "checkpoint",
         "readers",
@@ -57,6 +71,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "inspection",
         "overview",
         "survey",
+        "lint",
         "cards",
         "render",
         *SLICES,
@@ -119,6 +134,7 @@ def test_streamlit_only_in_web() -> None:
 
 NO_TORCH = (
     *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
+    *("survey", "health", "lint"),
     "__init__",
     *FLOOR,
 )

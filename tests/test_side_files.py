@@ -237,6 +237,7 @@ _OURS = {
     "exports/writers/safetensors_file.py": "the file just written",
     "exports/writers/torch_zip.py": "the file just written",
     "cli/ending.py": "standard streams",
+    "cli/check_output.py": "what the runner of a workflow collects",
     "jobs/broker.py": "its own pipes",
     "jobs/results.py": "results of our own workers",
     "jobs/settings.py": "what the system tells of its memory",

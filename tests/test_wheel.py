@@ -130,7 +130,7 @@ def _plain(installed: Path, folder: Path, *arguments: str) -> subprocess.Complet
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", [["open"], ["identify"], ["diagnose"], ["stats"], ["scan"]])
+@pytest.mark.parametrize("command", [["open"], ["identify"], ["diagnose"], ["stats"], ["scan"], ["check"]])
 def test_a_plain_installation_reads(installed: Path, tmp_path: Path, command: list[str]) -> None:
     shutil.copy(ROOT / "sample_models" / "files" / "shapes_dp.pth.tar", tmp_path / "net.pth")
     done = _plain(installed, tmp_path, *command, "." if command == ["scan"] else "net.pth")

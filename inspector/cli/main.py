@@ -16,6 +16,7 @@ import typer
 
 from inspector.cli.app import app_
 from inspector.cli.card import card
+from inspector.cli.check import check
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
 from inspector.cli.ending import (
@@ -65,6 +66,7 @@ app = typer.Typer(
 for _name, _command in (
     ("open", open_),
     ("scan", scan),
+    ("check", check),
     ("identify", identify),
     ("diagnose", diagnose),
     ("repair", repair),

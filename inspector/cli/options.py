@@ -100,12 +100,16 @@ def show_json(report: object) -> None:
     """The report as JSON on standard output."""
     from inspector.render.json import write_json
 
-    if isinstance(sys.stdout, TextIOWrapper):
-        # JSON is UTF-8, whatever the terminal speaks.
-        sys.stdout.reconfigure(encoding="utf-8")
+    use_utf8()
     with printing():
         write_json(report, sys.stdout.write)
         print()
+
+
+def use_utf8() -> None:
+    """JSON and its like are UTF-8, whatever the terminal speaks."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
 
 
 def show(report: object, renderable: Callable[[], RenderableType], *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from inspector.errors import ExportError, UsageError
 from inspector.new_files import new_file
 from inspector.shell_lines import quote_word
 from inspector.side_files import PathKind, kind_of_path, reason_of, shown_name
+from inspector.units import parse_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -124,8 +125,6 @@ def writer_for(output: Path, named: str, shard_size: str = "") -> str:
 
 def shard_nbytes(shard_size: str) -> int | None:
     """Bytes of a shard, None for one file."""
-    from inspector.exports.shards import parse_size
-
     return parse_size(shard_size) if shard_size else None
 
 

@@ -1,8 +1,9 @@
-"""scan: a whole tree of files, one line each."""
+"""scan: a whole tree of files, one line each: `check --headers` with lines of its own, and no settings."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,9 +26,11 @@ def scan(
     json: Json = False,
 ) -> int:
     """Walk a folder of mixed files: format, producer, tensors, parameters and worst finding, a line each."""
+    from inspector.lint.check import check
+    from inspector.lint.request import CheckRequest, Settings
     from inspector.render.survey import HEADING, row_line, summary_line
     from inspector.survey.report import RowKind
-    from inspector.survey.survey import survey_folder
+    from inspector.survey.survey import require_folder
 
     shown = 0
 
@@ -43,11 +46,21 @@ def scan(
 
     # The lines are the progress; with --json there are none until the end.
     progress = progress_bar("reading") if json else silent
-    survey = survey_folder(folder, digest=digest, jobs=jobs or os.cpu_count() or 1, each=each, progress=progress)
+    require_folder(folder)
+    request = CheckRequest(
+        paths=(Path(folder),),
+        base=Path(folder),
+        settings=Settings(fail_on=fail_on),
+        git=True,
+        headers=True,
+        digest=digest,
+        jobs=jobs or os.cpu_count() or 1,
+    )
+    checked = check(request, each=each, progress=progress)
+    survey = checked.survey
     if json:
         show_json(survey)
     else:
         with printing():
             print(("\n" if shown else "") + summary_line(survey, everything=everything))
-    worst = survey.worst()
-    return int(worst is not None and worst.rank >= fail_on.rank)
+    return int(checked.report.failed)

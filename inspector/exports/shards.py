@@ -8,15 +8,10 @@ memory stay in one shard.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from inspector.errors import UsageError
 from inspector.exports.stream import Block, Stream
-
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]?)i?b?", re.IGNORECASE)
-_LEAST = 1_000
 
 
 def split(stream: Stream, nbytes: int) -> list[Stream]:
@@ -52,15 +47,6 @@ def index_of(parts: Sequence[tuple[str, Stream]]) -> str:
     total = sum(_written(block) for _, stream in parts for block in stream.blocks)
     made = {"metadata": {"total_size": total}, "weight_map": dict(sorted(where.items()))}
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
-
-
-def parse_size(text: str) -> int:
-    """ "2GB" -> 2,000,000,000 bytes, as huggingface_hub counts. Raises UsageError for what is no size."""
-    match = _SIZE.fullmatch(text.strip())
-    nbytes = int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " ")) if match else 0
-    if nbytes < _LEAST:
-        raise UsageError(f'"{text[:40]}" is no size.', hint="Write 2GB, 500MB or a number of bytes, 1,000 at least.")
-    return nbytes
 
 
 def _written(block: Block) -> int:

@@ -11,8 +11,9 @@ from inspector.errors import InspectorError
 from inspector.limits import Limits
 from inspector.readers.inside import Inside, look_inside
 from inspector.readers.opening import open_source
+from inspector.survey.kinds import NO_CHECKPOINT, NOT_EXAMINED
 from inspector.survey.report import RowKind, SurveyRow
-from inspector.survey.row import Opened, crashed_row, open_row, unreadable_row, with_findings
+from inspector.survey.row import Opened, Reading, crashed_row, open_row, unreadable_row, with_findings
 from inspector.survey.unclaimed import observe_unclaimed
 
 _MOST_LEVELS = 6
@@ -28,34 +29,31 @@ class _Left:
     members: int = _MOST_MEMBERS
 
 
-def survey_path(
-    root: Path, path: str, limits: Limits, *, digest: bool = False
-) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
-    """The row of one file or folder under root, behind it those of the members of an archive; and the files whose whole
-    content is in it (relative to it). Raises nothing for what the file contains."""
-    place = root / path
-    opened = open_row(place, path, limits, digest=digest)
+def survey_path(place: Path, path: str, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
+    """The row of one file or folder, behind it those of the members of an archive; and the files whose whole content is
+    in it (relative to it). path: as the rows call it. Raises nothing for what the file contains."""
+    opened = open_row(place, path, reading)
     if place.is_dir():
         return (opened.row,), opened.parts
-    return with_members(place, opened, limits), opened.parts
+    return with_members(place, opened, reading), opened.parts
 
 
-def with_members(place: Path, opened: Opened, limits: Limits) -> tuple[SurveyRow, ...]:
+def with_members(place: Path, opened: Opened, reading: Reading) -> tuple[SurveyRow, ...]:
     """The row of a file, and behind it one for every member that is a checkpoint or could not be looked at."""
     try:
-        source = open_source(place, limits=limits)
+        source = open_source(place, limits=reading.limits)
     except InspectorError:
         return (opened.row,)  # Which says so.
     try:
-        return _rows(source, opened, limits, _Left(), 0)
+        return _rows(source, opened, replace(reading, digest=False), _Left(), 0)
     finally:
         source.close()
 
 
-def _rows(source: ByteSource, opened: Opened, limits: Limits, left: _Left, level: int) -> tuple[SurveyRow, ...]:
+def _rows(source: ByteSource, opened: Opened, reading: Reading, left: _Left, level: int) -> tuple[SurveyRow, ...]:
     row = opened.row
     try:
-        inside = look_inside(source, limits, at_end=row.kind is not RowKind.CHECKPOINT or opened.polyglot)
+        inside = look_inside(source, reading.limits, at_end=row.kind is not RowKind.CHECKPOINT or opened.polyglot)
         if inside is None:
             return (row,)
         if level >= _MOST_LEVELS:
@@ -65,11 +63,11 @@ def _rows(source: ByteSource, opened: Opened, limits: Limits, left: _Left, level
         opened = replace(opened, row=with_findings(row, inside.notes))
         if inside.stream is not None:
             try:
-                opened = replace(opened, row=_with_stream(opened.row, inside.stream, limits))
-                return _rows(inside.stream, opened, limits, left, level + 1)
+                opened = replace(opened, row=_with_stream(opened.row, inside.stream, reading.limits))
+                return _rows(inside.stream, opened, reading, left, level + 1)
             finally:
                 inside.stream.close()
-        members = tuple(_members(inside, opened, limits, left, level))
+        members = tuple(_members(inside, opened, reading, left, level))
         return (_with_worst(opened.row, members), *members)
     except InspectorError as error:
         return row, _refused(row.path, str(error))
@@ -84,7 +82,7 @@ def _with_stream(row: SurveyRow, stream: ByteSource, limits: Limits) -> SurveyRo
     return with_findings(row, observe_unclaimed(stream, stream.name, limits))
 
 
-def _members(inside: Inside, opened: Opened, limits: Limits, left: _Left, level: int) -> Iterator[SurveyRow]:
+def _members(inside: Inside, opened: Opened, reading: Reading, left: _Left, level: int) -> Iterator[SurveyRow]:
     above = opened.row.path
     shown = {inside.root + part for part in opened.parts}
     for name in inside.names:
@@ -96,14 +94,14 @@ def _members(inside: Inside, opened: Opened, limits: Limits, left: _Left, level:
         try:
             source = inside.open(name)
             # What the row above shows needs none of its own, unless it is an archive with more in it.
-            known = name in shown and look_inside(source, limits, at_end=False) is None
-            rows = () if known else _rows(source, open_row(source, path, limits), limits, left, level + 1)
+            known = name in shown and look_inside(source, reading.limits, at_end=False) is None
+            rows = () if known else _rows(source, open_row(source, path, reading), reading, left, level + 1)
         except InspectorError as error:
             rows = (_refused(path, str(error)),)
         finally:
             inside.close(name)
         # Nobody takes a stray member for a checkpoint by its name.
-        rows = () if inside.strays and rows and rows[0].finding == "no-checkpoint" else rows
+        rows = () if inside.strays and rows and rows[0].finding == NO_CHECKPOINT.id else rows
         yield from (row for row in rows if row.kind is RowKind.CHECKPOINT or row.worst is not None)
 
 
@@ -121,10 +119,10 @@ def _with_worst(row: SurveyRow, members: tuple[SurveyRow, ...]) -> SurveyRow:
 def _as_archive(row: SurveyRow) -> SurveyRow:
     """An archive by its name that holds no one checkpoint is no broken one: its members have rows of their own."""
     name = row.path.lower()
-    if row.finding != "no-checkpoint" or not name.endswith(_ARCHIVE_SUFFIXES) or name.endswith(".pth.tar"):
+    if row.finding != NO_CHECKPOINT.id or not name.endswith(_ARCHIVE_SUFFIXES) or name.endswith(".pth.tar"):
         return row
-    return replace(row, kind=RowKind.OTHER, worst=None, finding="", counts=())
+    return replace(row, kind=RowKind.OTHER, worst=None, finding="", counts=(), findings=())
 
 
 def _refused(path: str, says: str) -> SurveyRow:
-    return unreadable_row(path, 0, "not-examined", says)
+    return unreadable_row(path, 0, NOT_EXAMINED, says)

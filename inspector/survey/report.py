@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from inspector.findings import Severity
+from inspector.findings import Finding, Severity
 
 
 class RowKind(StrEnum):
@@ -20,13 +20,14 @@ class RowKind(StrEnum):
 class SurveyRow:
     """One file, one folder that is a checkpoint as a whole, or one member of an archive.
 
-    path: relative to the surveyed folder; behind an archive's comes that of a member. kind: OTHER is a file that is no
-    checkpoint and does not look like one; UNREADABLE should have been one (broken, refused, over a limit, or something
-    else under a checkpoint's name), or may hold one, or code, that nothing here can look at.
+    path: relative to the surveyed folder; behind an archive's comes that of a member. member: that part alone.
+    kind: OTHER is a file that is no checkpoint and does not look like one; UNREADABLE should have been one (broken,
+    refused, over a limit, or something else under a checkpoint's name), or may hold one, or code, that nothing here can
+    look at.
     format, producer: "" where unknown. tensors: in the file. parameters, buffers: elements of the likeliest weights.
     dangerous, unknown: names that unpickling would import. worst: severity of the worst finding, None without any.
-    finding: its id, or the kind of error. says: its sentence. counts: (severity, how many findings).
-    sha256: None unless asked for.
+    finding: its id. says: its sentence. An archive has those of its worst member, if that is worse. counts: (severity,
+    how many findings). findings: all of its own, worst first. sha256: None unless asked for.
     """
 
     path: str
@@ -43,6 +44,8 @@ class SurveyRow:
     finding: str = ""
     says: str = ""
     counts: tuple[tuple[str, int], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    member: str = ""
     sha256: str | None = None
 
 

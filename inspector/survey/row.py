@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,12 +11,13 @@ from inspector.checkpoint.digest import sha256_of
 from inspector.checkpoint.producer import producer_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
-from inspector.errors import InspectorError, ModelError, NotExamined, UnknownFormat
-from inspector.findings import Finding, Severity, ranked
-from inspector.limits import Limits
+from inspector.errors import InspectorError, ModelError, NotExamined, PointerFile, UnknownFormat
+from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
 from inspector.readers.sidecars import READ
+from inspector.survey.kinds import INTERNAL_ERROR, NO_CHECKPOINT, UNREADABLE_FILE, kind_of_error
 from inspector.survey.report import RowKind, SurveyRow
 from inspector.survey.unclaimed import observe_unclaimed
 
@@ -25,11 +26,25 @@ CHECKPOINT_SUFFIXES = (
     *(".pth", ".pt", ".ckpt", ".bin", ".th", ".tar", ".safetensors", ".pt2", ".ptl", ".pkl", ".pickle", ".p"),
     *(".joblib", ".dill", ".model", ".weights", ".gguf", ".onnx", ".npz", ".npy", ".llamafile"),
 )
+_FETCH = 'Run "git lfs pull" in the repository to have the file itself looked at.'
 
 
 def is_named_as_checkpoint(name: str) -> bool:
     """Whether people would take it for a checkpoint by its name."""
     return name.lower().endswith(CHECKPOINT_SUFFIXES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How every file is read.
+
+    digest: compute the sha256 of each checkpoint. more: asked about each that was opened, beside what its reader
+    noticed; goes to other processes, so it must pickle.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    digest: bool = False
+    more: Callable[[Checkpoint], Iterable[Finding]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +59,31 @@ class Opened:
     polyglot: bool = False
 
 
-def open_row(where: Path | ByteSource, path: str, limits: Limits, *, digest: bool = False) -> Opened:
+def open_row(where: Path | ByteSource, path: str, reading: Reading) -> Opened:
     """The row of one thing to open. Raises nothing for what it contains."""
     nbytes = 0
     try:
         nbytes = (where.stat().st_size if where.is_file() else 0) if isinstance(where, Path) else where.size
-        checkpoint = open_checkpoint(where, limits=limits)
+        checkpoint = open_checkpoint(where, limits=reading.limits)
         try:
             # What was read as evidence was read as text, and may be something else to another program.
             whole = tuple(p.name for p in checkpoint.parts if p.opened and not p.says.startswith(READ))
             polyglot = any(finding.id == "two-formats" for finding in checkpoint.findings)
-            return Opened(row=_row(path, checkpoint, digest), parts=whole, polyglot=polyglot)
+            return Opened(row=_row(path, checkpoint, reading), parts=whole, polyglot=polyglot)
         finally:
             checkpoint.source.close()
-    except NotExamined as error:
-        return Opened(row=unreadable_row(path, nbytes, "not-examined", str(error)))
     except UnknownFormat as error:
-        ident = "no-checkpoint"
-        if is_named_as_checkpoint(where.name):
-            return Opened(row=unreadable_row(path, nbytes, ident, error.says))
-        row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=ident, says=error.says)
-        return Opened(row=_with_content(row, where, limits))
+        if isinstance(error, NotExamined) or is_named_as_checkpoint(where.name):
+            says = str(error) if isinstance(error, NotExamined) else error.says
+            remedy = _FETCH if isinstance(error, PointerFile) else ""
+            return Opened(row=unreadable_row(path, nbytes, kind_of_error(error), says, remedy=remedy))
+        row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=NO_CHECKPOINT.id, says=error.says)
+        return Opened(row=_with_content(row, where, reading.limits))
     except InspectorError as error:
-        return Opened(row=unreadable_row(path, nbytes, type(error).__name__, str(error)))
+        return Opened(row=unreadable_row(path, nbytes, kind_of_error(error), str(error)))
     except OSError as error:
-        return Opened(row=unreadable_row(path, nbytes, "ReadError", f"It cannot be read: {error.strerror or error}."))
+        says = f"It cannot be read: {error.strerror or error}."
+        return Opened(row=unreadable_row(path, nbytes, UNREADABLE_FILE, says))
     except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
         return Opened(row=crashed_row(path, nbytes, error))
 
@@ -77,21 +92,21 @@ def _with_content(row: SurveyRow, where: Path | ByteSource, limits: Limits) -> S
     try:
         return with_findings(row, observe_unclaimed(where, where.name, limits))
     except InspectorError as error:
-        return unreadable_row(row.path, row.nbytes, type(error).__name__, str(error))
+        return unreadable_row(row.path, row.nbytes, kind_of_error(error), str(error))
 
 
 def crashed_row(path: str, nbytes: int, error: Exception) -> SurveyRow:
     """The row of what made its reader fail in a way that is no answer."""
     says = f"Reading it failed in a way that it should not ({type(error).__name__}: {error}). Please report this."
-    return unreadable_row(path, nbytes, "internal-error", says[:500])
+    return unreadable_row(path, nbytes, INTERNAL_ERROR, says[:500])
 
 
-def unreadable_row(path: str, nbytes: int, ident: str, says: str, severity: Severity = Severity.ERROR) -> SurveyRow:
-    """The row of what was not, or could not be, looked at."""
-    return SurveyRow(
-        path=path, nbytes=nbytes, kind=RowKind.UNREADABLE, worst=severity, finding=ident, says=says,
-        counts=((severity.value, 1),),
-    )  # fmt: skip
+def unreadable_row(
+    path: str, nbytes: int, kind: FindingKind, says: str, severity: Severity | None = None, *, remedy: str = ""
+) -> SurveyRow:
+    """The row of what was not, or could not be, looked at. severity: one of the kind's others."""
+    row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.UNREADABLE)
+    return with_findings(row, (kind.found(says, severity=severity, remedy=remedy),))
 
 
 def with_findings(row: SurveyRow, findings: Iterable[Finding]) -> SurveyRow:
@@ -102,13 +117,14 @@ def with_findings(row: SurveyRow, findings: Iterable[Finding]) -> SurveyRow:
     counts = Counter(dict(row.counts))
     counts.update(finding.severity.value for finding in ordered)
     counts_now = tuple((s.value, counts[s.value]) for s in reversed(Severity) if counts[s.value])
+    row = replace(row, counts=counts_now, findings=ranked((*row.findings, *ordered)))
     first = ordered[0]
     if row.worst is not None and row.worst.rank >= first.severity.rank:
-        return replace(row, counts=counts_now)
-    return replace(row, worst=first.severity, finding=first.id, says=first.says, counts=counts_now)
+        return row
+    return replace(row, worst=first.severity, finding=first.id, says=first.says)
 
 
-def _row(path: str, checkpoint: Checkpoint, digest: bool) -> SurveyRow:
+def _row(path: str, checkpoint: Checkpoint, reading: Reading) -> SurveyRow:
     verdicts = Counter(use.verdict for use in checkpoint.globals)
     parameters = buffers = 0
     if checkpoint.weights is not None:
@@ -128,6 +144,7 @@ def _row(path: str, checkpoint: Checkpoint, digest: bool) -> SurveyRow:
         buffers=buffers,
         dangerous=verdicts[GlobalVerdict.DANGEROUS],
         unknown=verdicts[GlobalVerdict.UNKNOWN],
-        sha256=sha256_of(checkpoint.source) if digest else None,
+        sha256=sha256_of(checkpoint.source) if reading.digest else None,
     )
-    return with_findings(row, checkpoint.findings)
+    more = tuple(reading.more(checkpoint)) if reading.more is not None else ()
+    return with_findings(row, (*checkpoint.findings, *more))

@@ -13,6 +13,7 @@ from inspector.errors import InspectorError, ReadError
 from inspector.findings import Severity
 from inspector.limits import Limits
 from inspector.readers import claims_folder
+from inspector.survey.kinds import FOLDER_UNLISTED, NOT_EXAMINED, UNREADABLE_FILE, kind_of_error
 from inspector.survey.report import SurveyRow
 from inspector.survey.row import crashed_row, unreadable_row
 from inspector.units import counted
@@ -22,12 +23,14 @@ _MOST_LEVELS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """One path to open, relative to the root. is_folder: several files that are one checkpoint.
+    """One path to open.
 
-    row: what is said instead, where it cannot be opened.
+    path: as its row calls it. place: where it is. is_folder: several files that are one checkpoint. row: what is said
+    instead, where it cannot be opened.
     """
 
     path: str
+    place: Path
     is_folder: bool = False
     row: SurveyRow | None = None
 
@@ -35,15 +38,20 @@ class Unit:
 class Walk:
     """Everything below root, a folder that is one checkpoint before the files in it.
 
+    shown: what the root is called in front of the paths, "" for paths that are relative to it. git: look also at what
+    git keeps for itself (`.git` with its HEAD), which nobody can commit anything into.
     units: in order. incomplete: files may lie where nobody looked. Raises ReadError when root cannot be listed.
     """
 
-    def __init__(self, root: Path, limits: Limits) -> None:
+    def __init__(self, root: Path, limits: Limits, shown: str = "", *, git: bool = True) -> None:
         self.root = root
+        self._git = git
+        self.shown = shown
         self.limits = limits
         self.units: list[Unit] = []
         self.incomplete = False
         self._left_out: list[str] = []
+        self._passed: list[str] = []
         self._links = 0
         self._real = root.resolve()
         for here, below, names in os.walk(root, followlinks=False, onerror=self._unlisted):
@@ -54,7 +62,7 @@ class Walk:
 
     def skipped(self) -> tuple[str, ...]:
         """What was not looked at, and why."""
-        notes = list(self._left_out)
+        notes = [*self._left_out, *self._passed]
         if self._links:
             notes.append(f"{counted(self._links, 'symbolic link')} to what has a row of its own.")
         return tuple(notes)
@@ -62,24 +70,33 @@ class Walk:
     def _folder(self, place: Path, below: list[str], names: list[str]) -> None:
         inside = place.relative_to(self.root)
         # os.walk lists links to folders among the folders.
+        if not self._git and ".git" in below and (place / ".git" / "HEAD").is_file():
+            below.remove(".git")
+            self._passed.append(f"{self._path(inside / '.git')}: what git keeps for itself.")
         linked = sorted(name for name in below if (place / name).is_symlink())
         below[:] = sorted(
             name for name in below if name not in linked and self._mode(place / name, inside / name, stat.S_ISDIR)
         )
         if len(inside.parts) >= _MOST_LEVELS and below:
-            self._leave_out(f"Folders more than {_MOST_LEVELS} levels deep, first {inside}.")
+            self._leave_out(f"Folders more than {_MOST_LEVELS} levels deep, first {self._path(inside)}.")
             below[:] = []
         self._claim(place, inside)
         for name in sorted([*names, *linked]):
             if self._mode(place / name, inside / name, stat.S_ISREG):
-                self.units.append(Unit(path=(inside / name).as_posix()))
+                self.units.append(Unit(path=self._path(inside / name), place=place / name))
+
+    def _path(self, inside: Path) -> str:
+        """What a path is called in the rows."""
+        if not self.shown:
+            return inside.as_posix()
+        return self.shown if inside == Path() else f"{self.shown.rstrip('/')}/{inside.as_posix()}"
 
     def _leave_out(self, what: str) -> None:
         self.incomplete = True
         self._left_out.append(what)
 
     def _refuse(self, inside: Path, row: SurveyRow) -> None:
-        self.units.append(Unit(path=inside.as_posix(), row=row))
+        self.units.append(Unit(path=row.path, place=self.root / inside, row=row))
 
     def _unlisted(self, error: OSError) -> None:
         place = Path(error.filename or self.root)
@@ -88,17 +105,17 @@ class Walk:
             raise ReadError(f"{self.root.name or self.root} cannot be listed: {why}.") from error
         inside = place.relative_to(self.root)
         says = f"The folder cannot be listed: {why}. Nothing in it was looked at."
-        self._refuse(inside, unreadable_row(inside.as_posix(), 0, "folder-unlisted", says))
+        self._refuse(inside, unreadable_row(self._path(inside), 0, FOLDER_UNLISTED, says))
 
     def _claim(self, place: Path, inside: Path) -> None:
         """A row for the folder as a whole, or for what kept it from being one."""
         try:
             if claims_folder(place, limits=self.limits):
-                self.units.append(Unit(path=inside.as_posix(), is_folder=True))
+                self.units.append(Unit(path=self._path(inside), place=place, is_folder=True))
         except InspectorError as error:
-            self._refuse(inside, unreadable_row(inside.as_posix(), 0, type(error).__name__, str(error)))
+            self._refuse(inside, unreadable_row(self._path(inside), 0, kind_of_error(error), str(error)))
         except Exception as error:  # noqa: BLE001 - a gate must not be passed because a folder crashed its guard
-            self._refuse(inside, crashed_row(inside.as_posix(), 0, error))
+            self._refuse(inside, crashed_row(self._path(inside), 0, error))
 
     def _mode(self, place: Path, inside: Path, wanted: Callable[[int], bool]) -> bool:
         """Whether it is of the kind that is walked or opened; what is neither has a row that says so."""
@@ -106,7 +123,7 @@ class Walk:
             mode = place.lstat().st_mode
         except OSError as error:
             says = f"{place.name} cannot be looked at: {error.strerror or error}."
-            self._refuse(inside, unreadable_row(inside.as_posix(), 0, "ReadError", says))
+            self._refuse(inside, unreadable_row(self._path(inside), 0, UNREADABLE_FILE, says))
             return False
         if stat.S_ISLNK(mode):
             return wanted is stat.S_ISREG and self._linked_file(place, inside)
@@ -135,4 +152,4 @@ class Walk:
         return False
 
     def _pass_over(self, inside: Path, says: str, severity: Severity = Severity.WARNING) -> None:
-        self._refuse(inside, unreadable_row(inside.as_posix(), 0, "not-examined", says, severity))
+        self._refuse(inside, unreadable_row(self._path(inside), 0, NOT_EXAMINED, says, severity))

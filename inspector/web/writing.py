@@ -16,7 +16,7 @@ from inspector.jobs.kinds.table import sized
 from inspector.jobs.subjects import Destination
 from inspector.keys.folding import folded_line
 from inspector.progress import Stopped
-from inspector.units import human_bytes
+from inspector.units import human_bytes, parse_size
 from inspector.web import downloads, jobs, reports, uploads
 from inspector.web.exports_kept import Underway, Written, the_kept
 from inspector.web.proof_table import proof_table
@@ -43,8 +43,6 @@ class Options:
     @property
     def shard_nbytes(self) -> int | None:
         """Bytes of a shard, None for one file."""
-        from inspector.exports.shards import parse_size
-
         return parse_size(self.shard_size) if self.shard_size else None
 
 

@@ -137,6 +137,8 @@ COMMANDS = [
     ("explain", "--list-methods"),
     ("explain-error", "--text", "Unexpected key(s) in state_dict: a"),
     ("scan", "tmp", "--json"),
+    ("check", "a.pth"),
+    ("check", "a.pth", "--format", "sarif"),
     ("--help",),
     ("open", "--help"),
 ]

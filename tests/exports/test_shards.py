@@ -13,9 +13,9 @@ from inspector.cli.main import run
 from inspector.errors import ExportError, UsageError
 from inspector.exports.averaged import find_averaged
 from inspector.exports.convert import export_as_is
-from inspector.exports.shards import parse_size
 from inspector.exports.writers import safetensors_file
 from inspector.readers import open_checkpoint
+from inspector.units import parse_size
 
 
 def state() -> dict[str, torch.Tensor]:

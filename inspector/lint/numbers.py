@@ -1,0 +1,77 @@
+"""What the numbers of an opened checkpoint say, as findings, and which numbers nobody read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inspector.checkpoint.data import why_unreadable
+from inspector.checkpoint.dtypes import find_dtype
+from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.findings import Finding, FindingKind, Severity
+from inspector.health.report import HealthReport
+from inspector.health.thresholds import Thresholds
+from inspector.survey.kinds import INTERNAL_ERROR
+from inspector.units import counted, human_bytes, shorten_middle
+
+NUMBERS_LEFT = FindingKind("numbers-left", Severity.NOTICE, "A file's numbers were left unread, for its size")
+NUMBERS_UNREAD = FindingKind(
+    "numbers-unread", Severity.ERROR, "Numbers of a tensor could not be read", also=(Severity.INFO,)
+)
+_NAMED = 3
+# Views of the same bytes (expanded masks, tied weights) are read once for each; a few bytes can be shown as petabytes.
+_MOST_VIEWS, _MOST_NBYTES = 16, 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumbersCheck:
+    """Asked about each checkpoint. up_to_nbytes: of numbers that are still read, None for any."""
+
+    thresholds: Thresholds
+    up_to_nbytes: int | None = None
+
+    def __call__(self, checkpoint: Checkpoint) -> tuple[Finding, ...]:
+        """The findings. Raises nothing for what the file contains: a check that fails is a finding itself."""
+        # Imported by the processes that read, and by no others.
+        from inspector.health.examine import examine
+
+        nbytes = sum(tensor.nbytes for tensor in checkpoint.tensors)
+        if not nbytes:
+            return ()
+        if self.up_to_nbytes is not None and nbytes > self.up_to_nbytes:
+            says = f"Its {human_bytes(nbytes)} of numbers were not read: up to {human_bytes(self.up_to_nbytes)} are."
+            return (NUMBERS_LEFT.found(says, evidence=(("nbytes", nbytes), ("up_to_nbytes", self.up_to_nbytes))),)
+        held = sum(storage.nbytes for storage in checkpoint.storages.values())
+        if nbytes > _MOST_VIEWS * held + _MOST_NBYTES:
+            says = f"Its tensors show {human_bytes(nbytes)} of numbers, and the file holds {human_bytes(held)}."
+            return (NUMBERS_UNREAD.found(says, evidence=(("nbytes", nbytes), ("held_nbytes", held))),)
+        try:
+            report = examine(checkpoint, thresholds=self.thresholds)
+        except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
+            says = f"Checking its numbers failed in a way that it should not ({type(error).__name__}: {error})."
+            return (INTERNAL_ERROR.found(says[:500], remedy="Please report this."),)
+        return (*report.findings, *_unread(checkpoint, report))
+
+
+def _unread(checkpoint: Checkpoint, report: HealthReport) -> Iterator[Finding]:
+    """One finding for what should have had numbers, one for what has none by its type."""
+    tensors = {tensor.name: tensor for tensor in checkpoint.tensors}
+    broken: list[tuple[str, str]] = []
+    without: list[tuple[str, str]] = []
+    for name, why in report.not_examined:
+        tensor = tensors.get(name)
+        (broken if tensor is None or _should_have_numbers(checkpoint, tensor) else without).append((name, why))
+    for missed, severity in ((broken, Severity.ERROR), (without, Severity.INFO)):
+        if missed:
+            says = f"{counted(len(missed), 'tensor')} could not be examined, the first: {missed[0][1]}"
+            names = tuple(shorten_middle(name, 120) for name, _ in missed[:_NAMED])
+            yield NUMBERS_UNREAD.found(says, severity=severity, subjects=names, evidence=(("tensors", len(missed)),))
+
+
+def _should_have_numbers(checkpoint: Checkpoint, tensor: TensorInfo) -> bool:
+    dtype = find_dtype(tensor.dtype)
+    if dtype is None or why_unreadable(tensor) or tensor.dtype.startswith("complex"):
+        return False
+    storage = checkpoint.storages.get(tensor.storage_id or "")
+    held = storage is None or storage.offset is not None or storage.inline is not None
+    return held and (dtype.native or (dtype.floating and not tensor.dtype.endswith("_x2")))
