@@ -34,7 +34,8 @@ _BRANCH_END = re.compile(
 )
 # These begin at zero beside a bias that does not.
 _OFFSETS = re.compile(r"offset|attention_weights\.")
-_NUMBER = re.compile(r"\d+(?=\.)")
+# Numbers of blocks and lists, not those that tell one layer of a block from another: "layer#.#.conv2.weight".
+_NUMBER = re.compile(r"\d+(?=\.[^.]+\.)|(?:^|(?<=\.))\d+(?=\.[^.]+$)")
 
 Measured = tuple[Examined, TensorStatistics]
 
