@@ -12,7 +12,8 @@ class Thresholds:
     few: tensors with fewer elements are not tested for how their values are distributed.
     large: a weight of larger magnitude is no working network's.
 
-    dead: a row whose mean magnitude is below this part of the median row's puts nothing out (0 always does).
+    Dead and repeated parts, scale, storage. dead: a row whose mean magnitude is below this part of the median row's
+    puts nothing out.
     dead_warning, dead_error: shares of such rows.
     duplicate_length: shorter rows may be equal by chance. duplicate_cosine: of rows that say the same.
     duplicate_share: of such rows.
@@ -26,6 +27,19 @@ class Thresholds:
     clipped: share of elements that are exactly the largest or the smallest value.
     least_numel, least_values: smaller tensors, and those of fewer values, are on a shorter type's grid by chance.
     zero_nbytes, repeated_nbytes: stretches of zeros and copies as a broken download or disk leaves them.
+
+    Batch norms. norm_eps: torch's default; a smaller variance no longer decides the gain. norm_var_huge: a running
+    variance above it; norm_var_ratio: or above so many times its layer's median. norm_scale_rests: a scale below this
+    part of its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a
+    shift so many scales below zero leaves a ReLU silent.
+
+    Initialisation. initial_ks: sqrt(n) times the Kolmogorov-Smirnov distance, up to which values may be of a
+    distribution (1.95: one in a thousand of such tensors is beyond it; files have hundreds). initial_errors: standard
+    errors that a mean or a spread may be off. initial_edge_numel: fewest elements of which the largest proves an edge.
+    initial_body: a backbone is at least this share of the layers.
+
+    Casts and types. cast_lost, cast_coarse: share of a tensor's non-zero values that a cast to float16 makes zero, or
+    subnormal, from which on it is said.
     """
 
     few: int = 256
@@ -52,6 +66,21 @@ class Thresholds:
     least_values: int = 8
     zero_nbytes: int = 4096
     repeated_nbytes: int = 1 << 20
+
+    norm_eps: float = 1e-5
+    norm_var_huge: float = 1e4
+    norm_var_ratio: float = 1e3
+    norm_scale_rests: float = 1e-2
+    norm_scale_share: float = 0.01
+    norm_shift_times: float = 4.0
+
+    initial_ks: float = 2.3
+    initial_errors: float = 5.0
+    initial_edge_numel: int = 1024
+    initial_body: float = 0.5
+
+    cast_lost: float = 0.01
+    cast_coarse: float = 0.25
 
 
 DEFAULTS = Thresholds()
