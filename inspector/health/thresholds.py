@@ -20,8 +20,8 @@ class Thresholds:
     outlier_peak: largest magnitude of a tensor over its root mean square. outlier_row: of a row over the median row's.
     shell_errors: standard errors within which a row of an embedding is as long as when it was made.
     siblings: the fewest layers of one shape that are compared. sibling_z: robust z-score of the logarithm of the root
-    mean square. sibling_spread: the least standard deviation taken for it. sibling_factor: of one layer's scale
-    against its role's median.
+    mean square. sibling_spread, role_spread: the least standard deviations taken for it, within a block and within a
+    role. sibling_factor: of one layer's scale against its role's median.
     large_rms: as `large`, of a whole tensor's root mean square.
     sparse: share of zeros that is worth saying. two_of_four: share of the groups of four with two zeros or more.
     clipped: share of elements that are exactly the largest or the smallest value.
@@ -58,6 +58,7 @@ class Thresholds:
     sibling_z: float = 6.0
     sibling_spread: float = 0.1
     sibling_factor: float = 30.0
+    role_spread: float = 0.35
     large_rms: float = 10.0
     sparse: float = 0.3
     two_of_four: float = 0.999

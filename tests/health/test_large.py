@@ -27,6 +27,13 @@ def test_a_root_mean_square_of_more_than_ten(tmp_path: Path) -> None:
     assert only(observe(tmp_path, state, "large-weight")).subjects == ("layers.1.fc.weight",)
 
 
+def test_a_huge_bias_is_a_note(tmp_path: Path) -> None:
+    state = {"fc.weight": torch.randn(8, 8), "fc.bias": torch.randn(8)}
+    assert observe(tmp_path, state, "large-weight") == ()
+    state["fc.bias"][2] = -1e5
+    assert only(observe(tmp_path, state, "large-weight")).severity is Severity.NOTICE
+
+
 def test_what_is_no_weight_may_be_large(tmp_path: Path) -> None:
     state = layers() | {
         "bn.running_var": torch.full((8,), 1e6),

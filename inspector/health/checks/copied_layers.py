@@ -16,6 +16,7 @@ import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
+from inspector.health.phrases import shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -130,7 +131,7 @@ def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
     more = f"; {len(copies) - 1:,} more are copies of another" if len(copies) > 1 else ""
     sure = "the same as" if first.verified else "the same in every statistic as"
     return COPIED_LAYERS.found(
-        f"{first.name} is {sure} {first.source}, though stored a second time{more}.",
+        f"{shown(first.name)} is {sure} {shown(first.source)}, though stored a second time{more}.",
         severity=severity,
         subjects=bounded([each.name for each in copies]),
         evidence=(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import output_axis
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
@@ -129,7 +129,8 @@ def _equal_rows(matrix: NDArray[np.float64], places: NDArray[np.intp]) -> list[t
 def _near_rows(matrix: NDArray[np.float64], places: NDArray[np.intp], least: float) -> list[tuple[int, int]]:
     """The same by the cosine of the angle between them, sign apart from it."""
     rows = matrix[places]
-    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     close = np.tril(rows @ rows.T > least, k=-1)
     found = np.flatnonzero(close.any(axis=1))
     return [(int(places[i]), int(places[int(np.argmax(close[i]))])) for i in found]
@@ -141,7 +142,7 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Copies], *,
     how = "copied from" if copied else "exact copies of" if worst.exact else "nearly the same as"
     where = f", each {worst.distance:,} rows behind it" if worst.distance else f", row {worst.row:,} as {worst.of:,}"
     return DUPLICATE_FILTERS.found(
-        f"{worst.count:,} of {worst.rows:,} rows of {worst.name} ({human_share(worst.share)}) are {how} another"
+        f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are {how} another"
         f"{where}{also(names)}.",
         severity=severity,
         subjects=bounded(names),
