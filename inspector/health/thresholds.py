@@ -15,7 +15,7 @@ class Thresholds:
     Dead and repeated parts, scale, storage. dead: a row whose mean magnitude is below this part of the median row's
     puts nothing out.
     dead_warning, dead_error: shares of such rows.
-    duplicate_length: shorter rows may be equal by chance. duplicate_cosine: of rows that say the same.
+    duplicate_length: shorter rows may be nearly equal by chance. duplicate_cosine: of rows that say the same.
     duplicate_share: of such rows.
     outlier_peak: largest magnitude of a tensor over its root mean square. outlier_row: of a row over the median row's.
     shell_errors: standard errors within which a row of an embedding is as long as when it was made.
@@ -24,7 +24,7 @@ class Thresholds:
     role. sibling_factor: of one layer's scale against its role's median.
     large_rms: as `large`, of a whole tensor's root mean square.
     sparse: share of zeros that is worth saying. two_of_four: share of the groups of four with two zeros or more.
-    clipped: share of elements that are exactly the largest or the smallest value.
+    clipped: share of elements that are exactly the largest or the smallest value. shifted: mean over deviation.
     least_numel, least_values: smaller tensors, and those of fewer values, are on a shorter type's grid by chance.
     zero_nbytes, repeated_nbytes: stretches of zeros and copies as a broken download or disk leaves them.
 
@@ -63,6 +63,7 @@ class Thresholds:
     sparse: float = 0.3
     two_of_four: float = 0.999
     clipped: float = 0.001
+    shifted: float = 1.0
     least_numel: int = 64
     least_values: int = 8
     zero_nbytes: int = 4096

@@ -18,6 +18,7 @@ from inspector.health.checks import (
     norm_variance,
     outliers,
     saturation,
+    shifted,
     siblings,
     sparsity,
     still_initial,
@@ -30,6 +31,6 @@ from inspector.health.subject import Subject
 CHECKS: tuple[Check[Subject], ...] = (
     *(non_finite.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
     *(norm_variance.CHECK, norm_untouched.CHECK, dead.CHECK, duplicates.CHECK, copied_layers.CHECK),
-    *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK),
+    *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
     *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
 )

@@ -29,6 +29,8 @@ _ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURREN
 # Of a block whose weights are equal to this part, the whole block was copied.
 _BLOCK = 0.5
 _MOST_READ = 256 << 20
+# Of fewer values tensors are equal because they were made so: windows, constants.
+_FEW = 8
 # Segments of a name that are looked at.
 _DEEPEST = 12
 
@@ -66,7 +68,7 @@ def _pairs(subject: Subject) -> Iterator[tuple[str, str, int, bool]]:
     """(name, the first that equals it, bytes, whether they were compared)."""
     groups: dict[tuple[object, ...], list[Measured]] = defaultdict(list)
     for one, t in subject.measured(*_ROLES):
-        if t.numel >= subject.thresholds.few and t.minimum != t.maximum and t.distinct is None:
+        if t.numel >= subject.thresholds.few and (t.distinct is None or t.distinct > _FEW):
             key = (t.shape, t.dtype, t.minimum, t.maximum, t.mean, t.std, t.zero, t.table)
             groups[key].append((one, t))
     left = _MOST_READ

@@ -65,6 +65,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
             continue
         layers += 1
         sides = row_means(t.rows), column_means(t.rows)
+        if t.finite < t.numel:
+            # Of what is no number no median row can be told.
+            continue
         outputs += _dead(subject, one, sides[axis])
         # What few outputs do not read is a few weights of zero.
         if one.role is not Role.DEPTHWISE and len(sides[axis]) >= _LEAST:

@@ -6,6 +6,7 @@ matrix is small.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,10 @@ _MOST_ROWS = 1024
 _MOST_WORK = 1 << 30
 _MOST_WORK_OF_ALL = 1 << 33
 _LEAST_ROWS = 4
+# Exact copies are no chance even of 3 x 3 kernels.
+_LEAST_EXACT = 8
+# Natural logarithm of the odds against a pair of equal rows in a layer.
+_SURE = 14.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         assert t.rows is not None
         work = t.rows.count**2 * t.rows.length
         near = work <= min(left, _MOST_WORK) and t.rows.count <= _MOST_ROWS
+        near = near and t.rows.length >= subject.thresholds.duplicate_length
         left -= work if near else 0
         found = _copies(subject, one, t, near=near)
         if found is None or not (found.exact or found.share > subject.thresholds.duplicate_share):
@@ -80,10 +86,13 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 def _is_fit(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
     rows = t.rows
-    if rows is None or rows.count < _LEAST_ROWS or rows.length < subject.thresholds.duplicate_length:
+    if rows is None or rows.count < _LEAST_ROWS or rows.length < _LEAST_EXACT:
+        return False
+    if output_axis(subject, one) != 0 or t.finite < t.numel:
         return False
     # Rows of a handful of values are equal by chance, and those of a constant anyway.
-    return output_axis(subject, one) == 0 and not (t.nan + t.infinite) and t.distinct is None
+    ways = math.inf if t.distinct is None else rows.length * math.log(max(1, t.distinct))
+    return ways > 2 * math.log(rows.count) + _SURE
 
 
 def _copies(subject: Subject, one: Examined, t: TensorStatistics, *, near: bool) -> _Copies | None:

@@ -95,8 +95,12 @@ def _unlike(subject: Subject, members: Sequence[tuple[int, Examined, float]]) ->
 
 def _by_role(subject: Subject) -> Iterator[_Unlike]:
     groups: dict[Role, list[tuple[Examined, TensorStatistics, float]]] = defaultdict(list)
-    for one, t in subject.measured(*_MATRICES):
-        if _is_scaled(t) and t.numel >= subject.thresholds.few and len(t.shape) > 1:
+    for one, t in subject.measured(*_IN_BLOCKS):
+        if not _is_scaled(t):
+            continue
+        if one.role is Role.NORM_SCALE:
+            groups[one.role].append((one, t, t.rms))
+        elif t.numel >= subject.thresholds.few and len(t.shape) > 1:
             groups[one.role].append((one, t, t.rms * math.sqrt(max(1, t.numel // t.shape[0]))))
     for members in groups.values():
         if len(members) < subject.thresholds.siblings:
