@@ -83,15 +83,20 @@ def measure_tensor(
     checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int | None = None, meter: Meter | None = None
 ) -> TensorStatistics:
     """Statistics of one tensor. Raises ReadError when it has no plain numbers or its bytes are not in the file."""
-    why = _why_not(checkpoint, tensor)
-    if why:
-        raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
+    need_numbers(checkpoint, tensor)
     # A tile at a time is read in place.
     step = chunk_nbytes or TILE * DTYPES[tensor.dtype].itemsize
     chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=step)
     if meter is not None:
         chunks = meter.watching(chunks)
     return describe(tensor, measure_chunks(chunks, tensor.dtype, tensor.shape))
+
+
+def need_numbers(checkpoint: Checkpoint, tensor: TensorInfo) -> None:
+    """Raises ReadError where the tensor has no plain numbers."""
+    why = _why_not(checkpoint, tensor)
+    if why:
+        raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
 
 
 def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...]) -> Numbers:
