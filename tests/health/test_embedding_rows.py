@@ -53,6 +53,8 @@ def test_new_trained_and_padding_rows_are_quiet(tmp_path: Path) -> None:
     new = torch.nn.Embedding(1000, 64, padding_idx=0).weight.data
     assert observe(tmp_path, {"embed_tokens.weight": new}, *KINDS) == ()
     assert observe(tmp_path, {"embed_tokens.weight": _trained()}, *KINDS) == ()
+    moving = torch.randn(1000, 64) * torch.linspace(0.026, 0.04, 1000)[:, None]
+    assert observe(tmp_path, {"embed_tokens.weight": moving}, *KINDS) == ()
     trained = _trained()
     trained[:1] = 0
     assert observe(tmp_path, {"embed_tokens.weight": trained}, *KINDS) == ()
