@@ -45,3 +45,8 @@ def test_observers_that_saw_nothing_are_a_note(tmp_path: Path) -> None:
 def test_integers_and_finite_numbers_are_left_alone(tmp_path: Path) -> None:
     state = {"ids": torch.tensor([2**62, -(2**62)]), "fc.weight": torch.randn(4, 4)}
     assert observe(tmp_path, state, "non-finite") == ()
+
+
+def test_nan_in_a_mask_is_an_error(tmp_path: Path) -> None:
+    state = {"attn.mask": torch.full((4, 4), -INF).triu(1) * 0}
+    assert only(observe(tmp_path, state, "non-finite")).severity is Severity.ERROR
