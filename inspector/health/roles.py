@@ -166,7 +166,7 @@ def _integer(scene: _Scene) -> Role | None:
 def _kept(scene: _Scene) -> Role | None:
     """What is kept beside the parameters: statistics, counters, moments, masks, tables that nobody trains."""
     last = scene.last
-    if any(segment in words.MOMENTS for segment in scene.tensor.path) or last in words.MOMENTS:
+    if last in words.MOMENTS or scene.tensor.name.partition(".")[0] in words.MOMENTS:
         return Role.MOMENT
     if last in words.RUNNING_MEANS or (last == "mean" and scene.has("var")):
         return Role.RUNNING_MEAN
@@ -226,7 +226,7 @@ def _table(scene: _Scene) -> Role | None:
     if last in ("weight", "embedding", "embeddings") and scene.ndim == 2 and not scene.has("bias"):
         if words.POSITION.fullmatch(scene.module):
             return Role.POSITION
-        if words.EMBEDDING.fullmatch(scene.module) or last != "weight":
+        if words.TOKEN.fullmatch(scene.module) or words.EMBEDDING.fullmatch(scene.module) or last != "weight":
             return Role.EMBEDDING
     if scene.ndim == 2 and words.EMBEDDING.fullmatch(last):
         return Role.EMBEDDING

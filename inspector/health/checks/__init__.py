@@ -5,6 +5,10 @@ from __future__ import annotations
 from inspector.findings import Check
 from inspector.health.checks import (
     constant,
+    copied_layers,
+    dead,
+    duplicates,
+    embedding_rows,
     half_range,
     large,
     non_finite,
@@ -12,13 +16,21 @@ from inspector.health.checks import (
     norm_shift,
     norm_untouched,
     norm_variance,
+    outliers,
+    saturation,
+    shifted,
+    siblings,
+    sparsity,
     still_initial,
+    storage_grid,
+    stretches,
     type_mix,
 )
 from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
-    *(non_finite.CHECK, constant.CHECK, large.CHECK),
-    *(norm_variance.CHECK, norm_untouched.CHECK, still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK),
-    *(half_range.CHECK, type_mix.CHECK),
+    *(non_finite.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
+    *(norm_variance.CHECK, norm_untouched.CHECK, dead.CHECK, duplicates.CHECK, copied_layers.CHECK),
+    *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
+    *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
 )
