@@ -27,7 +27,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         channels += norm.channels
         # What comes out of the norm has the scale as its standard deviation and the shift as its mean.
         low = int(np.count_nonzero((norm.shift < 0) & (norm.shift < -times * np.abs(norm.scale))))
-        if low:
+        if low > subject.thresholds.norm_shift_share * norm.channels:
             silent += low
             names.append(norm.name_of(Role.NORM_SHIFT))
     if not silent:

@@ -55,10 +55,16 @@ def _find(subject: Subject) -> Iterator[Finding]:
         fresh = [one for one in fresh if one.standing is Standing.FRESH]
         if not fresh or not moved:
             return
-    if not signs:
+    sure = [one for one in fresh if one.standing is Standing.FRESH]
+    if sure and signs:
+        fresh = sure
+    elif signs and len(fresh) > len(moved):
+        # Rounded to 16 bits, what was trained a little passes for fresh.
+        return
+    if not signs and _kind_of(subject, fresh, moved)[0] is not BACKBONE:
         yield _fresh_file(fresh, f"{counted(len(moved), 'other layer')} may have been initialised in another way")
         return
-    yield _unlike(subject, fresh, moved, layers)
+    yield _unlike(subject, fresh, moved, layers, signs=signs)
 
 
 def _fresh_file(fresh: Sequence[Layer], and_what: str) -> Finding:
@@ -72,9 +78,11 @@ def _fresh_file(fresh: Sequence[Layer], and_what: str) -> Finding:
     )
 
 
-def _unlike(subject: Subject, fresh: list[Layer], moved: list[Layer], layers: Sequence[Layer]) -> Finding:
-    """fresh beside moved, in a file that was trained."""
-    sure = all(one.standing is Standing.FRESH for one in fresh)
+def _unlike(
+    subject: Subject, fresh: list[Layer], moved: list[Layer], layers: Sequence[Layer], *, signs: int
+) -> Finding:
+    """fresh beside moved."""
+    sure = signs > 0 and all(one.standing is Standing.FRESH for one in fresh)
     kind, why = _kind_of(subject, fresh, moved)
     alone = kind is UNCHANGED and len(fresh) == 1
     share = len(fresh) / len(layers)
@@ -86,7 +94,7 @@ def _unlike(subject: Subject, fresh: list[Layer], moved: list[Layer], layers: Se
         subjects=[one.name for one in fresh],
         evidence=(
             *(("layers", len(fresh)), ("of", len(layers)), ("moved", len(moved))),
-            *(("elements", sum(one.numel for one in fresh)), *_evidence(fresh)),
+            *(("elements", sum(one.numel for one in fresh)), ("other signs of training", signs), *_evidence(fresh)),
         ),
         remedy=f"{_HOW[_weakest(fresh)]} {why}",
     )

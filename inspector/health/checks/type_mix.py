@@ -74,7 +74,7 @@ def _integers(subject: Subject) -> Iterator[Finding]:
         one
         for one in subject.tensors
         if one.tensor.dtype in ("int32", "int64") and one.last == "weight" and len(one.tensor.shape) >= 2
-        if one.role not in _NO_WEIGHTS and all(o is one or o.last == "bias" for o in subject.by_module[one.module])
+        if one.role not in (Role.QUANTISED, Role.SCALE, Role.MASK) and all(o is one or o.last == "bias" for o in subject.by_module[one.module])
     ]
     if not wide:
         return
