@@ -166,7 +166,7 @@ def _integer(scene: _Scene) -> Role | None:
 def _kept(scene: _Scene) -> Role | None:
     """What is kept beside the parameters: statistics, counters, moments, masks, tables that nobody trains."""
     last = scene.last
-    if any(segment in words.MOMENTS for segment in scene.tensor.path) or last in words.MOMENTS:
+    if last in words.MOMENTS or scene.tensor.name.partition(".")[0] in words.MOMENTS:
         return Role.MOMENT
     if last in words.RUNNING_MEANS or (last == "mean" and scene.has("var")):
         return Role.RUNNING_MEAN

@@ -32,7 +32,7 @@ def test_nan_and_infinity_are_counted_with_the_first_place(tmp_path: Path) -> No
     found = _observed(tmp_path, {"fc.weight": weight * torch.arange(20).reshape(4, 5)})
     assert [f.id for f in found] == ["non-finite"]
     assert found[0].severity is Severity.ERROR
-    assert found[0].says == "fc.weight holds 1 NaN (5.0 %) and 1 infinite number among 20, the first at index 7."
+    assert found[0].says == "fc.weight holds 1 NaN (5.0 %) and 1 infinite number among 20, the first at [1, 2]."
 
 
 def test_infinities_of_a_mask_are_a_note_and_its_nan_an_error(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.health.examined import findings_of
+from tests.health.observed import observe
 
 ID = "norm-shift-silences"
 
@@ -24,12 +24,12 @@ def _state(shift: float, channels: int) -> dict[str, torch.Tensor]:
 
 
 def test_units_shifted_below_four_scales_are_counted(tmp_path: Path) -> None:
-    (found,) = findings_of(tmp_path, _state(-2.001, 3), ID)
+    (found,) = observe(tmp_path, _state(-2.001, 3), ID)
     assert found.says.startswith("3 of 20 channels of batch norms (15.0 %) are shifted more than 4 times")
     assert dict(found.evidence)["fires, if normal"] == pytest.approx(3.167e-5, rel=1e-3)
 
 
 def test_just_above_upwards_and_single_units_are_quiet(tmp_path: Path) -> None:
-    assert findings_of(tmp_path, _state(-1.999, 3), ID) == ()
-    assert findings_of(tmp_path, _state(5.0, 3), ID) == ()
-    assert findings_of(tmp_path, _state(-5.0, 1), ID) == ()
+    assert observe(tmp_path, _state(-1.999, 3), ID) == ()
+    assert observe(tmp_path, _state(5.0, 3), ID) == ()
+    assert observe(tmp_path, _state(-5.0, 1), ID) == ()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from inspector.findings import Severity
-from tests.health.examined import findings_of
+from tests.health.observed import observe
 
 IDS = ("norm-variance-negative", "norm-variance-tiny", "norm-variance-huge")
 
@@ -30,13 +30,13 @@ def _state(channels: int = 64, norms: int = 3) -> dict[str, torch.Tensor]:
 
 
 def test_variances_spread_over_two_orders_of_magnitude_are_quiet(tmp_path: Path) -> None:
-    assert findings_of(tmp_path, _state(), *IDS) == ()
+    assert observe(tmp_path, _state(), *IDS) == ()
 
 
 def test_a_negative_variance_is_an_error_with_its_number(tmp_path: Path) -> None:
     state = _state()
     state["3.running_var"][[4, 9]] = torch.tensor([-0.5, -0.25])
-    (found,) = findings_of(tmp_path, state, *IDS)
+    (found,) = observe(tmp_path, state, *IDS)
     assert (found.id, found.severity) == ("norm-variance-negative", Severity.ERROR)
     assert found.says == "2 of 64 channels of 3.running_var have a negative running variance, down to -0.5."
 
@@ -45,7 +45,7 @@ def test_a_variance_below_eps_amplifies_by_scale_over_its_root(tmp_path: Path) -
     state = _state()
     state["3.running_var"][7] = 0.0
     state["3.weight"][7] = 2.0
-    (found,) = findings_of(tmp_path, state, *IDS)
+    (found,) = observe(tmp_path, state, *IDS)
     assert (found.id, found.severity) == ("norm-variance-tiny", Severity.WARNING)
     # 2 / sqrt(0 + 1e-5) = 632.46
     assert dict(found.evidence)["largest gain"] == pytest.approx(632.4555, rel=1e-5)
@@ -63,18 +63,18 @@ def test_a_dead_channel_is_a_note(tmp_path: Path) -> None:
     depthwise["3.running_var"][7] = 0.0
     depthwise["2.weight"] = torch.randn(64, 1, 3, 3)
     for state in (resting, zeros, depthwise):
-        (found,) = findings_of(tmp_path, state, *IDS)
+        (found,) = observe(tmp_path, state, *IDS)
         assert (found.id, found.severity) == ("norm-variance-tiny", Severity.NOTICE)
 
 
 def test_a_huge_variance_is_a_warning_but_pictures_nobody_normalised_a_note(tmp_path: Path) -> None:
     state = _state()
     state["3.running_var"] *= 1e5
-    (found,) = findings_of(tmp_path, state, *IDS)
+    (found,) = observe(tmp_path, state, *IDS)
     assert (found.id, found.severity) == ("norm-variance-huge", Severity.WARNING)
     state = _state()
     state["1.running_var"] *= 1e6
-    (found,) = findings_of(tmp_path, state, *IDS)
+    (found,) = observe(tmp_path, state, *IDS)
     assert found.severity is Severity.NOTICE and "first batch norm" in found.says
 
 
@@ -82,7 +82,7 @@ def test_one_channel_five_thousand_times_its_layers_median(tmp_path: Path) -> No
     state = _state()
     state["5.running_var"][1:] = 2.0
     state["5.running_var"][0] = 1e4
-    (found,) = findings_of(tmp_path, state, *IDS)
+    (found,) = observe(tmp_path, state, *IDS)
     assert (found.severity, found.subjects) == (Severity.WARNING, ("5.running_var",))
     assert "1 of 64 channels" in found.says and "5000 times the median" in found.says
 
@@ -90,13 +90,13 @@ def test_one_channel_five_thousand_times_its_layers_median(tmp_path: Path) -> No
 def test_a_layer_whose_variances_are_spread_as_widely_is_quiet(tmp_path: Path) -> None:
     state = _state()
     state["5.running_var"] = torch.exp(torch.linspace(-9, 9, 64))
-    assert findings_of(tmp_path, state, *IDS) == ()
+    assert observe(tmp_path, state, *IDS) == ()
 
 
 def test_findings_group_the_layers(tmp_path: Path) -> None:
     state = _state(norms=6)
     for i in range(6):
         state[f"{2 * i + 1}.running_var"][0] = -1.0
-    (found,) = findings_of(tmp_path, state, *IDS)
+    (found,) = observe(tmp_path, state, *IDS)
     assert len(found.subjects) == 6
     assert "6 of 384 channels of 1.running_var, 3.running_var, 5.running_var and 3 more" in found.says

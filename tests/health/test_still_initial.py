@@ -11,7 +11,8 @@ import torchvision
 from torch import nn
 
 from inspector.findings import Finding, Severity
-from tests.health.examined import findings_of, steps
+from tests.health.observed import observe
+from tests.health.steps import steps
 
 IDS = ("fresh-weights", "untrained-head", "unloaded-backbone", "unchanged-layers")
 
@@ -67,7 +68,7 @@ DEFAULTS: dict[str, Case] = {
 
 
 def _found(tmp_path: Path, state: dict[str, torch.Tensor]) -> tuple[Finding, ...]:
-    return findings_of(tmp_path, state, *IDS)
+    return observe(tmp_path, state, *IDS)
 
 
 @pytest.mark.parametrize("name", DEFAULTS)

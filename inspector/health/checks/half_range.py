@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
-from inspector.health.wording import first_names
 from inspector.units import counted, human_share
 from inspector.weights.histogram import counts_between
 from inspector.weights.report import TensorStatistics
 
-OVERFLOWS = FindingKind("half-precision-overflow", Severity.NOTICE, "A cast to fp16 would overflow")
-UNDERFLOWS = FindingKind("half-precision-underflow", Severity.INFO, "A cast to fp16 would lose small numbers")
+OVERFLOWS = FindingKind("half-precision-overflow", Severity.NOTICE, "A cast to half precision would overflow")
+UNDERFLOWS = FindingKind("half-precision-underflow", Severity.INFO, "A cast to half precision would lose small numbers")
 
 LARGEST = 65504.0
 # Numbers from here on are rounded to infinity: half a step beyond the largest.
@@ -59,9 +59,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
     if beyond:
         largest = max(max(abs(t.minimum), abs(t.maximum)) for t in beyond)
         yield OVERFLOWS.found(
-            f"{counted(len(beyond), 'tensor')} ({first_names([t.name for t in beyond])}) "
+            f"{counted(len(beyond), 'tensor')} ({listed([t.name for t in beyond])}) "
             f"{'reaches' if len(beyond) == 1 else 'reach'} {largest:.4g} in magnitude; float16 ends at {LARGEST:,.0f}.",
-            subjects=[t.name for t in beyond],
+            subjects=bounded([t.name for t in beyond]),
             evidence=(("tensors", len(beyond)), ("largest", largest), ("limit", LARGEST)),
             remedy="As float16 these numbers are infinite. Use bfloat16, or leave these tensors in float32 (running "
             "variances and an optimizer's moments always).",
@@ -71,9 +71,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
         whole = sum(x.nonzero for x in losses)
         yield UNDERFLOWS.found(
             f"As float16, {human_share(zeroed / whole)} of the numbers of {counted(len(losses), 'weight')} "
-            f"({first_names([x.name for x in losses])}) would become 0 and {human_share(coarse / whole)} would lose "
+            f"({listed([x.name for x in losses])}) would become 0 and {human_share(coarse / whole)} would lose "
             "digits.",
-            subjects=[x.name for x in losses],
+            subjects=bounded([x.name for x in losses]),
             evidence=(
                 *(("weights", len(losses)), ("zeroed", zeroed / whole), ("coarse", coarse / whole)),
                 *(("zero below", _ZERO), ("coarse below", _COARSE)),

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded
+from inspector.health.phrases import also
+from inspector.health.roles import Role
 from inspector.health.subject import Subject
 
-LARGE_WEIGHT = FindingKind("large-weight", Severity.WARNING, "A tensor has very large values")
+LARGE_WEIGHT = FindingKind("large-weight", Severity.WARNING, "A tensor has very large values", also=(Severity.NOTICE,))
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
+    limits = subject.thresholds
+    groups: dict[Severity, list[tuple[float, float, str]]] = defaultdict(list)
     for one, t in subject.measured():
-        largest = max(abs(t.minimum), abs(t.maximum)) if t.finite else 0.0
-        if len(t.shape) < 2 or largest <= subject.thresholds.large:
+        known = one.role.is_weight or one.role is Role.EMBEDDING
+        if len(t.shape) < 2 or not t.finite or not (known or one.role is Role.OTHER):
             continue
+        largest = max(abs(t.minimum), abs(t.maximum))
+        spread = known and t.numel >= limits.few and t.rms > limits.large_rms
+        # What nobody knows may be anything, pictures of 0 to 255 for instance.
+        if largest > limits.large or spread:
+            groups[Severity.WARNING if known else Severity.NOTICE].append((largest, t.rms, one.name))
+    for severity, tensors in groups.items():
+        tensors.sort(key=lambda each: -each[0])
+        largest, rms, name = tensors[0]
+        names = [each for _, _, each in tensors]
         yield LARGE_WEIGHT.found(
-            f"{one.name} reaches {largest:.3g} in magnitude, with a root mean square of {t.rms:.3g}.",
-            subjects=(one.name,),
-            evidence=(("largest", largest), ("rms", t.rms)),
-            remedy="Weights are usually below 1: was the training rate too high, or the tensor scaled by mistake?",
+            f"{name} reaches {largest:.3g} in magnitude, with a root mean square of {rms:.3g}{also(names)}.",
+            severity=severity,
+            subjects=bounded(names),
+            evidence=(
+                *(("largest", largest), ("rms", rms), ("tensors", len(names))),
+                *(("threshold_largest", limits.large), ("threshold_rms", limits.large_rms)),
+            ),
+            remedy="Weights are usually below 1; a norm behind the layer makes its scale free, and tables of numbers "
+            "that are no weights may be any size. Otherwise: was the training rate too high, or the tensor scaled by "
+            "mistake?",
         )
 
 

@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.subject import Subject
+from inspector.health.listing import bounded
+from inspector.health.phrases import also
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
 from inspector.weights.report import TensorStatistics
 
 NON_FINITE = FindingKind("non-finite", Severity.ERROR, "A tensor holds NaN or infinity", also=(Severity.NOTICE,))
-# Masks hold infinities on purpose, and say so in their names.
+# Masks hold infinities on purpose; observers of quantisation that saw nothing, and a best loss not yet beaten, too.
+_FILLED = frozenset({Role.MASK, Role.BUFFER, Role.COUNTER})
+_KEPT = frozenset({Role.OTHER, Role.COUNTER, Role.BUFFER})
 _MASKS = ("mask", "attn_bias", "alibi")
+
+Measured = tuple[Examined, TensorStatistics]
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
+    found: dict[Severity, list[Measured]] = defaultdict(list)
     for one, t in subject.measured():
-        bad = t.nan + t.infinite
-        if not bad:
-            continue
-        masked = any(word in t.name.lower() for word in _MASKS) and not t.nan
-        yield NON_FINITE.found(
-            f"{one.name} holds {_count_of(t)} among {t.numel:,}, the first at index {t.first_non_finite:,}.",
-            severity=Severity.NOTICE if masked else Severity.ERROR,
-            subjects=(one.name,),
-            evidence=(("nan", t.nan), ("infinite", t.infinite), ("numel", t.numel)),
-            remedy="Masks are filled with infinity on purpose."
-            if masked
-            else "A forward pass through it answers NaN: go back to an earlier checkpoint.",
-        )
+        if t.nan + t.infinite:
+            found[_severity(one, t)].append((one, t))
+    for severity, tensors in found.items():
+        yield _finding(severity, tensors)
+
+
+def _severity(one: Examined, t: TensorStatistics) -> Severity:
+    if not t.nan and (one.role in _FILLED or any(word in one.name.lower() for word in _MASKS)):
+        return Severity.NOTICE
+    # "best_loss": a number beside the network.
+    return Severity.NOTICE if not t.shape and one.role in _KEPT else Severity.ERROR
+
+
+def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
+    one, t = tensors[0]
+    names = [other.name for other, _ in tensors]
+    return NON_FINITE.found(
+        f"{one.name} holds {_count_of(t)} among {t.numel:,}{_place(t)}{also(names)}.",
+        severity=severity,
+        subjects=bounded(names),
+        evidence=(
+            ("nan", sum(each.nan for _, each in tensors)),
+            ("infinite", sum(each.infinite for _, each in tensors)),
+            ("numel", sum(each.numel for _, each in tensors)),
+            ("tensors", len(tensors)),
+            ("first", t.first_non_finite or 0),
+            ("threshold", 0),
+        ),
+        remedy="Masks are filled with infinity on purpose, and so is what waits for its first value."
+        if severity is Severity.NOTICE
+        else "A forward pass through it answers NaN: go back to an earlier checkpoint.",
+    )
+
+
+def _place(t: TensorStatistics) -> str:
+    """ ", the first at [3, 5, 1, 1]": the flat index in the tensor's own coordinates."""
+    if not t.shape or t.first_non_finite is None:
+        return ""
+    left, place = t.first_non_finite, []
+    for size in reversed(t.shape):
+        left, at = divmod(left, size)
+        place.append(at)
+    return f", the first at [{', '.join(f'{at}' for at in reversed(place))}]"
 
 
 def _count_of(t: TensorStatistics) -> str:

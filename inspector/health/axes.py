@@ -1,0 +1,36 @@
+"""Along which axis of a weight its outputs lie, and what was done to it on purpose."""
+
+from __future__ import annotations
+
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+
+
+def output_axis(subject: Subject, one: Examined) -> int | None:
+    """0 or 1: the axis of a weight along which its outputs lie; None where that is not known.
+
+    torch's layers put out along axis 0, its transposed convolutions and GPT-2's Conv1D along axis 1, kernels of Keras
+    and Flax along the last one.
+    """
+    shape = one.tensor.shape
+    if one.role is Role.TRANSPOSED:
+        return 1
+    if one.role in (Role.CONV, Role.DEPTHWISE):
+        return None if one.last.endswith("kernel") else 0
+    if one.role is Role.RECURRENT:
+        return 0 if len(shape) == 2 and one.last != "recurrent_kernel" else None
+    if one.role is not Role.LINEAR or len(shape) != 2:
+        return None
+    if one.last == "kernel":
+        return 1
+    bias = subject.beside(one, "bias")
+    if bias is not None and bias.tensor.shape == (shape[1],) and shape[0] != shape[1]:
+        return 1
+    # A square one of GPT-2 is as its neighbours are.
+    return None if shape[0] == shape[1] and one.module.endswith(("c_proj", "c_attn", "c_fc")) else 0
+
+
+def is_pruned(subject: Subject, one: Examined) -> bool:
+    """Whether torch.nn.utils.prune keeps a mask beside it."""
+    name = one.last.removesuffix("_orig")
+    return subject.beside(one, f"{name}_mask") is not None

@@ -1,0 +1,150 @@
+"""Whole weights that are equal, though the file stores them twice: copied layers, or one written over another.
+
+Their statistics agree in every digit; then they are read again and compared. New transformers of torch begin with equal
+layers (they are deep copies of one), deeper models are made by repeating blocks, a teacher begins as its student, and
+experts as one layer: all of these copy whole blocks. A single equal tensor in blocks that differ otherwise was copied
+by mistake.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.weights.report import TensorStatistics
+
+COPIED_LAYERS = FindingKind(
+    "copied-layers", Severity.NOTICE, "Layers are exact copies of others", also=(Severity.WARNING,)
+)
+
+_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
+# Of a block whose weights are equal to this part, the whole block was copied.
+_BLOCK = 0.5
+_MOST_READ = 256 << 20
+# Segments of a name that are looked at.
+_DEEPEST = 12
+
+Measured = tuple[Examined, TensorStatistics]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """equal, of: the weights of both blocks that are equal, and that both have, counted by name."""
+
+    name: str
+    source: str
+    nbytes: int
+    verified: bool
+    equal: int = 0
+    of: int = 0
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    pairs = tuple(_pairs(subject))
+    if not pairs:
+        return
+    blocks = _Blocks(subject, {(name, source) for name, source, _, _ in pairs})
+    groups: dict[Severity, list[_Copy]] = defaultdict(list)
+    for name, source, nbytes, verified in pairs:
+        same, both = blocks.compare(name, source)
+        copy = _Copy(name=name, source=source, nbytes=nbytes, verified=verified, equal=same, of=both)
+        alone = verified and 0 < same <= _BLOCK * both
+        groups[Severity.WARNING if alone else Severity.NOTICE].append(copy)
+    for severity, copies in groups.items():
+        yield _finding(severity, copies)
+
+
+def _pairs(subject: Subject) -> Iterator[tuple[str, str, int, bool]]:
+    """(name, the first that equals it, bytes, whether they were compared)."""
+    groups: dict[tuple[object, ...], list[Measured]] = defaultdict(list)
+    for one, t in subject.measured(*_ROLES):
+        if t.numel >= subject.thresholds.few and t.minimum != t.maximum and t.distinct is None:
+            key = (t.shape, t.dtype, t.minimum, t.maximum, t.mean, t.std, t.zero, t.table)
+            groups[key].append((one, t))
+    left = _MOST_READ
+    for members in groups.values():
+        if len(members) < 2:
+            continue
+        first, t = members[0]
+        original = subject.array(first) if t.numel * 8 <= left else None
+        for other, _ in members[1:]:
+            if other.tensor.storage_id is not None and _place(other) == _place(first):
+                continue
+            array = subject.array(other) if original is not None and t.numel * 8 <= left else None
+            left -= t.numel * 8 if array is not None else 0
+            if array is None or original is None or np.array_equal(array, original, equal_nan=True):
+                yield other.name, first.name, other.tensor.nbytes, array is not None
+
+
+def _place(one: Examined) -> tuple[object, ...]:
+    return one.tensor.storage_id, one.tensor.offset, one.tensor.stride
+
+
+class _Blocks:
+    """Which weights lie below a segment of a name, and how many of two blocks' are equal."""
+
+    def __init__(self, subject: Subject, equal: set[tuple[str, str]]) -> None:
+        self._equal = equal
+        self._below: dict[str, set[str]] = defaultdict(set)
+        self._known: dict[tuple[str, str], tuple[int, int]] = {}
+        for one, t in subject.measured(*_ROLES):
+            if t.numel >= subject.thresholds.few:
+                segments = one.name.split(".")
+                for depth in range(min(len(segments) - 1, _DEEPEST) + 1):
+                    head = ".".join(segments[:depth])
+                    self._below[head].add(one.name[len(head) :].lstrip("."))
+
+    def compare(self, name: str, source: str) -> tuple[int, int]:
+        """(weights that are equal, weights that both have) in the blocks of two equal weights.
+
+        The blocks are what lies below the one segment in which their names differ; where that is the layer's own
+        ("conv1" and "conv2"), what lies beside it. (0, 0) where nothing can be told.
+        """
+        a, b = name.split("."), source.split(".")
+        places = [i for i, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
+        if len(a) != len(b) or len(places) != 1 or len(a) > _DEEPEST or places[0] == len(a) - 1:
+            return 0, 0
+        place = places[0]
+        if place == len(a) - 2:
+            # Numbered layers of a list, and a teacher beside its student, may begin as copies.
+            if place == 0 or a[place].isdecimal() or b[place].isdecimal():
+                return 0, 0
+            return 1, len(self._below[".".join(a[:place])])
+        heads = ".".join(a[: place + 1]), ".".join(b[: place + 1])
+        if heads not in self._known:
+            both = self._below[heads[0]] & self._below[heads[1]]
+            same = sum((f"{heads[0]}.{each}", f"{heads[1]}.{each}") in self._equal for each in both)
+            self._known[heads] = same, len(both)
+        return self._known[heads]
+
+
+def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
+    first = copies[0]
+    more = f"; {len(copies) - 1:,} more are copies of another" if len(copies) > 1 else ""
+    sure = "the same as" if first.verified else "the same in every statistic as"
+    return COPIED_LAYERS.found(
+        f"{first.name} is {sure} {first.source}, though stored a second time{more}.",
+        severity=severity,
+        subjects=bounded([each.name for each in copies]),
+        evidence=(
+            *(("copies", len(copies)), ("nbytes", sum(each.nbytes for each in copies))),
+            *(("compared", first.verified), ("equal_in_block", first.equal), ("weights_of_block", first.of)),
+            ("threshold", _BLOCK),
+        ),
+        remedy="The other weights of the two blocks differ, so this one was copied by mistake: take it from an earlier "
+        "checkpoint. Layers that share their weights on purpose are rarely shared in part."
+        if severity is Severity.WARNING
+        else "New transformers of torch begin with equal layers, deeper models are made by repeating blocks, and "
+        "experts, teachers and target networks begin as copies. In a trained network that shares nothing, a layer was "
+        "written twice.",
+    )
+
+
+CHECK = Check(kinds=(COPIED_LAYERS,), find=_find)

@@ -1,0 +1,158 @@
+"""Outputs and inputs of a layer whose weights are zero, or a thousandth of their neighbours'.
+
+The mean magnitude of a filter ranks it (Li et al. 2016, arXiv:1608.08710): a row of almost nothing puts nothing out, a
+column of it reads nothing. Weights that decay under a norm get there by themselves (Liu et al. 2017, arXiv:1708.06519).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.axes import is_pruned, output_axis
+from inspector.health.listing import bounded
+from inspector.health.phrases import also
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.units import human_share
+from inspector.weights.rows import column_means, row_means
+
+DEAD_OUTPUTS = FindingKind(
+    "dead-outputs", Severity.WARNING, "Filters without weights", also=(Severity.ERROR, Severity.NOTICE)
+)
+DEAD_INPUTS = FindingKind("dead-inputs", Severity.NOTICE, "Inputs that a layer does not read")
+
+_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
+# Of fewer no share can be told.
+_LEAST = 4
+# From so many layers on, filters that are exactly zero were taken out.
+_PRUNED_LAYERS = 3
+# Rows of a vocabulary's head: those at the end fill it up.
+_VOCABULARY = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dead:
+    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones."""
+
+    name: str
+    count: int
+    dead: int
+    zero: int
+    first: int
+    tail: bool
+    pruned: bool
+    depthwise: bool
+
+    @property
+    def share(self) -> float:
+        return self.dead / self.count
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    outputs: list[_Dead] = []
+    inputs: list[_Dead] = []
+    layers = 0
+    for one, t in subject.measured(*_ROLES):
+        axis = output_axis(subject, one)
+        # A tensor of one number only is said to be that.
+        if t.rows is None or axis is None or t.minimum == t.maximum:
+            continue
+        layers += 1
+        sides = row_means(t.rows), column_means(t.rows)
+        outputs += _dead(subject, one, sides[axis])
+        # What few outputs do not read is a few weights of zero.
+        if one.role is not Role.DEPTHWISE and len(sides[axis]) >= _LEAST:
+            inputs += _dead(subject, one, sides[1 - axis])
+    yield from _outputs(subject, outputs, layers)
+    if inputs:
+        inputs.sort(key=lambda each: -each.share)
+        yield _inputs(subject, inputs)
+
+
+def _dead(subject: Subject, one: Examined, means: NDArray[np.float64]) -> Iterator[_Dead]:
+    if len(means) < _LEAST:
+        return
+    alive = means[means > 0]
+    limit = subject.thresholds.dead * float(np.median(alive)) if len(alive) else 0.0
+    places = np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
+    if len(places):
+        yield _Dead(
+            name=one.name,
+            count=len(means),
+            dead=len(places),
+            zero=int((means == 0).sum()),
+            first=int(places[0]),
+            tail=bool(places[0] == len(means) - len(places)),
+            pruned=is_pruned(subject, one),
+            depthwise=one.role is Role.DEPTHWISE,
+        )
+
+
+def _outputs(subject: Subject, found: Sequence[_Dead], layers: int) -> Iterator[Finding]:
+    exact = sum(each.zero == each.dead for each in found)
+    everywhere = exact >= _PRUNED_LAYERS and exact * 2 >= layers
+    groups: dict[tuple[Severity, bool], list[_Dead]] = defaultdict(list)
+    for each in found:
+        # What fills up a vocabulary is said as that.
+        if each.tail and each.count >= _VOCABULARY:
+            continue
+        pruned = each.pruned or (everywhere and each.zero == each.dead)
+        groups[_severity(subject, each, pruned=pruned), pruned].append(each)
+    for (severity, pruned), layer in groups.items():
+        layer.sort(key=lambda each: -each.share)
+        yield _finding(subject, severity, layer, pruned=pruned)
+
+
+def _severity(subject: Subject, each: _Dead, *, pruned: bool) -> Severity:
+    limits = subject.thresholds
+    if pruned or each.share <= limits.dead_warning:
+        return Severity.NOTICE
+    return Severity.ERROR if each.share > limits.dead_error else Severity.WARNING
+
+
+def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], *, pruned: bool) -> Finding:
+    worst = layers[0]
+    names = [each.name for each in layers]
+    how = "exactly" if worst.zero == worst.dead else "almost"
+    why = "; the layer is pruned" if pruned else ""
+    return DEAD_OUTPUTS.found(
+        f"{worst.dead:,} of {worst.count:,} outputs of {worst.name} ({human_share(worst.share)}) are {how} zero, the "
+        f"first at {worst.first:,}{why}{also(names)}.",
+        severity=severity,
+        subjects=bounded(names),
+        evidence=(
+            *(("dead", sum(each.dead for each in layers)), ("outputs", sum(each.count for each in layers))),
+            *(("exactly_zero", sum(each.zero for each in layers)), ("worst_share", worst.share)),
+            *(("tensors", len(layers)), ("threshold", subject.thresholds.dead)),
+            ("threshold_share", subject.thresholds.dead_warning),
+        ),
+        remedy="Structured pruning leaves filters like this on purpose: taking them out makes the network smaller."
+        if pruned
+        else "Weight decay under a norm ends like this, and pruning; the outputs are then constant, and could be left "
+        "out. Filters that all lie side by side were rather lost in writing or copying: compare an earlier checkpoint.",
+    )
+
+
+def _inputs(subject: Subject, layers: Sequence[_Dead]) -> Finding:
+    worst = layers[0]
+    names = [each.name for each in layers]
+    return DEAD_INPUTS.found(
+        f"{worst.name} does not read {worst.dead:,} of its {worst.count:,} inputs ({human_share(worst.share)}), the "
+        f"first at {worst.first:,}{also(names)}.",
+        subjects=bounded(names),
+        evidence=(
+            *(("dead", sum(each.dead for each in layers)), ("inputs", sum(each.count for each in layers))),
+            *(("tensors", len(layers)), ("threshold", subject.thresholds.dead)),
+        ),
+        remedy="Where the layer before it puts nothing out there, or was pruned, weight decay does this: both could be "
+        "made narrower. Inputs that were always zero in training (empty border pixels) look so too.",
+    )
+
+
+CHECK = Check(kinds=(DEAD_OUTPUTS, DEAD_INPUTS), find=_find)

@@ -1,0 +1,160 @@
+"""Filters of one layer that are the same, or nearly: they compute one feature twice (arXiv:1811.07275).
+
+Rows that agree in sum and largest magnitude are read again and compared; near copies are looked for by cosine where the
+matrix is small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.axes import output_axis
+from inspector.health.listing import bounded
+from inspector.health.phrases import also
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.units import human_share
+from inspector.weights.report import TensorStatistics
+from inspector.weights.rows import row_largest, row_means
+
+DUPLICATE_FILTERS = FindingKind(
+    "duplicate-filters", Severity.WARNING, "Filters of a layer are the same", also=(Severity.NOTICE,)
+)
+
+_ROLES = (Role.CONV, Role.DEPTHWISE, Role.LINEAR, Role.RECURRENT)
+# Key and value heads are repeated for grouped queries, experts are copied from one layer.
+_REPEATED = re.compile(
+    r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
+)
+_MOST_ROWS = 1024
+# Multiplications for near copies, of one layer and of the whole file: a second or so.
+_MOST_WORK = 1 << 30
+_MOST_WORK_OF_ALL = 1 << 33
+_LEAST_ROWS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """count: rows that another one before them equals. row, of: the first pair. distance: one for all of them, or 0."""
+
+    name: str
+    rows: int
+    count: int
+    exact: bool
+    row: int
+    of: int
+    distance: int
+
+    @property
+    def share(self) -> float:
+        return self.count / self.rows
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    groups: dict[tuple[Severity, bool], list[_Copies]] = defaultdict(list)
+    left = _MOST_WORK_OF_ALL
+    for one, t in subject.measured(*_ROLES):
+        if not _is_fit(subject, one, t):
+            continue
+        assert t.rows is not None
+        work = t.rows.count**2 * t.rows.length
+        near = work <= min(left, _MOST_WORK) and t.rows.count <= _MOST_ROWS
+        left -= work if near else 0
+        found = _copies(subject, one, t, near=near)
+        if found is None or not (found.exact or found.share > subject.thresholds.duplicate_share):
+            continue
+        copied = found.exact and bool(_REPEATED.search(one.name))
+        quiet = copied or found.share <= subject.thresholds.duplicate_share
+        groups[Severity.NOTICE if quiet else Severity.WARNING, copied].append(found)
+    for (severity, copied), layers in groups.items():
+        layers.sort(key=lambda each: -each.share)
+        yield _finding(subject, severity, layers, copied=copied)
+
+
+def _is_fit(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
+    rows = t.rows
+    if rows is None or rows.count < _LEAST_ROWS or rows.length < subject.thresholds.duplicate_length:
+        return False
+    # Rows of a handful of values are equal by chance, and those of a constant anyway.
+    return output_axis(subject, one) == 0 and not (t.nan + t.infinite) and t.distinct is None
+
+
+def _copies(subject: Subject, one: Examined, t: TensorStatistics, *, near: bool) -> _Copies | None:
+    assert t.rows is not None
+    means, peaks = row_means(t.rows), row_largest(t.rows)
+    alive = means > subject.thresholds.dead * float(np.median(means))
+    marks = np.stack([means, peaks], axis=1)[alive]
+    candidates = len(np.unique(marks, axis=0)) < len(marks)
+    if not candidates and not near:
+        return None
+    array = subject.array(one)
+    if array is None:
+        return None
+    matrix = array.reshape(t.rows.count, t.rows.length)
+    places = np.flatnonzero(alive)
+    exact = _equal_rows(matrix, places) if candidates else []
+    pairs = exact or (_near_rows(matrix, places, subject.thresholds.duplicate_cosine) if near else [])
+    if not pairs:
+        return None
+    distances = {row - of for row, of in pairs}
+    return _Copies(
+        name=one.name,
+        rows=t.rows.count,
+        count=len(pairs),
+        exact=bool(exact),
+        row=pairs[0][0],
+        of=pairs[0][1],
+        distance=distances.pop() if len(distances) == 1 and len(pairs) > 1 else 0,
+    )
+
+
+def _equal_rows(matrix: NDArray[np.float64], places: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """(row, the first that equals it)."""
+    first: dict[bytes, int] = {}
+    pairs = []
+    for row in places.tolist():
+        of = first.setdefault((matrix[row] + 0.0).tobytes(), row)
+        if of != row:
+            pairs.append((row, of))
+    return pairs
+
+
+def _near_rows(matrix: NDArray[np.float64], places: NDArray[np.intp], least: float) -> list[tuple[int, int]]:
+    """The same by the cosine of the angle between them, sign apart from it."""
+    rows = matrix[places]
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    close = np.tril(rows @ rows.T > least, k=-1)
+    found = np.flatnonzero(close.any(axis=1))
+    return [(int(places[i]), int(places[int(np.argmax(close[i]))])) for i in found]
+
+
+def _finding(subject: Subject, severity: Severity, layers: Sequence[_Copies], *, copied: bool) -> Finding:
+    worst = layers[0]
+    names = [each.name for each in layers]
+    how = "copied from" if copied else "exact copies of" if worst.exact else "nearly the same as"
+    where = f", each {worst.distance:,} rows behind it" if worst.distance else f", row {worst.row:,} as {worst.of:,}"
+    return DUPLICATE_FILTERS.found(
+        f"{worst.count:,} of {worst.rows:,} rows of {worst.name} ({human_share(worst.share)}) are {how} another"
+        f"{where}{also(names)}.",
+        severity=severity,
+        subjects=bounded(names),
+        evidence=(
+            *(("copies", sum(each.count for each in layers)), ("rows", sum(each.rows for each in layers))),
+            *(("exact", worst.exact), ("tensors", len(layers)), ("threshold", subject.thresholds.duplicate_cosine)),
+            ("threshold_share", subject.thresholds.duplicate_share),
+        ),
+        remedy="Heads that are repeated for grouped queries and experts made from one layer are copied on purpose."
+        if copied
+        else "Layers that were widened by copying (Net2Net) look so, and grey filters of a first layer nearly. "
+        "Otherwise the rows compute one feature several times: was a part of the tensor written twice?",
+    )
+
+
+CHECK = Check(kinds=(DUPLICATE_FILTERS,), find=_find)

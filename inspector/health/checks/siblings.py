@@ -1,0 +1,149 @@
+"""A layer whose scale is unlike that of its siblings in a repeated block, or of its role in the file.
+
+Two measures. In a block that is repeated ("layers.0.fc", "layers.1.fc", ...) with one shape: a robust z-score of the
+logarithm of the root mean square, over the median and the median absolute deviation (the first and the last differ by
+nature and do not count). Over the file: the root mean square times sqrt(fan-in), which initialisers keep near 1, over
+its role's median (You et al. 2017, arXiv:1708.03888, who scale steps by it).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded
+from inspector.health.phrases import also
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.weights.report import TensorStatistics
+
+UNLIKE_SIBLINGS = FindingKind("unlike-siblings", Severity.NOTICE, "A layer's scale is unlike its siblings'")
+UNLIKE_ROLE = FindingKind("unlike-role", Severity.NOTICE, "A layer's scale is unlike that of the file's others")
+
+_MATRICES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
+_IN_BLOCKS = (*_MATRICES, Role.NORM_SCALE)
+_NUMBER = re.compile(r"\d+")
+# A median absolute deviation of normal values is this part of their standard deviation.
+_MAD = 0.6745
+# Levels at which a name is taken for one of a series; file names do not nest deeper.
+_MOST_NUMBERS = 4
+
+Place = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unlike:
+    name: str
+    rms: float
+    usual: float
+    z: float
+    siblings: int
+
+    @property
+    def factor(self) -> float:
+        return self.rms / self.usual
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    found = _in_blocks(subject)
+    if found:
+        yield _block_finding(subject, sorted(found.values(), key=lambda each: -abs(each.z)))
+    rest = [each for each in _by_role(subject) if each.name not in found]
+    if rest:
+        yield _role_finding(subject, sorted(rest, key=lambda each: -abs(math.log(each.factor))))
+
+
+def _in_blocks(subject: Subject) -> Mapping[str, _Unlike]:
+    series: dict[Place, list[tuple[int, Examined, float]]] = defaultdict(list)
+    for one, t in subject.measured(*_IN_BLOCKS):
+        if not _is_scaled(t) or (one.role is not Role.NORM_SCALE and t.numel < subject.thresholds.few):
+            continue
+        for number in list(_NUMBER.finditer(one.module))[:_MOST_NUMBERS]:
+            if len(number[0]) <= 4:
+                name = f"{one.name[: number.start()]}#{one.name[number.end() :]}"
+                series[name, t.shape].append((int(number[0]), one, t.rms))
+    found: dict[str, _Unlike] = {}
+    for members in series.values():
+        if len(members) < subject.thresholds.siblings:
+            continue
+        for unlike in _unlike(subject, members):
+            if unlike.name not in found or abs(found[unlike.name].z) < abs(unlike.z):
+                found[unlike.name] = unlike
+    return found
+
+
+def _unlike(subject: Subject, members: Sequence[tuple[int, Examined, float]]) -> Iterator[_Unlike]:
+    ordered = sorted(members, key=lambda each: each[0])
+    logs = np.log([rms for _, _, rms in ordered])
+    middle = logs[1:-1]
+    centre = float(np.median(middle))
+    spread = max(float(np.median(np.abs(middle - centre))) / _MAD, subject.thresholds.sibling_spread)
+    scores = (logs - centre) / spread
+    # The ends differ by nature: they are said only where their role's scale says so too.
+    for (_, one, rms), z in list(zip(ordered, scores.tolist(), strict=True))[1:-1]:
+        if abs(z) > subject.thresholds.sibling_z:
+            yield _Unlike(name=one.name, rms=rms, usual=math.exp(centre), z=z, siblings=len(ordered))
+
+
+def _by_role(subject: Subject) -> Iterator[_Unlike]:
+    groups: dict[Role, list[tuple[Examined, TensorStatistics, float]]] = defaultdict(list)
+    for one, t in subject.measured(*_MATRICES):
+        if _is_scaled(t) and t.numel >= subject.thresholds.few and len(t.shape) > 1:
+            groups[one.role].append((one, t, t.rms * math.sqrt(max(1, t.numel // t.shape[0]))))
+    limit = subject.thresholds.sibling_factor
+    for members in groups.values():
+        if len(members) < subject.thresholds.siblings:
+            continue
+        median = float(np.median([scale for _, _, scale in members]))
+        for one, t, scale in members:
+            if not 1 / limit <= scale / median <= limit:
+                usual = t.rms * median / scale
+                yield _Unlike(name=one.name, rms=t.rms, usual=usual, z=0.0, siblings=len(members))
+
+
+def _is_scaled(t: TensorStatistics) -> bool:
+    return t.finite == t.numel and 0 < t.rms < math.inf
+
+
+def _block_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
+    worst, names = layers[0], [each.name for each in layers]
+    return UNLIKE_SIBLINGS.found(
+        f"{worst.name} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} the {worst.usual:.3g} of its "
+        f"{worst.siblings:,} siblings (robust z {worst.z:.1f}){also(names)}.",
+        subjects=bounded(names),
+        evidence=(
+            *(("rms", worst.rms), ("siblings_rms", worst.usual), ("z", worst.z), ("tensors", len(layers))),
+            ("threshold", subject.thresholds.sibling_z),
+        ),
+        remedy="Layers drift apart in training, and a norm behind a layer makes its scale free. A layer that was "
+        "copied from elsewhere, scaled twice or damaged in the file is found so too: compare it with an "
+        "earlier checkpoint.",
+    )
+
+
+def _role_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
+    worst, names = layers[0], [each.name for each in layers]
+    return UNLIKE_ROLE.found(
+        f"{worst.name} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} what the file's "
+        f"{worst.siblings:,} layers of its kind have for its width{also(names)}.",
+        subjects=bounded(names),
+        evidence=(
+            *(("rms", worst.rms), ("usual_rms", worst.usual), ("factor", worst.factor), ("tensors", len(layers))),
+            ("threshold", subject.thresholds.sibling_factor),
+        ),
+        remedy="Heads and layers that begin near zero, and those before a norm, are free to differ. Otherwise the "
+        "layer was scaled twice, or not trained like the others.",
+    )
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.3g} times" if factor >= 1 else f"1/{1 / factor:.3g} of"
+
+
+CHECK = Check(kinds=(UNLIKE_SIBLINGS, UNLIKE_ROLE), find=_find)

@@ -1,0 +1,78 @@
+"""Outputs and inputs of a layer without weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import prune
+
+from inspector.findings import Severity
+from tests.health.observed import layers, number, observe, only
+
+
+def _conv(outputs: int = 200) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(outputs, 16, 3, 3) * 0.1
+
+
+def test_dead_filters_are_counted_and_named(tmp_path: Path) -> None:
+    weight = _conv()
+    weight[[7, 20, 33]] = 0
+    weight[50] *= 5e-4
+    found = only(observe(tmp_path, {"conv.weight": weight}, "dead-outputs"))
+    assert found.severity is Severity.WARNING
+    assert found.says == "4 of 200 outputs of conv.weight (2.0 %) are almost zero, the first at 7."
+    assert (number(found, "dead"), number(found, "exactly_zero"), number(found, "threshold")) == (4, 3, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("dead", "severity"), [(2, Severity.NOTICE), (3, Severity.WARNING), (100, Severity.WARNING), (101, Severity.ERROR)]
+)
+def test_shares_decide_how_much_it_matters(tmp_path: Path, dead: int, severity: Severity) -> None:
+    weight = _conv()
+    weight[:dead] = 0
+    assert only(observe(tmp_path, {"conv.weight": weight}, "dead-outputs")).severity is severity
+
+
+def test_small_filters_of_a_healthy_layer_are_quiet(tmp_path: Path) -> None:
+    weight = _conv()
+    weight[3] *= 2e-3
+    assert observe(tmp_path, {"conv.weight": weight}, "dead-outputs", "dead-inputs") == ()
+
+
+def test_outputs_of_a_transposed_convolution_are_its_second_axis(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    up = nn.ConvTranspose2d(16, 40, 2)
+    with torch.no_grad():
+        up.weight[:, 5] = 0
+    found = only(observe(tmp_path, {"up.weight": up.weight.data, "up.bias": up.bias.data}, "dead-outputs"))
+    assert "1 of 40 outputs of up.weight (2.5 %) are exactly zero, the first at 5" in found.says
+
+
+def test_inputs_that_are_not_read(tmp_path: Path) -> None:
+    weight = _conv()
+    weight[:, 9] = 0
+    found = only(observe(tmp_path, {"conv.weight": weight}, "dead-outputs", "dead-inputs"))
+    assert (found.id, found.severity) == ("dead-inputs", Severity.NOTICE)
+    assert found.says == "conv.weight does not read 1 of its 16 inputs (6.2 %), the first at 9."
+
+
+def test_pruned_layers_are_said_to_be_pruned(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Conv2d(16, 16, 3) for _ in range(4)))
+    for layer in net:
+        prune.ln_structured(layer, "weight", 0.5, n=2, dim=0)
+        prune.remove(layer, "weight")
+    found = only(observe(tmp_path, net.state_dict(), "dead-outputs"))
+    assert found.severity is Severity.NOTICE
+    assert found.says.startswith("8 of 16 outputs of 0.weight (50.0 %) are exactly zero")
+    assert "; the layer is pruned; also 1.weight, 2.weight, 3.weight." in found.says
+
+
+def test_rows_that_fill_up_a_vocabulary_are_not_dead(tmp_path: Path) -> None:
+    state = layers() | {"lm_head.weight": torch.randn(1024, 16)}
+    state["lm_head.weight"][1000:] = 0
+    assert observe(tmp_path, state, "dead-outputs") == ()

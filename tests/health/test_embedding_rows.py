@@ -1,0 +1,51 @@
+"""Rows of an embedding that were never trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from inspector.findings import Severity
+from tests.health.observed import number, observe, only
+
+KINDS = ("untouched-rows", "padded-vocabulary")
+
+
+def _trained(rows: int = 1000, columns: int = 64) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(rows, columns) * torch.linspace(0.04, 0.1, rows)[:, None]
+
+
+def test_equal_rows_among_trained_ones(tmp_path: Path) -> None:
+    table = _trained()
+    table[[10, 500, 700]] = table[3].clone()
+    found = only(observe(tmp_path, {"embed_tokens.weight": table}, *KINDS))
+    assert (found.id, found.severity) == ("untouched-rows", Severity.NOTICE)
+    assert found.says == "4 of 1,000 rows of embed_tokens.weight (0.4 %) are all the same, the first at 3."
+
+
+def test_rows_as_long_as_new_ones_while_the_others_moved(tmp_path: Path) -> None:
+    table = _trained()
+    table[100:140] = torch.randn(40, 64) * 0.02
+    found = only(observe(tmp_path, {"wte.weight": table}, *KINDS))
+    assert "40 of 1,000 rows of wte.weight (4.0 %) are as long as when they were made" in found.says
+    assert number(found, "first") == 100
+
+
+def test_a_vocabulary_filled_up_to_a_round_number(tmp_path: Path) -> None:
+    table = torch.cat([_trained(), torch.zeros(24, 64)])
+    found = only(observe(tmp_path, {"embed_tokens.weight": table, "lm_head.weight": table.clone()}, *KINDS))
+    assert (found.id, found.severity) == ("padded-vocabulary", Severity.INFO)
+    assert found.subjects == ("embed_tokens.weight", "lm_head.weight")
+    assert "24 of 1,024 rows" in found.says and "up to a multiple of 256" in found.says
+
+
+def test_new_trained_and_padding_rows_are_quiet(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    new = torch.nn.Embedding(1000, 64, padding_idx=0).weight.data
+    assert observe(tmp_path, {"embed_tokens.weight": new}, *KINDS) == ()
+    assert observe(tmp_path, {"embed_tokens.weight": _trained()}, *KINDS) == ()
+    trained = _trained()
+    trained[:1] = 0
+    assert observe(tmp_path, {"embed_tokens.weight": trained}, *KINDS) == ()

@@ -1,0 +1,47 @@
+"""NaN and infinity: where, how many, and where they are meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from inspector.findings import Severity
+from tests.health.observed import number, observe, only
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_the_first_place_is_told_in_coordinates(tmp_path: Path) -> None:
+    weight = torch.randn(4, 6, 3, 3)
+    weight[3, 5, 1, 1] = NAN
+    weight[3, 5, 2, 0] = INF
+    found = only(observe(tmp_path, {"conv.weight": weight}, "non-finite"))
+    assert found.severity is Severity.ERROR
+    assert found.says == ("conv.weight holds 1 NaN (0.5 %) and 1 infinite number among 216, the first at [3, 5, 1, 1].")
+    assert number(found, "first") == 3 * 54 + 5 * 9 + 4
+
+
+def test_tensors_are_grouped_by_severity(tmp_path: Path) -> None:
+    state = {f"layers.{i}.fc.weight": torch.full((4, 4), NAN) for i in range(5)}
+    state["attn.mask"] = torch.full((4, 4), -INF).triu(1)
+    error, note = observe(tmp_path, state, "non-finite")
+    assert (error.severity, note.severity) == (Severity.ERROR, Severity.NOTICE)
+    assert error.says.endswith("; also layers.1.fc.weight, layers.2.fc.weight, layers.3.fc.weight and 1 more.")
+    assert len(error.subjects) == 5 and number(error, "nan") == 80
+    assert note.subjects == ("attn.mask",) and number(note, "infinite") == 6
+
+
+def test_a_best_loss_not_yet_beaten_is_a_note_and_a_scale_of_nan_an_error(tmp_path: Path) -> None:
+    assert only(observe(tmp_path, {"best_loss": torch.tensor(INF)})).severity is Severity.NOTICE
+    assert only(observe(tmp_path, {"logit_scale": torch.tensor(NAN)})).severity is Severity.ERROR
+
+
+def test_observers_that_saw_nothing_are_a_note(tmp_path: Path) -> None:
+    state = {"act.min_val": torch.tensor([INF]), "act.max_val": torch.tensor([-INF])}
+    assert only(observe(tmp_path, state)).severity is Severity.NOTICE
+
+
+def test_integers_and_finite_numbers_are_left_alone(tmp_path: Path) -> None:
+    state = {"ids": torch.tensor([2**62, -(2**62)]), "fc.weight": torch.randn(4, 4)}
+    assert observe(tmp_path, state, "non-finite") == ()

@@ -1,0 +1,59 @@
+"""Zeroed and repeated stretches, as a broken download leaves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from inspector.findings import Severity
+from tests.health.observed import number, observe, only
+
+KINDS = ("zero-stretch", "repeated-stretch")
+
+
+def _weight(rows: int = 200, columns: int = 100) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(rows, columns)
+
+
+def test_the_end_is_missing(tmp_path: Path) -> None:
+    weight = _weight()
+    weight.view(-1)[15_001:] = 0
+    found = only(observe(tmp_path, {"fc.weight": weight}, *KINDS))
+    assert found.severity is Severity.ERROR
+    assert found.says == "fc.weight is zero from element 15,001 to its end, 20.0 kB of zeros in a row."
+    assert (number(found, "begin"), number(found, "end")) == (15_001, 20_000)
+
+
+def test_pages_are_missing_in_the_middle(tmp_path: Path) -> None:
+    weight = _weight()
+    weight.view(-1)[4096:6144] = 0
+    found = only(observe(tmp_path, {"fc.weight": weight}, *KINDS))
+    assert (number(found, "begin"), number(found, "end"), number(found, "nbytes")) == (4096, 6144, 8192)
+
+
+def test_less_than_a_page_whole_rows_and_sparse_weights_are_quiet(tmp_path: Path) -> None:
+    short, rows, sparse, blocks = _weight(), _weight(), _weight(), _weight(192, 192)
+    short.view(-1)[19_001:] = 0
+    rows[150:] = 0
+    sparse *= torch.rand_like(sparse) > 0.995
+    blocks *= torch.block_diag(*[torch.ones(64, 64)] * 3)
+    state = {"a.weight": short, "b.weight": rows, "c.weight": sparse, "d.weight": blocks}
+    assert observe(tmp_path, state, *KINDS) == ()
+
+
+def test_a_mebibyte_that_was_written_twice(tmp_path: Path) -> None:
+    weight = _weight(700, 1000)
+    flat = weight.view(-1)
+    flat[300_032:600_064] = flat[:300_032].clone()
+    found = only(observe(tmp_path, {"fc.weight": weight}, *KINDS))
+    assert (found.id, found.severity) == ("repeated-stretch", Severity.ERROR)
+    assert (number(found, "nbytes"), number(found, "begin"), number(found, "copy_of")) == (4 * 300_032, 300_032, 0)
+
+
+def test_whole_rows_are_left_to_the_check_of_rows(tmp_path: Path) -> None:
+    weight = _weight(700, 1024)
+    weight[350:] = weight[:350]
+    assert observe(tmp_path, {"fc.weight": weight}, *KINDS) == ()
+    assert only(observe(tmp_path, {"fc.weight": weight}, "duplicate-filters")).severity is Severity.WARNING
