@@ -24,6 +24,10 @@ class Thresholds:
     Casts and types. cast_lost, cast_coarse: share of a tensor's non-zero values that a cast to float16 makes zero, or
     subnormal, from which on it is said.
 
+    Spectra. spectral_ratio: a spectral norm over its role's median. rank_side: smaller matrices are not tested.
+    rank_share: effective rank over the most it can be; rank_vanished_share: or this share of singular values below
+    rank_vanished of the largest. rank_stable: stable rank. alpha_least, alpha_most: power-law exponents that are usual.
+
     dead: a row whose mean magnitude is below this part of the median row's puts nothing out (0 always does).
     dead_warning, dead_error: shares of such rows.
     duplicate_length: shorter rows may be equal by chance. duplicate_cosine: of rows that say the same.
@@ -79,6 +83,15 @@ class Thresholds:
 
     cast_lost: float = 0.01
     cast_coarse: float = 0.25
+
+    spectral_ratio: float = 10.0
+    rank_side: int = 32
+    rank_share: float = 0.05
+    rank_vanished: float = 1e-5
+    rank_vanished_share: float = 0.1
+    rank_stable: float = 2.0
+    alpha_least: float = 2.0
+    alpha_most: float = 6.0
 
 
 DEFAULTS = Thresholds()
