@@ -50,7 +50,8 @@ if best is not None:
         forward = Known(spec, size, batch)
 costs = views.ask_costs(forward) if forward is not None else None
 views.show_totals(counts, costs)
-st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}.")
+trainable = " Which of them are trained is not in the file." if counts.trainable is None else ""
+st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}.{trainable}")
 carries = checkpoint.format in network.CARRIES_GRAPH
 if recognition.structure is not None and not carries:
     show_structure(recognition.structure, counts)

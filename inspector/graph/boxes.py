@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 
 from inspector.graph.folding import Row, Run, find_runs
-from inspector.graph.nesting import Item, Nest, Shape, nest
+from inspector.graph.nesting import CALL, Item, Nest, Shape, nest
 from inspector.graph.types import Box, BoxEdge, Graph
 from inspector.readers.gc_pause import without_collecting
 
 # A layout of more boxes than this takes a browser too long.
 MOST_CHILDREN = 150
+# A section is cut up to so many boxes from where it would end.
+_SLACK = 15
+_MOST_SAID = 3
 # From here on arrows hide what they show; a DenseNet's block has 24 to a child.
 _DENSE = 4
-_NUMBER = re.compile(r"\d+( \(\d+\))?$")
+_NUMBER = re.compile(r"\d+$")
+# Which place of its input an operator takes makes it no other one: steps over time differ in nothing else.
+_TAKES_A_PLACE = frozenset({"select", "slice", "narrow", "getitem", "index_select", "Slice", "Gather"})
+# By name, or as TorchScript and a pass have them: by their turn, behind the tensor and its axis.
+_PLACES = frozenset({"index", "start", "end", "starts", "ends", "indices", "2", "3"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +68,7 @@ class _Row:
     arrows: dict[tuple[int, int], tuple[Shape, int]]
     entries: set[int]
     exits: set[int]
+    names: list[str]
 
 
 def boxes(graph: Graph) -> Box:
@@ -85,13 +94,18 @@ def _draw(graph: Graph) -> Drawing:
 def _leaf(item: Item) -> _Folded:
     node = item.node
     assert node is not None
-    key = _key(item.kind, node.kind, item.shape, node.attributes, [p.shape for p in node.parameters])
-    return _Folded(Box(path=item.path, label=item.label, kind=item.kind, shape=item.shape, node=node.id), key)
+    settings = node.attributes
+    if node.label in _TAKES_A_PLACE:
+        settings = tuple((name, says) for name, says in settings if name not in _PLACES)
+    key = _key(item.kind, node.kind, item.shape, settings, [p.shape for p in node.parameters])
+    weight = next((p.shape for p in node.parameters if p.shape is not None and len(p.shape) > 1), ())
+    box = Box(path=item.path, label=item.label, kind=item.kind, shape=item.shape, node=node.id, weight=weight)
+    return _Folded(box, key)
 
 
 def _module(item: Item, folded: dict[Item, _Folded]) -> _Folded:
     # Neighbours of other names are other parts, however alike they are built.
-    kind = (item.kind, _NUMBER.sub("#", item.label))
+    kind = (item.kind, _NUMBER.sub("#", CALL.sub("", item.label)))
     if len(item.order) == 1 and item.order[0].node is not None and item.group:
         # A layer that is one operator is one box.
         inner = folded[item.order[0]]
@@ -100,7 +114,14 @@ def _module(item: Item, folded: dict[Item, _Folded]) -> _Folded:
     entries = {child.place for child in item.order if child.sources}
     exits = {child.place for child in item.order if child.targets}
     arrows = {pair: (arrow.shape, len(arrow.tensors)) for pair, arrow in item.arrows.items()}
-    row = _Row([folded[c].box for c in item.order], [folded[c].key for c in item.order], arrows, entries, exits)
+    row = _Row(
+        [folded[c].box for c in item.order],
+        [folded[c].key for c in item.order],
+        arrows,
+        entries,
+        exits,
+        [_name(c) for c in item.order],
+    )
     shape = row.boxes[max(exits)].shape if exits else None
     runs = find_runs(_as_row(row, item))
     row, places = _fold(row, runs)
@@ -120,6 +141,13 @@ def _module(item: Item, folded: dict[Item, _Folded]) -> _Folded:
     )
     key = _key(kind, shape, row.keys, sorted(row.arrows.items(), key=lambda pair: pair[0]), box.entries, box.exits)
     return _Folded(box, key, places)
+
+
+def _name(item: Item) -> str:
+    """What a section may be called by: a module's own name, or that of an operator's parameters."""
+    if item.node is None:
+        return item.label
+    return next((p.name.rpartition(".")[0] for p in item.node.parameters if "." in p.name), "")
 
 
 def _key(*parts: object) -> bytes:
@@ -157,7 +185,10 @@ def _fold(row: _Row, runs: Sequence[Run]) -> tuple[_Row, list[tuple[int, int, in
             known = arrows.get(pair)
             arrows[pair] = arrow if known is None else (known[0], max(known[1], arrow[1]))
     entries = {places[place][0] for place in row.entries}
-    return _Row(boxes, keys, arrows, entries, {places[place][0] for place in row.exits}), places
+    names = [""] * len(boxes)
+    for name, (place, _, _) in zip(row.names, places, strict=True):
+        names[place] = names[place] or name
+    return _Row(boxes, keys, arrows, entries, {places[place][0] for place in row.exits}, names), places
 
 
 def _repeated(row: _Row, run: Run) -> Box:
@@ -188,38 +219,41 @@ def _repeated(row: _Row, run: Run) -> Box:
 
 
 def _cut(row: _Row, path: str) -> _Row:
-    """Rows longer than a layout bears as sections of equal length, and these in sections again."""
+    """Rows longer than a layout bears as sections, and these in sections again."""
     level = 0
     while len(row.boxes) > MOST_CHILDREN:
         level += 1
-        number = -(-len(row.boxes) // MOST_CHILDREN)
-        size = -(-len(row.boxes) // number)
-        number = -(-len(row.boxes) // size)
+        starts = _starts(row)
+        section = [n for n, (start, end) in enumerate(pairwise([*starts, len(row.boxes)])) for _ in range(start, end)]
+        number = len(starts)
         inner: list[list[BoxEdge]] = [[] for _ in range(number)]
         entries: list[set[int]] = [set() for _ in range(number)]
         exits: list[set[int]] = [set() for _ in range(number)]
         arrows: dict[tuple[int, int], tuple[Shape, int]] = {}
         for (s, t), (shape, count) in row.arrows.items():
-            a, b = s // size, t // size
+            a, b = section[s], section[t]
             if a == b:
-                inner[a].append(BoxEdge(source=s % size, target=t % size, shape=shape, count=count))
+                inner[a].append(BoxEdge(source=s - starts[a], target=t - starts[a], shape=shape, count=count))
                 continue
-            exits[a].add(s % size)
-            entries[b].add(t % size)
+            exits[a].add(s - starts[a])
+            entries[b].add(t - starts[b])
             known = arrows.get((a, b), (shape, 0))
             arrows[a, b] = (known[0], known[1] + count)
         for place in row.entries:
-            entries[place // size].add(place % size)
+            entries[section[place]].add(place - starts[section[place]])
         for place in row.exits:
-            exits[place // size].add(place % size)
-        sections = []
-        for n in range(number):
-            members = row.boxes[n * size : (n + 1) * size]
-            sections.append(
+            exits[section[place]].add(place - starts[section[place]])
+        boxes, keys, names = list[Box](), list[bytes](), list[str]()
+        for n, (start, end) in enumerate(pairwise([*starts, len(row.boxes)])):
+            members = row.boxes[start:end]
+            own = [name for name in row.names[start:end] if name]
+            names.append(own[0] if own else "")
+            keys.append(_key(row.keys[start:end]))
+            boxes.append(
                 Box(
                     path=f"{path} section {level}.{n + 1}".strip(),
-                    label=f"section {n + 1} of {number}",
-                    kind="",
+                    label=_span(own[0], own[-1]) if own else f"section {n + 1} of {number}",
+                    kind=_most_kinds(members),
                     shape=members[max(exits[n])].shape if exits[n] else None,
                     children=tuple(members),
                     edges=tuple(inner[n]),
@@ -227,9 +261,45 @@ def _cut(row: _Row, path: str) -> _Row:
                     exits=tuple(sorted(exits[n])),
                 )
             )
-        keys = [_key(row.keys[n * size : (n + 1) * size]) for n in range(number)]
-        row = _Row(sections, keys, arrows, {p // size for p in row.entries}, {p // size for p in row.exits})
+        row = _Row(boxes, keys, arrows, {section[p] for p in row.entries}, {section[p] for p in row.exits}, names)
     return row
+
+
+def _span(first: str, last: str) -> str:
+    """ "stage.0 … 24": from one dotted name to another, as far as they differ."""
+    ours, theirs = first.split("."), last.split(".")
+    shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
+    return first if shared is None else f"{'.'.join(ours[: shared + 1])} … {theirs[shared]}"
+
+
+def _starts(row: _Row) -> list[int]:
+    """Where sections begin: about equally long, and cut where few tensors pass."""
+    n = len(row.boxes)
+    passing = [0] * (n + 1)
+    furthest: dict[int, int] = {}
+    for s, t in row.arrows:
+        furthest[s] = max(t, furthest.get(s, 0))
+    # What several read is one tensor.
+    for s, t in furthest.items():
+        passing[s + 1] += 1
+        passing[t + 1] -= 1
+    passing = list(accumulate(passing))
+    number = -(-n // (MOST_CHILDREN - 2 * _SLACK))
+    starts = [0]
+    for at in range(1, number):
+        ideal = at * n // number
+        near = range(max(starts[-1] + 1, ideal - _SLACK), min(n, ideal + _SLACK + 1))
+        starts.append(min(near, key=lambda place: (passing[place], abs(place - ideal))))
+    return starts
+
+
+def _most_kinds(boxes: Sequence[Box]) -> str:
+    """ "60 Conv, 30 Relu, 30 Add", the most frequent first."""
+    kinds: Counter[str] = Counter()
+    for box in boxes:
+        kinds[box.kind or box.label] += box.repeat
+    said = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(_MOST_SAID))
+    return said + (" …" if len(kinds) > _MOST_SAID else "")
 
 
 def _thin(row: _Row) -> tuple[tuple[BoxEdge, ...], tuple[BoxEdge, ...]]:

@@ -1,18 +1,23 @@
 """Equal neighbours in a row: which children of a module repeat what stands before them.
 
-A run is of units of one to four children. Units are equal in what they are, in the arrows within them and from each to
-the next; what else goes in goes into all of them from the same place, and what else goes out goes from all of them to
-the same place. Only the first may take its way in from elsewhere, and only the last may have a way out of its own.
+A run is of units of one to 128 children: a block of a graph without modules is as many operators. Units are equal in
+what they are, in the arrows within them and from each to the next; what else goes in goes into all of them from the
+same place, and what else goes out goes from all of them to the same place. Only the first may take its way in from
+elsewhere, and only the last may have a way out of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.graph.nesting import Shape
 
-_LONGEST_UNIT = 4
+_LONGEST_UNIT = 128
+# Up to here a unit may be of equal halves, which arrows tell apart.
+_ALWAYS_TRIED = 4
+# So many of its own kind are looked at behind each child.
+_MOST_LOOKED_AT = 32
 # From a place among the children, or a node outside.
 _Origin = tuple[str, int]
 
@@ -46,16 +51,11 @@ class Row:
 def find_runs(row: Row) -> list[Run]:
     """The runs of two units and more, from the front; of several that begin at one place the longest."""
     found: list[Run] = []
+    alike = _alike(row.keys)
     at, n = 0, len(row.keys)
     while at < n - 1:
         best: Run | None = None
-        for unit in range(1, _LONGEST_UNIT + 1):
-            if at + 2 * unit > n:
-                break
-            if row.keys[at] != row.keys[at + unit] or row.keys[at : at + unit] != row.keys[at + unit : at + 2 * unit]:
-                continue
-            if unit > 1 and len(set(row.keys[at : at + unit])) == 1:
-                continue  # Equal ones that are no run stay apart, not in pairs.
+        for unit in _units(row.keys, alike, at):
             count = _count(row, at, unit)
             if count > 1 and (best is None or unit * count > best.end - best.start):
                 best = Run(at, unit, count)
@@ -65,6 +65,39 @@ def find_runs(row: Row) -> list[Run]:
             found.append(best)
             at = best.end
     return found
+
+
+def _alike(keys: Sequence[bytes]) -> tuple[list[int], list[int]]:
+    """For each place, where its key comes next (0: nowhere), and how many of the same follow it without a gap, it
+    included."""
+    following, length = [0] * len(keys), [1] * len(keys)
+    last: dict[bytes, int] = {}
+    for at in range(len(keys) - 1, -1, -1):
+        following[at] = last.get(keys[at], 0)
+        if following[at] == at + 1:
+            length[at] = length[at + 1] + 1
+        last[keys[at]] = at
+    return following, length
+
+
+def _units(keys: Sequence[bytes], alike: tuple[list[int], list[int]], at: int) -> Iterator[int]:
+    """The lengths after which the keys from a place on come again at once, the shortest first."""
+    following, length = alike
+    tried: list[int] = []
+    place = at
+    for _ in range(_MOST_LOOKED_AT):
+        place = following[place]
+        unit = place - at
+        if not place or unit > _LONGEST_UNIT or place + unit > len(keys):
+            return
+        # Equal ones that are no run stay apart, not in pairs.
+        if (unit == 1 or length[at] < unit) and keys[at:place] == keys[place : place + unit]:
+            of_shorter = any(unit % one == 0 and keys[at : place - one] == keys[at + one : place] for one in tried)
+            if unit <= _ALWAYS_TRIED or not of_shorter:
+                tried.append(unit)
+                yield unit
+        if unit == 1 and length[at] > _LONGEST_UNIT:
+            return
 
 
 def _count(row: Row, start: int, unit: int) -> int:

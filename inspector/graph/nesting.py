@@ -15,7 +15,8 @@ from heapq import heapify, heappop, heappush
 
 from inspector.graph.types import Edge, Graph, Node, NodeKind, Size
 
-_CALL = re.compile(r" \(\d+\)(?=\.|$)")
+# Behind the name of what is called again.
+CALL = re.compile(r" \(\d+\)(?=\.|$)")
 Shape = tuple[Size, ...] | None
 
 
@@ -107,7 +108,7 @@ def nest(graph: Graph) -> Nest:
             else:
                 path = f"{work.item.group}.{name}" if work.item.group else name
                 group = groups.get(path)
-                module = _CALL.sub("", path) if group is None or group.is_module else ""
+                module = CALL.sub("", path) if group is None or group.is_module else ""
                 item = Item(name + suffix, name + suffix, path, module, group.kind if group is not None else "")
                 item.path = f"{work.item.path}.{item.label}" if work.item.path else item.label
                 todo.append(_Work(item, inside[child], within[child], work.depth + 1))

@@ -111,7 +111,8 @@ class Box:
     or operator, "input", "constant" or "output". module: the path of the module it shows, without numbers of calls; ""
     for a node, the inside of an operator, or a section of a long row. node: the id of
     the node it shows, also of a module's only one. repeat: how many equal neighbours stand folded in it, 1 for none;
-    repeated: the paths of all of them, in order. edges: in a box of very many arrows only those that no chain of others
+    repeated: the paths of all of them, in order. weight: of what a node reads, the shape of the first with two sizes or
+    more. edges: in a box of very many arrows only those that no chain of others
     says as well; these are `implied`. entries, exits: places of the children that take something from outside this box,
     or hand something out.
     """
@@ -129,6 +130,7 @@ class Box:
     exits: tuple[int, ...] = ()
     node: str = ""
     implied: tuple[BoxEdge, ...] = ()
+    weight: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

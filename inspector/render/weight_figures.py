@@ -89,9 +89,8 @@ def with_initialisation(figure: go.Figure, statistics: TensorStatistics, density
         name=density.says,
         hovertemplate=f"{plain_text(density.says)}<extra></extra>",
     )
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.12})
     figure.data[0].name = "in the file"
-    return figure
+    return _with_legend(figure)
 
 
 class Density:
@@ -138,8 +137,7 @@ def rows_figure(rows: Rows) -> go.Figure:
     figure.update_xaxes(title_text="rows, weakest first (%)", showgrid=False, zeroline=False)
     positive = bool((means > 0).all())
     figure.update_yaxes(title_text="magnitude", type="log" if positive else "linear", gridcolor=GRID)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.12})
-    return dressed(figure, height=300)
+    return _with_legend(dressed(figure, height=320))
 
 
 def corner_figure(corner: Corner) -> go.Figure:
@@ -206,5 +204,10 @@ def depth_figure(report: HealthReport, sick: Sequence[str] = ()) -> go.Figure:
         )
     figure.update_xaxes(title_text="weights, in the file's order", showgrid=False, zeroline=False)
     figure.update_yaxes(title_text="root mean square", type="log", gridcolor=GRID)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.12})
-    return dressed(figure, height=320)
+    return _with_legend(dressed(figure, height=340))
+
+
+def _with_legend(figure: go.Figure) -> go.Figure:
+    """The names of the lines and points, above them."""
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"t": 40})
+    return figure

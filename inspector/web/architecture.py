@@ -15,6 +15,7 @@ from inspector.web.text import escaped, mono
 from inspector.web.trees import Branch, table
 
 _TWINS = 4
+_NAMELESS = "(no name)"
 
 
 def candidate_row(candidate: Candidate, *, explained: bool) -> tuple[str, ...]:
@@ -88,24 +89,23 @@ def cost_tree(costs: CostReport, counts: ParameterReport) -> tuple[Branch, ...]:
 
 def _nest(rows: Iterable[tuple[str, int, str, str, tuple[str, ...]]]) -> tuple[Branch, ...]:
     """(path, depth, kind, says, figures) to trees: each below the nearest module above it that is there."""
-    listed = {path: (kind, says, figures) for path, _, kind, says, figures in rows}
-    children: dict[str | None, list[str]] = {}
-    above: dict[str, str | None] = {}
+    # By their segments: a module without a name (of the tensor ".weight") has the whole model's path.
+    listed = {
+        tuple(path.split(".")) if path or depth else (): (kind, says, figures)
+        for path, depth, kind, says, figures in rows
+    }
+    children: dict[tuple[str, ...] | None, list[tuple[str, ...]]] = {}
+    above: dict[tuple[str, ...], tuple[str, ...] | None] = {}
     for path in listed:
-        parent: str | None = path
-        while parent:
-            parent = parent.rpartition(".")[0]
-            if parent in listed:
-                break
-        above[path] = parent if path and parent in listed else None
+        above[path] = next((path[:end] for end in range(len(path) - 1, -1, -1) if path[:end] in listed), None)
         children.setdefault(above[path], []).append(path)
-    made: dict[str, Branch] = {}
+    made: dict[tuple[str, ...], Branch] = {}
     # The deepest first, so that what is below is made before what holds it.
-    for path in sorted(listed, key=lambda p: -p.count(".") - bool(p)):
+    for path in sorted(listed, key=len, reverse=True):
         kind, says, figures = listed[path]
-        over = above[path]
+        label = ".".join(path[len(above[path] or ()) :])
         made[path] = Branch(
-            label=(path[len(over) + 1 :] if over else path) or "model",
+            label=label or (_NAMELESS if path else "model"),
             kind=kind,
             says=says,
             right=figures,

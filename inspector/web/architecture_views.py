@@ -51,10 +51,10 @@ def show_totals(counts: ParameterReport | None, costs: CostReport | None) -> Non
     row: list[Figure] = []
     if counts is not None:
         total = counts.total
-        trainable = "not in the file" if counts.trainable is None else human_count(counts.trainable)
+        row.append(Figure(label="parameters", says=human_count(total.parameters), exact=f"{total.parameters:,}"))
+        if counts.trainable is not None:
+            row.append(Figure(label="trainable", says=human_count(counts.trainable), exact=f"{counts.trainable:,}"))
         row += [
-            Figure(label="parameters", says=human_count(total.parameters), exact=f"{total.parameters:,}"),
-            Figure(label="trainable", says=trainable),
             Figure(label="in buffers", says=human_count(total.buffers), exact=f"{total.buffers:,}"),
             Figure(
                 label="weights", says=human_bytes(total.parameter_nbytes), exact=f"{total.parameter_nbytes:,} bytes"

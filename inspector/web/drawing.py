@@ -91,6 +91,7 @@ def as_data(box: Box, columns: Mapping[str, Mapping[str, float]]) -> str:
         "path": [each.path for each, _ in boxes],
         "isModule": [int(bool(each.module)) for each, _ in boxes],
         "shape": [shape_place(each.shape) for each, _ in boxes],
+        "weight": {place: shape_place(each.weight) for place, (each, _) in enumerate(boxes) if each.weight},
         "repeat": [each.repeat for each, _ in boxes],
         "parent": [parent for _, parent in boxes],
         "repeated": {place: each.repeated for place, (each, _) in enumerate(boxes) if each.repeated},

@@ -10,7 +10,7 @@ import streamlit as st
 from inspector.findings import Finding, Severity
 from inspector.health.report import HealthReport
 from inspector.units import counted, shorten_middle
-from inspector.web.components import finding_cards, quiet
+from inspector.web.components import finding_cards
 from inspector.web.text import escaped, visible
 
 _PLURAL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "remark"}
@@ -82,25 +82,26 @@ def draw_findings(findings: Sequence[Finding]) -> None:
     loud = [f for f in findings if f.severity.rank >= Severity.WARNING.rank]
     soft = [f for f in findings if f.severity.rank < Severity.WARNING.rank]
     for n, finding in enumerate(loud[:_ROWS]):
-        finding_cards([finding])
-        _ways(finding, f"loud-{n}")
+        _row(finding, f"loud-{n}")
     if len(loud) > _ROWS:
         finding_cards(loud[_ROWS:])
-    if not loud:
-        quiet("No error and no warning.")
     if soft:
         with st.expander(f"{counted(len(soft), 'note')} and remarks" if len(soft) > 1 else "1 note", expanded=not loud):
             for n, finding in enumerate(soft[:_ROWS]):
-                finding_cards([finding])
-                _ways(finding, f"soft-{n}")
+                _row(finding, f"soft-{n}")
             if len(soft) > _ROWS:
                 finding_cards(soft[_ROWS:])
 
 
+def _row(finding: Finding, key: str) -> None:
+    """A finding, and buttons that open the first tensors it is about."""
+    with st.container(gap=None):
+        finding_cards([finding])
+        if finding.subjects:
+            _ways(finding, key)
+
+
 def _ways(finding: Finding, key: str) -> None:
-    """Buttons that open the first tensors a finding is about."""
-    if not finding.subjects:
-        return
     with st.container(horizontal=True, gap="small"):
         for n, name in enumerate(finding.subjects[:_BUTTONS]):
             label = visible(shorten_middle(name, 40)).replace("[", "\\[").replace("*", "\\*").replace("_", "\\_")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from inspector.flops.report import CostReport, ModuleCost
+from inspector.graph.nesting import CALL
 from inspector.graph.types import Box, Drawn
 from inspector.jobs.job import Job
 from inspector.params.report import ParameterReport
@@ -69,7 +70,8 @@ def show_network(
             figures([Figure(label="parameters", says=human_count(count.parameters), exact=f"{count.parameters:,}")])
     if module and held is not None:
         # What is called again has a path of its own, and is the same module.
-        show_held(held, repeated if repeated and path == module else (module,))
+        own = tuple(dict.fromkeys(CALL.sub("", one) for one in repeated)) if repeated and path == module else (module,)
+        show_held(held, own)
 
 
 def _columns(rows: Mapping[str, ModuleCost], counts: ParameterReport | None) -> dict[str, dict[str, float]]:

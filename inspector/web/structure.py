@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.architectures.structure.types import NOTATION, Structure, Topic
+from inspector.architectures.structure.types import Structure
+from inspector.architectures.structure.wording import notation
 from inspector.params.report import ParameterReport
 from inspector.units import human_count
 from inspector.web.text import escaped, mono, plain
@@ -23,6 +24,9 @@ def show_structure(structure: Structure, counts: ParameterReport) -> None:
             for part in structure.parts
         )
         st.html(f'<ol class="mi-boxes" data-testid="parts">{boxes}</ol>')
+        if structure.more_parts:
+            shown = len(structure.parts)
+            st.caption(f"The first {shown:,} of {shown + structure.more_parts:,} parts are shown.")
         order = "the file's order" if structure.ordered else "the order of this format, which sorts its tensors"
         st.caption(
             f"The parts at the top, in {order}. Which one feeds which is in no file of weights, so there are no arrows."
@@ -33,6 +37,7 @@ def show_structure(structure: Structure, counts: ParameterReport) -> None:
             [(escaped(claim.says), f"<small>{escaped(claim.evidence)}</small>") for claim in structure.claims],
             key="claims",
         )
-        if any(claim.topic in {Topic.LAYERS, Topic.REPEATS} for claim in structure.claims):
-            st.caption(plain(NOTATION))
+        legend = notation(structure.claims)
+        if legend:
+            st.caption(plain(legend))
     st.caption(plain(f"No shape tells {'; '.join(structure.open)}."))

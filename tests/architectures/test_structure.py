@@ -63,8 +63,10 @@ def is_true(layer: Layer, module: nn.Module | None) -> bool:
             return isinstance(module, nn.modules.batchnorm._BatchNorm) or "Norm" in type(module).__name__
         case K.NORM:
             return "Norm" in type(module).__name__
-        case K.SCALE:
+        case K.SCALE | K.SLOPE:
             return "Norm" in type(module).__name__ or isinstance(module, nn.PReLU)
+        case K.PRELU:
+            return isinstance(module, nn.PReLU)
         case K.ATTENTION:
             return isinstance(module, nn.MultiheadAttention)
         case K.BILINEAR:
@@ -294,6 +296,14 @@ def test_a_module_listed_twice_is_one() -> None:
     )
     state = StateDict(path=(), role=StateRole.WEIGHTS, why="", kind="", tensors=tensors, modules=module_tree(tensors))
     assert [layer.path for layer in describe_structure(state).layers] == ["conv", "embed", "head"]
+
+
+def test_parts_that_are_not_listed_are_counted() -> None:
+    """Of 600 modules at the top sixty were shown, and nothing was said of the others."""
+    many = described(nn.ModuleDict({f"part{n}": nn.Linear(3, 3) for n in range(75)}))
+    assert (len(many.parts), many.more_parts) == (60, 15)
+    few = described(nn.ModuleDict({f"part{n}": nn.Linear(3, 3) for n in range(60)}))
+    assert (len(few.parts), few.more_parts) == (60, 0)
 
 
 def test_several_heads_are_told() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from inspector.graph.types import Box, BoxEdge
 
@@ -82,7 +84,8 @@ def residual() -> Box:
         for at, blocks in enumerate((3, 4, 6, 3), 1)
     ]
     children = [
-        node("x", "input"), leaf("conv1", "Conv2d"), leaf("bn1", "BatchNorm2d"), leaf("relu", "ReLU"),
+        node("x", "input"), replace(leaf("conv1", "Conv2d"), weight=(64, 3, 7, 7)),
+        leaf("bn1", "BatchNorm2d"), leaf("relu", "ReLU"),
         leaf("maxpool", "MaxPool2d"), *layers, leaf("avgpool", "AdaptiveAvgPool2d"), node("flatten", "flatten"),
         leaf("fc", "Linear", shape=(1, 1000)), node("output", "output"),
     ]  # fmt: skip
@@ -119,6 +122,25 @@ def large(groups: int = 2000, leaves: int = 5) -> Box:
     return whole("large", built, chain(stages))
 
 
+def different(groups: int = 2000, leaves: int = 5) -> Box:
+    """As large, but no two insides are alike: every group is laid out for itself."""
+    drawn = random.Random(11)
+    stages, each = 20, groups // 20 - 1
+    built = []
+    for s in range(stages):
+        layers = []
+        for at in range(each):
+            path = f"stage{s}.{at}"
+            inside = [leaf(f"{path}.{'n' * drawn.randint(1, 24)}{n}", "Linear") for n in range(leaves)]
+            pairs = {tuple(sorted(drawn.sample(range(leaves), 2))) for _ in range(drawn.randint(1, 3))}
+            pairs |= {(n, n + 1) for n in range(leaves - 1) if drawn.random() < 0.8}
+            edges = [BoxEdge(source=a, target=b, shape=_SHAPE) for a, b in sorted(pairs)]
+            layers.append(group(path, "Layer", inside, edges=edges))
+        skips = [BoxEdge(source=at, target=at + drawn.randint(2, 4), shape=_SHAPE) for at in range(0, each - 4, 7)]
+        built.append(group(f"stage{s}", "Stage", layers, edges=[*chain(each), *skips]))
+    return whole("different", built, chain(stages))
+
+
 def unknown() -> Box:
     """Names and shapes alone: no arrows."""
     parts = [
@@ -136,6 +158,7 @@ NETWORKS: dict[str, Callable[[], Box]] = {
     "residual": residual,
     "dense": dense,
     "large": large,
+    "different": different,
     "unknown": unknown,
 }
 

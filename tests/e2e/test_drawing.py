@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
@@ -17,7 +16,6 @@ import pytest
 from inspector.web.drawing import as_data
 from inspector.web.static_files import address_of
 from tests.e2e.conftest import PATIENCE, running_app
-from tests.e2e.drawing_layouts import check, groups
 from tests.e2e.drawings import group, leaf, whole
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("drawing")]
@@ -85,10 +83,17 @@ def resident(browser: Any, address: tuple[Any, str]) -> Iterator[Any]:
 @pytest.fixture
 def shown(resident: Any, address: tuple[Any, str], request: pytest.FixtureRequest) -> Iterator[Shown]:
     """Of the network that the test's parameter names; "residual" without one."""
-    options = {"net": "residual", "query": "", "width": 1440, "dark": False, **getattr(request, "param", {})}
+    options = {
+        "net": "residual",
+        "query": "",
+        "width": 1440,
+        "height": 1000,
+        "dark": False,
+        **getattr(request, "param", {}),
+    }
     page = resident.context.new_page()
     page.set_default_timeout(PATIENCE)
-    page.set_viewport_size({"width": options["width"], "height": 1000})
+    page.set_viewport_size({"width": options["width"], "height": options["height"]})
     page.emulate_media(color_scheme="dark" if options["dark"] else "light")
     here = Shown(page)
     page.on("pageerror", lambda error: here.troubles.append(str(error)))
@@ -104,6 +109,7 @@ def shown(resident: Any, address: tuple[Any, str], request: pytest.FixtureReques
 
 def test_a_box_opens_is_chosen_and_folds_by_mouse(shown: Shown) -> None:
     page = shown.page
+    shown.do("Fit")
     assert len(shown.names()) == 21 and "layer3" in shown.names()
     block = shown.box("^0, Bottleneck").first
     assert block.get_attribute("aria-expanded") == "false"
@@ -125,8 +131,40 @@ def test_a_box_opens_is_chosen_and_folds_by_mouse(shown: Shown) -> None:
     assert page.get_by_text("Chosen: layer1.0.conv2 Conv2d").is_visible()
 
 
+def test_what_a_box_does_is_said_by_its_colour_until_a_column_is_chosen(shown: Shown) -> None:
+    page = shown.page
+    assert page.locator(".families li").all_inner_texts() == [
+        "weights",
+        "normalisation",
+        "activation",
+        "pooling",
+        "shape",
+    ]
+
+    def fill(name: str) -> str:
+        return str(shown.box(name).first.locator(".face").evaluate("face => getComputedStyle(face).fill"))
+
+    by_kind = {name: fill(name) for name in ("^conv1,", "^bn1,", "^relu,", "^maxpool,", "^fc,", "^layer1,", "^output")}
+    assert by_kind["^conv1,"] == by_kind["^fc,"]
+    assert len(set(by_kind.values())) == 6  # a group is as plain as it was, and so is what has no kind that is known
+    page.get_by_label("Colour by").select_option("MACs")
+    page.locator(".legend").get_by_text("MACs").wait_for()
+    assert page.locator(".families").is_hidden() and fill("^conv1,") != by_kind["^conv1,"]
+
+
+@pytest.mark.parametrize("shown", [{"width": 1280, "height": 900}], indirect=True)
+def test_at_first_sight_it_can_be_read(shown: Shown) -> None:
+    """The whole is only shown where its words are not too small for it; a box says what its layer reads."""
+    label = shown.tree.locator("text.label").first.evaluate("text => text.getBoundingClientRect().height")
+    assert label > 11
+    assert shown.tree.locator("text.shape").count() > 5
+    assert shown.tree.locator("text.kind").filter(has_text="Conv2d 64x3x7x7").count() == 1
+    assert shown.box("^conv1, Conv2d, weights 64x3x7x7, gives").count() == 1
+
+
 def test_the_drawing_is_dragged_and_zoomed(shown: Shown) -> None:
     page, fc = shown.page, shown.box("^fc,")
+    shown.do("Fit")
     before = fc.bounding_box()
     stage = shown.tree.bounding_box()
     x, y = stage["x"] + 60, stage["y"] + 60
@@ -279,46 +317,6 @@ def test_without_arrows_it_says_why_and_fits_a_narrow_screen(shown: Shown) -> No
     section = page.locator(".drawing")
     assert section.evaluate("one => one.scrollWidth <= one.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-_RANDOM = """async ([layout, dagre, groups, milliseconds]) => {
-    const [{ layOut }, engine] = await Promise.all([import(layout), import(dagre)])
-    return groups.map((group) => {
-        const { w, h, x, y, lines, hidden, simple } = layOut(engine, group, milliseconds)
-        return { w, h, x: [...x], y: [...y], lines, hidden, simple }
-    })
-}"""
-
-
-def _reaches(arrows: set[tuple[int, int]], count: int) -> set[tuple[int, int]]:
-    found = set(arrows)
-    for over in range(count):
-        found |= {(a, c) for a, b in found if b == over for b2, c in found if b2 == over}
-    return found
-
-
-def test_layouts_of_random_boxes_overlap_nothing_and_lose_no_arrow(resident: Any) -> None:
-    boxes = groups(60)
-    scripts = [address_of("drawing/layout.js"), address_of("vendor/dagre.esm.js")]
-    # Without time first: what was laid out once is known.
-    for milliseconds, is_simple in ((0, True), (1e9, False)):
-        for given, laid in zip(boxes, resident.evaluate(_RANDOM, [*scripts, boxes, milliseconds]), strict=True):
-            assert laid["simple"] == (is_simple and bool(laid["lines"] or laid["hidden"]))
-            check(given, laid)
-
-
-def test_the_reduction_keeps_every_way_and_no_arrow_that_another_way_says(resident: Any) -> None:
-    drawn = random.Random(3)
-    for _ in range(20):
-        count = drawn.choice((3, 8, 20))
-        pairs = {tuple(sorted(drawn.sample(range(count), 2))) for _ in range(4 * count)}
-        flat = [number for pair in sorted(pairs) for number in pair]
-        script = "async ([url, count, arrows]) => [...(await import(url)).reduce(count, arrows)]"
-        kept = resident.evaluate(script, [address_of("drawing/reduction.js"), count, flat])
-        left = {pair for pair, keep in zip(sorted(pairs), kept, strict=True) if keep}
-        assert _reaches(left, count) == _reaches(pairs, count)  # type: ignore[arg-type]
-        for pair in left:
-            assert pair not in _reaches(left - {pair}, count)  # type: ignore[arg-type]
 
 
 _FIND = """async ([url, drawn, paths]) => {

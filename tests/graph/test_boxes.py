@@ -93,6 +93,43 @@ def test_two_that_take_turns_are_one_box_of_two() -> None:
     assert [e for e in root.children[1].edges if (e.source, e.target) == (0, 1)]
 
 
+def test_a_long_block_of_a_graph_without_modules_is_one_box() -> None:
+    """An ONNX file without names had "section 3 of 17" in place of 80 equal blocks."""
+    block = [f"op{k}" for k in range(30)]
+    root = boxes(row(block * 80))
+    assert [(child.repeat, len(child.children)) for child in root.children] == [(1, 0), (80, 30), (1, 0)]
+    other = [f"op{k}" for k in range(2400)]
+    assert all(box.repeat == 1 for box in everything(boxes(row(other))))
+
+
+def test_steps_over_time_are_one_box() -> None:
+    """A cell of somebody's own code, called in a loop: each call takes another place of one tensor."""
+
+    def unrolled(attribute: str) -> Graph:
+        nodes = [Node(id=i, label=i, kind=NodeKind.INPUT) for i in ("x", "h")]
+        edges = []
+        for k in range(6):
+            nodes.append(Node(id=f"s{k}", label="select", attributes=(("dim", "1"), (attribute, str(k)))))
+            call = f"cell ({k + 1})" if k else "cell"  # as the readers call it
+            nodes += [Node(id=f"{i}{k}", label=i, group=call) for i in ("linear", "tanh")]
+            edges += [("x", f"s{k}"), (f"s{k}", f"linear{k}"), (f"linear{k}", f"tanh{k}")]
+            edges.append((f"tanh{k - 1}" if k else "h", f"linear{k}"))
+        nodes.append(Node(id="y", label="y", kind=NodeKind.OUTPUT))
+        edges.append(("tanh5", "y"))
+        return Graph(
+            origin=GraphSource.FORWARD,
+            nodes=tuple(nodes),
+            groups=tuple(Group(path=p, kind="Cell") for p in dict.fromkeys(n.group for n in nodes if n.group)),
+            edges=tuple(Edge(source=s, target=t, tensor=s, shape=(4,)) for s, t in edges),
+        )
+
+    steps_of = boxes(unrolled("index")).children[2]
+    assert (steps_of.repeat, [child.label for child in steps_of.children]) == (6, ["select", "cell"])
+    assert steps_of.repeated[-1] == "cell (6)"
+    # Of two axes they would be two different things.
+    assert all(child.repeat == 1 for child in boxes(unrolled("axis")).children)
+
+
 def test_blocks_that_hand_out_more_than_to_the_next_stay_apart() -> None:
     """A feature pyramid takes the end of one block only: folded, the arrow would come from all of them."""
     plain = blocks(4)
@@ -138,6 +175,30 @@ def test_a_long_row_is_cut_into_sections() -> None:
     assert len([box for box in everything(root) if box.node]) == 1002
     assert [(e.source, e.target) for e in root.edges] == [(k, k + 1) for k in range(len(root.children) - 1)]
     assert all(section.entries == (0,) for section in root.children[1:])
+    assert [section.label for section in root.children][:2] == ["section 1 of 9", "section 2 of 9"]
+
+
+def test_a_section_is_called_by_its_parameters_and_ends_where_one_tensor_passes() -> None:
+    """Blocks of four operators with a way around them, no two alike: cut between two blocks only."""
+    nodes, edges, last = [Node(id="x", label="x", kind=NodeKind.INPUT)], list[tuple[str, str]](), "x"
+    for k in range(75):
+        weight = Parameter(name=f"stage.{k}.conv.weight", shape=(k + 1,))
+        nodes.append(Node(id=f"c{k}", label="Conv", parameters=(weight,)))
+        nodes += [Node(id=f"{i}{k}", label=label) for i, label in (("n", "Norm"), ("r", "Relu"), ("a", "Add"))]
+        edges += [(last, f"c{k}"), (f"c{k}", f"n{k}"), (f"n{k}", f"r{k}"), (f"r{k}", f"a{k}"), (last, f"a{k}")]
+        last = f"a{k}"
+    arrows = tuple(Edge(source=s, target=t, tensor=s, shape=(4,)) for s, t in edges)
+    root = boxes(Graph(origin=GraphSource.FORWARD, nodes=tuple(nodes), groups=(), edges=arrows))
+    # 301 boxes: a cut near each third, between a block's sum and the next block.
+    assert [len(section.children) for section in root.children] == [101, 100, 100]
+    assert [section.label for section in root.children] == [
+        "stage.0 … 24",
+        "stage.25 … 49",
+        "stage.50 … 74",
+    ]
+    assert [box.weight for box in root.children[0].children[1:3]] == [(), ()]
+    assert root.children[1].kind == "25 Conv, 25 Norm, 25 Relu …"
+    assert [(e.source, e.target, e.count) for e in root.edges] == [(0, 1, 2), (1, 2, 2)]
 
 
 def random_graph(rng: random.Random, n: int) -> Graph:
@@ -196,7 +257,7 @@ def test_a_view_folds_to_a_depth_and_keeps_every_edge_between_what_is_in_sight()
 
 
 def test_work_grows_with_the_graph_and_not_with_its_square() -> None:
-    for make in (lambda n: blocks(n, skip=True), lambda n: row([f"op{k}" for k in range(n)]), nested, fan):
+    for make in (lambda n: blocks(n, skip=True), lambda n: row([f"op{k}" for k in range(n)]), nested, fan, unlinked):
         small, large = make(150), make(600)
         counted = steps(lambda made=small: draw(made)), steps(lambda made=large: draw(made))  # type: ignore[misc]
         assert counted[1] < 6 * counted[0], make
@@ -212,6 +273,13 @@ def fan(n: int) -> Graph:
     """One node that all others read."""
     nodes = [("x", "in", ""), *((f"n{k}", "same", "g") for k in range(n))]
     return graph(nodes, [("x", f"n{k}") for k in range(n)] + [(f"n{k}", f"n{k + 1}") for k in range(n - 1)])
+
+
+def unlinked(n: int) -> Graph:
+    """The same again and again, and no arrow from one to the next: every length of a block is tried in vain."""
+    many = 4 * n
+    nodes = [("x", "in", ""), *((f"n{k}", "ab"[k % 2], "") for k in range(many))]
+    return graph(nodes, [("x", f"n{k}") for k in range(many)])
 
 
 def test_equal_neighbours_of_other_names_are_not_folded() -> None:

@@ -46,6 +46,15 @@ def test_rows_nest_by_depth() -> None:
     assert root.children[1].children[0].children[0].label == "e"
 
 
+def test_a_tensor_whose_module_has_no_name_keeps_its_row() -> None:
+    """ ".weight" was taken for the whole model, whose numbers it put its own in place of."""
+    rows = [("", 0, "", "", ("14",)), ("", 1, "", "", ("6",)), ("b", 1, "", "", ("2",)), ("b.", 2, "", "", ("2",))]
+    (root,) = _nest(rows)
+    assert (root.label, root.right) == ("model", ("14",))
+    assert [(b.label, b.right) for b in root.children] == [("(no name)", ("6",)), ("b", ("2",))]
+    assert [b.label for b in root.children[1].children] == ["(no name)"]
+
+
 def test_a_value_from_a_file_cannot_become_markup() -> None:
     value = Value(kind=ValueKind.TEXT, type_name="<b>", says="<script>alert(1)</script>", size=25)
     drawn = _rows([value_branch("<img src=x>", value)], 0, 1, [100])

@@ -1,5 +1,6 @@
 // The controls above the drawing, the way to the chosen box, the line and the legend below.
 import { compact } from './colours.js'
+import { NAMES, familyOf } from './families.js'
 
 export class Bar {
   constructor(drawing) {
@@ -29,10 +30,11 @@ export class Bar {
 
   begin() {
     const { drawing } = this, names = Object.keys(drawing.model.columns), select = drawing.find('.column')
-    select.replaceChildren(...['', ...names].map((name) => new Option(name || 'nothing', name)))
+    select.replaceChildren(...['', ...names].map((name) => new Option(name || 'kind', name)))
     drawing.column = names.includes(drawing.column) ? drawing.column : ''
     select.value = drawing.column
     drawing.find('.colour').hidden = !names.length
+    this.families = Object.keys(NAMES).filter((family) => drawing.model.kind.some((kind) => familyOf(kind) === family))
     drawing.find('.query').value = ''
     this.searched = ''
     this.noted = ''
@@ -62,6 +64,7 @@ export class Bar {
     for (const name of ['hit-before', 'hit-after']) this.button(name).disabled = !hits.length
     this.crumbs()
     this.legend()
+    this.familyLegend()
     this.status()
   }
 
@@ -102,6 +105,19 @@ export class Bar {
     }
     note.textContent = scale.isEmpty ? 'known of no box' : scale.isLog ? 'logarithmic' : ''
     legend.replaceChildren(name, ramp, ends, ...(note.textContent ? [note] : []))
+  }
+
+  // Only what the network has.
+  familyLegend() {
+    const { find, palette, look: { scale } } = this.drawing
+    find('.families').hidden = Boolean(scale) || !this.families.length
+    find('.families').replaceChildren(...this.families.map((family) => {
+      const item = document.createElement('li'), chip = document.createElement('i')
+      chip.style.background = palette[`--${family}`]
+      chip.style.borderColor = palette[`--${family}-edge`]
+      item.append(chip, NAMES[family])
+      return item
+    }))
   }
 
   note(says) {

@@ -262,6 +262,7 @@ export class Drawing {
     const value = this.column ? model.columns[this.column][place] : undefined
     return [
       model.kind[place] === model.label[place] ? '' : model.kind[place],
+      model.weightSays(place) ? `weights ${model.weightSays(place)}` : '',
       repeat > 1 ? `${repeat} times` : '',
       model.shape[place] < 0 ? '' : `gives ${model.shapeSays(place)}`,
       inside ? `${inside} ${inside === 1 ? 'box' : 'boxes'} inside` : '',

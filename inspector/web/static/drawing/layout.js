@@ -1,6 +1,7 @@
 // Where the children of one open box lie, and how the arrows among them go: by dagre, or in simple columns.
 import { APART, RANKS, byPieces } from './pieces.js'
 import { reduce } from './reduction.js'
+import { placeLabels } from './shape_labels.js'
 import { extent, wrap } from './wrap.js'
 
 export const PAD = 14, HEAD = 30
@@ -149,24 +150,4 @@ const lowest = ({ h }, { y, lines }) => {
   for (let child = 0; child < y.length; child++) found = Math.max(found, y[child] + h[child])
   for (const { arrow, points } of lines) for (let at = 1; at < points.length - (arrow === OUT_OF ? 2 : 0); at += 2) found = Math.max(found, points[at])
   return found
-}
-
-const TALL = 12
-const placeLabels = (group, { x, y, lines }) => {
-  const taken = [], labels = [], told = new Set(), { w, h, arrows } = group
-  const meets = (a, l, t, r, b) => l < a[2] && r > a[0] && t < a[3] && b > a[1]
-  for (let child = 0; child < x.length && x.length <= 400; child++) taken.push([x[child] - 2, y[child] - 1, x[child] + w[child] + 2, y[child] + h[child] + 1])
-  for (const { arrow, points } of lines) {
-    const width = arrow < 0 ? 0 : arrows[4 * arrow + 2]
-    // All arrows of one tensor say the same: once is enough.
-    const name = `${arrows[4 * arrow]} ${arrows[4 * arrow + 3]}`
-    if (!width || told.has(name)) continue
-    // Beside the line, also where it bends a little.
-    const bend = points[2] - points[0], left = points[0] + 5 + (bend > 0 && bend < 60 && points.length > 4 ? bend : 0), top = points[1] + 4
-    if (taken.some((other) => meets(other, left, top, left + width, top + TALL))) continue
-    told.add(name)
-    taken.push([left, top, left + width, top + TALL])
-    labels.push({ arrow, x: left, y: top + TALL - 3, right: left + width })
-  }
-  return labels
 }

@@ -4,6 +4,11 @@ export const RULES = `
 .node .face { fill: var(--node); }
 .open .face { fill: var(--inside); }
 .block .face { fill: var(--block); }
+.weights .face { fill: var(--weights); stroke: var(--weights-edge); }
+.norm .face { fill: var(--norm); stroke: var(--norm-edge); }
+.activation .face { fill: var(--activation); stroke: var(--activation-edge); }
+.pooling .face { fill: var(--pooling); stroke: var(--pooling-edge); }
+.shape-change .face { fill: var(--shape); stroke: var(--shape-edge); }
 .open .head { fill: var(--head); }
 .behind { fill: var(--box); stroke: var(--edge); stroke-width: 1; }
 .label { font: 600 12.5px var(--mono); fill: var(--text); }
@@ -38,6 +43,10 @@ const MIXES = {
   '--quiet': ['--st-background-color', '--st-text-color', 74],
 }
 
+// Of Okabe and Ito's set, which people with any colour vision can tell apart; names say the same.
+const HUES = { weights: [0, 114, 178], norm: [0, 158, 115], activation: [213, 94, 0], pooling: [204, 121, 167], shape: [230, 159, 0] }
+const TINT = 17, DARK_TINT = 30, RIM = 65
+
 // Of the theme, as numbers: {name: 'rgb(…)'}, for the page as for an export.
 export const paletteOf = (host) => {
   const style = getComputedStyle(host), context = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
@@ -51,6 +60,11 @@ export const paletteOf = (host) => {
   const palette = {}
   for (const [name, [from, to, percent]] of Object.entries(MIXES)) {
     palette[name] = rgb(base[from].map((value, at) => value + ((base[to][at] - value) * percent) / 100))
+  }
+  for (const [name, hue] of Object.entries(HUES)) {
+    const mixed = (percent) => rgb(base['--st-background-color'].map((value, at) => value + ((hue[at] - value) * percent) / 100))
+    palette[`--${name}`] = mixed(base['--st-background-color'][1] < 128 ? DARK_TINT : TINT)
+    palette[`--${name}-edge`] = mixed(RIM)
   }
   palette['--text'] = rgb(base['--st-text-color'])
   palette['--ground'] = rgb(base['--st-background-color'])

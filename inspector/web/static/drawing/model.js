@@ -26,6 +26,9 @@ export class Model {
 
   shapeSays(place) { return this.shape[place] < 0 ? '' : this.shapes[this.shape[place]] }
 
+  // Of what a layer reads; "" where there is nothing of two sizes or more.
+  weightSays(place) { return place in this.weight ? this.shapes[this.weight[place]] : '' }
+
   // From the whole's child down to the box itself.
   lineage(place) {
     const line = []

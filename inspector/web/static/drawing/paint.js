@@ -1,6 +1,7 @@
 // Draws what is in sight as SVG, and keeps what was drawn already.
+import { bow, curve } from './curves.js'
+import { familyOf } from './families.js'
 import { HEAD } from './layout.js'
-import { bow, curve } from './scene.js'
 
 const SVG = 'http://www.w3.org/2000/svg'
 export const make = (name, attributes = {}, text) => {
@@ -13,6 +14,13 @@ export const make = (name, attributes = {}, text) => {
 // Smaller than this on the screen (px): a box has no text, an open one no inside, an arrow no shape.
 const LEAST_TEXT = 5.2, LEAST_INSIDE = 20, LEAST_SHAPE = 7.5
 const SIGN_ROOM = 20
+
+// Groups do several things, unless they are known as one.
+const classOf = (model, place) => {
+  const family = familyOf(model.kind[place])
+  if (model.isGroup(place) && (family !== 'weights' || !model.isModule[place])) return ''
+  return family === 'shape' ? 'shape-change' : family
+}
 
 // look: {sizes, column, scale, chosen, active, hits, told(place)}: what boxes say and how they are coloured.
 export class Painter {
@@ -70,7 +78,7 @@ export class Painter {
 
   box(place, { isOpen, hasText, tint, isChosen, isActive, isHit, isBlock }) {
     const { scene, look } = this, { model } = scene, { sizes } = look, w = scene.w[place], h = scene.h[place]
-    const classes = ['box', isOpen ? 'open' : '', model.isModule[place] ? '' : 'node', isChosen ? 'chosen' : '', isActive ? 'active' : '', isHit ? 'hit' : '', isBlock ? 'block' : '', tint ? 'tinted' : '']
+    const classes = ['box', isOpen ? 'open' : '', model.isModule[place] ? '' : 'node', isChosen ? 'chosen' : '', isActive ? 'active' : '', isHit ? 'hit' : '', look.scale || isOpen ? '' : classOf(model, place), isBlock ? 'block' : '', tint ? 'tinted' : '']
     const element = make('g', { class: classes.filter(Boolean).join(' '), 'data-place': place })
     this.describe(element, place, isOpen)
     const radius = model.isModule[place] || isOpen ? 6 : Math.min(14, h / 2)

@@ -1,6 +1,8 @@
-// A graph falls apart where the tensor of a single box is all that goes on: each piece between two such boxes is laid out
-// by dagre alone and equal pieces once, whose time grows with the square of a graph's length, and whose stack ends at some
-// 2,000 boxes in a row.
+// A graph falls apart where the tensor of a single box is all that goes on. Of each piece between two such boxes dagre says
+// which row every box and bend is in and in which order, once for the same arrows however large the boxes are: its time
+// grows with the square of a graph's length, and its stack ends at some 2,000 boxes in a row. Where they lie is our own.
+import { across } from './positions.js'
+
 export const APART = 22, RANKS = 36, BESIDE = 14
 // Measured: milliseconds per square of the boxes, and per row that an arrow passes.
 const PER_BOXES = 0.002, PER_ROW = 0.3
@@ -17,13 +19,13 @@ export const byPieces = (dagre, nodes, edges, exit, milliseconds) => {
     const names = new Map(piece.names.map((name, at) => [name, at]))
     const sizes = piece.names.map((name) => nodes.get(name)), arrows = own.map(({ from, to }) => [names.get(from), names.get(to)])
     const isEntered = piece.isCut || piece.names[0] === 0, isLeft = piece.names.at(-1) === exit
-    const key = JSON.stringify([sizes, arrows, isEntered, isLeft])
-    let laid = known.get(key)
-    if (!laid) {
+    const isPair = sizes.length === 2 && arrows.length === 1, extra = isPair ? [] : looseEnds(sizes.length, arrows, isEntered, isLeft)
+    const key = `${sizes.length} ${arrows} ${extra}`
+    if (!isPair && !known.has(key)) {
       if (cost(sizes.length, arrows) > end - performance.now()) return null
-      laid = sizes.length === 2 && arrows.length === 1 ? below(sizes) : layOut(dagre, sizes, arrows, isEntered, isLeft)
-      known.set(key, laid)
+      known.set(key, rowsOf(dagre, sizes.length, arrows, extra))
     }
+    const laid = isPair ? below(sizes) : placed(known.get(key), sizes)
     // The first one was the last of the piece before.
     const first = places.get(piece.names[0]), dx = first ? first.x - laid.x[0] : 0, dy = first ? first.y - laid.y[0] : 0
     piece.names.forEach((name, at) => places.set(name, { x: laid.x[at] + dx, y: laid.y[at] + dy }))
@@ -70,24 +72,60 @@ const below = ([upper, lower]) => {
   return { x: [0, 0], y: [0, far], ways: [[0, upper.height / 2, 0, far - lower.height / 2]] }
 }
 
-const layOut = (dagre, sizes, arrows, isEntered, isLeft) => {
-  const graph = new dagre.Graph({ multigraph: false, compound: false }), count = sizes.length
+// What nothing leads to begins below the entrance all the same, and what leads nowhere ends above the exit.
+const looseEnds = (count, arrows, isEntered, isLeft) => {
+  const comes = new Uint8Array(count), goes = new Uint8Array(count), found = []
+  for (const [from, to] of arrows) goes[from] = comes[to] = 1
+  for (let at = 1; at < count; at++) {
+    if (isEntered && !comes[at]) found.push([0, at])
+    if (isLeft && !goes[at - 1] && !(isEntered && at === 1 && !comes[count - 1])) found.push([at - 1, count - 1])
+  }
+  return found
+}
+
+// Boxes are of one size here: rows and their order do not depend on it. Bends come after the `count` boxes, by edge; ways:
+// of each edge, from its box over its bends to its box. Gives what `across` takes, without widths.
+const rowsOf = (dagre, count, arrows, extra) => {
+  const graph = new dagre.Graph({ multigraph: false, compound: false }), pairs = [...arrows, ...extra]
   graph.setGraph({ rankdir: 'TB', nodesep: APART, ranksep: RANKS, edgesep: BESIDE, marginx: 0, marginy: 0 })
   graph.setDefaultEdgeLabel(() => ({}))
-  const comes = new Uint8Array(count), goes = new Uint8Array(count)
-  sizes.forEach(({ width, height }, at) => graph.setNode(String(at), { width, height }))
-  for (const [from, to] of arrows) {
-    goes[from] = comes[to] = 1
-    graph.setEdge(String(from), String(to), { weight: to === from + 1 ? 2 : 1 })
-  }
-  // What nothing leads to begins below the entrance all the same, and what leads nowhere ends above the exit.
-  for (let at = 1; at < count; at++) {
-    if (isEntered && !comes[at]) graph.setEdge('0', String(at), { weight: 0 })
-    if (isLeft && !goes[at - 1]) graph.setEdge(String(at - 1), String(count - 1), { weight: 0 })
-  }
+  for (let at = 0; at < count; at++) graph.setNode(String(at), { width: 40, height: 40 })
+  for (const [from, to] of arrows) graph.setEdge(String(from), String(to), { weight: to === from + 1 ? 2 : 1 })
+  for (const [from, to] of extra) graph.setEdge(String(from), String(to), { weight: 0 })
   dagre.layout(graph)
-  return {
-    x: sizes.map((_, at) => graph.node(String(at)).x), y: sizes.map((_, at) => graph.node(String(at)).y),
-    ways: arrows.map(([from, to]) => graph.edge(String(from), String(to)).points.flatMap((point) => [point.x, point.y])),
+  const places = Array.from({ length: count }, (_, at) => graph.node(String(at)))
+  const ways = pairs.map(([from, to]) => {
+    const bends = graph.edge(String(from), String(to)).points.slice(1, -1).map((point) => places.push(point) - 1)
+    return [from, ...bends, to]
+  })
+  return { count, ways: ways.slice(0, arrows.length), ...neighboursOf(places, ways), isBend: Uint8Array.from(places, (_, at) => (at < count ? 0 : 1)) }
+}
+
+const neighboursOf = (places, ways) => {
+  const levels = [...new Set(places.map(({ y }) => Math.round(y)))].sort((a, b) => a - b), rowOf = new Map(levels.map((y, at) => [y, at]))
+  const rows = levels.map(() => []), above = places.map(() => []), below = places.map(() => [])
+  const row = places.map(({ y }) => rowOf.get(Math.round(y)))
+  places.forEach((_, at) => rows[row[at]].push(at))
+  for (const own of rows) own.sort((a, b) => places[a].x - places[b].x)
+  for (const way of ways) {
+    for (let at = 1; at < way.length; at++) {
+      const [upper, lower] = row[way[at - 1]] < row[way[at]] ? [way[at - 1], way[at]] : [way[at], way[at - 1]]
+      below[upper].push(lower)
+      above[lower].push(upper)
+    }
   }
+  return { rows, above, below }
+}
+
+const placed = (piece, sizes) => {
+  const { count, rows, ways, isBend } = piece, y = new Float64Array(isBend.length)
+  const x = across({ ...piece, widths: Float64Array.from(isBend, (bends, at) => (bends ? 0 : sizes[at].width)) }, APART, BESIDE)
+  let down = 0
+  for (const row of rows) {
+    const tall = row.reduce((most, at) => (at < count ? Math.max(most, sizes[at].height) : most), 0)
+    for (const at of row) y[at] = down + tall / 2
+    // Bends have rows of their own between those of boxes.
+    down += tall + RANKS / 2
+  }
+  return { x, y, ways: ways.map((way) => way.flatMap((at) => [x[at], y[at]])) }
 }

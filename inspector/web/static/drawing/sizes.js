@@ -25,13 +25,13 @@ export class Sizes {
   measure(place) {
     const { model, fonts } = this, isGroup = model.isGroup(place)
     const times = this.timesWidth(place), side = SIDE * 2 + (isGroup ? SIGN : 0)
-    const kind = model.kind[place] === model.label[place] ? '' : model.kind[place]
+    const own = model.kind[place] === model.label[place] ? '' : model.kind[place], kind = [own, model.weightSays(place)].filter(Boolean).join(' ')
     this.labels[place] = this.shortened(model.label[place], fonts.label, WIDEST - side - times)
     this.kinds[place] = this.shortened(kind, fonts.kind, WIDEST - side)
-    const label = this.width(this.labels[place], fonts.label) + times, own = this.width(this.kinds[place], fonts.kind)
-    this.w[place] = Math.max(56, Math.ceil((Math.max(label, own) + side) / STEP) * STEP)
+    const label = this.width(this.labels[place], fonts.label) + times, under = this.width(this.kinds[place], fonts.kind)
+    this.w[place] = Math.max(56, Math.ceil((Math.max(label, under) + side) / STEP) * STEP)
     this.h[place] = kind ? TWO_LINES : ONE_LINE
-    this.leasts[place] = Math.ceil((label + own + side + 12) / STEP) * STEP
+    this.leasts[place] = Math.ceil((label + under + side + 12) / STEP) * STEP
   }
 
   timesWidth(place) {

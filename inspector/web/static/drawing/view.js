@@ -1,6 +1,8 @@
 // Which part of the drawing is on the screen: dragged, pinched, zoomed by the wheel and by buttons.
 const LEAST = 0.002, MOST = 3, MARGIN = 260, STILL = 4, TWICE = 350
 const NOTCH = 1.0016
+// Below this a box's kind is no longer read, and shapes are left out.
+const READABLE = 0.8
 
 // handlers: paint(area, k) when another part is to be drawn; pick(x, y, isSecond) of a click in the drawing's own units;
 // over(x, y) of the pointer; size() -> {w, h} of the drawing; first() -> the middle of its first box; hint() when the wheel was turned without the focus.
@@ -35,8 +37,8 @@ export class View {
     this.waitsForRoom = !this.width
     if (this.waitsForRoom) return
     const { w, h } = this.handlers.size(), whole = Math.min(1, (this.width - 40) / w, (this.height - 40) / h)
-    if (whole >= 0.6) { this.fit(); return }
-    this.k = Math.max(0.6, Math.min(1, (this.width - 40) / w))
+    if (whole >= READABLE) { this.fit(); return }
+    this.k = Math.max(READABLE, Math.min(1, (this.width - 40) / w))
     const room = this.width - w * this.k
     this.x = room > 0 ? room / 2 : Math.max(room - 20, Math.min(20, this.width / 2 - this.handlers.first() * this.k))
     this.y = 20

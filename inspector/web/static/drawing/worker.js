@@ -7,6 +7,9 @@ const DEEP = 0.3
 let tree = null
 const ids = new Map(), layouts = []
 
+// Of the count behind a shape.
+const timesWidth = (count) => (count > 1 ? 7 * (2 + String(count).length) : 0)
+
 // place: of an open box. Sizes of its children are known by now.
 const groupOf = (place, { w, h, leasts, wide }, places) => {
   const own = tree.children[place], arrows = tree.arrows[place] ?? [], flat = [], shapes = new Map()
@@ -14,7 +17,7 @@ const groupOf = (place, { w, h, leasts, wide }, places) => {
     const shape = arrows[at + 2]
     // By the order in which they come: other shapes of the same widths are the same layout.
     if (!shapes.has(shape)) shapes.set(shape, shapes.size)
-    flat.push(arrows[at], arrows[at + 1], shape < 0 ? 0 : tree.shapeWidths[shape], shapes.get(shape))
+    flat.push(arrows[at], arrows[at + 1], shape < 0 ? 0 : tree.shapeWidths[shape] + timesWidth(arrows[at + 3]), shapes.get(shape))
   }
   return {
     w: own.map((child) => w[child]), h: own.map((child) => h[child]), arrows: flat,

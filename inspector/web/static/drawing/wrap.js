@@ -1,6 +1,8 @@
 // A long way down becomes several columns side by side, read like a newspaper's: cut where a single tensor passes.
 // Where is cut depends on what lies in the box and never on what is open, so that boxes stay in their columns.
 const LONGEST = 10, SQUARE = 0.62, GUTTER = 64, TURN = 24, FOOT = 20, TOP = 12
+// A tensor that is read in more places would lead as many lines around the columns.
+const MOST_READ = 4
 
 // laid: {x, y, lines: [{from, arrow, points}]}, w and h: sizes of the boxes. Changes places and points; gives {w, h},
 // null where it is short or nothing can be cut.
@@ -56,7 +58,7 @@ const boundaries = (y, h) => {
 const crosses = ({ points }, at) => points[1] < at !== points.at(-1) < at
 const isNarrow = (lines, at) => {
   const over = lines.filter((line) => crosses(line, at))
-  return over.every(({ from, points }) => from === over[0].from && points[1] < points.at(-1))
+  return over.length <= MOST_READ && over.every(({ from, points }) => from === over[0].from && points[1] < points.at(-1))
 }
 
 // From its column's foot through the gutter to the head of the next.
