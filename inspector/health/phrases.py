@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.health.listing import listed
+from inspector.units import shorten_middle
+
+_LONGEST = 120  # A file can make a name of a megabyte.
+
+
+def shown(name: str) -> str:
+    """The name, with its middle left out where it is endless."""
+    return shorten_middle(name, _LONGEST)
 
 
 def also(names: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ BUFFERS = frozenset(
     }
 )
 BUFFER = re.compile(
-    r"(^|\.)(blur|upsample|downsample)\.kernel$|noises?\.noise_\d+$|(^|[._])rope(_freqs|\.freqs)|rope_freqs\.weight$"
+    r"(^|\.)(blur|upsample|downsample)\.kernel$|noises?\.noise_\d+$|\.noise_const$|(^|[._])rope(_freqs|\.freqs)|rope_freqs\.weight$"
     r"|(^|\.)((sqrt_|log_|posterior_)?(one_minus_)?(recipm?1?_)?alphas?(_cumprod|_hat|s_cumprod)(_prev)?"
     r"|sqrt_(recip|recipm1|one_minus)_alphas_cumprod|posterior_(variance|log_variance_clipped|mean_coef[12]))$"
     r"|cell_anchors\.\d+$|fourier\w*\.weight$|time_proj\.weight$|forward_basis(_buffer)?$|inverse_basis$|rotary_emb\.\w+$"
@@ -65,7 +65,7 @@ ADAPTER_SECOND = re.compile(r"lora_(embedding_)?B|lora[_.]up|hada_w2_|lokr_w1(?!
 
 TOKENS = frozenset({"cls_token", "class_token", "class_embedding", "latents", "probe", "cls_embed", "class_emb"})
 TOKEN = re.compile(
-    r"(\w+_)?(mask|register|storage|query|dist|distillation|cls|class|prompt|reg|global)_tokens?|null_\w+emb\w*"
+    r"(\w+_)?(mask|register|iou|storage|query|dist|distillation|cls|class|prompt|reg|global)_tokens?|null_\w+emb\w*|masked_spec_embed"
 )
 POSITION = re.compile(
     r"(\w*_)?(absolute_|relative_|learned_)?(pos|position|positional|positions)_(embed\w*|emb|embs|embd|encoding\w*|enc|"
@@ -75,7 +75,7 @@ POSITION = re.compile(
 )
 EMBEDDING = re.compile(
     r"wte|shared|embed|embeds|emb|lut|codebook|embeddings?|tok_embeddings|token_embd|embed_(?!out|positions|dim)\w+|word_emb\w*|"
-    r"\w+_(embedding|embeddings|emb)(_\w+)?|embedder|word_embed\w*|(query|label|class|tok|token|char|type|user|item)_embed"
+    r"(?!patch_|bbox_|time_|pos_)\w+_embed|\w+_(embedding|embeddings|emb)(_\w+)?|embedder|word_embed\w*|(query|label|class|tok|token|char|type|user|item)_embed"
 )
 BIAS = re.compile(r"bias|(\w+_)?bias(_(ih|hh|hr)(_l\d+)?(_reverse)?)?|bias_[kv]|bias_(ih|hh)\w*|diff_b")
 NORM = re.compile(r"norm|^ln|^bn\d*|_(ln|bn)\d*$|^gn\d*$|layernorm|rms|^group_?norm|_bn_s$")

@@ -226,7 +226,7 @@ def _table(scene: _Scene) -> Role | None:
     if last in ("weight", "embedding", "embeddings") and scene.ndim == 2 and not scene.has("bias"):
         if words.POSITION.fullmatch(scene.module):
             return Role.POSITION
-        if words.EMBEDDING.fullmatch(scene.module) or last != "weight":
+        if words.TOKEN.fullmatch(scene.module) or words.EMBEDDING.fullmatch(scene.module) or last != "weight":
             return Role.EMBEDDING
     if scene.ndim == 2 and words.EMBEDDING.fullmatch(last):
         return Role.EMBEDDING

@@ -12,6 +12,22 @@ class Thresholds:
     few: tensors with fewer elements are not tested for how their values are distributed.
     large: a weight of larger magnitude is no working network's.
 
+    Dead and repeated parts, scale, storage. dead: a row whose mean magnitude is below this part of the median row's
+    puts nothing out.
+    dead_warning, dead_error: shares of such rows.
+    duplicate_length: shorter rows may be nearly equal by chance. duplicate_cosine: of rows that say the same.
+    duplicate_share: of such rows.
+    outlier_peak: largest magnitude of a tensor over its root mean square. outlier_row: of a row over the median row's.
+    shell_errors: standard errors within which a row of an embedding is as long as when it was made.
+    siblings: the fewest layers of one shape that are compared. sibling_z: robust z-score of the logarithm of the root
+    mean square. sibling_spread, role_spread: the least standard deviations taken for it, within a block and within a
+    role. sibling_factor: of one layer's scale against its role's median.
+    large_rms: as `large`, of a whole tensor's root mean square.
+    sparse: share of zeros that is worth saying. two_of_four: share of the groups of four with two zeros or more.
+    clipped: share of elements that are exactly the largest or the smallest value. shifted: mean over deviation.
+    least_numel, least_values: smaller tensors, and those of fewer values, are on a shorter type's grid by chance.
+    zero_nbytes, repeated_nbytes: stretches of zeros and copies as a broken download or disk leaves them.
+
     Batch norms. norm_eps: torch's default; a smaller variance no longer decides the gain. norm_var_huge: a running
     variance above it; norm_var_ratio: or above so many times its layer's median. norm_scale_rests: a scale below this
     part of its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a
@@ -27,21 +43,6 @@ class Thresholds:
     Spectra. spectral_ratio: a spectral norm over its role's median. rank_side: smaller matrices are not tested.
     rank_share: effective rank over the most it can be; rank_vanished_share: or this share of singular values below
     rank_vanished of the largest. rank_stable: stable rank. alpha_least, alpha_most: power-law exponents that are usual.
-
-    dead: a row whose mean magnitude is below this part of the median row's puts nothing out (0 always does).
-    dead_warning, dead_error: shares of such rows.
-    duplicate_length: shorter rows may be equal by chance. duplicate_cosine: of rows that say the same.
-    duplicate_share: of such rows.
-    outlier_peak: largest magnitude of a tensor over its root mean square. outlier_row: of a row over the median row's.
-    shell_errors: standard errors within which a row of an embedding is as long as when it was made.
-    siblings: the fewest layers of one shape that are compared. sibling_z: robust z-score of the logarithm of the root
-    mean square. sibling_spread: the least standard deviation taken for it. sibling_factor: of one layer's scale
-    against its role's median.
-    large_rms: as `large`, of a whole tensor's root mean square.
-    sparse: share of zeros that is worth saying. two_of_four: share of the groups of four with two zeros or more.
-    clipped: share of elements that are exactly the largest or the smallest value.
-    least_numel, least_values: smaller tensors, and those of fewer values, are on a shorter type's grid by chance.
-    zero_nbytes, repeated_nbytes: stretches of zeros and copies as a broken download or disk leaves them.
     """
 
     few: int = 256
@@ -60,10 +61,12 @@ class Thresholds:
     sibling_z: float = 6.0
     sibling_spread: float = 0.1
     sibling_factor: float = 30.0
+    role_spread: float = 0.35
     large_rms: float = 10.0
     sparse: float = 0.3
     two_of_four: float = 0.999
     clipped: float = 0.001
+    shifted: float = 1.0
     least_numel: int = 64
     least_values: int = 8
     zero_nbytes: int = 4096

@@ -43,6 +43,12 @@ def test_small_filters_of_a_healthy_layer_are_quiet(tmp_path: Path) -> None:
     assert observe(tmp_path, {"conv.weight": weight}, "dead-outputs", "dead-inputs") == ()
 
 
+def test_rows_beside_nan_are_not_judged(tmp_path: Path) -> None:
+    weight = _conv()
+    weight[0], weight[1] = float("nan"), 1e-9
+    assert observe(tmp_path, {"conv.weight": weight}, "dead-outputs") == ()
+
+
 def test_outputs_of_a_transposed_convolution_are_its_second_axis(tmp_path: Path) -> None:
     torch.manual_seed(0)
     up = nn.ConvTranspose2d(16, 40, 2)

@@ -58,10 +58,28 @@ def test_heads_repeated_for_grouped_queries_are_copied_on_purpose(tmp_path: Path
     assert found.says.startswith("16 of 32 rows of self_attn.k_proj.weight (50.0 %) are copied from another")
 
 
+def test_kernels_of_nine_are_compared_exactly(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    kernels = torch.randn(64, 1, 3, 3)
+    kernels[32:] = kernels[:32]
+    assert only(observe(tmp_path, {"dw.weight": kernels}, "duplicate-filters")).severity is Severity.WARNING
+
+
+def test_rows_of_two_values_are_equal_by_chance(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    signs = torch.randn(256, 1, 3, 3).sign()
+    assert len(signs.reshape(256, 9).unique(dim=0)) < 256
+    assert observe(tmp_path, {"dw.weight": signs}, "duplicate-filters") == ()
+
+
 def test_short_rows_and_dead_ones_are_left_alone(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    short = torch.randn(64, 1, 3, 3)
+    short = torch.randn(64, 1, 2, 3)
     short[32:] = short[:32]
+    near = torch.randn(64, 1, 3, 3)
+    near[32:] = near[:32] * 2
     weight = _conv()
     weight[:2] = 0
-    assert observe(tmp_path, {"dw.weight": short, "conv.weight": weight}, "duplicate-filters") == ()
+    assert (
+        observe(tmp_path, {"dw.weight": short, "near.weight": near, "conv.weight": weight}, "duplicate-filters") == ()
+    )

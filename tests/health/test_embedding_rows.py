@@ -25,6 +25,13 @@ def test_equal_rows_among_trained_ones(tmp_path: Path) -> None:
     assert found.says == "4 of 1,000 rows of embed_tokens.weight (0.4 %) are all the same, the first at 3."
 
 
+def test_two_rows_of_zeros(tmp_path: Path) -> None:
+    table = _trained()
+    table[[10, 500]] = 0
+    found = only(observe(tmp_path, {"embed_tokens.weight": table}, *KINDS))
+    assert found.says == "2 of 1,000 rows of embed_tokens.weight (0.2 %) are zero, the first at 10."
+
+
 def test_rows_as_long_as_new_ones_while_the_others_moved(tmp_path: Path) -> None:
     table = _trained()
     table[100:140] = torch.randn(40, 64) * 0.02
@@ -46,6 +53,8 @@ def test_new_trained_and_padding_rows_are_quiet(tmp_path: Path) -> None:
     new = torch.nn.Embedding(1000, 64, padding_idx=0).weight.data
     assert observe(tmp_path, {"embed_tokens.weight": new}, *KINDS) == ()
     assert observe(tmp_path, {"embed_tokens.weight": _trained()}, *KINDS) == ()
+    moving = torch.randn(1000, 64) * torch.linspace(0.026, 0.04, 1000)[:, None]
+    assert observe(tmp_path, {"embed_tokens.weight": moving}, *KINDS) == ()
     trained = _trained()
     trained[:1] = 0
     assert observe(tmp_path, {"embed_tokens.weight": trained}, *KINDS) == ()

@@ -24,7 +24,15 @@ def test_the_largest_comes_first(tmp_path: Path) -> None:
 def test_a_root_mean_square_of_more_than_ten(tmp_path: Path) -> None:
     state = layers()
     state["layers.1.fc.weight"] *= 80
-    assert only(observe(tmp_path, state, "large-weight")).subjects == ("layers.1.fc.weight",)
+    found = only(observe(tmp_path, state, "large-weight"))
+    assert (found.subjects, found.severity) == (("layers.1.fc.weight",), Severity.NOTICE)
+
+
+def test_a_huge_bias_is_a_note(tmp_path: Path) -> None:
+    state = {"fc.weight": torch.randn(8, 8), "fc.bias": torch.randn(8)}
+    assert observe(tmp_path, state, "large-weight") == ()
+    state["fc.bias"][2] = -1e5
+    assert only(observe(tmp_path, state, "large-weight")).severity is Severity.NOTICE
 
 
 def test_what_is_no_weight_may_be_large(tmp_path: Path) -> None:

@@ -118,6 +118,33 @@ DIFFUSERS: tuple[Row, ...] = (
     ("posterior_mean_coef1", (1000,), Role.BUFFER),
 )
 
+SEGMENT_ANYTHING: tuple[Row, ...] = (
+    ("image_encoder.pos_embed", (1, 64, 64, 768), Role.POSITION),
+    ("image_encoder.blocks.0.attn.rel_pos_h", (27, 64), Role.POSITION),
+    ("image_encoder.neck.1.weight", (256,), Role.NORM_SCALE),
+    ("image_encoder.neck.1.bias", (256,), Role.NORM_SHIFT),
+    ("prompt_encoder.pe_layer.positional_encoding_gaussian_matrix", (2, 128), Role.BUFFER),
+    ("prompt_encoder.not_a_point_embed.weight", (1, 256), Role.EMBEDDING),
+    ("mask_decoder.mask_tokens.weight", (4, 256), Role.EMBEDDING),
+    ("mask_decoder.output_upscaling.0.weight", (256, 64, 2, 2), Role.TRANSPOSED),
+    ("mask_decoder.output_upscaling.0.bias", (64,), Role.BIAS),
+)
+
+KERAS_AND_FLAX: tuple[Row, ...] = (
+    ("conv2d.kernel", (3, 3, 3, 32), Role.CONV),
+    ("batch_normalization.gamma", (32,), Role.NORM_SCALE),
+    ("batch_normalization.beta", (32,), Role.NORM_SHIFT),
+    ("batch_normalization.moving_mean", (32,), Role.RUNNING_MEAN),
+    ("batch_normalization.moving_variance", (32,), Role.RUNNING_VAR),
+    ("lstm.kernel", (10, 64), Role.RECURRENT),
+    ("lstm.recurrent_kernel", (16, 64), Role.RECURRENT),
+    ("params.Dense_0.kernel", (784, 256), Role.LINEAR),
+    ("params.LayerNorm_0.scale", (64,), Role.NORM_SCALE),
+    ("batch_stats.BatchNorm_0.mean", (64,), Role.RUNNING_MEAN),
+    ("batch_stats.BatchNorm_0.var", (64,), Role.RUNNING_VAR),
+    ("params.Embed_0.embedding", (100, 64), Role.EMBEDDING),
+)
+
 DETECTRON2: tuple[Row, ...] = (
     ("pixel_mean", (3, 1, 1), Role.BUFFER),
     ("backbone.bottom_up.res2.0.conv1.weight", (64, 64, 1, 1), Role.CONV),
@@ -213,11 +240,21 @@ COUNTERS: tuple[Row, ...] = (
 @pytest.mark.parametrize(
     "rows",
     [
-        *(TORCHVISION, TIMM, TRANSFORMERS, DIFFUSERS, DETECTRON2, RECURRENT_AND_ATTENTION, ADAPTERS),
+        *(
+            TORCHVISION,
+            TIMM,
+            TRANSFORMERS,
+            DIFFUSERS,
+            DETECTRON2,
+            SEGMENT_ANYTHING,
+            KERAS_AND_FLAX,
+            RECURRENT_AND_ATTENTION,
+            ADAPTERS,
+        ),
         *(PRUNED_AND_REPARAMETRISED, QUANTISED, GGUF, COUNTERS),
     ],
     ids=[
-        *("torchvision", "timm", "transformers", "diffusers", "detectron2", "recurrent", "adapters"),
+        *("torchvision", "timm", "transformers", "diffusers", "detectron2", "sam", "keras", "recurrent", "adapters"),
         *("pruned", "quantised", "gguf", "counters"),
     ],
 )

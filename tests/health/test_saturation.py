@@ -26,8 +26,10 @@ def test_clipped_weights(tmp_path: Path, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_uniform_and_normal_weights_are_quiet(tmp_path: Path, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    state = {"a.weight": torch.rand(256, 256) * 0.1 - 0.05, "b.weight": torch.randn(256, 256)}
-    state["c.weight"] = torch.randn(256, 256).clamp(min=0) + torch.rand(256, 256) * 1e-3
+    # Half a step of bfloat16 beyond its 204th number here, so that the outermost one stands for a whole step.
+    bound = 204.5 * 2**-12
+    state = {"a.weight": (torch.rand(256, 256) * 2 - 1) * bound, "b.weight": torch.randn(256, 256)}
+    state["c.weight"] = torch.randn(256, 256).clamp(min=0)
     assert observe(tmp_path, {name: weight.to(dtype) for name, weight in state.items()}, *KINDS) == ()
 
 

@@ -35,6 +35,16 @@ def test_a_layer_far_from_all_of_its_kind(tmp_path: Path) -> None:
     assert number(only(observe(tmp_path, state, *KINDS)), "factor") == pytest.approx(1 / 40, rel=0.05)
 
 
+def test_ten_times_is_far_where_the_others_are_close(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = {f"part{chr(97 + i)}.weight": torch.randn(30 + i, 40) / 40**0.5 for i in range(6)}
+    state["partc.weight"] *= 10
+    assert only(observe(tmp_path, state, *KINDS)).subjects == ("partc.weight",)
+    for i in range(6):
+        state[f"part{chr(97 + i)}.weight"] *= 2.0**i
+    assert observe(tmp_path, state, *KINDS) == ()
+
+
 def test_first_and_last_layers_trends_and_twice_are_quiet(tmp_path: Path) -> None:
     state = layers(8)
     state["layers.0.fc.weight"] *= 10

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded, listed
+from inspector.health.phrases import shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -110,7 +111,7 @@ def _zeros(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     names = [other.name for other, _ in tensors]
     begins = severity is Severity.NOTICE
     return ZERO_WEIGHT.found(
-        f"All {t.numel:,} numbers of {one.name} are 0."
+        f"All {t.numel:,} numbers of {shown(one.name)} are 0."
         if len(names) == 1
         else f"All numbers of {len(names):,} tensors are 0: {listed(names)}.",
         severity=severity,
@@ -127,7 +128,7 @@ def _zeros(severity: Severity, tensors: Sequence[Measured]) -> Finding:
 def _constants(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     one, t = tensors[0]
     names = [other.name for other, _ in tensors]
-    first = f"All {t.numel:,} numbers of {one.name} are {t.minimum:.4g}"
+    first = f"All {t.numel:,} numbers of {shown(one.name)} are {t.minimum:.4g}"
     return CONSTANT_WEIGHT.found(
         f"{first}." if len(names) == 1 else f"{first}; one number each also in {listed(names[1:])}.",
         severity=severity,

@@ -16,6 +16,7 @@ import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
+from inspector.health.phrases import shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -28,6 +29,8 @@ _ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURREN
 # Of a block whose weights are equal to this part, the whole block was copied.
 _BLOCK = 0.5
 _MOST_READ = 256 << 20
+# Of fewer values tensors are equal because they were made so: windows, constants.
+_FEW = 8
 # Segments of a name that are looked at.
 _DEEPEST = 12
 
@@ -65,7 +68,7 @@ def _pairs(subject: Subject) -> Iterator[tuple[str, str, int, bool]]:
     """(name, the first that equals it, bytes, whether they were compared)."""
     groups: dict[tuple[object, ...], list[Measured]] = defaultdict(list)
     for one, t in subject.measured(*_ROLES):
-        if t.numel >= subject.thresholds.few and t.minimum != t.maximum and t.distinct is None:
+        if t.numel >= subject.thresholds.few and (t.distinct is None or t.distinct > _FEW):
             key = (t.shape, t.dtype, t.minimum, t.maximum, t.mean, t.std, t.zero, t.table)
             groups[key].append((one, t))
     left = _MOST_READ
@@ -130,7 +133,7 @@ def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
     more = f"; {len(copies) - 1:,} more are copies of another" if len(copies) > 1 else ""
     sure = "the same as" if first.verified else "the same in every statistic as"
     return COPIED_LAYERS.found(
-        f"{first.name} is {sure} {first.source}, though stored a second time{more}.",
+        f"{shown(first.name)} is {sure} {shown(first.source)}, though stored a second time{more}.",
         severity=severity,
         subjects=bounded([each.name for each in copies]),
         evidence=(

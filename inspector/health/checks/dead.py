@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned, output_axis
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
@@ -65,6 +65,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
             continue
         layers += 1
         sides = row_means(t.rows), column_means(t.rows)
+        if t.finite < t.numel:
+            # Of what is no number no median row can be told.
+            continue
         outputs += _dead(subject, one, sides[axis])
         # What few outputs do not read is a few weights of zero.
         if one.role is not Role.DEPTHWISE and len(sides[axis]) >= _LEAST:
@@ -122,8 +125,8 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], *, p
     how = "exactly" if worst.zero == worst.dead else "almost"
     why = "; the layer is pruned" if pruned else ""
     return DEAD_OUTPUTS.found(
-        f"{worst.dead:,} of {worst.count:,} outputs of {worst.name} ({human_share(worst.share)}) are {how} zero, the "
-        f"first at {worst.first:,}{why}{also(names)}.",
+        f"{worst.dead:,} of {worst.count:,} outputs of {shown(worst.name)} ({human_share(worst.share)}) are {how} "
+        f"zero, the first at {worst.first:,}{why}{also(names)}.",
         severity=severity,
         subjects=bounded(names),
         evidence=(
@@ -143,8 +146,8 @@ def _inputs(subject: Subject, layers: Sequence[_Dead]) -> Finding:
     worst = layers[0]
     names = [each.name for each in layers]
     return DEAD_INPUTS.found(
-        f"{worst.name} does not read {worst.dead:,} of its {worst.count:,} inputs ({human_share(worst.share)}), the "
-        f"first at {worst.first:,}{also(names)}.",
+        f"{shown(worst.name)} does not read {worst.dead:,} of its {worst.count:,} inputs ({human_share(worst.share)}), "
+        f"the first at {worst.first:,}{also(names)}.",
         subjects=bounded(names),
         evidence=(
             *(("dead", sum(each.dead for each in layers)), ("inputs", sum(each.count for each in layers))),

@@ -6,6 +6,7 @@ matrix is small.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import output_axis
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
@@ -38,6 +39,10 @@ _MOST_ROWS = 1024
 _MOST_WORK = 1 << 30
 _MOST_WORK_OF_ALL = 1 << 33
 _LEAST_ROWS = 4
+# Exact copies are no chance even of 3 x 3 kernels.
+_LEAST_EXACT = 8
+# Natural logarithm of the odds against a pair of equal rows in a layer.
+_SURE = 14.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         assert t.rows is not None
         work = t.rows.count**2 * t.rows.length
         near = work <= min(left, _MOST_WORK) and t.rows.count <= _MOST_ROWS
+        near = near and t.rows.length >= subject.thresholds.duplicate_length
         left -= work if near else 0
         found = _copies(subject, one, t, near=near)
         if found is None or not (found.exact or found.share > subject.thresholds.duplicate_share):
@@ -80,10 +86,13 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 def _is_fit(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
     rows = t.rows
-    if rows is None or rows.count < _LEAST_ROWS or rows.length < subject.thresholds.duplicate_length:
+    if rows is None or rows.count < _LEAST_ROWS or rows.length < _LEAST_EXACT:
+        return False
+    if output_axis(subject, one) != 0 or t.finite < t.numel:
         return False
     # Rows of a handful of values are equal by chance, and those of a constant anyway.
-    return output_axis(subject, one) == 0 and not (t.nan + t.infinite) and t.distinct is None
+    ways = math.inf if t.distinct is None else rows.length * math.log(max(1, t.distinct))
+    return ways > 2 * math.log(rows.count) + _SURE
 
 
 def _copies(subject: Subject, one: Examined, t: TensorStatistics, *, near: bool) -> _Copies | None:
@@ -129,7 +138,8 @@ def _equal_rows(matrix: NDArray[np.float64], places: NDArray[np.intp]) -> list[t
 def _near_rows(matrix: NDArray[np.float64], places: NDArray[np.intp], least: float) -> list[tuple[int, int]]:
     """The same by the cosine of the angle between them, sign apart from it."""
     rows = matrix[places]
-    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     close = np.tril(rows @ rows.T > least, k=-1)
     found = np.flatnonzero(close.any(axis=1))
     return [(int(places[i]), int(places[int(np.argmax(close[i]))])) for i in found]
@@ -141,7 +151,7 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Copies], *,
     how = "copied from" if copied else "exact copies of" if worst.exact else "nearly the same as"
     where = f", each {worst.distance:,} rows behind it" if worst.distance else f", row {worst.row:,} as {worst.of:,}"
     return DUPLICATE_FILTERS.found(
-        f"{worst.count:,} of {worst.rows:,} rows of {worst.name} ({human_share(worst.share)}) are {how} another"
+        f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are {how} another"
         f"{where}{also(names)}.",
         severity=severity,
         subjects=bounded(names),

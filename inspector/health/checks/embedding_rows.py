@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import human_share
@@ -67,10 +67,12 @@ def _untouched(subject: Subject, name: str, t: TensorStatistics) -> _Untouched |
     rows = t.rows
     if rows is None or rows.count < _LEAST_ROWS or rows.length < _LEAST_COLUMNS or t.distinct is not None:
         return None
-    same = _equal(rows)
+    same, zero = _equal(rows), row_largest(rows) == 0
     shell = _in_shell(rows, subject.thresholds.shell_errors)
     # One row of zeros is that of the padding token, and two rows may agree by chance.
-    if same.sum() > 2:
+    if zero.sum() > 1 and zero.sum() >= same.sum():
+        places, how = np.flatnonzero(zero), "are zero"
+    elif same.sum() > 2:
         places, how = np.flatnonzero(same), "are all the same"
     elif shell.any():
         places, how = np.flatnonzero(shell), "are as long as when they were made, while the others moved"
@@ -107,7 +109,7 @@ def _finding(subject: Subject, kind: FindingKind, tables: list[_Untouched]) -> F
     share = human_share(worst.count / worst.rows)
     filled = f": they fill the vocabulary up to a multiple of {worst.multiple}" if worst.multiple else ""
     return kind.found(
-        f"{worst.count:,} of {worst.rows:,} rows of {worst.name} ({share}) {worst.how}, "
+        f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({share}) {worst.how}, "
         f"the first at {worst.first:,}{filled}{also(names)}.",
         subjects=bounded(names),
         evidence=(

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
+
+_VECTORS = frozenset({Role.BIAS, Role.NORM_SCALE, Role.NORM_SHIFT, Role.LAYER_SCALE, Role.TOKEN})
 
 LARGE_WEIGHT = FindingKind("large-weight", Severity.WARNING, "A tensor has very large values", also=(Severity.NOTICE,))
 
@@ -19,19 +21,22 @@ def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[Severity, list[tuple[float, float, str]]] = defaultdict(list)
     for one, t in subject.measured():
         known = one.role.is_weight or one.role is Role.EMBEDDING
-        if len(t.shape) < 2 or not t.finite or not (known or one.role is Role.OTHER):
+        if not t.finite or not (known or one.role in _VECTORS or (one.role is Role.OTHER and len(t.shape) > 1)):
             continue
         largest = max(abs(t.minimum), abs(t.maximum))
         spread = known and t.numel >= limits.few and t.rms > limits.large_rms
-        # What nobody knows may be anything, pictures of 0 to 255 for instance.
+        # What nobody knows may be anything, and a bias of -10,000 be meant.
         if largest > limits.large or spread:
-            groups[Severity.WARNING if known else Severity.NOTICE].append((largest, t.rms, one.name))
+            # A norm behind the layer makes its scale free, so that a spread alone is a note.
+            groups[Severity.WARNING if known and largest > limits.large else Severity.NOTICE].append(
+                (largest, t.rms, one.name)
+            )
     for severity, tensors in groups.items():
         tensors.sort(key=lambda each: -each[0])
         largest, rms, name = tensors[0]
         names = [each for _, _, each in tensors]
         yield LARGE_WEIGHT.found(
-            f"{name} reaches {largest:.3g} in magnitude, with a root mean square of {rms:.3g}{also(names)}.",
+            f"{shown(name)} reaches {largest:.3g} in magnitude, with a root mean square of {rms:.3g}{also(names)}.",
             severity=severity,
             subjects=bounded(names),
             evidence=(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
@@ -42,7 +42,7 @@ def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     one, t = tensors[0]
     names = [other.name for other, _ in tensors]
     return NON_FINITE.found(
-        f"{one.name} holds {_count_of(t)} among {t.numel:,}{_place(t)}{also(names)}.",
+        f"{shown(one.name)} holds {_count_of(t)} among {t.numel:,}{_place(t)}{also(names)}.",
         severity=severity,
         subjects=bounded(names),
         evidence=(

@@ -14,7 +14,7 @@ import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import human_share
@@ -51,9 +51,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
     found.sort(key=lambda each: -max(each.peak / limits.outlier_peak, each.row / limits.outlier_row))
     worst, names = found[0], [each.name for each in found]
     yield OUTLIER_CHANNELS.found(
-        f"Row {worst.place:,} of {worst.name} reaches {worst.row:.3g} times the median row, and {worst.peak:.3g} times "
-        f"the tensor's root mean square: int8 would cost {human_share(worst.whole_error)} with one scale, "
-        f"{human_share(worst.rows_error)} with one for each row{also(names)}.",
+        f"Row {worst.place:,} of {shown(worst.name)} reaches {worst.row:.3g} times the median row, and "
+        f"{worst.peak:.3g} times the tensor's root mean square: int8 would cost "
+        f"{human_share(worst.whole_error)} with one scale, {human_share(worst.rows_error)} with one for each "
+        f"row{also(names)}.",
         subjects=bounded(names),
         evidence=(
             *(("peak_over_rms", worst.peak), ("row_over_median", worst.row), ("row", worst.place)),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
@@ -117,8 +117,9 @@ def _few_of_rows(subject: Subject) -> Iterator[_Few]:
 def _clipped_finding(subject: Subject, tensors: Sequence[_Clipped]) -> Finding:
     worst, names = tensors[0], [each.name for each in tensors]
     return CLIPPED_VALUES.found(
-        f"{worst.count:,} of {worst.numel:,} values of {worst.name} ({human_share(worst.count / worst.numel)}) are "
-        f"exactly its smallest, {worst.low:.4g}, or its largest, {worst.high:.4g}{also(names)}.",
+        f"{worst.count:,} of {worst.numel:,} values of {shown(worst.name)} "
+        f"({human_share(worst.count / worst.numel)}) are exactly its smallest, {worst.low:.4g}, "
+        f"or its largest, {worst.high:.4g}{also(names)}.",
         subjects=bounded(names),
         evidence=(
             *(("count", worst.count), ("numel", worst.numel), ("minimum", worst.low), ("maximum", worst.high)),
@@ -134,7 +135,7 @@ def _few_finding(tensors: Sequence[_Few]) -> Finding:
     part = "each row" if worst.of_row else "the whole tensor"
     bits = max(1, (worst.distinct - 1).bit_length())
     return FEW_VALUES.found(
-        f"{worst.name} takes {worst.distinct:,} different values in {part}: what {bits} bits hold, stored as "
+        f"{shown(worst.name)} takes {worst.distinct:,} different values in {part}: what {bits} bits hold, stored as "
         f"floats{also(names)}.",
         subjects=bounded(names),
         evidence=(("distinct", worst.distinct), ("bits", bits), ("tensors", len(tensors)), ("threshold", 256)),

@@ -3,7 +3,8 @@
 Two measures. In a block that is repeated ("layers.0.fc", "layers.1.fc", ...) with one shape: a robust z-score of the
 logarithm of the root mean square, over the median and the median absolute deviation (the first and the last differ by
 nature and do not count). Over the file: the root mean square times sqrt(fan-in), which initialisers keep near 1, over
-its role's median (You et al. 2017, arXiv:1708.03888, who scale steps by it).
+its role's median, by the threshold's factor, or by so many spreads where the others lie close together (You et al.
+2017, arXiv:1708.03888, who scale steps by it).
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -93,18 +95,33 @@ def _unlike(subject: Subject, members: Sequence[tuple[int, Examined, float]]) ->
 
 def _by_role(subject: Subject) -> Iterator[_Unlike]:
     groups: dict[Role, list[tuple[Examined, TensorStatistics, float]]] = defaultdict(list)
-    for one, t in subject.measured(*_MATRICES):
-        if _is_scaled(t) and t.numel >= subject.thresholds.few and len(t.shape) > 1:
+    for one, t in subject.measured(*_IN_BLOCKS):
+        if not _is_scaled(t):
+            continue
+        if one.role is Role.NORM_SCALE:
+            groups[one.role].append((one, t, t.rms))
+        elif t.numel >= subject.thresholds.few and len(t.shape) > 1:
             groups[one.role].append((one, t, t.rms * math.sqrt(max(1, t.numel // t.shape[0]))))
-    limit = subject.thresholds.sibling_factor
     for members in groups.values():
         if len(members) < subject.thresholds.siblings:
             continue
-        median = float(np.median([scale for _, _, scale in members]))
-        for one, t, scale in members:
-            if not 1 / limit <= scale / median <= limit:
+        logs = np.log([scale for _, _, scale in members])
+        median = math.exp(float(np.median(logs)))
+        limit = _limit(subject, logs)
+        for place, (one, t, scale) in enumerate(members):
+            # The file's first and last differ by nature.
+            inner = 0 < place < len(members) - 1
+            most = limit if inner else subject.thresholds.sibling_factor
+            if not 1 / most <= scale / median <= most:
                 usual = t.rms * median / scale
                 yield _Unlike(name=one.name, rms=t.rms, usual=usual, z=0.0, siblings=len(members))
+
+
+def _limit(subject: Subject, logs: NDArray[np.float64]) -> float:
+    """The factor that is too far away: the threshold, or less where all the others are close together."""
+    limits = subject.thresholds
+    spread = float(np.median(np.abs(logs - np.median(logs)))) / _MAD
+    return min(limits.sibling_factor, math.exp(limits.sibling_z * max(spread, limits.role_spread)))
 
 
 def _is_scaled(t: TensorStatistics) -> bool:
@@ -114,8 +131,8 @@ def _is_scaled(t: TensorStatistics) -> bool:
 def _block_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
     worst, names = layers[0], [each.name for each in layers]
     return UNLIKE_SIBLINGS.found(
-        f"{worst.name} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} the {worst.usual:.3g} of its "
-        f"{worst.siblings:,} siblings (robust z {worst.z:.1f}){also(names)}.",
+        f"{shown(worst.name)} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} the "
+        f"{worst.usual:.3g} of its {worst.siblings:,} siblings (robust z {worst.z:.1f}){also(names)}.",
         subjects=bounded(names),
         evidence=(
             *(("rms", worst.rms), ("siblings_rms", worst.usual), ("z", worst.z), ("tensors", len(layers))),
@@ -130,7 +147,7 @@ def _block_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
 def _role_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
     worst, names = layers[0], [each.name for each in layers]
     return UNLIKE_ROLE.found(
-        f"{worst.name} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} what the file's "
+        f"{shown(worst.name)} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} what the file's "
         f"{worst.siblings:,} layers of its kind have for its width{also(names)}.",
         subjects=bounded(names),
         evidence=(

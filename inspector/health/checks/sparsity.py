@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
@@ -111,10 +111,10 @@ def _finding(subject: Subject, layers: Sequence[_Sparse]) -> Finding:
     worst, names = layers[0], [each.name for each in layers]
     pattern = worst.pattern
     zero, numel = sum(each.zero for each in layers), sum(each.numel for each in layers)
-    shown = {"": "", "2:4": ", two of every four inputs", "a mask beside it": ", and a mask beside it"}
-    says = shown.get(pattern, f", in {pattern}")
+    known = {"": "", "2:4": ", two of every four inputs", "a mask beside it": ", and a mask beside it"}
+    says = known.get(pattern, f", in {pattern}")
     return SPARSE_WEIGHTS.found(
-        f"{worst.zero:,} of {worst.numel:,} weights of {worst.name} ({human_share(worst.share)}) are exactly "
+        f"{worst.zero:,} of {worst.numel:,} weights of {shown(worst.name)} ({human_share(worst.share)}) are exactly "
         f"zero{says}{also(names)}.",
         severity=Severity.INFO if pattern == "2:4" else Severity.NOTICE,
         subjects=bounded(names),

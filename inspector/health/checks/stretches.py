@@ -18,7 +18,7 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned
 from inspector.health.listing import bounded
-from inspector.health.phrases import also
+from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_bytes
@@ -143,7 +143,7 @@ def _zero_finding(subject: Subject, found: Sequence[_Stretch]) -> Finding:
     worst, names = found[0], [each.name for each in found]
     where = "to its end" if worst.end == worst.numel else f"to {worst.end:,}"
     return ZERO_STRETCH.found(
-        f"{worst.name} is zero from element {worst.begin:,} {where}, {human_bytes(worst.nbytes)} of zeros in a "
+        f"{shown(worst.name)} is zero from element {worst.begin:,} {where}, {human_bytes(worst.nbytes)} of zeros in a "
         f"row{also(names)}.",
         subjects=bounded(names),
         evidence=(
@@ -159,8 +159,8 @@ def _zero_finding(subject: Subject, found: Sequence[_Stretch]) -> Finding:
 def _copy_finding(subject: Subject, severity: Severity, found: Sequence[_Stretch]) -> Finding:
     worst, names = found[0], [each.name for each in found]
     return REPEATED_STRETCH.found(
-        f"{human_bytes(worst.nbytes)} of {worst.name} from element {worst.begin:,} on are the same as those from "
-        f"{worst.of:,} on{also(names)}.",
+        f"{human_bytes(worst.nbytes)} of {shown(worst.name)} from element {worst.begin:,} on are the same as those "
+        f"from {worst.of:,} on{also(names)}.",
         severity=severity,
         subjects=bounded(names),
         evidence=(
