@@ -84,16 +84,13 @@ def _border(size: NDArray[np.uint16], t: TensorStatistics) -> Values:
         mantissa, exponent = np.frexp(value)
         # Eight of its numbers to a cell; the one before a power of two is half as far away as the one after it.
         last_bit = np.maximum(np.ldexp(1.0, exponent - 11 - (mantissa == 0.5)), 2.0**-24)
-        return np.maximum(value - last_bit / 2, 0.0)
+        return np.asarray(np.maximum(value - last_bit / 2, 0.0), np.float64)
     return value
 
 
 def _magnitude(size: NDArray[np.uint16], of: str) -> Values:
-    if of:
-        meant: Values = size.view(of).astype(np.float64)
-        return meant
-    cells: Values = (size.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return cells
+    numbers = size.view(of) if of else (size.astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(numbers, np.float64)
 
 
 def _cdf(of: Initialiser) -> Callable[[Values], Values]:

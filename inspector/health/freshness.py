@@ -29,8 +29,8 @@ class Proof(StrEnum):
 
 
 class Standing(StrEnum):
-    """What becomes of it. UNSURE: its shape is an initialiser's still, and its last bits are not torch's generator's:
-    drawn elsewhere, or trained a little."""
+    """What becomes of it. LIKELY: a hint, no proof. UNSURE: its shape is an initialiser's still, and its last bits are
+    not torch's generator's (drawn elsewhere, or trained a little), or it is too small to tell."""
 
     FRESH = "fresh"
     LIKELY = "likely"
@@ -48,9 +48,11 @@ class Freshness:
 
 
 MOVED = Freshness(standing=Standing.MOVED)
-# A uniform distribution's edge alone, where the last bits speak against torch's generator: one step of gentle training
-# carries one element in some tens of thousands over it.
-_EDGE_ALONE = 1 << 16
+# Fewest elements of which the edge alone is believed: where the last bits speak against torch's generator, and where
+# they were rounded away. One step of gentle training carries one element in some tens of thousands over it.
+_EDGE_ALONE, _EDGE_ROUNDED = 1 << 16, 1 << 14
+# And of which mean and spread are worth a hint: among a dozen candidates one fits small tensors by chance.
+_SPREAD = 1 << 16
 
 
 def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshness | None:
@@ -67,10 +69,11 @@ def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshn
     if shaped is None:
         return MOVED
     initialiser, proof = shaped
-    if proof is Proof.EDGE and t.numel >= (_EDGE_ALONE if stretches else limits.initial_edge_numel):
+    if proof is Proof.EDGE and t.numel >= (_EDGE_ALONE if stretches else _EDGE_ROUNDED):
         standing = Standing.FRESH
     else:
-        standing = Standing.UNSURE if stretches else Standing.LIKELY
+        hint = not stretches and (proof is Proof.EDGE or t.numel >= _SPREAD)
+        standing = Standing.LIKELY if hint else Standing.UNSURE
     return Freshness(standing=standing, initialiser=initialiser, proof=proof)
 
 

@@ -6,6 +6,7 @@ The generator draws 24 random bits per number, and what is made of them can be u
   which moved by as little as a part in a million lie beside it.
 - normal_ makes pairs that stand eight apart in blocks of 16 by the method of Box and Muller (1958), r cos t and r sin t
   with t = 2 pi k / 2^24. Their angle is a whole k, whatever the standard deviation; numbers that moved have any angle.
+  Weight decay alone, which scales all of them alike, is not seen.
 - trunc_normal_ of torch before 2.9 is erfinv of uniform numbers.
 
 So one step of any optimizer is seen, where a comparison of distributions is blind for thousands. It proves in one

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from inspector.checkpoint.types import StateRole
 from inspector.health.distributions import ROUNDING, stored_as
 from inspector.health.freshness import Freshness, Standing, freshness_of
 from inspector.health.generator import on_uniform_lattice
 from inspector.health.initialisers import default_bias_bound
+from inspector.health.norms import batch_norms
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -70,12 +72,16 @@ def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Exa
 
 
 def trained_signs(subject: Subject, layers: Sequence[Layer]) -> int:
-    """How many scales and shifts of norms, and biases beside weights not known to be fresh, are not as they begin.
+    """What tells of training besides the weights: an optimizer's state, batch norms that have seen data, scales and
+    shifts of norms that are not as they begin, and biases likewise, beside weights not known to be fresh.
 
     1 as well where a file has none of them, so that nothing but the weights that moved can tell.
     """
     moved = {layer.module for layer in layers if layer.standing in (Standing.MOVED, Standing.UNSURE)}
-    asked = signs = 0
+    states = subject.checkpoint.state_dicts
+    signs = sum(bool(state.tensors) for state in states if state.role is StateRole.OPTIMIZER)
+    signs += sum(not norm.stats_default for norm in batch_norms(subject))
+    asked = 0
     for one, t in subject.measured(Role.NORM_SCALE, Role.NORM_SHIFT, Role.BIAS):
         if one.role is Role.BIAS and one.module not in moved:
             continue
@@ -89,7 +95,7 @@ def trained_signs(subject: Subject, layers: Sequence[Layer]) -> int:
         else:
             signs += one.role is Role.NORM_SHIFT or not _begins_like_this(subject, one, t)
     alone = not asked and any(layer.standing is Standing.MOVED for layer in layers)
-    return 1 if alone else signs
+    return max(signs, int(alone))
 
 
 def _begins_like_this(subject: Subject, bias: Examined, t: TensorStatistics) -> bool:

@@ -40,9 +40,13 @@ class BatchNorm:
 
     @property
     def affine_moved(self) -> bool:
-        """Whether scale and shift are other than what they start as (1 and 0; a scale of 0 is a residual's start)."""
-        moved = self.scale is not None and not (np.all(self.scale == 1) or np.all(self.scale == 0))
-        return bool(moved or (self.shift is not None and np.any(self.shift != 0)))
+        """Whether it was trained: a shift that is not 0; without a shift, a scale that is neither 1 nor 0 throughout.
+
+        Scales beside shifts of 0 prove nothing: some begin at random around 1 (DCGAN), some at 0 (residual branches).
+        """
+        if self.shift is not None:
+            return bool(np.any(self.shift != 0))
+        return self.scale is not None and not (np.all(self.scale == 1) or np.all(self.scale == 0))
 
     @property
     def stats_default(self) -> bool:

@@ -31,15 +31,18 @@ class Thresholds:
     Batch norms. norm_eps: torch's default; a smaller variance no longer decides the gain. norm_var_huge: a running
     variance above it; norm_var_ratio: or above so many times its layer's median. norm_scale_rests: a scale below this
     part of its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a
-    shift so many scales below zero leaves a ReLU silent.
+    shift so many scales below zero leaves a ReLU silent; norm_shift_share: said of layers with more than this share.
 
     Initialisation. initial_ks: sqrt(n) times the Kolmogorov-Smirnov distance, up to which values may be of a
     distribution (1.95: one in a thousand of such tensors is beyond it; files have hundreds). initial_errors: standard
-    errors that a mean or a spread may be off. initial_edge_numel: fewest elements of which the largest proves an edge.
-    initial_body: a backbone is at least this share of the layers.
+    errors that a mean or a spread may be off. initial_body: a backbone is at least this share of the layers.
 
     Casts and types. cast_lost, cast_coarse: share of a tensor's non-zero values that a cast to float16 makes zero, or
     subnormal, from which on it is said.
+
+    Spectra. spectral_ratio: a spectral norm over its role's median. rank_side: smaller matrices are not tested.
+    rank_share: effective rank over the most it can be; rank_vanished_share: or this share of singular values below
+    rank_vanished of the largest. rank_stable: stable rank. alpha_least, alpha_most: power-law exponents that are usual.
     """
 
     few: int = 256
@@ -75,14 +78,23 @@ class Thresholds:
     norm_scale_rests: float = 1e-2
     norm_scale_share: float = 0.01
     norm_shift_times: float = 4.0
+    norm_shift_share: float = 0.05
 
     initial_ks: float = 2.3
     initial_errors: float = 5.0
-    initial_edge_numel: int = 1024
     initial_body: float = 0.5
 
     cast_lost: float = 0.01
     cast_coarse: float = 0.25
+
+    spectral_ratio: float = 10.0
+    rank_side: int = 32
+    rank_share: float = 0.05
+    rank_vanished: float = 1e-5
+    rank_vanished_share: float = 0.1
+    rank_stable: float = 2.0
+    alpha_least: float = 2.0
+    alpha_most: float = 6.0
 
 
 DEFAULTS = Thresholds()

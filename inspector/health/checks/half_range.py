@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
 from inspector.health.roles import Role
-from inspector.health.subject import Subject
-from inspector.health.wording import first_names
+from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
 from inspector.weights.histogram import counts_between
 from inspector.weights.report import TensorStatistics
 
-OVERFLOWS = FindingKind("half-precision-overflow", Severity.NOTICE, "A cast to fp16 would overflow")
-UNDERFLOWS = FindingKind("half-precision-underflow", Severity.INFO, "A cast to fp16 would lose small numbers")
+OVERFLOWS = FindingKind("half-precision-overflow", Severity.NOTICE, "A cast to half precision would overflow")
+UNDERFLOWS = FindingKind("half-precision-underflow", Severity.INFO, "A cast to half precision would lose small numbers")
 
 LARGEST = 65504.0
 # Numbers from here on are rounded to infinity: half a step beyond the largest.
@@ -31,7 +31,7 @@ _STAY = (Role.RUNNING_VAR, Role.RUNNING_MEAN, Role.MOMENT, Role.BUFFER, Role.MAS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loss:
-    """Of one tensor: how many numbers other than zero become zero, and how many subnormal."""
+    """Of one weight: how many numbers other than zero become zero, and how many subnormal."""
 
     name: str
     zeroed: float
@@ -46,9 +46,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
     for one, t in subject.measured():
         if t.dtype not in _WIDER or not t.finite or t.fits == "float16":
             continue
-        if max(abs(t.minimum), abs(t.maximum)) >= _INFINITE:
+        if max(abs(t.minimum), abs(t.maximum)) >= _INFINITE and (one.role not in _STAY or _is_norms(subject, one)):
             beyond.append(t)
-        if one.role in _STAY or t.numel < limits.few or t.minimum == t.maximum:
+        # A bias of a millionth is lost in the sum that it is added to anyway.
+        if one.role in _STAY or len(t.shape) < 2 or t.numel < limits.few or t.minimum == t.maximum:
             continue
         loss = _loss(t)
         if loss.nonzero and (
@@ -58,9 +59,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
     if beyond:
         largest = max(max(abs(t.minimum), abs(t.maximum)) for t in beyond)
         yield OVERFLOWS.found(
-            f"{counted(len(beyond), 'tensor')} ({first_names([t.name for t in beyond])}) "
+            f"{counted(len(beyond), 'tensor')} ({listed([t.name for t in beyond])}) "
             f"{'reaches' if len(beyond) == 1 else 'reach'} {largest:.4g} in magnitude; float16 ends at {LARGEST:,.0f}.",
-            subjects=[t.name for t in beyond],
+            subjects=bounded([t.name for t in beyond]),
             evidence=(("tensors", len(beyond)), ("largest", largest), ("limit", LARGEST)),
             remedy="As float16 these numbers are infinite. Use bfloat16, or leave these tensors in float32 (running "
             "variances and an optimizer's moments always).",
@@ -69,17 +70,22 @@ def _find(subject: Subject) -> Iterator[Finding]:
         zeroed, coarse = sum(x.zeroed for x in losses), sum(x.coarse for x in losses)
         whole = sum(x.nonzero for x in losses)
         yield UNDERFLOWS.found(
-            f"As float16, {human_share(zeroed / whole)} of the numbers of {counted(len(losses), 'tensor')} "
-            f"({first_names([x.name for x in losses])}) would become 0 and {human_share(coarse / whole)} would lose "
+            f"As float16, {human_share(zeroed / whole)} of the numbers of {counted(len(losses), 'weight')} "
+            f"({listed([x.name for x in losses])}) would become 0 and {human_share(coarse / whole)} would lose "
             "digits.",
-            subjects=[x.name for x in losses],
+            subjects=bounded([x.name for x in losses]),
             evidence=(
-                *(("tensors", len(losses)), ("zeroed", zeroed / whole), ("coarse", coarse / whole)),
+                *(("weights", len(losses)), ("zeroed", zeroed / whole), ("coarse", coarse / whole)),
                 *(("zero below", _ZERO), ("coarse below", _COARSE)),
             ),
             remedy="bfloat16 keeps numbers this small, each within 2^-9 of its value. Harmless where they are small "
             "beside others that they are added to.",
         )
+
+
+def _is_norms(subject: Subject, one: Examined) -> bool:
+    """Whether it is the variance of a batch norm, which model.half() casts with the rest."""
+    return one.role is Role.RUNNING_VAR and any(o.role is Role.RUNNING_MEAN for o in subject.by_module[one.module])
 
 
 def _loss(t: TensorStatistics) -> _Loss:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
 from inspector.health.norms import BatchNorm, batch_norms
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
-from inspector.health.wording import first_names
 from inspector.units import counted
 
 NEVER_UPDATED = FindingKind(
@@ -26,7 +26,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"{counted(len(trained), 'batch norm')} of {len(norms):,} ({_names(trained)}) "
             f"{'has' if len(trained) == 1 else 'have'} running means of 0 and variances of 1 throughout, beside a "
             "scale and shift that were trained or batches that were counted.",
-            subjects=[norm.name_of(Role.RUNNING_MEAN) for norm in trained],
+            subjects=bounded([norm.name_of(Role.RUNNING_MEAN) for norm in trained]),
             evidence=(("norms", len(trained)), ("of", len(norms))),
             remedy="In evaluation it normalises by these and answers otherwise than in training. Averaged weights need "
             "torch.optim.swa_utils.update_bn; else run training batches through it in training mode. Harmless where "
@@ -38,7 +38,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"{counted(len(rest), 'batch norm')} of {len(norms):,} ({_names(rest)}) "
             f"{'is' if len(rest) == 1 else 'are'} as initialised, while others hold statistics.",
             severity=Severity.NOTICE,
-            subjects=[norm.name_of(Role.RUNNING_MEAN) for norm in rest],
+            subjects=bounded([norm.name_of(Role.RUNNING_MEAN) for norm in rest]),
             evidence=(("norms", len(rest)), ("of", len(norms))),
             remedy="No batch went through it: a branch that is not used, a new part, or a norm folded into its layer.",
         )
@@ -48,7 +48,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"{counted(len(uncounted), 'batch norm')} of {len(norms):,} ({_names(uncounted)}) "
             f"{'holds' if len(uncounted) == 1 else 'hold'} statistics, but counted 0 batches; others counted some.",
             severity=Severity.NOTICE,
-            subjects=[norm.name_of(Role.COUNTER) for norm in uncounted],
+            subjects=bounded([norm.name_of(Role.COUNTER) for norm in uncounted]),
             evidence=(("norms", len(uncounted)), ("of", len(norms)), ("batches", 0)),
             remedy="Statistics from another file, frozen since, look like this. The counter matters only to a norm "
             "with momentum=None.",
@@ -56,7 +56,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 
 def _names(norms: list[BatchNorm]) -> str:
-    return first_names([norm.module or "the root" for norm in norms])
+    return listed([norm.module or "the root" for norm in norms])
 
 
 CHECK = Check(kinds=(NEVER_UPDATED,), find=_find)

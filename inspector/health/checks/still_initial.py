@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.freshness import Freshness, Proof, Standing
 from inspector.health.layers import Layer, layers_of, trained_signs
+from inspector.health.listing import bounded, listed
 from inspector.health.subject import Subject
-from inspector.health.wording import first_names
 from inspector.units import counted, human_share
 
 FRESH_FILE = FindingKind("fresh-weights", Severity.NOTICE, "The weights are freshly initialised")
@@ -55,38 +55,46 @@ def _find(subject: Subject) -> Iterator[Finding]:
         fresh = [one for one in fresh if one.standing is Standing.FRESH]
         if not fresh or not moved:
             return
-    if not signs:
+    sure = [one for one in fresh if one.standing is Standing.FRESH]
+    if sure and signs:
+        fresh = sure
+    elif signs and len(fresh) > len(moved):
+        # Rounded to 16 bits, what was trained a little passes for fresh.
+        return
+    if not signs and _kind_of(subject, fresh, moved)[0] is not BACKBONE:
         yield _fresh_file(fresh, f"{counted(len(moved), 'other layer')} may have been initialised in another way")
         return
-    yield _unlike(subject, fresh, moved, layers)
+    yield _unlike(subject, fresh, moved, layers, signs=signs)
 
 
 def _fresh_file(fresh: Sequence[Layer], and_what: str) -> Finding:
     numel = sum(one.numel for one in fresh)
     return FRESH_FILE.found(
-        f"{counted(len(fresh), 'layer')} ({first_names([one.name for one in fresh])}) "
+        f"{counted(len(fresh), 'layer')} ({listed([one.name for one in fresh])}) "
         f"{'is' if len(fresh) == 1 else 'are'} as initialised; {and_what}.",
-        subjects=[one.name for one in fresh],
+        subjects=bounded([one.name for one in fresh]),
         evidence=(("layers", len(fresh)), ("elements", numel), *_evidence(fresh)),
         remedy=f"{_HOW[_weakest(fresh)]} Right for a file that training is to start from; nothing was learnt in it.",
     )
 
 
-def _unlike(subject: Subject, fresh: list[Layer], moved: list[Layer], layers: Sequence[Layer]) -> Finding:
-    """fresh beside moved, in a file that was trained."""
-    sure = all(one.standing is Standing.FRESH for one in fresh)
+def _unlike(
+    subject: Subject, fresh: list[Layer], moved: list[Layer], layers: Sequence[Layer], *, signs: int
+) -> Finding:
+    """fresh beside moved."""
+    sure = signs > 0 and all(one.standing is Standing.FRESH for one in fresh)
     kind, why = _kind_of(subject, fresh, moved)
     alone = kind is UNCHANGED and len(fresh) == 1
     share = len(fresh) / len(layers)
     return kind.found(
         f"{counted(len(fresh), 'layer')} of {len(layers):,} ({human_share(share)}: "
-        f"{first_names([one.name for one in fresh])}) {'is' if len(fresh) == 1 else 'are'} unchanged since "
+        f"{listed([one.name for one in fresh])}) {'is' if len(fresh) == 1 else 'are'} unchanged since "
         f"initialisation, while {counted(len(moved), 'other')} changed.",
         severity=Severity.WARNING if sure and not alone else Severity.NOTICE,
-        subjects=[one.name for one in fresh],
+        subjects=bounded([one.name for one in fresh]),
         evidence=(
             *(("layers", len(fresh)), ("of", len(layers)), ("moved", len(moved))),
-            *(("elements", sum(one.numel for one in fresh)), *_evidence(fresh)),
+            *(("elements", sum(one.numel for one in fresh)), ("other signs of training", signs), *_evidence(fresh)),
         ),
         remedy=f"{_HOW[_weakest(fresh)]} {why}",
     )

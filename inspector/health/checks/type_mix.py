@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
-from inspector.health.wording import first_names
 from inspector.units import counted, human_bytes
 
-DOUBLE = FindingKind("double-precision", Severity.NOTICE, "Weights are stored in float64")
-MIXED = FindingKind("mixed-half-types", Severity.NOTICE, "Blocks mix float16 and bfloat16")
+DOUBLE = FindingKind("double-precision", Severity.NOTICE, "Weights are stored in double precision")
+MIXED = FindingKind("mixed-half-types", Severity.NOTICE, "Blocks mix two types of half precision")
 INTEGERS = FindingKind("integer-weights", Severity.NOTICE, "Weights are stored as wide integers")
 
 _HALVES = ("float16", "bfloat16")
@@ -36,9 +36,9 @@ def _double(subject: Subject) -> Iterator[Finding]:
     exact = [one for one in wide if one.statistics is not None and one.statistics.fits]
     also = f" {counted(len(exact), 'tensor')} of them would not lose a digit." if exact else ""
     yield DOUBLE.found(
-        f"{counted(len(wide), 'tensor')} ({first_names([one.name for one in wide])}) "
+        f"{counted(len(wide), 'tensor')} ({listed([one.name for one in wide])}) "
         f"{'is' if len(wide) == 1 else 'are'} float64, {human_bytes(nbytes)} in all; float32 takes half.{also}",
-        subjects=[one.name for one in wide],
+        subjects=bounded([one.name for one in wide]),
         evidence=(("tensors", len(wide)), ("nbytes", nbytes), ("fit in float32", len(exact))),
         remedy="Networks are trained and run in float32 or less; numpy's arrays are float64 unless told otherwise. "
         "Meant where a simulation or a physical model needs the digits.",
@@ -58,10 +58,10 @@ def _mixed(subject: Subject) -> Iterator[Finding]:
     odd = [one for block in mixed.values() for one in min(block.values(), key=len)]
     counts = tuple((dtype, sum(len(block[dtype]) for block in mixed.values())) for dtype in _HALVES)
     yield MIXED.found(
-        f"{counted(len(mixed), 'block')} ({first_names([name or 'the file' for name in mixed])}) "
+        f"{counted(len(mixed), 'block')} ({listed([name or 'the file' for name in mixed])}) "
         f"{'mixes' if len(mixed) == 1 else 'mix'} weights in float16 and bfloat16 ({counts[0][1]:,} and "
         f"{counts[1][1]:,}).",
-        subjects=[one.name for one in odd],
+        subjects=bounded([one.name for one in odd]),
         evidence=(("blocks", len(mixed)), *counts),
         remedy="Two layers of different types cannot be multiplied with the same input: cast the file to one of them. "
         "Merged files look like this.",
@@ -74,14 +74,15 @@ def _integers(subject: Subject) -> Iterator[Finding]:
         one
         for one in subject.tensors
         if one.tensor.dtype in ("int32", "int64") and one.last == "weight" and len(one.tensor.shape) >= 2
-        if one.role not in _NO_WEIGHTS and all(o is one or o.last == "bias" for o in subject.by_module[one.module])
+        if one.role not in (Role.QUANTISED, Role.SCALE, Role.MASK)
+        if all(o is one or o.last == "bias" for o in subject.by_module[one.module])
     ]
     if not wide:
         return
     yield INTEGERS.found(
-        f"{counted(len(wide), 'weight')} ({first_names([one.name for one in wide])}) "
+        f"{counted(len(wide), 'weight')} ({listed([one.name for one in wide])}) "
         f"{'is' if len(wide) == 1 else 'are'} stored as {wide[0].tensor.dtype}.",
-        subjects=[one.name for one in wide],
+        subjects=bounded([one.name for one in wide]),
         evidence=(("tensors", len(wide)), ("type", wide[0].tensor.dtype)),
         remedy="A layer's weight is a float: a cast to whole numbers loses everything below 1. Right for a table of "
         "indices that is called weight.",
