@@ -24,7 +24,7 @@ from inspector.units import counted
 
 # State with one number per parameter element, by the optimizers of torch.optim, Lion, LAMB and Adafactor.
 ELEMENTWISE = re.compile(
-    r"exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|momentum_buffer|square_avg|grad_avg|acc_delta|sum|prev|ax|mu"
+    r"exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|momentum_buffer|square_avg|grad_avg|acc_delta|sum|prev|ax"
 )
 _KINDS = (
     ({"exp_avg", "exp_avg_sq"}, "Adam-like"),
