@@ -19,6 +19,7 @@ from typing import Any
 #: Text of that name is data: a tensor's key in the file, where numbers come from.
 LEFT_OUT = frozenset({"source", "heat", "raw", "logits", "table"})
 _TEXT = ("str", "str | None", str)
+_PACKED = ("bytes", bytes)
 # What a reader wants first is often derived: it is said once, here, for every face.
 _DERIVED = ("label", "holds", "total", "flops", "numel")
 _PIECE = 1 << 16
@@ -28,7 +29,8 @@ _FOREIGN = re.compile(r"[^\n -~]+")
 @functools.cache
 def _names(kind: type) -> tuple[str, ...]:
     """The keys of a kind of report: its fields, and what is derived from them."""
-    names = [f.name for f in dataclasses.fields(kind) if f.name not in LEFT_OUT or f.type in _TEXT]
+    fields = [f for f in dataclasses.fields(kind) if f.type not in _PACKED]
+    names = [f.name for f in fields if f.name not in LEFT_OUT or f.type in _TEXT]
     return (*names, *(d for d in _DERIVED if d not in names and isinstance(getattr(kind, d, None), property)))
 
 

@@ -1,23 +1,37 @@
-"""From chunks of one tensor's elements to its statistics, in one pass and flat memory.
+"""From chunks of one tensor's elements to all its statistics, in one pass and flat memory.
 
-Two ways, by element size. Types of 8 and 16 bits have at most 65,536 values: count the codes and compute everything
-from the counts, exactly. Wider types: minimum, maximum and moments chunk by chunk, merged by the rule of Chan, Golub
-and LeVeque (1979), "Updating formulae and a pairwise algorithm for computing sample variances", which stays right
-where the mean is large against the spread; a sum of squares would not.
+Chunks of any size are cut anew into tiles of 2^18 elements, so that the answer does not depend on them, to the last
+bit. Types of 8 and 16 bits and float32 go through one loop over float32 (`kernel.py`, compiled where numba is
+installed, with the same result); wider types through float64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.weights.report import ValueTable
-from inspector.weights.table import CELLS, cell_of, pack
+from inspector.weights import kernel
+from inspector.weights.counting import CodeCounter
+from inspector.weights.moments import Gathered, Moments
+from inspector.weights.narrower import Narrower
+from inspector.weights.page_runs import find_runs
+from inspector.weights.report import PAGE, Pages, Rows, ValueTable
+from inspector.weights.row_sums import RowTally, has_rows
+from inspector.weights.table import CELLS, EXACT_DTYPES, cell_of, pack
+
+#: Elements of a tile; a block of `moments.py` is a whole number of them.
+TILE = 1 << 18
+# Pages whose sums are kept, to find copies: 2^30 elements, 33 MB of sums.
+_PAGES_KEPT = 1 << 21
+# One-dimensional tensors up to here are kept whole.
+_SHORT = 1 << 16
+# Groups of four are looked at where so many are zero: 2:4 sparsity is half, and by chance 0.4 gives it to half of them.
+_SPARSE = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,228 +49,172 @@ class Numbers:
     zero: int
     first_non_finite: int | None
     table: ValueTable
+    rows: Rows | None
+    values: bytes
+    fits: str
+    distinct: int | None
+    fours: int
+    pages: Pages
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """count, mean and the sum of squared differences from the mean of some finite elements."""
+def accumulate(
+    chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None
+) -> Numbers:
+    """Statistics of one tensor.
 
-    count: int = 0
-    mean: float = 0.0
-    spread: float = 0.0
-
-    def merged(self, other: Moments) -> Moments:
-        """Of both together: Chan, Golub and LeVeque (1979), eq. 2.1."""
-        if not self.count or not other.count:
-            return other if not self.count else self
-        count = self.count + other.count
-        delta = other.mean - self.mean
-        mean = self.mean + delta * (other.count / count)
-        spread = self.spread + other.spread + delta * delta * (self.count / count) * other.count
-        return Moments(count, mean, spread)
-
-    def std_and_rms(self) -> tuple[float, float]:
-        """Population standard deviation and root mean square; NaN without elements."""
-        if not self.count:
-            return math.nan, math.nan
-        variance = max(0.0, self.spread / self.count)
-        return math.sqrt(variance), math.sqrt(variance + self.mean * self.mean)
-
-
-def accumulate_codes(chunks: Iterable[NDArray[Any]], values: NDArray[np.float64]) -> Numbers:
-    """Statistics of a type with few values, exact but for the last rounding.
-
-    chunks: 1-D arrays of 8- or 16-bit elements. values: (256,) or (65536,), the value of each bit pattern.
+    chunks: 1-D arrays of its elements in row-major order, raw bits for types that numpy lacks; all of shape's.
+    codes: (256,) or (65536,), the value of each bit pattern of a type of 8 or 16 bits; None for wider types.
+    Integers beyond 2^53 are rounded to float64, squares of float64 values beyond 1e154 overflow: std and rms are then
+    infinite.
     """
-    code_type = np.uint8 if len(values) == 256 else np.uint16
-    counter = _CodeCounter(len(values))
-    odd_codes = _odd_codes(values)
-    first: int | None = None
-    seen = 0
+    tally = _Tally(dtype, shape, codes)
+    for tile in _tiles(chunks):
+        tally.take(tile)
+    return tally.result()
+
+
+def _tiles(chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """The same elements in tiles of TILE, the last one shorter."""
+    held: NDArray[Any] | None = None
+    filled = 0
     for chunk in chunks:
-        codes = chunk.view(code_type)
-        if counter.add(codes, watch=odd_codes) and first is None:
-            odd = ~np.isfinite(values[codes])
-            first = seen + int(np.argmax(odd)) if odd.any() else None
-        seen += codes.size
-
-    present, count = counter.result()
-    value = values[present]
-    finite = np.isfinite(value)
-    return _numbers(
-        numel=seen,
-        extremes=(float(value[finite].min()), float(value[finite].max())) if finite.any() else None,
-        moments=_weighted_moments(value[finite], count[finite]),
-        nan=int(count[np.isnan(value)].sum()),
-        infinite=int(count[np.isinf(value)].sum()),
-        zero=int(count[value == 0].sum()),
-        first=first,
-        table=pack(cell_of(value), count),
-    )
-
-
-def accumulate_values(chunks: Iterable[NDArray[Any]]) -> Numbers:
-    """Statistics of 32- and 64-bit floats and integers (integers beyond 2^53 are rounded to float64).
-
-    Squares of float64 values beyond 1e154 overflow: std and rms are then infinite.
-    """
-    tally = _Tally()
-    for chunk in chunks:
-        if chunk.size:
-            tally.take(chunk)
-    return _numbers(
-        numel=tally.seen,
-        extremes=(tally.minimum, tally.maximum) if tally.moments.count else None,
-        moments=tally.moments,
-        nan=tally.nan,
-        infinite=tally.infinite,
-        zero=tally.zero,
-        first=tally.first,
-        table=pack(*tally.cells.result()),
-    )
-
-
-_NEXT_TO_ZERO = np.array([0x0000, 0x8000])
-# Below this a dense table costs more than sorting the codes: half of a model's tensors are biases and norms.
-_FEW = 8192
-
-
-class _CodeCounter:
-    """How often each code occurs; dense from some thousands of elements on, sparse before."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._few: list[NDArray[Any]] = []
-        self._waiting = 0
-        self._dense: NDArray[np.int64] | None = None
-
-    def add(self, codes: NDArray[Any], *, watch: NDArray[np.integer]) -> bool:
-        """Count codes; whether some of the watched codes may be among them (surely not when False)."""
-        if self._dense is None and self._waiting + codes.size <= _FEW:
-            self._few.append(codes.copy())
-            self._waiting += codes.size
-            return True
-        if self._dense is None:
-            self._dense = np.zeros(self._size, np.int64)
-            for waiting in self._few:
-                self._dense += np.bincount(waiting, minlength=self._size)
-            self._few = []
-        here = np.bincount(codes, minlength=self._size)
-        self._dense += here
-        return bool(here[watch].any())
-
-    def result(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Codes that occur, ascending, and how often."""
-        if self._dense is not None:
-            present = np.flatnonzero(self._dense)
-            return present, self._dense[present]
-        if not self._few:
-            return np.empty(0, np.intp), np.empty(0, np.intp)
-        return np.unique(np.concatenate(self._few), return_counts=True)
+        while chunk.size:
+            if held is None and chunk.size >= TILE:
+                yield chunk[:TILE]
+                chunk = chunk[TILE:]
+                continue
+            if held is None:
+                held, filled = np.empty(TILE, chunk.dtype), 0
+            n = min(TILE - filled, chunk.size)
+            held[filled : filled + n] = chunk[:n]
+            filled, chunk = filled + n, chunk[n:]
+            if filled == TILE:
+                yield held
+                held = None
+    if held is not None and filled:
+        yield held[:filled]
 
 
 class _Tally:
-    """The running state of `accumulate_values`, with buffers that are kept between chunks."""
+    """The running state of one tensor."""
 
-    def __init__(self) -> None:
-        self.cells = _CodeCounter(CELLS)
-        self.moments = Moments()
-        self.minimum, self.maximum = math.inf, -math.inf
-        self.nan = self.infinite = self.zero = self.seen = 0
-        self.first: int | None = None
-        self._double = np.empty(0, np.float64)
-        self._codes = np.empty(0, np.intp)
+    def __init__(self, dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None) -> None:
+        self._codes = codes
+        with np.errstate(invalid="ignore"):  # Signalling NaNs become quiet ones.
+            self._single = None if codes is None else codes.astype(np.float32)
+        self._seen = self._nan = self._infinite = self._zero = self._fours = 0
+        self._first: int | None = None
+        self._minimum: float = math.inf
+        self._maximum: float = -math.inf
+        self._cells = CodeCounter(CELLS if codes is None else len(codes))
+        self._gathered = Gathered(_PAGES_KEPT)
+        self._floating = (codes is not None and dtype in ("float16", "bfloat16")) or dtype in ("float32", "float64")
+        self._floating |= dtype.startswith("float8")
+        self._rows = RowTally(shape) if self._floating and has_rows(shape) else None
+        self._shape = shape
+        self._kept: list[NDArray[np.float64]] = []
+        self._dtype = dtype
+        self._narrower = Narrower(dtype)
 
-    def take(self, chunk: NDArray[Any]) -> None:
-        if len(self._double) < chunk.size:
-            self._double = np.empty(chunk.size, np.float64)
-            self._codes = np.empty(chunk.size, np.intp)
-        low, high = float(chunk.min()), float(chunk.max())
-        # A NaN anywhere makes both of them NaN, so two look-ups tell whether the whole chunk is finite.
-        if math.isfinite(low) and math.isfinite(high):
-            self._take_finite(chunk, low, high)
-            self._count_cells(chunk)
+    def take(self, raw: NDArray[Any]) -> None:
+        """The next tile."""
+        values = self._values(raw)
+        pages = -(-values.size // PAGE)
+        sums, spreads, counts = np.empty(pages), np.empty(pages), np.empty(pages, np.int64)
+        found = kernel.look(values, sums, spreads, counts)
+        self._gathered.add(sums, spreads, counts)
+        odd = found.odd
+        if odd:
+            self._take_odd(values)
+        if found.finite:
+            self._extremes(raw, values, odd=odd, found=found)
+        self._zero += found.zero
+        if found.zero >= _SPARSE * values.size:
+            fours = (values[: values.size // 4 * 4].reshape(-1, 4) == 0).sum(axis=1)
+            self._fours += int((fours >= 2).sum())
+        self._count(raw, values)
+        if self._rows is not None:
+            self._rows.add(self._seen, values, odd=odd)
+        elif len(self._shape) == 1 and self._shape[0] <= _SHORT:
+            with np.errstate(invalid="ignore"):
+                self._kept.append(values.astype(np.float64))
+        self._narrower.look(values)
+        self._seen += values.size
+
+    def _values(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """float32 where that holds every value of the type, else float64."""
+        if self._single is None:
+            return raw if raw.dtype in (np.float32, np.float64) else raw.astype(np.float64)
+        if self._dtype == "bfloat16":
+            wide: NDArray[Any] = (raw.astype(np.uint32) << 16).view(np.float32)
+            return wide
+        short: NDArray[Any] = self._single[raw.view(np.uint8 if len(self._single) == 256 else np.uint16)]
+        return short
+
+    def _extremes(self, raw: NDArray[Any], values: NDArray[Any], *, odd: bool, found: kernel.Found) -> None:
+        low, high = found.low, found.high
+        if values.dtype == np.float64 and raw.dtype.kind in "iu":
+            # Exactly, also beyond 2^53.
+            low, high = int(raw.min()), int(raw.max())
+        self._minimum, self._maximum = min(self._minimum, low), max(self._maximum, high)
+
+    def _count(self, raw: NDArray[Any], values: NDArray[Any]) -> None:
+        """Into the table of values: cells of float32, or the type's own bit patterns."""
+        if self._codes is not None:
+            self._cells.add(raw.view(np.uint8 if len(self._codes) == 256 else np.uint16))
+        elif values.dtype == np.float32:
+            self._cells.add_high(values.view(np.uint32))
         else:
-            self._take_odd(chunk)
-        self.seen += chunk.size
+            self._cells.add(cell_of(values))
 
-    def _take_finite(self, chunk: NDArray[Any], low: float, high: float) -> None:
-        self.minimum, self.maximum = min(self.minimum, low), max(self.maximum, high)
-        double = self._double[: chunk.size]
-        np.copyto(double, chunk)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(double.sum()) / chunk.size
-            np.subtract(double, mean, out=double)
-            # Not np.dot: BLAS would wake its threads for every chunk, which costs more than the product.
-            np.square(double, out=double)
-            spread = float(double.sum())
-        self.moments = self.moments.merged(Moments(chunk.size, mean, spread))
+    def _take_odd(self, values: NDArray[Any]) -> None:
+        finite = np.isfinite(values)
+        if self._first is None:
+            self._first = self._seen + int(np.argmin(finite))
+        nan = int(np.isnan(values).sum())
+        self._nan += nan
+        self._infinite += int(finite.size - finite.sum()) - nan
 
-    def _count_cells(self, chunk: NDArray[Any]) -> None:
-        """Add a finite chunk to the table and count its zeros."""
-        codes = self._codes[: chunk.size]
-        if chunk.dtype == np.float32:
-            np.right_shift(chunk.view(np.uint32), 16, out=codes, casting="unsafe")
-        else:
-            np.copyto(codes, cell_of(chunk.astype(np.float64, copy=False)))
-        # The cells next to zero also hold the smallest subnormals: look at the elements only when they are filled.
-        if self.cells.add(codes, watch=_NEXT_TO_ZERO):
-            self.zero += chunk.size - int(np.count_nonzero(chunk))
+    def result(self) -> Numbers:
+        """Of all tiles."""
+        moments = self._gathered.result()
+        if moments.count and self._minimum == self._maximum:
+            # Of a constant no rounding is left.
+            moments = Moments(moments.count, float(self._minimum), 0.0)
+        std, rms = moments.std_and_rms()
+        present, count = self._cells.result()
+        return Numbers(
+            numel=self._seen,
+            minimum=self._minimum if moments.count else math.nan,
+            maximum=self._maximum if moments.count else math.nan,
+            mean=moments.mean if moments.count else math.nan,
+            std=std,
+            rms=rms,
+            nan=self._nan,
+            infinite=self._infinite,
+            zero=self._zero,
+            first_non_finite=self._first,
+            table=self._table(present, count),
+            rows=self._rows.result() if self._rows is not None else None,
+            values=np.concatenate(self._kept).tobytes() if self._kept else b"",
+            fits=self._narrower.result(),
+            distinct=self._distinct(present),
+            fours=self._fours,
+            pages=find_runs(self._gathered.sums, self._gathered.spreads, self._seen),
+        )
 
-    def _take_odd(self, chunk: NDArray[Any]) -> None:
-        """A chunk with NaN or infinity in it: rare, so clarity before speed."""
-        finite = np.isfinite(chunk)
-        if self.first is None:
-            self.first = self.seen + int(np.argmin(finite))
-        nan = np.isnan(chunk)
-        self.nan += int(nan.sum())
-        self.infinite += int(chunk.size - finite.sum() - nan.sum())
-        rest = chunk[finite]
-        if rest.size:
-            self._take_finite(rest, float(rest.min()), float(rest.max()))
-            self._count_cells(rest)
-        self.cells.add(cell_of(chunk[~finite]), watch=_NEXT_TO_ZERO)
+    def _table(self, present: NDArray[np.integer], count: NDArray[np.integer]) -> ValueTable:
+        if self._codes is None:
+            cells = present.astype(np.uint16)
+            return pack(cells, count)
+        value = self._codes[present]
+        if self._dtype in EXACT_DTYPES or self._dtype.startswith("float8"):
+            return pack(cell_of(value), count)
+        return pack(present, count, of=self._dtype)
 
-
-def _odd_codes(values: NDArray[np.float64]) -> NDArray[np.integer]:
-    return np.flatnonzero(~np.isfinite(values))
-
-
-def _weighted_moments(values: NDArray[np.float64], counts: NDArray[np.integer]) -> Moments:
-    total = int(counts.sum())
-    if not total:
-        return Moments()
-    mean = float((values * counts).sum()) / total
-    return Moments(total, mean, float((np.square(values - mean) * counts).sum()))
-
-
-def _numbers(
-    *,
-    numel: int,
-    extremes: tuple[float, float] | None,
-    moments: Moments,
-    nan: int,
-    infinite: int,
-    zero: int,
-    first: int | None,
-    table: ValueTable,
-) -> Numbers:
-    minimum, maximum = extremes or (math.nan, math.nan)
-    mean = moments.mean if moments.count else math.nan
-    std, rms = moments.std_and_rms()
-    if minimum == maximum:
-        # A constant tensor has no spread; the rounding of its sum would leave some.
-        mean, std, rms = minimum, 0.0, abs(minimum)
-    return Numbers(
-        numel=numel,
-        minimum=minimum,
-        maximum=maximum,
-        mean=mean,
-        std=std,
-        rms=rms,
-        nan=nan,
-        infinite=infinite,
-        zero=zero,
-        first_non_finite=first,
-        table=table,
-    )
+    def _distinct(self, present: NDArray[np.integer]) -> int | None:
+        if self._codes is None:
+            return self._narrower.distinct()
+        value = self._codes[present]
+        value = np.unique(value[~np.isnan(value)])
+        return len(value) if len(value) <= 256 else None

@@ -19,10 +19,9 @@ from inspector.checkpoint.dtypes import DTYPES, find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError, ReadError
 from inspector.progress import Progress, silent
-from inspector.weights.accumulate import Numbers, accumulate_codes, accumulate_values
+from inspector.weights.accumulate import TILE, Numbers, accumulate
 from inspector.weights.report import TensorStatistics, WeightsReport
 
-CHUNK_NBYTES = 1 << 20
 _REPORT_EVERY_SECONDS = 0.1
 
 
@@ -74,43 +73,29 @@ def measure_tensors(
 
 
 def measure_tensor(
-    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int = CHUNK_NBYTES, meter: _Meter | None = None
+    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int | None = None, meter: _Meter | None = None
 ) -> TensorStatistics:
     """Statistics of one tensor. Raises ReadError when it has no plain numbers or its bytes are not in the file."""
     why = _why_not(checkpoint, tensor)
     if why:
         raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
-    chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=chunk_nbytes)
+    # A tile at a time is read in place.
+    step = chunk_nbytes or TILE * DTYPES[tensor.dtype].itemsize
+    chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=step)
     if meter is not None:
         chunks = meter.watching(chunks)
-    return describe(tensor, measure_chunks(chunks, tensor.dtype))
+    return describe(tensor, measure_chunks(chunks, tensor.dtype, tensor.shape))
 
 
-def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str) -> Numbers:
-    """chunks: 1-D arrays in row-major order, in the raw type of `dtype` (uint16 bits for bfloat16)."""
-    values = code_values(dtype)
-    return accumulate_values(chunks) if values is None else accumulate_codes(chunks, values)
+def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...]) -> Numbers:
+    """chunks: 1-D arrays in row-major order, in the raw type of `dtype` (uint16 bits for bfloat16), all of `shape`."""
+    return accumulate(chunks, dtype, shape, code_values(dtype))
 
 
 def describe(tensor: TensorInfo, numbers: Numbers) -> TensorStatistics:
     """The numbers under the tensor's own name."""
-    return TensorStatistics(
-        name=tensor.name,
-        path=tensor.path,
-        shape=tensor.shape,
-        dtype=tensor.dtype,
-        numel=numbers.numel,
-        minimum=numbers.minimum,
-        maximum=numbers.maximum,
-        mean=numbers.mean,
-        std=numbers.std,
-        rms=numbers.rms,
-        nan=numbers.nan,
-        infinite=numbers.infinite,
-        zero=numbers.zero,
-        first_non_finite=numbers.first_non_finite,
-        table=numbers.table,
-    )
+    measured = {field.name: getattr(numbers, field.name) for field in dataclasses.fields(Numbers)}
+    return TensorStatistics(name=tensor.name, path=tensor.path, shape=tensor.shape, dtype=tensor.dtype, **measured)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.weights.accumulate import Moments
+from inspector.weights.moments import Moments
 from inspector.weights.report import TensorStatistics
 from inspector.weights.table import add
 
@@ -11,7 +11,8 @@ def merge(a: TensorStatistics, b: TensorStatistics, *, name: str | None = None) 
     """a's elements followed by b's, as one run of shape (a.numel + b.numel,).
 
     name: a's when not given; path is kept only when both have the same. dtype: "mixed" when they differ, which makes
-    histograms treat the cells as intervals. Associative up to float64 rounding.
+    histograms treat the cells as intervals. Associative up to float64 rounding. What belongs to one
+    tensor alone (rows, pages, the shorter type) is not kept.
     """
     moments = _moments(a).merged(_moments(b))
     std, rms = moments.std_and_rms()

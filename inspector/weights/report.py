@@ -16,10 +16,12 @@ class ValueTable:
     codes: ascending cell codes, uint16 in native byte order. counts: elements per cell, uint64 likewise. Packed bytes
     and not pairs of Python integers: a float32 layer fills about 4,000 cells, 40 kB this way and 500 kB as tuples.
     Iterating gives (code, count) pairs. NaNs are all in cells with a mantissa (never in the two infinity cells).
+    of: "" for these cells; a type of 16 bits ("float16", "int16", "uint16") whose own bit patterns the codes are.
     """
 
     codes: bytes = b""
     counts: bytes = b""
+    of: str = ""
 
     def __len__(self) -> int:
         return len(self.codes) // 2

@@ -47,12 +47,12 @@ def cell_of(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.uin
     return cells
 
 
-def pack(cells: NDArray[np.integer], counts: NDArray[np.integer]) -> ValueTable:
-    """cells (n,) in any order, repeats allowed; counts (n,) positive."""
+def pack(cells: NDArray[np.integer], counts: NDArray[np.integer], *, of: str = "") -> ValueTable:
+    """cells (n,) in any order, repeats allowed; counts (n,) positive. of: see `ValueTable`."""
     codes, place = np.unique(cells, return_inverse=True)
     sums = np.zeros(len(codes), np.uint64)
     np.add.at(sums, place, counts.astype(np.uint64))
-    return ValueTable(codes=codes.astype(np.uint16).tobytes(), counts=sums.tobytes())
+    return ValueTable(codes=codes.astype(np.uint16).tobytes(), counts=sums.tobytes(), of=of)
 
 
 def to_arrays(table: ValueTable) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
@@ -62,8 +62,23 @@ def to_arrays(table: ValueTable) -> tuple[NDArray[np.uint16], NDArray[np.int64]]
 
 def add(a: ValueTable, b: ValueTable) -> ValueTable:
     """The table of both together."""
-    parts = [to_arrays(table) for table in (a, b)]
-    return pack(np.concatenate([codes for codes, _ in parts]), np.concatenate([counts for _, counts in parts]))
+    of = a.of if a.of == b.of else ""
+    parts = [to_arrays(table if table.of == of else _in_cells(table)) for table in (a, b)]
+    return pack(np.concatenate([codes for codes, _ in parts]), np.concatenate([counts for _, counts in parts]), of=of)
+
+
+def _in_cells(table: ValueTable) -> ValueTable:
+    """The same in cells of float32."""
+    if not table.of:
+        return table
+    codes, counts = to_arrays(table)
+    return pack(cell_of(_meant(codes, table.of)), counts)
+
+
+def _meant(codes: NDArray[np.uint16], of: str) -> NDArray[np.float64]:
+    """The value of each bit pattern of a type of 16 bits that numpy has."""
+    values: NDArray[np.float64] = codes.view(of).astype(np.float64)
+    return values
 
 
 def finite_cells(
@@ -75,6 +90,11 @@ def finite_cells(
     negative one (low, high]; the cells next to zero are points at zero.
     """
     codes, counts = to_arrays(table)
+    if table.of:
+        value = _meant(codes, table.of)
+        order = np.argsort(value, kind="stable")
+        order = order[np.isfinite(value[order])]
+        return value[order], value[order], counts[order]
     keep = (codes & 0x7F80) != 0x7F80
     codes, counts = codes[keep], counts[keep]
     near = _value_of(codes)

@@ -23,7 +23,7 @@ from inspector.weights.report import TensorStatistics
 def statistics_of(array: NDArray[Any], dtype: str = "") -> TensorStatistics:
     dtype = dtype or array.dtype.name
     tensor = TensorInfo(name="w", path=("w",), shape=array.shape, dtype=dtype, nbytes=array.nbytes, storage_id="0")
-    return describe(tensor, measure_chunks([array.reshape(-1)], dtype))
+    return describe(tensor, measure_chunks([array.reshape(-1)], dtype, array.shape))
 
 
 @pytest.mark.parametrize("draw", ["normal", "uniform", "laplace", "lognormal"])

@@ -1,0 +1,59 @@
+"""Would a shorter type hold the same numbers, and are there only a handful of them? Given up at the first tile that
+says no, which for trained weights is the first one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# What is looked at first, before a whole tile.
+_SAMPLE = 1024
+_MOST_VALUES = 256
+_CANDIDATES = {"float32": ("bfloat16", "float16"), "float64": ("bfloat16", "float16", "float32")}
+
+
+class Narrower:
+    """Watches one tensor of a type of 32 or 64 bits; of others it says nothing."""
+
+    def __init__(self, dtype: str) -> None:
+        self._left = list(_CANDIDATES.get(dtype, ()))
+        self._known: NDArray[Any] | None = np.empty(0) if dtype.endswith(("32", "64")) else None
+        self._seen = False
+
+    def look(self, values: NDArray[Any]) -> None:
+        """values: (n,) float32 or float64, the next tile."""
+        self._seen |= values.size > 0
+        for name in self._left[:]:
+            if not (_fits(values[:_SAMPLE], name) and _fits(values, name)):
+                self._left.remove(name)
+        if self._known is not None:
+            self._known = self._with(values[:_SAMPLE], self._known)
+        if self._known is not None:
+            self._known = self._with(values, self._known)
+
+    def _with(self, values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any] | None:
+        """The distinct values with these, None where they become too many."""
+        found = np.unique(np.concatenate([known, np.unique(values[~np.isnan(values)])]))
+        return found if len(found) <= _MOST_VALUES else None
+
+    def result(self) -> str:
+        """The shortest type that holds all, "" where there is none or nothing was seen."""
+        return self._left[0] if self._left and self._seen else ""
+
+    def distinct(self) -> int | None:
+        """Different values, None where they are more than 256 or not counted."""
+        return None if self._known is None else len(self._known)
+
+
+def _fits(values: NDArray[Any], name: str) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if name == "bfloat16":
+            short = values.astype(np.float32)
+            same = (short.view(np.uint32) & np.uint32(0xFFFF)) == 0
+            if values.dtype != np.float32:
+                same &= short == values
+        else:
+            same = values.astype(name).astype(values.dtype) == values
+    return bool((same | np.isnan(values)).all())
