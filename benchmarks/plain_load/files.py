@@ -70,6 +70,16 @@ def saved(value: Any, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
+def beginning_with(steps: bytes, archive: bytes | None = None) -> bytes:
+    """torch.save's archive (None: the plain file) with further steps at the beginning of its pickle of protocol 2."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive or saved(state()))) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            new.writestr(name, data[:2] + steps + data[2:] if name.endswith("data.pkl") else data)
+    return buffer.getvalue()
+
+
 def under(prefix: str) -> dict[str, Tensor]:
     return {prefix + name: tensor for name, tensor in state().items()}
 

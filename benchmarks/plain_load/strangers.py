@@ -32,6 +32,7 @@ from benchmarks.plain_load.files import (
     LEGACY,
     Runs,
     Writer,
+    beginning_with,
     cast,
     exported,
     network,
@@ -154,16 +155,6 @@ def with_member(name: str) -> bytes:
     buffer = io.BytesIO(saved(state()))
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(name, HOSTILE)
-    return buffer.getvalue()
-
-
-def beginning_with(steps: bytes) -> bytes:
-    """The plain file with further steps at the beginning of its pickle."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(saved(state()))) as old, zipfile.ZipFile(buffer, "w") as new:
-        for name in old.namelist():
-            data = old.read(name)
-            new.writestr(name, data[:2] + steps + data[2:] if name.endswith("data.pkl") else data)
     return buffer.getvalue()
 
 

@@ -17,16 +17,15 @@ from torch.nn import functional
 
 from inspector.doctor.maps_asked import MapsAsked, Order, Side
 from inspector.doctor.maps_report import Axes, FeatureMaps
+from inspector.doctor.modes import in_mode
 from inspector.doctor.record import unwatched
 from inspector.doctor.statistics import statistics_of
-from inspector.doctor.trials import as_it_was
 from inspector.errors import LayerNotSpatial, ModelError, NoSuchLayer, UsageError
 from inspector.forward.watch import Call, ForwardError, Listener, Operation, tensors_in, watch
 from inspector.units import counted, human_shape
 
 #: Cells of a map that is drawn whole, on either side; of a line.
 MOST_SIDE, MOST_LENGTH = 128, 2048
-_SEED = 0
 # These take and give (N, C, ...places).
 _CHANNELS_SECOND = {
     "convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training",
@@ -118,9 +117,7 @@ def map_features(
     """
     path = first_path(model, asked.path)
     catcher = _Catcher(asked, path)
-    with as_it_was(model):
-        model.train(training)
-        torch.manual_seed(_SEED)
+    with in_mode(model, training=training):
         try:
             given = list(tensors_in((tuple(args), dict(kwargs))))
             watch(model, args, kwargs, catcher, grad=training, one_device=any(one.is_meta for one in given))

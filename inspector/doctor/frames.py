@@ -7,6 +7,7 @@ import inspect
 import linecache
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,19 +58,12 @@ def own_frames(trace: TracebackType | None) -> list[OwnFrame]:
     return [_own(frame, line, at) for frame, line, at in found[-20:]]
 
 
-def nearest_own_frame(frame: FrameType | None) -> FrameType | None:
-    """From a running one outwards."""
+def own_line() -> SourceLine | None:
+    """The line of the model's code that is running now, innermost; None where none is."""
+    frame: FrameType | None = sys._getframe()
     while frame is not None and not is_own(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame
-
-
-def line_of_frame(frame: FrameType, line: int = 0) -> SourceLine:
-    """Where it is."""
-    number = line or frame.f_lineno
-    name = frame.f_code.co_filename
-    text = linecache.getline(name, number, frame.f_globals).strip()
-    return SourceLine(file=shown_file(name), line=number, text=without_folders(text)[:_MOST_TEXT])
+    return None if frame is None else _line_of(frame)
 
 
 def forward_code(module: nn.Module) -> CodeType | None:
@@ -88,9 +82,16 @@ def without_folders(text: str) -> str:
     return _PATH.sub(r"\1", text)
 
 
+def _line_of(frame: FrameType, line: int = 0) -> SourceLine:
+    number = line or frame.f_lineno
+    name = frame.f_code.co_filename
+    text = linecache.getline(name, number, frame.f_globals).strip()
+    return SourceLine(file=shown_file(name), line=number, text=without_folders(text)[:_MOST_TEXT])
+
+
 def _own(frame: FrameType, line: int, at: int) -> OwnFrame:
     statement = _statement(frame, line, at)
-    return OwnFrame(line_of_frame(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement)
+    return OwnFrame(_line_of(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement)
 
 
 def _statement(frame: FrameType, line: int, at: int) -> ast.stmt | None:

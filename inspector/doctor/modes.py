@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -28,14 +29,29 @@ def reading_mode(model: nn.Module, called: set[str]) -> tuple[tuple[str, int], .
     return tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
 
 
-def run_in_mode(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool, seed: int = SEED
-) -> list[Tensor]:
-    """The tensors that come out, copied. The model is left as it was. Raises ForwardError."""
+@contextmanager
+def in_mode(model: nn.Module, *, training: bool, seed: int = SEED) -> Iterator[None]:
+    """For whatever is run inside: the mode, and the same random numbers each time. The model is left as it was."""
     with as_it_was(model):
         model.train(training)
         torch.manual_seed(seed)
-        return [tensor.detach().clone() for tensor in tensors_in(watch(model, args, kwargs, Listener()))]
+        yield
+
+
+def run_in_mode(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    training: bool,
+    seed: int = SEED,
+    listener: Listener | None = None,
+) -> list[Tensor]:
+    """The tensors that come out, copied. listener: hears of the pass, which keeps no gradients. The model is left as
+    it was. Raises ForwardError."""
+    with in_mode(model, training=training, seed=seed):
+        output = watch(model, args, kwargs, listener or Listener())
+        return [tensor.detach().clone() for tensor in tensors_in(output)]
 
 
 def difference_of(ours: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[float, float] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inspector.doctor.frames import line_of_frame, nearest_own_frame
-from inspector.doctor.modes import SEED
+from inspector.doctor.frames import own_line
+from inspector.doctor.modes import run_in_mode
 from inspector.doctor.record import unwatched
 from inspector.doctor.report import SourceLine
-from inspector.doctor.trials import as_it_was
-from inspector.forward.watch import ForwardError, Listener, Operation, tensors_in, watch
+from inspector.forward.watch import ForwardError, Listener, Operation, tensors_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +63,10 @@ class _Search(Listener):
             for makes, test in (("NaN", torch.isnan), ("infinity", torch.isposinf)):
                 if not any(bool(test(t).any()) for t in made) or any(bool(test(t).any()) for t in given):
                     continue
-                frame = nearest_own_frame(sys._getframe())
-                line = None if frame is None else line_of_frame(frame)
                 masked = any(bool(torch.isneginf(t).any()) for t in given)
                 plain = name.strip("_").removeprefix("safe_")
                 why = _MASKED if masked and ("softmax" in plain or "attention" in plain) else _WHY.get(plain, "")
-                self.found = Origin(plain, operation.inside.path if operation.inside else "", line, makes, why)
+                self.found = Origin(plain, operation.inside.path if operation.inside else "", own_line(), makes, why)
                 return
 
 
@@ -81,11 +77,8 @@ def _has_values(tensor: Tensor) -> bool:
 def find_origin(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool) -> Origin | None:
     """The first operator that gives what is not finite and got only finite numbers; None where there is none."""
     search = _Search()
-    with as_it_was(model):
-        model.train(training)
-        torch.manual_seed(SEED)
-        try:
-            watch(model, args, kwargs, search)
-        except ForwardError:
-            return None
+    try:
+        run_in_mode(model, args, kwargs, training=training, listener=search)
+    except ForwardError:
+        return None
     return search.found

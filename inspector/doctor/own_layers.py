@@ -26,7 +26,15 @@ _MOST_DEPTH = 3
 
 def plain_tensors(model: nn.Module) -> dict[int, Tensor]:
     """Tensors in plain attributes, to be asked for before a pass: what a forward keeps for later is none of these."""
-    return {id(v): v for module in model.modules() for v in vars(module).values() if isinstance(v, Tensor)}
+    return {id(tensor): tensor for _, tensor in named_plain_tensors(model)}
+
+
+def named_plain_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """(dotted name, tensor) of what modules hold as neither parameter nor buffer: plain attributes."""
+    for path, module in model.named_modules():
+        for place, _, value in _attributes_of(path, module):
+            if isinstance(value, Tensor):
+                yield place, value
 
 
 def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, Tensor]) -> Iterator[Finding]:
@@ -37,10 +45,7 @@ def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, T
     for path, module in model.named_modules():
         if not _is_own_class(module):
             continue
-        for name, value in vars(module).items():
-            if name in ("_modules", "_parameters", "_buffers"):
-                continue
-            place = f"{path}.{name}" if path else name
+        for place, name, value in _attributes_of(path, module):
             hidden = list(dict.fromkeys(_modules_in(value, registered)))
             weights: list[Tensor] = [p for one in hidden for p in one.parameters() if id(p) not in known]
             weights += [t for t in _parameters_in(value) if id(t) not in known]
@@ -52,6 +57,13 @@ def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, T
             if used and not _is_computed(module, name):
                 yield _plain_tensor(place, name, value, _line_of(module, name))
     yield from _made_in_forward([one for one in recorder.foreign if one.ident not in explained])
+
+
+def _attributes_of(path: str, module: nn.Module) -> Iterator[tuple[str, str, Any]]:
+    """(dotted name, name, value) of the plain ones of a module."""
+    for name, value in vars(module).items():
+        if name not in ("_modules", "_parameters", "_buffers"):
+            yield f"{path}.{name}" if path else name, name, value
 
 
 def _is_own_class(module: nn.Module) -> bool:

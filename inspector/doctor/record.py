@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from inspector.doctor.frames import line_of_frame, nearest_own_frame
+from inspector.doctor.frames import own_line
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.statistics import statistics_of
+from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import Call, Listener, Operation, tensors_in
 
 _MOST_TENSORS = 64
-_MOST_SETTINGS = 200
 INPUT = "input"
 # Positions of a channel below which nothing is said of it.
 _LEAST_POSITIONS = 49
@@ -116,7 +115,7 @@ class Recorder(Listener):
                     time=call.time,
                     depth=self._depth[call.number],
                     inside=None if inside is None else inside.number,
-                    settings=settings_of(call.module),
+                    settings=settings_as_written(call.module),
                     inputs=tuple(map(self.facts, _some((call.args, dict(call.kwargs))))),
                 )
             )
@@ -148,14 +147,10 @@ class Recorder(Listener):
                 self.used.add(id(tensor))
                 known = id(tensor) in self.names or any(id(tensor) == one.ident for one in self.foreign)
                 if isinstance(tensor, nn.Parameter) and not known:
-                    frame = nearest_own_frame(sys._getframe())
-                    line = None if frame is None else line_of_frame(frame)
-                    self.foreign.append(Foreign(tuple(tensor.shape), inside, line, id(tensor)))
+                    self.foreign.append(Foreign(tuple(tensor.shape), inside, own_line(), id(tensor)))
             made = _some(operation.output)
             if graph and made and name.endswith("_") and len(self.in_place) < _MOST_TENSORS:
-                frame = nearest_own_frame(sys._getframe())
-                line = None if frame is None else line_of_frame(frame)
-                self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, line))
+                self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, own_line()))
             carried = name in _CHANNELS_SECOND or any(self._channels_second(t) for t in given)
             if made and made[0].dim() == 4:
                 self.maps.append((inside, tuple(made[0].shape)))
@@ -173,9 +168,7 @@ class Recorder(Listener):
                     self._joined[id(made[0])] = (weakref.ref(made[0]), parts, dim % made[0].dim())
             count = _spread(given, made)
             if count and len(self.spreads) < _MOST_TENSORS:
-                frame = nearest_own_frame(sys._getframe())
-                line = None if frame is None else line_of_frame(frame)
-                self.spreads.append(Spread(name.strip("_"), count, inside, line))
+                self.spreads.append(Spread(name.strip("_"), count, inside, own_line()))
             if self.values and made:
                 self._look(name, inside, operation, made[0])
 
@@ -235,16 +228,6 @@ class Recorder(Listener):
         """The operator that made it."""
         kept = self._operators_of.get(id(tensor))
         return kept[1] if kept is not None and kept[0]() is tensor else ""
-
-
-def settings_of(module: nn.Module) -> str:
-    """What torch writes of its own layers; nothing of other classes, whose text may be anything."""
-    if not type(module).__module__.startswith("torch.nn.modules."):
-        return ""
-    try:
-        return module.extra_repr()[:_MOST_SETTINGS]
-    except (AttributeError, TypeError, ValueError, RuntimeError):  # settings that were taken away or are none
-        return ""
 
 
 def _some(value: Any) -> list[Tensor]:

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.utils._pytree import tree_map_only
 
-from inspector.doctor.modes import SEED
-from inspector.doctor.trials import MOST_NUMBERS, as_it_was
+from inspector.doctor.modes import run_in_mode
+from inspector.doctor.record import unwatched
+from inspector.doctor.trials import MOST_NUMBERS
 from inspector.findings import Finding, FindingKind, Severity
-from inspector.forward.watch import Call, ForwardError, Listener, tensors_in, watch
+from inspector.forward.watch import Call, ForwardError, Listener, tensors_in
 from inspector.units import human_shape
 
 MIXED = FindingKind(
@@ -29,15 +30,26 @@ _APART_HALF = 3e-2
 _TIMED = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
 
-class _Last(Listener):
-    """Of each module's first output, what belongs to the last `count` samples, as two sums."""
+class SampleSums(Listener):
+    """Of each module's first output, what belongs to the last `count` samples of `batch`, as two sums.
+
+    failed: a tensor of this pass could not be summed. The pass itself goes on, since others look at it, too.
+    """
 
     def __init__(self, count: int, batch: int) -> None:
         self.count, self.batch = count, batch
         self.seen: list[tuple[str, str, float, float] | None] = []
         self.unbatched: set[str] = set()
+        self.failed = False
 
     def leave(self, call: Call) -> None:
+        try:
+            with unwatched():
+                self._add(call)
+        except Exception:  # noqa: BLE001 - nested and sparse tensors refuse one thing each
+            self.failed = True
+
+    def _add(self, call: Call) -> None:
         given = next(tensors_in((call.args, dict(call.kwargs))), None)
         if isinstance(call.module, _TIMED) and given is not None and given.dim() == 2:
             self.unbatched.add(call.path)
@@ -49,28 +61,38 @@ class _Last(Listener):
         self.seen.append((call.path, type(call.module).__name__, float(own.sum()), float(own.abs().sum())))
 
 
-def find_mixed(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Finding]:
-    """The samples once alone and once behind as many others; nothing where that cannot be told.
+def is_doubled(numel: int) -> bool:
+    """Whether an input of so many numbers is also run behind as many others."""
+    return 2 * numel <= MOST_NUMBERS
 
-    The others stand first: a recurrent layer that takes the batch for time hands on from there.
-    """
+
+def sums_alone(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SampleSums | None:
+    """What is to hear the pass that `find_mixed` looks at; None where nothing can be told of these samples."""
     tensors = list(tensors_in((tuple(args), dict(kwargs))))
     batch = tensors[0].shape[0] if tensors and tensors[0].dim() > 1 else 0
     if not batch or any(t.dim() == 0 or t.shape[0] != batch or t.is_meta for t in tensors):
-        return
+        return None
     if isinstance(model, nn.RNNBase | nn.MultiheadAttention) and not model.batch_first:
+        return None
+    return SampleSums(batch, batch) if is_doubled(sum(t.numel() for t in tensors)) else None
+
+
+def find_mixed(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], alone: Sequence[Tensor], one: SampleSums
+) -> Iterator[Finding]:
+    """The samples once alone and once behind as many others; nothing where that cannot be told.
+
+    alone: what came out of them in evaluation, one: what was heard of that pass. The others stand first: a recurrent
+    layer that takes the batch for time hands on from there.
+    """
+    if one.failed:
         return
-    if 2 * sum(t.numel() for t in tensors) > MOST_NUMBERS:
-        return
+    tensors, batch = list(tensors_in((tuple(args), dict(kwargs)))), one.batch
     with torch.no_grad():
         doubled = tree_map_only(Tensor, lambda t: torch.cat([_other(t), t]), (tuple(args), dict(kwargs)))
-    one, two = _Last(batch, batch), _Last(batch, 2 * batch)
+    two = SampleSums(batch, 2 * batch)
     try:
-        alone = _run(model, args, kwargs, one)
-    except ForwardError:
-        return
-    try:
-        beside = _run(model, doubled[0], doubled[1], two)
+        beside = run_in_mode(model, doubled[0], doubled[1], training=False, listener=two)
     except ForwardError as raised:
         if len(tensors) == 1:
             yield _fixed(raised, batch)
@@ -99,13 +121,6 @@ def _other(tensor: Tensor) -> Tensor:
     return turned * 0.5 if tensor.is_floating_point() else turned
 
 
-def _run(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], listener: Listener) -> list[Tensor]:
-    with as_it_was(model):
-        model.eval()
-        torch.manual_seed(SEED)
-        return [tensor.detach().clone() for tensor in tensors_in(watch(model, args, kwargs, listener))]
-
-
 def _comparable(a: Tensor, b: Tensor, batch: int) -> bool:
     if not a.is_floating_point() or a.dim() == 0 or not a.numel():
         return False
@@ -119,7 +134,7 @@ def _apart(a: Tensor, b: Tensor) -> bool:
     return float((a.double() - b.double()).abs().max()) > allowed * max(float(a.abs().max()), 1e-6)
 
 
-def _first(one: _Last, two: _Last) -> tuple[str, str]:
+def _first(one: SampleSums, two: SampleSums) -> tuple[str, str]:
     """(path, kind) of the first module whose output for these samples is another one."""
     if len(one.seen) == len(two.seen):
         for a, b in zip(one.seen, two.seen, strict=True):

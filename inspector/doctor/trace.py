@@ -13,12 +13,12 @@ from torch.nn.parameter import is_lazy
 from inspector.doctor.backward import find_backward
 from inspector.doctor.causes import diagnose_failure
 from inspector.doctor.frames import without_folders
-from inspector.doctor.modes import SEED, difference_of, is_random, reading_mode, run_in_mode
+from inspector.doctor.modes import difference_of, in_mode, is_random, reading_mode, run_in_mode
 from inspector.doctor.origin import Origin, find_origin
 from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
-from inspector.doctor.record import Recorder, settings_of
+from inspector.doctor.record import Recorder
 from inspector.doctor.report import Diagnosis, Failure, Modes, Sureness, Trace
-from inspector.doctor.samples import find_mixed
+from inspector.doctor.samples import find_mixed, sums_alone
 from inspector.doctor.scene import Scene
 from inspector.doctor.signs import (
     GIVES_NOTHING,
@@ -30,9 +30,10 @@ from inspector.doctor.signs import (
     find_too_large,
     greatest_of,
 )
-from inspector.doctor.trials import Trials, as_it_was
+from inspector.doctor.trials import Trials
 from inspector.errors import ModelError
 from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import ForwardError, tensors_in, watch
 
 FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
@@ -73,9 +74,7 @@ def trace_model(
     diagnosis: Diagnosis | None = None
     findings: list[Finding] = []
     output: Any = None
-    with as_it_was(model):
-        model.train(training)
-        torch.manual_seed(SEED)
+    with in_mode(model, training=training):
         try:
             output = watch(model, given, named, recorder, grad=training, one_device=not values)
         except ForwardError as raised:
@@ -108,9 +107,8 @@ def trace_model(
         )
     compared: Modes | None = None
     if failure is None and modes and values:
-        compared = _compare(model, given, named, recorder, training)
-        if not compared.random:
-            findings += find_mixed(model, given, named)
+        compared, mixed = _compare(model, given, named, recorder, training)
+        findings += mixed
         # Weights that are made anew are random, and told of already.
         if compared.random and not any(f.id == MADE_IN_FORWARD.id for f in findings):
             findings.append(
@@ -192,7 +190,7 @@ def _is_lazy(module: nn.Module) -> bool:
 
 def _failure(scene: Scene) -> Failure:
     layer = scene.layer
-    settings = settings_of(layer)
+    settings = settings_as_written(layer)
     return Failure(
         stack=tuple(call.number for call in scene.raised.calls),
         error=type(scene.error).__name__,
@@ -227,22 +225,27 @@ def _unmade(model: nn.Module, label: str, input_from: str, training: bool) -> Tr
 
 def _compare(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], recorder: Recorder, training: bool
-) -> Modes:
-    """The same input once more in either mode."""
+) -> tuple[Modes, list[Finding]]:
+    """The same input once more in either mode; in evaluation also behind other samples.
+
+    Training comes last: what it changes in plain attributes is not given back.
+    """
     kinds = reading_mode(model, {call.path for call in recorder.calls})
+    sums = sums_alone(model, args, kwargs)
     try:
-        ours = run_in_mode(model, args, kwargs, training=False)
+        ours = run_in_mode(model, args, kwargs, training=False, listener=sums)
     except ForwardError as raised:
-        return Modes(modules=kinds, difference=None, relative=None, failure=_of_mode(raised))
+        return Modes(modules=kinds, difference=None, relative=None, failure=_of_mode(raised)), []
     random = is_random(model, args, kwargs, ours)
+    mixed = [] if random or sums is None else list(find_mixed(model, args, kwargs, ours, sums))
     try:
         other = run_in_mode(model, args, kwargs, training=True)
     except ForwardError as raised:
         failure = None if training else _of_mode(raised)
-        return Modes(modules=kinds, difference=None, relative=None, failure=failure, random=random)
+        return Modes(modules=kinds, difference=None, relative=None, failure=failure, random=random), mixed
     found = difference_of(ours, other)
     difference, relative = found if found is not None else (None, None)
-    return Modes(modules=kinds, difference=difference, relative=relative, random=random)
+    return Modes(modules=kinds, difference=difference, relative=relative, random=random), mixed
 
 
 def _of_mode(raised: ForwardError) -> Diagnosis:

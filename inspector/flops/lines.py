@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from inspector.flops.bill import Bill, Line
 from inspector.flops.report import ColumnState, CostReport, Coverage, ModuleCost
-from inspector.flops.settings import settings_of
 from inspector.flops.traffic import nbytes_of
+from inspector.forward.settings import settings_in_words
 from inspector.units import counted
 
 
@@ -77,7 +77,7 @@ def _row(line: Line, seen: set[int]) -> ModuleCost:
         parameters=sum(parameter.numel() for parameter in line.module.parameters()),
         calls=line.calls,
         order=line.order,
-        settings=settings_of(line.module),
+        settings=settings_in_words(line.module),
         inputs=line.inputs,
         outputs=line.outputs,
         elementwise=line.elementwise,

@@ -1,11 +1,12 @@
 """The two loops that take the time, over one tile: sums of pages, and counts of codes.
 
 Compiled (`kernel_compiled.py`, the extra [fast]) where numba is installed, else by numpy, with the very same bits: the
-order of the additions is fixed by `moments.fold_pages`, everything else is exact. INSPECTOR_COMPILED=0 asks for numpy.
+order of the additions is fixed by `moments.add_pages`, everything else is exact. INSPECTOR_COMPILED=0 asks for numpy.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -15,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.weights.moments import fold_pages
+from inspector.weights.moments import add_pages
 from inspector.weights.report import PAGE
 
 # Counting by numpy makes a table per call: worth it from here on, below a compiled loop's start.
 _QUIET = 0x0040
+#: Rows that are added up across in float32, before float64 takes over.
+ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +54,21 @@ def compiled() -> ModuleType | None:
 def look(
     values: NDArray[Any], sums: NDArray[np.float64], spreads: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> Found:
-    """values: (n,) float32 or float64. sums, spreads, counts: (pages,), written: see `fold_pages`."""
+    """values: (n,) float32 or float64. sums, spreads, counts: (pages,), written: see `add_pages`."""
     loops = compiled()
     # A loop that has to be read from its cache first is not worth it for a bias.
     if loops is not None and values.dtype == np.float32 and values.size > PAGE:
         low, high, zero, finite = loops.look(values, sums, spreads, counts)
         return Found(float(low) + 0.0, float(high) + 0.0, int(zero), int(finite), finite < values.size)
-    fold_pages(values, sums, spreads, counts)
+    low, high = float(values.min()), float(values.max())
+    # A NaN anywhere makes both of them NaN, so two look-ups tell whether the whole tile is finite.
+    odd = not (math.isfinite(low) and math.isfinite(high))
+    add_pages(values, sums, spreads, counts, odd=odd)
     finite = int(counts.sum())
-    odd = finite < values.size
-    own = values[np.isfinite(values)] if odd else values
-    low, high = (float(own.min()) + 0.0, float(own.max()) + 0.0) if finite else (0.0, 0.0)
+    if odd:
+        own = values[np.isfinite(values)]
+        low, high = (float(own.min()), float(own.max())) if finite else (0.0, 0.0)
+    low, high = low + 0.0, high + 0.0
     zero = values.size - int(np.count_nonzero(values)) if low <= 0.0 <= high else 0
     return Found(low, high, zero, finite, odd)
 
@@ -90,3 +97,26 @@ def count_high(bits: NDArray[np.uint32], table: NDArray[np.int64]) -> None:
             wrong = int(((bits >> np.uint32(16) == cell) & low).sum())
             table[cell] -= wrong
             table[cell | _QUIET] += wrong
+
+
+def add_rows(
+    values: NDArray[np.float32],
+    rows: int,
+    largest: NDArray[np.float64],
+    total: NDArray[np.float64],
+    across: NDArray[np.float64],
+) -> None:
+    """Rows of len(across) finite elements each: largest and sum of the magnitudes, and sums across; compiled only.
+
+    The sums are those of `row_sums.py`: stretches of a row in float32, and one row after the other.
+    """
+    loops = compiled()
+    assert loops is not None
+    flat = np.ascontiguousarray(values)
+    for first in range(0, rows, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, rows - first)
+        part = flat[first * len(across) : (first + n) * len(across)]
+        sums = np.zeros(len(across), np.float32)
+        here = slice(first, first + n)
+        loops.add_rows(part, part.view(np.uint32), largest[here], total[here], sums)
+        across += sums

@@ -1,8 +1,8 @@
 """Sums that any cut of the data leaves the same: pages of 512 elements, gathered in blocks of 2^20.
 
-A page is added up by folding it in halves (its first half and its second element by element, and so on), in float64:
-the order is fixed, the error that of pairwise summation (Higham 1993, "The accuracy of floating point summation"), and
-numpy and a compiled loop do the very same additions. Its spread is taken around its own mean, so that nothing cancels
+A page is added up in float64 by numpy's pairwise summation, whose order is fixed (128 elements eight side by side, then
+by halves) and whose error is small (Higham 1993, "The accuracy of floating point summation"); the compiled loop makes
+the very same additions. Its spread is taken around its own mean, so that nothing cancels
 where the mean is large. Pages are merged by the rule of Chan, Golub and LeVeque (1979), blocks by math.fsum, which
 rounds once and in no order.
 """
@@ -20,7 +20,7 @@ from inspector.weights.report import PAGE
 #: Elements of a block: what is added up before the next one begins.
 BLOCK = 1 << 20
 _PAGES_OF_BLOCK = BLOCK // PAGE
-# Pages folded at a time by numpy: their float64 copies stay in the inner caches.
+# Pages added up at a time by numpy: their float64 copies stay in the inner caches.
 _AT_ONCE = 64
 
 
@@ -50,51 +50,68 @@ class Moments:
         return math.sqrt(variance), math.sqrt(variance + self.mean * self.mean)
 
 
-def fold_pages(
-    values: NDArray[np.floating], sums: NDArray[np.float64], spreads: NDArray[np.float64], counts: NDArray[np.int64]
+def add_pages(
+    values: NDArray[np.floating],
+    sums: NDArray[np.float64],
+    spreads: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    *,
+    odd: bool = True,
 ) -> None:
     """Sum, spread and number of the finite elements of each page.
 
     values: (n,), n at most len(sums) pages; the last page may be short. sums, spreads, counts: (pages,), written.
+    odd: some may be NaN or infinite; without, they are not looked for.
     """
-    for first in range(0, len(sums), _AT_ONCE):
-        part = values[first * PAGE : (first + _AT_ONCE) * PAGE]
-        pages = -(-len(part) // PAGE)
-        own = np.zeros((pages, PAGE))
-        flat = own.reshape(-1)[: len(part)]
-        np.copyto(flat, part)
-        finite = np.isfinite(flat)
-        if finite.all():
-            number = np.full(pages, PAGE, np.int64)
-            number[-1] = len(part) - (pages - 1) * PAGE
-            absent = None
-        else:
-            flat[~finite] = 0.0
-            absent = np.ones((pages, PAGE), bool)
-            absent.reshape(-1)[: len(part)] = ~finite
-            number = PAGE - absent.sum(axis=1)
-        here = slice(first, first + pages)
-        counts[here] = number
-        sums[here] = _folded(own)
-        own -= (sums[here] / np.maximum(number, 1))[:, None]
-        if absent is not None:
-            own[absent] = 0.0
-        else:
-            own.reshape(-1)[len(part) :] = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.square(own, out=own)
-            spreads[here] = _folded(own)
+    whole = len(values) // PAGE
+    pages = values[: whole * PAGE].reshape(whole, PAGE)
+    if whole:
+        absent = ~np.isfinite(pages) if odd else None
+        _add_some(pages, absent, (sums[:whole], spreads[:whole], counts[:whole]))
+    if whole * PAGE < len(values):
+        rest = len(values) - whole * PAGE
+        page = np.zeros((1, PAGE), values.dtype)
+        page[0, :rest] = values[whole * PAGE :]
+        absent = ~np.isfinite(page)
+        absent[0, rest:] = True
+        _add_some(page, absent, (sums[whole:], spreads[whole:], counts[whole:]))
 
 
-def _folded(pages: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(pages, PAGE) -> (pages,); the columns are left as they are."""
-    half = PAGE // 2
+def _add_some(
+    pages: NDArray[np.floating],
+    absent: NDArray[np.bool_] | None,
+    into: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]],
+) -> None:
+    """pages: (n, PAGE). absent: which do not count."""
+    sums, spreads, counts = into
+    if absent is None:
+        counts[:] = PAGE
+    else:
+        np.subtract(PAGE, absent.sum(axis=1), out=counts)
     with np.errstate(over="ignore", invalid="ignore"):
-        held = pages[:, :half] + pages[:, half:]
-        while half > 1:
-            half //= 2
-            held = held[:, :half] + held[:, half:]
-    return held[:, 0].copy()
+        sums[:] = _added(pages, absent, None)
+        means = sums / np.maximum(counts, 1)
+        spreads[:] = _added(pages, absent, means)
+
+
+def _added(
+    pages: NDArray[np.floating], absent: NDArray[np.bool_] | None, means: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """The sum of each page (n, PAGE) -> (n,), or with means that of the squared differences from them."""
+    sums = np.empty(len(pages))
+    held = np.empty((min(_AT_ONCE, len(pages)), PAGE))
+    for first in range(0, len(pages), _AT_ONCE):
+        here = slice(first, first + _AT_ONCE)
+        own = held[: len(pages[here])]
+        np.copyto(own, pages[here])
+        if means is not None:
+            own -= means[here, None]
+        if absent is not None:
+            own[absent[here]] = 0.0
+        if means is not None:
+            np.square(own, out=own)
+        np.add.reduce(own, axis=1, out=sums[here])
+    return sums
 
 
 class Gathered:

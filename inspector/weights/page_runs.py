@@ -45,7 +45,9 @@ def _copies(sums: NDArray[np.float64], spreads: NDArray[np.float64]) -> tuple[ND
     came = np.zeros(len(sums), np.int64)
     found = np.zeros(len(sums), bool)
     varied = np.flatnonzero((spreads > 0) & np.isfinite(spreads))
-    if len(varied) < 2:
+    ordered = np.sort(sums[varied])
+    if not (ordered[1:] == ordered[:-1]).any():
+        # Of trained weights hardly ever two: the long way is for those that have some.
         return found, came
     order = varied[np.lexsort((varied, spreads[varied], sums[varied]))]
     same = (sums[order][1:] == sums[order][:-1]) & (spreads[order][1:] == spreads[order][:-1])

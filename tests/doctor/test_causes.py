@@ -17,19 +17,7 @@ from inspector.doctor.causes import CAUSES
 from inspector.doctor.causes.entry import KINDS
 from inspector.doctor.report import Sureness, Trace
 from inspector.doctor.trace import trace_model
-
-
-class Net(nn.Module):
-    """Layers by name, and a forward that is given."""
-
-    def __init__(self, forward: Callable[..., Any], **layers: Any) -> None:
-        super().__init__()
-        self._forward_of = forward
-        for name, layer in layers.items():
-            setattr(self, name, layer)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._forward_of(self, *args, **kwargs)
+from tests.doctor.made_modules import Net
 
 
 def traced(model: nn.Module, *args: Any, **options: Any) -> Trace:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from inspector.doctor.report import Trace
 from inspector.doctor.trace import trace_model
-
-
-class Made(nn.Module):
-    def __init__(self, run: object, **parts: nn.Module) -> None:
-        super().__init__()
-        self.run = run
-        for name, part in parts.items():
-            setattr(self, name, part)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.run(self, x)  # type: ignore[operator, no-any-return]
+from tests.doctor.made_modules import Net
 
 
 def _cause(trace: Trace) -> tuple[str, str, str]:
@@ -27,19 +17,19 @@ def _cause(trace: Trace) -> tuple[str, str, str]:
 
 
 def test_positions_that_begin_at_one() -> None:
-    model = Made(lambda m, x: m.e(x) + m.p(torch.arange(9) + 1), e=nn.Embedding(50, 8), p=nn.Embedding(9, 8))
+    model = Net(lambda m, x: m.e(x) + m.p(torch.arange(9) + 1), e=nn.Embedding(50, 8), p=nn.Embedding(9, 8))
     cause, says, fix = _cause(trace_model(model, (torch.zeros(1, 9, dtype=torch.int64),), label="m"))
     assert cause == "position-table" and "from 1 to 9" in says and "from 0" in fix
 
 
 def test_axes_that_the_forward_moved_are_not_the_inputs_fault() -> None:
-    model = Made(lambda m, x: m.c(x.permute(0, 2, 3, 1)), c=nn.Conv2d(3, 8, 3))
+    model = Net(lambda m, x: m.c(x.permute(0, 2, 3, 1)), c=nn.Conv2d(3, 8, 3))
     cause, says, fix = _cause(trace_model(model, (torch.zeros(1, 3, 32, 32),), label="m"))
     assert cause == "channels-last" and "the input is" not in says and "leave out what moved them" in fix
 
 
 def test_a_view_that_no_minus_one_can_save() -> None:
-    model = Made(lambda m, x: m.qkv(x).view(1, 6, 3, 5, 6), qkv=nn.Linear(32, 96))
+    model = Net(lambda m, x: m.qkv(x).view(1, 6, 3, 5, 6), qkv=nn.Linear(32, 96))
     _, _, fix = _cause(trace_model(model, (torch.zeros(1, 6, 32),), label="m"))
     assert "lets torch work out" not in fix
 

@@ -219,6 +219,45 @@ def test_dropout_that_is_never_switched_off() -> None:
     assert "random-in-evaluation" not in [f.id for f in traced(nn.Dropout(0.5), torch.ones(4, 8)).findings]
 
 
+class Centre(nn.Module):
+    """Keeps its running mean as a buffer that it sets anew."""
+
+    centre: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(4))
+        self.passes: list[tuple[bool, int]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.passes.append((self.training, x.shape[0]))
+        if self.training:
+            self.centre = self.centre + x.mean(0)
+        return x - self.centre
+
+
+def test_evaluation_is_run_once_alone_and_once_behind_others_before_training_changes_anything() -> None:
+    model = Centre()
+    trace = traced(model, torch.ones(2, 4))
+    # As asked, alone, with other random numbers, behind two others, in training.
+    assert model.passes == [(False, 2), (False, 2), (False, 2), (False, 4), (True, 2)]
+    assert "samples-mixed" not in [f.id for f in trace.findings]
+
+
+def test_a_tensor_that_cannot_be_summed_is_no_failure_of_evaluation() -> None:
+    class Sparse(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.to_sparse_csr()
+
+    class Dense(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.to_dense()
+
+    trace = traced(nn.Sequential(nn.Linear(4, 4), Sparse(), Dense(), nn.Softmax(0)), torch.ones(2, 4))
+    assert trace.modes is not None and trace.modes.failure is None
+    assert "samples-mixed" not in [f.id for f in trace.findings]
+
+
 def test_training_that_would_fail_is_told_where_evaluation_runs() -> None:
     modes = traced(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), torch.ones(1, 4)).modes
     assert modes is not None and modes.failure is not None and modes.failure.cause == "batch-norm-of-one"

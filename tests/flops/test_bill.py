@@ -80,9 +80,9 @@ def test_every_column_by_hand() -> None:
     ],
 )
 def test_a_layer_says_what_it_is_set_to(layer: nn.Module, says: str) -> None:
-    from inspector.flops.settings import settings_of
+    from inspector.forward.settings import settings_in_words
 
-    assert settings_of(layer) == says
+    assert settings_in_words(layer) == says
 
 
 @pytest.mark.parametrize("name", ["resnet18", "shufflenet_v2_x0_5", "vit_b_32", "swin_t", "googlenet", "convnext_tiny"])

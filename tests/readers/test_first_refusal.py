@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import pickle
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.plain_load.files import beginning_with, saved
 from inspector.keys.loading import refusal_of
 from inspector.readers import open_checkpoint
 
@@ -25,20 +24,9 @@ def arrays() -> dict[str, Any]:
     return {name: tensor.numpy() for name, tensor in state().items()}
 
 
-def saved(value: Any, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(value, buffer, **options)
-    return buffer.getvalue()
-
-
-def beginning_with(steps: bytes) -> bytes:
-    """torch.save's archive with further steps at the beginning of its pickle of protocol 2."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(saved(state()))) as old, zipfile.ZipFile(buffer, "w") as new:
-        for name in old.namelist():
-            data = old.read(name)
-            new.writestr(name, data[:2] + steps + data[2:] if name.endswith("data.pkl") else data)
-    return buffer.getvalue()
+def begun(steps: bytes) -> bytes:
+    """The small file with further steps at the beginning of its pickle."""
+    return beginning_with(steps, saved(state()))
 
 
 FILES = {
@@ -50,13 +38,13 @@ FILES = {
         for n in range(6)
     },
     "numpy's number, protocol 4": lambda: saved({**state(), "x": np.float64(1)}, pickle_protocol=4),
-    "a long text of Python 2": lambda: beginning_with(b"T\x00\x01\x00\x00" + b"a" * 256 + b"0"),
-    "a name, then an opcode": lambda: beginning_with(b"cnobody\nThing\n0"),
-    "an opcode, then a name": lambda: beginning_with(b"I1\n0cnobody\nThing\n0"),
-    "a name that torch takes, then an opcode": lambda: beginning_with(b"ccollections\nOrderedDict\n0"),
-    "INST": lambda: beginning_with(b"(icollections\nOrderedDict\n0"),
-    "a short text of protocol 4": lambda: beginning_with(b"\x8c\x01a0"),
-    "a memo of protocol 4": lambda: beginning_with(b"N\x940"),
+    "a long text of Python 2": lambda: begun(b"T\x00\x01\x00\x00" + b"a" * 256 + b"0"),
+    "a name, then an opcode": lambda: begun(b"cnobody\nThing\n0"),
+    "an opcode, then a name": lambda: begun(b"I1\n0cnobody\nThing\n0"),
+    "a name that torch takes, then an opcode": lambda: begun(b"ccollections\nOrderedDict\n0"),
+    "INST": lambda: begun(b"(icollections\nOrderedDict\n0"),
+    "a short text of protocol 4": lambda: begun(b"\x8c\x01a0"),
+    "a memo of protocol 4": lambda: begun(b"N\x940"),
 }
 
 

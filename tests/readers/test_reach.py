@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.plain_load.files import saved
 from inspector.checkpoint.types import Reach
 from inspector.findings import Severity
 from inspector.overview import Topic, summarise
 from inspector.readers import open_checkpoint
-from tests.readers.test_first_refusal import beginning_with, saved, state
+from tests.readers.test_first_refusal import begun, state
 
 LEGACY = {"_use_new_zipfile_serialization": False}
 SYSTEM = b"cposix\nsystem\n"
@@ -51,28 +52,28 @@ FILES: dict[str, tuple[Reach, Callable[[], bytes]]] = {
     "a value": (Reach.NAMES, lambda: saved({**state(), "x": os.system})),
     "a value, legacy": (Reach.NAMES, lambda: saved({**state(), "x": os.system}, **LEGACY)),
     "in a list": (Reach.NAMES, lambda: saved({**state(), "x": [os.system]})),
-    "thrown away": (Reach.NAMES, lambda: beginning_with(SYSTEM + b"0")),
-    "kept and thrown away": (Reach.NAMES, lambda: beginning_with(SYSTEM + b"r\x10\x27\0\x000")),
-    "REDUCE": (Reach.RUNS, lambda: beginning_with(SYSTEM + b"(" + TRUE + b"tR0")),
+    "thrown away": (Reach.NAMES, lambda: begun(SYSTEM + b"0")),
+    "kept and thrown away": (Reach.NAMES, lambda: begun(SYSTEM + b"r\x10\x27\0\x000")),
+    "REDUCE": (Reach.RUNS, lambda: begun(SYSTEM + b"(" + TRUE + b"tR0")),
     "REDUCE of what was kept": (
-        Reach.RUNS, lambda: beginning_with(SYSTEM + b"r\x10\x27\0\x000j\x10\x27\0\0(" + TRUE + b"tR0")
+        Reach.RUNS, lambda: begun(SYSTEM + b"r\x10\x27\0\x000j\x10\x27\0\0(" + TRUE + b"tR0")
     ),
-    "REDUCE of a copy": (Reach.RUNS, lambda: beginning_with(SYSTEM + b"2(" + TRUE + b"tR00")),
-    "NEWOBJ": (Reach.RUNS, lambda: beginning_with(b"csubprocess\nPopen\n(" + TRUE + b"t\x810")),
-    "INST": (Reach.RUNS, lambda: beginning_with(b"(" + TRUE + b"iposix\nsystem\n0")),
-    "OBJ": (Reach.RUNS, lambda: beginning_with(b"(" + SYSTEM + TRUE + b"o0")),
-    "BUILD": (Reach.RUNS, lambda: beginning_with(b"csubprocess\nPopen\n}U\x01aK\x01sb0")),
-    "handed to partial": (Reach.RUNS, lambda: beginning_with(b"cfunctools\npartial\n(" + SYSTEM + TRUE + b"tR)R0")),
-    "handed to map": (Reach.RUNS, lambda: beginning_with(b"cbuiltins\nmap\n(" + SYSTEM + b"(" + TRUE + b"ltR0")),
+    "REDUCE of a copy": (Reach.RUNS, lambda: begun(SYSTEM + b"2(" + TRUE + b"tR00")),
+    "NEWOBJ": (Reach.RUNS, lambda: begun(b"csubprocess\nPopen\n(" + TRUE + b"t\x810")),
+    "INST": (Reach.RUNS, lambda: begun(b"(" + TRUE + b"iposix\nsystem\n0")),
+    "OBJ": (Reach.RUNS, lambda: begun(b"(" + SYSTEM + TRUE + b"o0")),
+    "BUILD": (Reach.RUNS, lambda: begun(b"csubprocess\nPopen\n}U\x01aK\x01sb0")),
+    "handed to partial": (Reach.RUNS, lambda: begun(b"cfunctools\npartial\n(" + SYSTEM + TRUE + b"tR)R0")),
+    "handed to map": (Reach.RUNS, lambda: begun(b"cbuiltins\nmap\n(" + SYSTEM + b"(" + TRUE + b"ltR0")),
     "handed to torch's rebuilding": (
         Reach.MAY_RUN,
-        lambda: beginning_with(b"ctorch._tensor\n_rebuild_from_type_v2\n(" + SYSTEM + SYSTEM + b"(" + TRUE + b"tNtR0"),
+        lambda: begun(b"ctorch._tensor\n_rebuild_from_type_v2\n(" + SYSTEM + SYSTEM + b"(" + TRUE + b"tNtR0"),
     ),
     "a class changed, with a value": (
         Reach.RUNS,
-        lambda: beginning_with(b"ccollections\nOrderedDict\n}U\x0b__setattr__" + SYSTEM + b"sb0"),
+        lambda: begun(b"ccollections\nOrderedDict\n}U\x0b__setattr__" + SYSTEM + b"sb0"),
     ),
-    "beside an unknown call": (Reach.MAY_RUN, lambda: beginning_with(SYSTEM + b"0cnobody\nThing\n)R0")),
+    "beside an unknown call": (Reach.MAY_RUN, lambda: begun(SYSTEM + b"0cnobody\nThing\n)R0")),
     "a member that nobody reads": (Reach.LEAVES, lambda: with_member("archive/other.pkl")),
     "numbers": (Reach.LEAVES, lambda: saved(in_numbers())),
     "bytes": (Reach.LEAVES, lambda: saved({**state(), "x": HOSTILE})),

@@ -13,7 +13,6 @@ from inspector.weights.measure import describe, measure_chunks
 from inspector.weights.merge import merge
 from inspector.weights.report import TensorStatistics
 
-
 OF_ONE_TENSOR = ("rows", "values", "fits", "distinct", "fours", "pages")
 
 

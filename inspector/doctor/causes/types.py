@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.repairs import BATCH, REPAIRS, lacks_batch
+from inspector.doctor.own_layers import named_plain_tensors
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 
@@ -116,10 +117,9 @@ def find_type(scene: Scene) -> Diagnosis | None:
 
 def _brought_by(scene: Scene, dtype: torch.dtype) -> str:
     """The only buffer, parameter or plain attribute of that type; "" where there is none, or more than one."""
-    named = [name for name, t in (*scene.model.named_parameters(), *scene.model.named_buffers()) if t.dtype == dtype]
-    for path, module in scene.model.named_modules():
-        plain = (name for name, value in vars(module).items() if isinstance(value, Tensor) and value.dtype == dtype)
-        named += [f"{path}.{name}" if path else name for name in plain]
+    model = scene.model
+    every = (*model.named_parameters(), *model.named_buffers(), *named_plain_tensors(model))
+    named = [name for name, tensor in every if tensor.dtype == dtype]
     return named[0] if len(named) == 1 and dtype.is_floating_point else ""
 
 
@@ -165,10 +165,10 @@ def find_device(scene: Scene) -> Diagnosis | None:
         return None
     first = operands[0]
     other = next((t for t in operands if str(t.device) != str(first.device)), first)
-    plain = next((t for t in operands if _plain_attribute(scene, t)), None)
+    plain = {id(tensor): path for path, tensor in reversed([*named_plain_tensors(scene.model)])}
+    path = next((plain[id(t)] for t in operands if id(t) in plain), "")
     fix, code = "Bring both to one device.", "x = x.to(next(model.parameters()).device)"
-    if plain is not None:
-        path = _plain_attribute(scene, plain)
+    if path:
         fix = f"{path} is a plain attribute, which model.to(device) leaves behind: make it a buffer."
         code = f'self.register_buffer("{path.rpartition(".")[2]}", tensor)'
     return Diagnosis(
@@ -178,15 +178,6 @@ def find_device(scene: Scene) -> Diagnosis | None:
         fix=fix,
         code=code,
     )
-
-
-def _plain_attribute(scene: Scene, tensor: Tensor) -> str:
-    """Its name where a module holds it as neither parameter nor buffer."""
-    for path, module in scene.model.named_modules():
-        for name, value in vars(module).items():
-            if value is tensor:
-                return f"{path}.{name}" if path else name
-    return ""
 
 
 def find_quantised(scene: Scene) -> Diagnosis | None:

@@ -1,14 +1,15 @@
-"""What a layer is set to, in a few words: "7x7, stride 2, padding 3"."""
+"""What a layer is set to: in a few words ("7x7, stride 2, padding 3"), and as torch writes it."""
 
 from __future__ import annotations
 
 from torch import nn
 
 _PLAIN = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1, "groups": 1, "ceil_mode": False}
-_MOST = 120  # characters
+# Characters.
+_MOST_WORDS, _MOST_WRITTEN = 120, 200
 
 
-def settings_of(module: nn.Module) -> str:
+def settings_in_words(module: nn.Module) -> str:
     """Kernel, stride, features, heads ... of the layers whose attributes say so by torch's names; "" for others."""
     parts: list[str] = []
     values = vars(module)
@@ -50,7 +51,17 @@ def settings_of(module: nn.Module) -> str:
     ]
     if "in_channels" in values and "out_channels" in values:
         parts.insert(0, f"{values['in_channels']} to {values['out_channels']}")
-    return ", ".join(parts)[:_MOST]
+    return ", ".join(parts)[:_MOST_WORDS]
+
+
+def settings_as_written(module: nn.Module) -> str:
+    """What torch writes of its own layers; nothing of other classes, whose text may be anything."""
+    if not type(module).__module__.startswith("torch.nn.modules."):
+        return ""
+    try:
+        return module.extra_repr()[:_MOST_WRITTEN]
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # settings that were taken away or are none
+        return ""
 
 
 def _sizes(value: object) -> str:
