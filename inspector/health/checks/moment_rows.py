@@ -37,8 +37,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
             for entry in optimizer.entries.values()
             if (rows := _zero_rows(subject, optimizer, entry, room)) is not None and 0 < len(rows[0]) < rows[1]
         ]
-        tables = [(entry, rows) for entry, rows in found if _is_table(subject, entry)]
-        layers = [(entry, rows) for entry, rows in found if not _is_table(subject, entry)]
+        tables = [(entry, rows) for entry, rows in found if _is_table(subject, optimizer, entry)]
+        layers = [(entry, rows) for entry, rows in found if not _is_table(subject, optimizer, entry)]
         if tables:
             yield _tables(optimizer, tables)
         if layers:
@@ -67,11 +67,11 @@ def _layers(optimizer: Optimizer, found: _Found) -> Finding:
     names = [entry.label for entry, _ in found]
     zero, rows = sum(len(rows[0]) for _, rows in found), sum(rows[1] for _, rows in found)
     return ROWS_WITHOUT_GRADIENT.found(
-        f"{zero:,} of {rows:,} output channels in {counted(len(found), 'layer')} of {optimizer.called} never had a "
-        f"gradient other than zero: {listed(names)}.",
+        f"{zero:,} of {rows:,} rows of {counted(len(found), 'parameter')} in {optimizer.label} never "
+        f"had a gradient other than zero: {listed(names)}.",
         subjects=bounded(names),
         evidence=(("rows", zero), ("of", rows), ("layers", len(found))),
-        remedy="Units that never fired (dead ReLUs), pruned ones, and what a zero behind them cuts off look like this; "
+        remedy="A row is an output channel: units that never fired (dead ReLUs), pruned ones, and what a zero behind them cuts off look like this; "
         "after a few steps it may still change.",
     )
 
@@ -80,9 +80,10 @@ def _ids(ids: list[str], total: int) -> str:
     return ", ".join(ids[:5]) + (f" and {total - 5:,} more" if total > 5 else "")
 
 
-def _is_table(subject: Subject, entry: Entry) -> bool:
-    one = subject.by_name.get(entry.name)
-    return one is not None and (one.role is Role.EMBEDDING or _EMBEDDING.search(one.name) is not None)
+def _is_table(subject: Subject, optimizer: Optimizer, entry: Entry) -> bool:
+    own = subject.state is not None and optimizer.weights == subject.state.path
+    one = subject.by_name.get(entry.name) if own else None
+    return (one is not None and one.role is Role.EMBEDDING) or _EMBEDDING.search(entry.name) is not None
 
 
 def _zero_rows(

@@ -84,6 +84,8 @@ def _negative(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
 
 
 def _lost(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
+    if not optimizer.kind.name:  # Others may keep a step that means nothing.
+        return
     moved = [
         entry.label
         for entry, name, t in _measured(subject, optimizer)

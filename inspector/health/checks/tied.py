@@ -79,8 +79,8 @@ def _twice(subject: Subject, budget: Budget) -> Iterator[Finding]:
         names = [tensor.name for group in groups for tensor in group]
         extra = sum(group[0].nbytes * (len(group) - 1) for group in groups)
         yield STORED_TWICE.found(
-            f"Stored more than once, bit for bit, {'is' if len(groups) == 1 else 'are'} {counted(len(groups), 'tensor')} "
-            f"({human_bytes(extra)} more): {_pairs(groups)}.",
+            f"{counted(len(groups), 'tensor')} stored more than once, bit for bit ({human_bytes(extra)} more): "
+            f"{_pairs(groups)}.",
             subjects=bounded(names),
             evidence=(("tensors", len(groups)), ("names", len(names)), ("nbytes extra", extra)),
             remedy="Tied weights that a writer made two of, a copy that has not been trained yet (a target network, "

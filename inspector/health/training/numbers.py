@@ -10,6 +10,8 @@ from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.weights.report import TensorStatistics
 
+#: Of each of optimizers, schedules and scalers, more are not looked at.
+MOST = 16
 _DEEPEST = 4
 Path = tuple[str, ...]
 

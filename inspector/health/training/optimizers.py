@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.health.training.numbers import Measured, Path, find_mappings
+from inspector.health.training.numbers import MOST, Measured, Path, find_mappings
 from inspector.keys.optimizer.map import OptimizerMap, map_optimizers
+
+_MOST_STATES = 8  # Sets of weights that an optimizer is held against.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +109,8 @@ class Optimizer:
 
     kind: which of torch's it is by its keys; its name is "" for others, of which only Adam's names are known.
     entries: parameters with state, by key. listed: how many its groups list. names: key -> parameter, where proved.
-    steps: key -> how often it was stepped. whole: whether its state and groups are shown in full.
+    weights: path of the state dict that these are in. steps: key -> how often it was stepped. whole: whether its state
+    and groups are shown in full.
     """
 
     path: Path
@@ -114,6 +118,7 @@ class Optimizer:
     groups: tuple[Group, ...]
     entries: Mapping[str, Entry] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    weights: Path | None = None
     steps: Mapping[str, float] = field(default_factory=dict)
     whole: bool = True
 
@@ -152,9 +157,9 @@ def find_kind(settings: frozenset[str], state: frozenset[str], *, decoupled: boo
 def read_optimizers(measured: Measured, state: StateDict | None) -> tuple[Optimizer, ...]:
     """Every optimizer of the file, in its order. state: the weights that its entries may belong to."""
     checkpoint = measured.checkpoint
-    found = list(find_mappings(checkpoint.root, _is_optimizer))
+    found = list(islice(find_mappings(checkpoint.root, _is_optimizer), MOST))
     tensors = _tensors_below([path for path, _ in found], checkpoint)
-    maps = {one.path: one for one in _maps(checkpoint, state)} if found else {}
+    maps = _maps(checkpoint, state) if found else {}
     return tuple(_read(measured, path, parts, tensors[path], maps.get(path)) for path, parts in found)
 
 
@@ -169,11 +174,17 @@ def _is_optimizer(parts: Mapping[str, Value]) -> bool:
     )
 
 
-def _maps(checkpoint: Checkpoint, state: StateDict | None) -> Iterator[OptimizerMap]:
-    if state is None or state.role is StateRole.EMA:
-        state = next((one for one in checkpoint.state_dicts if one.role is StateRole.WEIGHTS), None)
-    if state is not None:
-        yield from map_optimizers(checkpoint, state)
+def _maps(checkpoint: Checkpoint, state: StateDict | None) -> dict[Path, tuple[StateDict, OptimizerMap]]:
+    """The one set of trained weights that each optimizer fits; none where it fits several (two equal networks)."""
+    weights = [one for one in checkpoint.state_dicts if one.role is StateRole.WEIGHTS and one.tensors]
+    if state is not None and state.role is not StateRole.EMA and state not in weights:
+        weights.append(state)
+    found: dict[Path, list[tuple[StateDict, OptimizerMap]]] = defaultdict(list)
+    for one in weights[:_MOST_STATES]:
+        for mapped in map_optimizers(checkpoint, one):
+            if not mapped.refusal:
+                found[mapped.path].append((one, mapped))
+    return {path: maps[0] for path, maps in found.items() if len(maps) == 1}
 
 
 def _tensors_below(paths: Sequence[Path], checkpoint: Checkpoint) -> dict[Path, dict[str, dict[str, TensorInfo]]]:
@@ -192,15 +203,15 @@ def _read(
     path: Path,
     parts: Mapping[str, Value],
     tensors: Mapping[str, Mapping[str, TensorInfo]],
-    mapped: OptimizerMap | None,
+    fits: tuple[StateDict, OptimizerMap] | None,
 ) -> Optimizer:
     groups = tuple(
         _group(measured, (*path, "param_groups", label), dict(child.children))
         for label, child in parts["param_groups"].children
     )
     names = (
-        {key: name for group in mapped.groups for key, name in zip(group.keys, group.names, strict=True)}
-        if mapped is not None
+        {key: name for group in fits[1].groups for key, name in zip(group.keys, group.names, strict=True)}
+        if fits is not None
         else {}
     )
     entries: dict[str, Entry] = {}
@@ -225,6 +236,7 @@ def _read(
         groups=groups,
         entries=entries,
         names=names,
+        weights=fits[0].path if fits is not None else None,
         steps=steps,
         whole=all(len(parts[part].children) == parts[part].size for part in ("state", "param_groups"))
         and all(len(group.keys) == _size(group.settings.get("params")) for group in groups),

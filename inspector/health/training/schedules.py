@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.health.training.numbers import Measured, Path, find_mappings
+from inspector.health.training.numbers import MOST, Measured, Path, find_mappings
 
 # The first whose keys are all there.
 KINDS: tuple[tuple[str, frozenset[str]], ...] = tuple(
@@ -69,7 +70,10 @@ def find_kind(keys: frozenset[str]) -> str:
 
 def read_schedules(measured: Measured) -> tuple[Schedule, ...]:
     """Every schedule of the file; those that another one is made of are not listed."""
-    return tuple(_read(measured, path, parts) for path, parts in find_mappings(measured.checkpoint.root, _is_schedule))
+    return tuple(
+        _read(measured, path, parts)
+        for path, parts in islice(find_mappings(measured.checkpoint.root, _is_schedule), MOST)
+    )
 
 
 def _is_schedule(parts: Mapping[str, Value]) -> bool:

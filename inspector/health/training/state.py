@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from inspector.checkpoint.types import StateDict
 from inspector.checkpoint.values import Value, ValueKind
-from inspector.health.training.numbers import Measured, Path, find_mappings
+from inspector.health.training.numbers import MOST, Measured, Path, find_mappings
 from inspector.health.training.optimizers import Optimizer, read_optimizers
 from inspector.health.training.schedules import Schedule, read_schedules
 
@@ -64,7 +65,9 @@ def read_training(measured: Measured, state: StateDict | None) -> Training:
         schedules=read_schedules(measured),
         scalers=tuple(
             Scaler(path=path, scale=measured.number(parts.get("scale"), (*path, "scale")))
-            for path, parts in find_mappings(measured.checkpoint.root, lambda parts: set(parts) >= _SCALER)
+            for path, parts in islice(
+                find_mappings(measured.checkpoint.root, lambda parts: set(parts) >= _SCALER), MOST
+            )
         ),
         epochs=_counters(measured, _EPOCHS),
         steps=_counters(measured, _STEPS),
