@@ -71,8 +71,8 @@ def _layers(optimizer: Optimizer, found: _Found) -> Finding:
         f"had a gradient other than zero: {listed(names)}.",
         subjects=bounded(names),
         evidence=(("rows", zero), ("of", rows), ("layers", len(found))),
-        remedy="A row is an output channel: units that never fired (dead ReLUs), pruned ones, and what a zero behind them cuts off look like this; "
-        "after a few steps it may still change.",
+        remedy="A row is an output channel. Units that never fired (dead ReLUs), pruned ones, and what a zero behind "
+        "them cuts off look like this; after a few steps it may still change.",
     )
 
 

@@ -145,7 +145,7 @@ def _differing(optimizer: Optimizer) -> Iterator[Finding]:
     others = [optimizer.entries[key].label for key, steps in optimizer.steps.items() if steps > 0 and steps != usual]
     yield STEPS_DIFFER.found(
         f"{optimizer.called} has stepped {counted(counts[usual], 'parameter')} {usual:,.0f} times and {len(others):,} "
-        f"others {min(counts):,.0f} to {max(counts):,.0f} times ({human_share(len(others) / sum(counts.values()))}): "
+        f"others {_range(counts, usual)} times ({human_share(len(others) / sum(counts.values()))}): "
         f"{listed(others)}.",
         subjects=bounded(others),
         evidence=(
@@ -157,6 +157,12 @@ def _differing(optimizer: Optimizer) -> Iterator[Finding]:
         remedy="Normal where layers were unfrozen or added later, or a batch does not use every branch. Otherwise two "
         "runs' states were mixed.",
     )
+
+
+def _range(counts: Counter[float], usual: float) -> str:
+    """ "4", or "4 to 9"."""
+    others = [steps for steps in counts if steps != usual]
+    return f"{min(others):,.0f}" + (f" to {max(others):,.0f}" if len(others) > 1 else "")
 
 
 CHECK = Check(

@@ -23,7 +23,7 @@ STORED_TWICE = FindingKind("equal-weights-stored-twice", Severity.INFO, "Equal t
 TIE_LOST = FindingKind(
     "weight-tie-lost",
     Severity.NOTICE,
-    "An output layer differs from the embedding it is usually tied to",
+    "An output layer differs from the embedding it is tied to",
     also=(Severity.WARNING,),
 )
 # Of one dimension, or shorter, copies are chance or habit.
@@ -35,7 +35,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     budget = Budget(subject.thresholds.compared_nbytes)
     yield from _once(subject)
     yield from _twice(subject, budget)
-    yield from _lost(subject)
+    yield from _lost(subject, budget)
 
 
 def _once(subject: Subject) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _twice(subject: Subject, budget: Budget) -> Iterator[Finding]:
         )
 
 
-def _lost(subject: Subject) -> Iterator[Finding]:
+def _lost(subject: Subject, budget: Budget) -> Iterator[Finding]:
     """One embedding and one output layer by their names, of one shape and different."""
     embeddings = [one for one in subject.tensors if _is_matrix(one, EMBEDDINGS)]
     heads = [one for one in subject.tensors if _is_matrix(one, HEADS) and one not in embeddings]
@@ -98,7 +98,10 @@ def _lost(subject: Subject) -> Iterator[Finding]:
     if embedding.tensor.shape != head.tensor.shape or same_place(embedding.tensor, head.tensor):
         return
     a, b = embedding.statistics, head.statistics
-    if a is None or b is None or (embedding.tensor.dtype == head.tensor.dtype and may_equal(a, b)):
+    if a is None or b is None:
+        return
+    # Equal, or too large to be told apart.
+    if may_equal(a, b) and are_equal(subject.checkpoint, embedding.tensor, head.tensor, budget) is not False:
         return
     said = _declared(subject)
     if said == "false" or (not said and not _is_gpt2(subject)):
