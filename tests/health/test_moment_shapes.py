@@ -46,10 +46,18 @@ def test_moments_of_one_parameter_that_differ_need_no_weights(tmp_path: Path) ->
 
 
 def test_an_optimizer_in_another_order_is_not_called_wrong(tmp_path: Path) -> None:
-    saved = Run().step(3).saved()
-    state = saved["optimizer"]["state"]
-    state[7], state[8] = state[8], state[7]
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(torch.nn.Linear(n + 2, n + 3) for n in range(12)))
+    parameters = list(model.parameters())
+    parameters[6], parameters[7] = parameters[7], parameters[6]
+    optimizer = torch.optim.AdamW(parameters)
+    model(torch.randn(3, 2)).sum().backward()
+    optimizer.step()
+    saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     assert findings(tmp_path, saved, CHECK) == ()
+    # 22 of 24 agree, so that one which nothing can explain is an error.
+    saved["optimizer"]["state"][7] = {n: torch.ones(3, 3) for n in ("exp_avg", "exp_avg_sq")}
+    assert [f.severity for f in findings(tmp_path, saved, CHECK)] == [Severity.ERROR]
 
 
 def test_an_optimizer_of_another_model_is_not_called_wrong(tmp_path: Path) -> None:

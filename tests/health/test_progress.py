@@ -60,3 +60,12 @@ def test_plain_sgd_keeps_no_state_and_is_left_alone(tmp_path: Path) -> None:
     saved = Run("SGD").saved(epoch=30)
     saved["optimizer"]["state"] = {}
     assert findings(tmp_path, saved, CHECK) == ()
+
+
+@pytest.mark.parametrize("count", [float("nan"), float("inf"), 10**400, None, "many"])
+def test_a_count_that_is_none_is_not_compared(tmp_path: Path, count: object) -> None:
+    saved = Run("AdamW", "StepLR").epoch(3).saved()
+    saved["scheduler"]["last_epoch"] = count
+    assert findings(tmp_path, saved, CHECK) == ()
+    saved = Run("AdamW", "StepLR").epoch(3).saved(epoch=count)
+    assert findings(tmp_path, saved, CHECK) == ()

@@ -41,11 +41,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
 def _resuming(optimizers: Sequence[Optimizer], schedules: Sequence[Schedule]) -> Finding:
     parts = [f"{_rates(one.groups)} ({one.called}{_steps(one)})" for one in optimizers[:_SHOWN]]
     more = f" and {len(optimizers) - _SHOWN:,} more optimizers" if len(optimizers) > _SHOWN else ""
-    plans = [
-        f"{one.called} has made {counted(int(one.steps), 'step')}"
-        for one in schedules
-        if one.steps is not None and math.isfinite(one.steps)
-    ]
+    plans = [f"{one.called} has made {counted(int(one.steps), 'step')}" for one in schedules if one.steps is not None]
     first = next(group.lr for group in optimizers[0].groups if group.lr is not None)
     return RESUMING.found(
         f"Resuming now would train at lr {'; '.join(parts)}{more}."

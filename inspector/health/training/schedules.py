@@ -5,6 +5,7 @@ Source: torch/optim/lr_scheduler.py and swa_utils.py, 2.15.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -90,12 +91,12 @@ def _read(measured: Measured, path: Path, parts: Mapping[str, Value]) -> Schedul
         inside = parts.get("_schedulers")
         members = [dict(child.children) for _, child in inside.children] if inside is not None else []
         counts = [measured.number(one.get("last_epoch"), ()) for one in members]
-        steps = max((count for count in counts if count is not None), default=None)
+        steps = max((count for count in counts if count is not None and math.isfinite(count)), default=None)
     length = _LENGTHS.get(kind, "")
     return Schedule(
         path=path,
         kind=kind,
-        steps=steps,
+        steps=steps if steps is not None and math.isfinite(steps) else None,
         rates=measured.numbers(parts.get("_last_lr"), (*path, "_last_lr")),
         base=measured.numbers(parts.get("base_lrs"), (*path, "base_lrs")),
         length=measured.number(parts.get(length), (*path, length)) if length else None,
