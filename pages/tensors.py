@@ -3,38 +3,12 @@
 import streamlit as st
 
 from inspector.checkpoint.types import TensorInfo
-from inspector.units import counted, human_bytes, human_count, human_shape
-from inspector.web import measuring, reports, tensor_table
-from inspector.web.components import Figure, figures, need_file, title
-from inspector.web.guard import said
+from inspector.units import counted
+from inspector.web import reports, tensor_table
+from inspector.web.components import need_file, title
 from inspector.web.session import Hand
-from inspector.web.text import escaped, visible
-
-
-def panel(hand: Hand, tensor: TensorInfo) -> None:
-    """One tensor: what the file declares, and one read over its numbers."""
-    st.code(visible(tensor.name), language=None, wrap_lines=True)
-    figures(
-        [
-            Figure(label="shape", says=human_shape(tensor.shape), exact=str(tensor.shape)),
-            Figure(label="element type", says=tensor.dtype),
-            Figure(label="elements", says=human_count(tensor.numel), exact=f"{tensor.numel:,}"),
-            Figure(label="bytes", says=human_bytes(tensor.nbytes), exact=f"{tensor.nbytes:,}"),
-            Figure(label="saved on", says=tensor.device or "not in the file"),
-        ]
-    )
-    if tensor.note:
-        st.html(f"<p>{escaped(tensor.note)}</p>")
-    with said():
-        statistics = measuring.tensor_statistics(hand, tensor)
-        figures(measuring.statistics_figures(statistics))
-        logarithmic = st.toggle("Logarithmic counts", key="histogram-log")
-        st.plotly_chart(
-            measuring.histogram_figure(statistics, logarithmic=logarithmic),
-            key="histogram",
-            config={"displayModeBar": False},
-            alt=f"Histogram of {visible(tensor.name)}",
-        )
+from inspector.web.tensor_panel import tensor_panel
+from inspector.web.text import visible
 
 
 @st.fragment
@@ -70,7 +44,7 @@ def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
     )
     rows = event.selection.rows if hasattr(event, "selection") else []
     if rows and rows[0] < len(shown):
-        panel(hand, shown[rows[0]])
+        tensor_panel(hand, shown[rows[0]])
 
 
 title("Tensors", "Which tensors are in the file, and what do their numbers look like?")

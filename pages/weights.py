@@ -1,19 +1,28 @@
-"""Weights: what do the numbers of every layer look like?"""
+"""Weights: is this model any good, by its numbers alone?"""
 
 import streamlit as st
 
+from inspector.findings import Finding
+from inspector.health.report import HealthReport
 from inspector.render import figures as plots
+from inspector.render import weight_figures
 from inspector.render.json import as_json
-from inspector.units import counted
-from inspector.web import measuring, reports
-from inspector.web.components import Figure, figures, finding_cards, need_file, title
-from inspector.web.text import escaped, mono
+from inspector.units import counted, human_bytes
+from inspector.web import health_view, measuring, reports
+from inspector.web.components import need_file, quiet, title
+from inspector.web.session import Hand
+from inspector.web.tensor_panel import tensor_panel
+from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import table
 from inspector.weights.fingerprint import fingerprint
 
-title("Weights", "What do the numbers of every layer look like?")
+PLAIN = {"displayModeBar": False}
+
+title("Weights", "Is this model any good, by its numbers alone?")
 hand = need_file(
-    "A heat strip of every layer's values, statistics per tensor, and what is not a number.", "sick", "clean"
+    "What is wrong with the numbers, worst first; a heat strip of every layer's values, and statistics per tensor.",
+    "sick",
+    "clean",
 )
 checkpoint = reports.checkpoint_of(hand)
 state = reports.choose_state(checkpoint)
@@ -21,37 +30,60 @@ health = measuring.health_report(hand, state)
 if health is None:
     st.skeleton(height=420)
     st.stop()
+
+
+@st.fragment
+def findings(hand: Hand, health: HealthReport) -> None:
+    """What was found, filtered, and the tensor that was chosen: a click redraws this part only."""
+    st.html(health_view.sentence(health))
+    shown = health_view.filtered(health)
+    health_view.draw_findings(shown)
+    if health.findings and not shown:
+        quiet("Nothing of that is left after the filters.")
+    names = [t.name for t in health.weights.tensors] + [name for name, _ in health.weights.skipped]
+    chosen = health_view.choose_tensor(names, health.findings)
+    if chosen is not None:
+        tensors = state.tensors if state is not None else checkpoint.tensors
+        about: tuple[Finding, ...] = tuple(f for f in health.findings if chosen in f.subjects)
+        with st.container(border=True):
+            tensor_panel(hand, next(t for t in tensors if t.name == chosen), about)
+
+
+findings(hand, health)
+
 report = health.weights
-
-broken = [t for t in report.tensors if t.nan or t.infinite]
-empty = [t for t in report.tensors if t.numel and t.zero == t.numel]
-figures(
-    [
-        Figure(label="tensors measured", says=f"{len(report.tensors):,}"),
-        Figure(label="with NaN or infinity", says=f"{len(broken):,}"),
-        Figure(label="all zero", says=f"{len(empty):,}"),
-        Figure(label="seconds", says=f"{report.seconds:.2f}"),
-    ]
-)
-finding_cards(health.findings)
-
+sick = health_view.sick_names(health)
 st.subheader("Fingerprint")
-strip = fingerprint(report)
-if strip.names:
-    st.caption(
-        f"A row per weight tensor, the first layer on top: {strip.scale}. Colour is the share of its values in the bin."
-    )
+strip = fingerprint(report, only=sick) if sick else fingerprint(report)
+rest = fingerprint(report, without=sick) if sick else None
+if strip.names or (rest is not None and rest.names):
+    says = f"A row per weight tensor: {strip.scale}. Colour is the share of its values in the bin."
+    if strip.names:
+        st.caption(
+            f"The {counted(len(strip.names), 'tensor')} that something was found about. {says}" if sick else says
+        )
+        st.plotly_chart(
+            plots.fingerprint_figure(strip), key="fingerprint", config=PLAIN, alt="Layers by values heat strip"
+        )
+    if rest is not None and rest.names:
+        with st.expander(f"{counted(len(rest.names), 'other tensor')}, the first layer on top"):
+            if not strip.names:
+                st.caption(says)
+            st.plotly_chart(
+                plots.fingerprint_figure(rest),
+                key="fingerprint-rest",
+                config=PLAIN,
+                alt="The other layers by values heat strip",
+            )
+    st.subheader("Scale by depth")
     st.plotly_chart(
-        plots.fingerprint_figure(strip),
-        key="fingerprint",
-        config={"displayModeBar": False},
-        alt="Layers by values heat strip",
+        weight_figures.depth_figure(health, sick), key="depth", config=PLAIN, alt="Root mean square of each weight"
     )
 else:
     st.caption("None of the measured tensors has two or more dimensions, so there are no layers to draw.")
 
 st.subheader("Per tensor")
-frame = measuring.statistics_frame(report)
+frame = measuring.statistics_frame(health)
 st.dataframe(
     frame,
     hide_index=True,
@@ -66,15 +98,24 @@ st.dataframe(
 with st.container(horizontal=True):
     st.download_button(
         "Statistics as CSV",
-        lambda: measuring.statistics_csv(report),
+        lambda health=health: measuring.statistics_csv(health),
         file_name="statistics.csv",
         mime="text/csv",
         on_click="ignore",
     )
     st.download_button(
-        "Report as JSON", lambda: as_json(report), file_name="weights.json", mime="application/json", on_click="ignore"
+        "Report as JSON", lambda: as_json(health), file_name="weights.json", mime="application/json", on_click="ignore"
     )
 
-if report.skipped:
-    st.subheader(f"Not measured: {counted(len(report.skipped), 'tensor')}")
-    table(("Tensor", "Why"), [(mono(name, 60), escaped(why)) for name, why in report.skipped], key="skipped")
+read = sum(t.numel for t in report.tensors)
+beyond = f", and {counted(health.beyond, 'tensor')} of the rest of the file" if health.beyond else ""
+st.caption(
+    f"{counted(len(report.tensors), 'tensor')} with {read:,} numbers read in {report.seconds:.2f} s{beyond}; "
+    f"{human_bytes(checkpoint.origin.nbytes)} in the file. Not told by weights alone: accuracy, over-fitting, what "
+    "happens to real data on the way."
+)
+if health.not_examined:
+    st.subheader(f"Not measured: {counted(len(health.not_examined), 'tensor')}")
+    table(
+        ("Tensor", "Why"), [(mono(name, 60), escaped(visible(why))) for name, why in health.not_examined], key="skipped"
+    )

@@ -43,8 +43,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # One tensor of a pass, pictured: the doctor runs it, the heat maps know how it lies.
     "feature_maps": ("architectures", "doctor", "cam"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
+    # What a person or a gate is told of a file, from what the slices know.
+    "cards": ("checkpoint", "readers", "architectures", "params"),
     "overview": ("checkpoint", "architectures", "inspection", "keys"),
-    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", *SLICES),
+    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "cards", *SLICES),
     "cli": (
         "checkpoint",
         "readers",
@@ -55,6 +57,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "inspection",
         "overview",
         "survey",
+        "cards",
         "render",
         *SLICES,
     ),

@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from inspector.cli.app import app_
+from inspector.cli.card import card
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
 from inspector.cli.ending import (
@@ -76,6 +77,7 @@ for _name, _command in (
     ("graph", graph),
     ("trace", trace),
     ("stats", stats),
+    ("card", card),
     ("explain", explain),
     ("app", app_),
 ):

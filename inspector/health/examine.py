@@ -20,12 +20,13 @@ def examine(
     *,
     thresholds: Thresholds = DEFAULTS,
     whole: bool = True,
+    workers: int = 1,
     progress: Progress = silent,
 ) -> HealthReport:
     """What the numbers of a state dict say (the file's weights when not given).
 
     whole: what else the file holds (an optimizer's moments, other sets of weights) is read too, for the checks that
-    compare. progress counts bytes. Raises only what progress raises.
+    compare. workers: threads that read side by side. progress counts bytes. Raises only what progress raises.
     """
     state = state or checkpoint.weights
     own = state.tensors if state else checkpoint.tensors
@@ -33,8 +34,8 @@ def examine(
     rest = tuple(t for t in checkpoint.tensors if t.path not in places) if whole else ()
     total = sum(t.nbytes for t in own) + sum(t.nbytes for t in rest)
     read = sum(t.nbytes for t in own)
-    report = measure_weights(checkpoint, state, progress=_part(progress, 0, total))
-    beyond = measure_tensors(checkpoint, rest, progress=_part(progress, read, total))
+    report = measure_weights(checkpoint, state, workers=workers, progress=_part(progress, 0, total))
+    beyond = measure_tensors(checkpoint, rest, workers=workers, progress=_part(progress, read, total))
     return judge(checkpoint, state, report, beyond, thresholds=thresholds)
 
 

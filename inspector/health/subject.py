@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.checkpoint.data import read_array, to_float32
+from inspector.checkpoint.data import is_contiguous, read_array, to_float32
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
@@ -104,6 +104,31 @@ class Subject:
             found = one.statistics
             if found is not None and found.numel and one.floating and (not roles or one.role in roles):
                 yield one, found
+
+    def stretches(self, one: Examined, *, length: int = 4096, most: int = 4) -> tuple[NDArray[np.float32], ...]:
+        """Up to most runs of its elements in row-major order, spread evenly, each beginning at a multiple of 16.
+
+        () where the elements cannot be read or do not lie in one run.
+        """
+        tensor = one.tensor
+        if not one.floating or not is_contiguous(tensor) or tensor.encoding is not None:
+            return ()
+        count = min(most, max(1, tensor.numel // length))
+        size = min(length, tensor.numel)
+        starts = [(tensor.numel - size) * i // max(1, count - 1) // 16 * 16 for i in range(count)]
+        try:
+            return tuple(self._run(tensor, start, size) for start in starts)
+        except (InspectorError, OSError, ValueError, MemoryError):
+            return ()
+
+    def _run(self, tensor: TensorInfo, start: int, size: int) -> NDArray[np.float32]:
+        """So many elements of a contiguous tensor from the start-th on."""
+        nbytes = tensor.nbytes // tensor.numel * size
+        part = replace(tensor, shape=(size,), stride=(1,), offset=tensor.offset + start, nbytes=nbytes)
+        raw = read_array(self.checkpoint, part)
+        dtype = find_dtype(tensor.dtype)
+        native = dtype is not None and dtype.native
+        return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
 
     def array(self, one: Examined) -> NDArray[np.float64] | None:
         """Its numbers once more, in its shape; None where it is too large for a closer look or cannot be read."""

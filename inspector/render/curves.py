@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from inspector.render.figures import GRID
 from inspector.render.visible import visible
 
 _CLEAR = "rgba(0,0,0,0)"
-_GRID = "rgba(128,128,128,0.2)"
 # The map that is measured stands out; those that know nothing are told apart by their dashes too.
 _LINES = (("#2a9d8f", "solid", 3), ("#8c8c8c", "dot", 1.5), ("#c77d2e", "dash", 1.5), ("#6a7fb5", "dashdot", 1.5))
 # Blue over white to orange, as the signed maps have it.
@@ -40,7 +40,7 @@ def curve_figure(
         )
     figure.update_xaxes(title_text=x, showgrid=False, zeroline=False)
     height = [lowest, 1.02] if limited else None
-    figure.update_yaxes(title_text=y, gridcolor=_GRID, range=height, zeroline=lowest < 0)
+    figure.update_yaxes(title_text=y, gridcolor=GRID, range=height, zeroline=lowest < 0)
     figure.update_layout(
         title={"text": title, "x": 0},
         height=300,

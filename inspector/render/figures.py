@@ -22,9 +22,9 @@ from inspector.units import human_bytes, human_count, human_macs, human_share, s
 from inspector.weights.report import Fingerprint, Histogram
 
 _CLEAR = "rgba(0,0,0,0)"
-_ACCENT = "#2a788e"  # the middle of viridis, readable on white and on black
+ACCENT = "#2a788e"  # the middle of viridis, readable on white and on black
 _SCALE = "Viridis"
-_GRID = "rgba(128,128,128,0.2)"
+GRID = "rgba(128,128,128,0.2)"
 _FRAME = "#5b6470"  # dark enough for white labels on either theme
 _WHOLE = "whole model"
 # A share of 1 in 100,000 is the least that the heat strip tells from nothing.
@@ -49,13 +49,13 @@ def histogram_figure(histogram: Histogram, *, logarithmic: bool = False, title: 
                 for (a, b), count in zip(pairwise(edges), histogram.counts, strict=True)
             ],
             hovertemplate="%{customdata[0]} to %{customdata[1]}: %{customdata[2]} elements<extra></extra>",
-            marker={"color": _ACCENT, "line": {"width": 0}},
+            marker={"color": ACCENT, "line": {"width": 0}},
         )
     )
     figure.update_layout(bargap=0)
     figure.update_xaxes(title_text="value", showgrid=False, zeroline=False)
-    figure.update_yaxes(title_text="elements", type="log" if logarithmic else "linear", gridcolor=_GRID)
-    return _dressed(figure, height=300, title=title)
+    figure.update_yaxes(title_text="elements", type="log" if logarithmic else "linear", gridcolor=GRID)
+    return dressed(figure, height=300, title=title)
 
 
 def fingerprint_figure(strip: Fingerprint) -> go.Figure:
@@ -65,7 +65,7 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
     Above 400 rows neighbours share one, with their mean share.
     """
     names, shares = _bundled(strip)
-    names = [_text(name) for name in names]
+    names = [plain_text(name) for name in names]
     centres = [(a + b) / 2 for a, b in pairwise(strip.edges)]
     logs = [[round(math.log10(share), 3) if share > 0 else None for share in row] for row in shares]
     percent = [[float(f"{100 * share:.3g}") for share in row] for row in shares]
@@ -96,10 +96,10 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
         autorange="reversed",
         tickmode="array",
         tickvals=shown,
-        ticktext=[_text(shorten_middle(html.unescape(name), 32)) for name in shown],
+        ticktext=[plain_text(shorten_middle(html.unescape(name), 32)) for name in shown],
         showgrid=False,
     )
-    return _dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))
+    return dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))
 
 
 def _bundled(strip: Fingerprint) -> tuple[list[str], list[tuple[float, ...]]]:
@@ -139,7 +139,7 @@ def macs_treemap(report: CostReport) -> go.Figure:
 def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
     """The modules that do most of the work themselves, most first, with their share of the whole."""
     busiest = sorted((m for m in report.modules if m.own_macs), key=lambda m: -m.own_macs)[:top]
-    paths = [_text(m.path) or _WHOLE for m in busiest]
+    paths = [plain_text(m.path) or _WHOLE for m in busiest]
     figure = go.Figure(
         go.Bar(
             x=[m.own_macs for m in busiest],
@@ -148,10 +148,10 @@ def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
             text=[human_share(m.own_macs / report.macs) for m in busiest],
             customdata=[(m.kind, human_macs(m.own_macs), f"{m.own_macs:,}") for m in busiest],
             hovertemplate="%{y}<br>%{customdata[0]}: %{customdata[1]} MACs (%{customdata[2]})<extra></extra>",
-            marker={"color": _ACCENT},
+            marker={"color": ACCENT},
         )
     )
-    figure.update_xaxes(title_text="MACs", gridcolor=_GRID, zeroline=False)
+    figure.update_xaxes(title_text="MACs", gridcolor=GRID, zeroline=False)
     figure.update_yaxes(
         type="category",
         autorange="reversed",
@@ -160,7 +160,7 @@ def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
         ticktext=[shorten_middle(path, 32) for path in paths],
     )
     figure.update_layout(bargap=0.25)
-    return _dressed(figure, height=90 + 22 * max(3, len(busiest)))
+    return dressed(figure, height=90 + 22 * max(3, len(busiest)))
 
 
 def _own_parts(totals: Mapping[str, int]) -> dict[str, int]:
@@ -201,9 +201,9 @@ def _treemap(
         go.Treemap(
             ids=[tile.id for tile in tiles],
             parents=[tile.parent for tile in tiles],
-            labels=[_text(tile.label) for tile in tiles],
+            labels=[plain_text(tile.label) for tile in tiles],
             values=[tile.total for tile in tiles],
-            customdata=[(_text(tile.path), _text(kinds.get(tile.path, "")), tile.says) for tile in tiles],
+            customdata=[(plain_text(tile.path), plain_text(kinds.get(tile.path, "")), tile.says) for tile in tiles],
             text=[short(tile.total) for tile in tiles],
             textinfo="label+text",
             # Without it the outermost label takes the page's colour, which one theme makes unreadable on the frame.
@@ -218,7 +218,7 @@ def _treemap(
     )
     # A label that would be smaller than this is no label: the name stands in the tooltip.
     figure.update_layout(uniformtext={"minsize": 9, "mode": "hide"})
-    return _dressed(figure, height=420)
+    return dressed(figure, height=420)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +319,7 @@ def _treemap_colours(tiles: Sequence[_Tile]) -> list[str]:
     ]
 
 
-def _text(name: str) -> str:
+def plain_text(name: str) -> str:
     """A name from a file for Plotly, which takes <b> and <a href> for markup."""
     return html.escape(visible(name), quote=False)
 
@@ -332,7 +332,7 @@ def _id(path: str) -> str:
     return f"model.{path}" if path else "model"
 
 
-def _dressed(figure: go.Figure, *, height: int, title: str = "") -> go.Figure:
+def dressed(figure: go.Figure, *, height: int, title: str = "") -> go.Figure:
     layout: dict[str, Any] = {
         "height": height,
         "margin": {"l": 8, "r": 8, "t": 36 if title else 8, "b": 8},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from inspector.architectures.structure.types import NOTATION, Topic
+from inspector.architectures.structure.wording import notation
 from inspector.render.text import safe, table
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from inspector.architectures.structure.types import Structure
 
-_MOST_CLAIMS = 20
+_MOST_CLAIMS = 30
 
 
 def structure_text(structure: Structure) -> RenderableType:
@@ -26,6 +26,7 @@ def structure_text(structure: Structure) -> RenderableType:
     parts: list[RenderableType] = [safe(structure.counts), *([made] if structure.claims else [])]
     if more > 0:
         parts.append(f"[dim]and {more:,} more, all of them in --json[/dim]")
-    if any(claim.topic in {Topic.LAYERS, Topic.REPEATS} for claim in structure.claims):
-        parts.append(f"[dim]{NOTATION}[/dim]")
+    legend = notation(structure.claims[:_MOST_CLAIMS])
+    if legend:
+        parts.append(f"[dim]{legend}[/dim]")
     return Group(*parts, f"[dim]No shape tells {safe('; '.join(structure.open))}.[/dim]")

@@ -243,10 +243,16 @@ def recognition_text(recognition: Recognition) -> RenderableType:
 
 
 def assumed_text(recognition: Recognition) -> RenderableType:
-    """Every setting of the likeliest architecture that no shape tells, and the target that confirms all of them."""
+    """Every setting of the likeliest architecture that no shape tells, and the target that confirms all of them; of a
+    network that nobody knows, what its description leaves open."""
     best = recognition.best
     if best is None or not best.spec.assumed:
-        return "Nothing is assumed." if best is not None else safe(recognition.says)
+        if best is not None:
+            return "Nothing is assumed."
+        if recognition.structure is None:
+            return safe(recognition.says)
+        lines = (recognition.says, "", "Of a network told from names and shapes, no shape tells")
+        return "\n".join(safe(line) for line in (*lines, *(f"- {one}" for one in recognition.structure.open)))
     made = table("Setting", "Assumed", "Why")
     for one in best.spec.assumed:
         made.add_row(one.name, safe(_option_text(one.value)), safe(one.why))

@@ -20,6 +20,7 @@ from inspector.web.session import Hand
 from inspector.web.text import visible
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram
+from inspector.weights.look import TensorLook
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 BINS = 96
@@ -29,6 +30,13 @@ def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:
     """One read over one tensor. Raises ReadError when its bytes are not in the file."""
     job = Job(kind="tensor", arguments=(reports.file_of(hand), tensor.path), near=hand.sha256)
     found: TensorStatistics = jobs.ask(job, says="Reading the tensor")
+    return found
+
+
+def tensor_look(hand: Hand, tensor: TensorInfo) -> TensorLook:
+    """The first numbers of a tensor, a corner of it, its filters. Raises ReadError as above."""
+    job = Job(kind="tensor-look", arguments=(reports.file_of(hand), tensor.path), near=hand.sha256)
+    found: TensorLook = jobs.ask(job, says="Reading the tensor")
     return found
 
 
@@ -90,19 +98,21 @@ def small_fingerprint(report: WeightsReport) -> Any | None:
     return figure
 
 
-def statistics_csv(report: WeightsReport) -> str:
+def statistics_csv(health: HealthReport) -> str:
     """The same rows to take along."""
-    frame = statistics_frame(report)
+    frame = statistics_frame(health)
     return csv_text(list(frame.columns), frame.itertuples(index=False, name=None))
 
 
-def statistics_frame(report: WeightsReport) -> pd.DataFrame:
+def statistics_frame(health: HealthReport) -> pd.DataFrame:
     """One row per tensor."""
+    report, roles = health.weights, dict(health.roles)
     return pd.DataFrame(
         {
             "Tensor": [visible(t.name) for t in report.tensors],
             "Shape": [human_shape(t.shape) for t in report.tensors],
             "Type": [t.dtype for t in report.tensors],
+            "Role": [roles[t.name].value if t.name in roles else "" for t in report.tensors],
             "Minimum": [t.minimum for t in report.tensors],
             "Mean": [t.mean for t in report.tensors],
             "Maximum": [t.maximum for t in report.tensors],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.architectures.structure.types import NOTATION, Structure, Topic
+from inspector.architectures.structure.types import Structure
+from inspector.architectures.structure.wording import notation
 from inspector.params.report import ParameterReport
 from inspector.units import human_count
 from inspector.web.text import escaped, mono, plain
@@ -33,6 +34,7 @@ def show_structure(structure: Structure, counts: ParameterReport) -> None:
             [(escaped(claim.says), f"<small>{escaped(claim.evidence)}</small>") for claim in structure.claims],
             key="claims",
         )
-        if any(claim.topic in {Topic.LAYERS, Topic.REPEATS} for claim in structure.claims):
-            st.caption(plain(NOTATION))
+        legend = notation(structure.claims)
+        if legend:
+            st.caption(plain(legend))
     st.caption(plain(f"No shape tells {'; '.join(structure.open)}."))

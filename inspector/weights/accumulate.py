@@ -102,6 +102,7 @@ class _Tally:
         self._codes = codes
         with np.errstate(invalid="ignore"):  # Signalling NaNs become quiet ones.
             self._single = None if codes is None else codes.astype(np.float32)
+        self._wide = np.empty(0, np.float32)
         self._seen = self._nan = self._infinite = self._zero = self._fours = 0
         self._first: int | None = None
         self._minimum: float = math.inf
@@ -145,11 +146,16 @@ class _Tally:
         """float32 where that holds every value of the type, else float64."""
         if self._single is None:
             return raw if raw.dtype in (np.float32, np.float64) else raw.astype(np.float64)
+        # Into one buffer: a fresh one for each tile costs more than what is written into it.
+        if len(self._wide) < raw.size:
+            self._wide = np.empty(raw.size, np.float32)
+        wide: NDArray[Any] = self._wide[: raw.size]
         if self._dtype == "bfloat16":
-            wide: NDArray[Any] = (raw.astype(np.uint32) << 16).view(np.float32)
+            bits = wide.view(np.uint32)
+            np.copyto(bits, raw.view(np.uint16))
+            np.left_shift(bits, 16, out=bits)
             return wide
-        short: NDArray[Any] = self._single[raw.view(np.uint8 if len(self._single) == 256 else np.uint16)]
-        return short
+        return np.take(self._single, raw.view(np.uint8 if len(self._single) == 256 else np.uint16), out=wide)
 
     def _extremes(self, raw: NDArray[Any], values: NDArray[Any], *, odd: bool, found: kernel.Found) -> None:
         low, high = found.low, found.high

@@ -7,6 +7,8 @@ rows show what differs in kind: normal, uniform (a hard edge at 1.73), heavy-tai
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from inspector.checkpoint.dtypes import find_dtype
@@ -18,14 +20,21 @@ REACH = 4.0
 SCALE = "each row in units of its own root mean square; values beyond 4 of them are in the outermost bins"
 
 
-def fingerprint(report: WeightsReport, *, bins: int = 64) -> Fingerprint:
+def fingerprint(
+    report: WeightsReport, *, bins: int = 64, only: Sequence[str] | None = None, without: Sequence[str] = ()
+) -> Fingerprint:
     """Rows: floating tensors with two or more dimensions and at least one finite element, in file order.
 
-    A tensor of zeros has no scale: all of it is in the bin that begins at zero (bins should be even). Shares are of all
-    elements, so a row adds up to less than 1 by its share of NaN and infinity.
+    only: names of those that are wanted, in this order. without: names that are left out. A tensor of zeros has no
+    scale: all of it is in the bin that begins at zero (bins should be even). Shares are of all elements, so a row adds
+    up to less than 1 by its share of NaN and infinity.
     """
     edges = np.linspace(-REACH, REACH, bins + 1)
-    rows = [s for s in report.tensors if _is_weight(s)]
+    left_out = set(without)
+    rows = [s for s in report.tensors if _is_weight(s) and s.name not in left_out]
+    if only is not None:
+        place = {name: n for n, name in enumerate(only)}
+        rows = sorted((s for s in rows if s.name in place), key=lambda s: place[s.name])
     return Fingerprint(
         names=tuple(s.name for s in rows),
         edges=tuple(edges.tolist()),

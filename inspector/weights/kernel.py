@@ -1,7 +1,8 @@
 """The two loops that take the time, over one tile: sums of pages, and counts of codes.
 
 Compiled (`kernel_compiled.py`, the extra [fast]) where numba is installed, else by numpy, with the very same bits: the
-order of the additions is fixed by `moments.add_pages`, everything else is exact. INSPECTOR_COMPILED=0 asks for numpy.
+order of the additions is fixed by `moments.add_pages`, everything else is exact. INSPECTOR_COMPILED=0 asks for numpy,
+1 for the compiled loops from the first byte.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 from inspector.weights.moments import add_pages
 from inspector.weights.report import PAGE
 
-# Counting by numpy makes a table per call: worth it from here on, below a compiled loop's start.
 _QUIET = 0x0040
+_WORTH_NBYTES = 256 << 20
 #: Rows that are added up across in float32, before float64 takes over.
 ROWS_AT_ONCE = 512
 
@@ -39,14 +40,27 @@ class Found:
     odd: bool
 
 
-@cache
+_expected = 0
+
+
+def expect(nbytes: int) -> None:
+    """So much is about to be read: from some size on it is worth a quarter of a second to fetch the compiled loops."""
+    global _expected
+    _expected = max(_expected, nbytes)
+
+
 def compiled() -> ModuleType | None:
-    """The compiled loops, None where numba is missing or not wanted."""
-    if os.environ.get("INSPECTOR_COMPILED", "") == "0":
-        return None
+    """The compiled loops, None where numba is missing or not wanted, or little was read so far."""
+    wanted = os.environ.get("INSPECTOR_COMPILED", "")
+    return _loops() if wanted != "0" and (wanted == "1" or _expected >= _WORTH_NBYTES) else None
+
+
+@cache
+def _loops() -> ModuleType | None:
     try:
         from inspector.weights import kernel_compiled
-    except ImportError:
+    except (ImportError, RuntimeError):
+        # numba also gives up where it has no folder to keep what it compiled in.
         return None
     return kernel_compiled
 

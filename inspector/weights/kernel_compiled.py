@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 PAGE = 512
 STRETCH = 128
@@ -17,6 +17,18 @@ INFINITE = (0x7F80, 0xFF80)
 
 _ODD = np.uint32(0x7F800000)
 _SIZE = np.uint32(0x7FFFFFFF)
+
+
+def _read(kind: Any) -> Any:
+    """An array that is only read: one compiled loop serves bytes of a file and arrays of our own."""
+    return types.Array(kind, 1, "C", readonly=True)
+
+
+_F32, _U32, _F64, _I64 = types.float32, types.uint32, types.float64[::1], types.int64[::1]
+_PAGES = types.Tuple((types.int32, types.int32, types.int64, types.int64))(_read(_F32), _read(_U32), _F64, _F64, _I64)  # type: ignore[no-untyped-call]
+_COUNT = [types.void(_read(types.uint16), _I64), types.void(_read(types.uint8), _I64)]
+_COUNT_HIGH = types.void(_read(_U32), _I64)
+_ADD_ROWS = types.void(_read(_F32), _read(_U32), _F64, _F64, types.float32[::1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
@@ -35,7 +47,7 @@ def _sum_256(x: Any) -> Any:  # pragma: no cover - compiled
     return first + (((i + j) + (k + l)) + ((m + n) + (o + p)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+@njit(_PAGES, cache=True, nogil=True, error_model="numpy", boundscheck=False)
 def _pages(values: Any, keys: Any, sums: Any, spreads: Any, counts: Any) -> Any:  # pragma: no cover - compiled
     wide = np.empty(PAGE, np.float64)
     n = values.shape[0]
@@ -111,14 +123,14 @@ def _value(key: int) -> float:
     return float(np.array([bits], np.int32).view(np.float32)[0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+@njit(_COUNT, cache=True, nogil=True, error_model="numpy", boundscheck=False)
 def count(codes: Any, table: Any) -> None:  # pragma: no cover - compiled
     """table[code] += 1 for each."""
     for i in range(codes.shape[0]):
         table[codes[i]] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+@njit(_COUNT_HIGH, cache=True, nogil=True, error_model="numpy", boundscheck=False)
 def count_high(bits: Any, table: Any) -> None:  # pragma: no cover - compiled
     """table[bits >> 16] += 1 for each."""
     for i in range(bits.shape[0]):
@@ -162,7 +174,7 @@ def _leaves(x: Any) -> Any:  # pragma: no cover - compiled
     return first, ((i + j) + (k + l)) + ((m + n) + (o + p))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+@njit(_ADD_ROWS, cache=True, nogil=True, error_model="numpy", boundscheck=False)
 def add_rows(x: Any, bits: Any, largest: Any, total: Any, across: Any) -> None:  # pragma: no cover - compiled
     """Magnitudes of whole rows: each row's largest and sum, and the sums across."""
     length = across.shape[0]

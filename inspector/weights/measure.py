@@ -1,13 +1,13 @@
 """One pass over the bytes of every tensor of a state dict: what do its numbers look like?
 
-The bytes come in chunks of 1 MiB, so memory does not grow with the file. numpy only.
+The bytes come in tiles of 2^18 elements, so memory does not grow with the file. numpy only.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,50 +19,57 @@ from inspector.checkpoint.dtypes import DTYPES, find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError, ReadError
 from inspector.progress import Progress, silent
+from inspector.weights import kernel
 from inspector.weights.accumulate import TILE, Numbers, accumulate
+from inspector.weights.meter import Meter
 from inspector.weights.report import TensorStatistics, WeightsReport
-
-_REPORT_EVERY_SECONDS = 0.1
 
 
 def measure_weights(
-    checkpoint: Checkpoint, state: StateDict | None = None, *, progress: Progress = silent
+    checkpoint: Checkpoint, state: StateDict | None = None, *, workers: int = 1, progress: Progress = silent
 ) -> WeightsReport:
     """Statistics of every tensor of a state dict (the file's weights when not given, else all tensors of the file).
 
-    progress counts bytes. A tensor that cannot be read as numbers is in `skipped` with the reason; the rest goes on.
-    Tensors that show the same elements of the same storage are read once. Raises only what progress raises.
+    workers: threads that read side by side; the report is the same to the last bit. progress counts bytes. A tensor
+    that cannot be read as numbers is in `skipped` with the reason; the rest goes on. Tensors that show the same
+    elements of the same storage are read once. Raises only what progress raises.
     """
     state = state or checkpoint.weights
     tensors = state.tensors if state else checkpoint.tensors
-    report = measure_tensors(checkpoint, tensors, progress=progress)
+    report = measure_tensors(checkpoint, tensors, workers=workers, progress=progress)
     return dataclasses.replace(report, state_dict=state.path if state else ())
 
 
 def measure_tensors(
-    checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, progress: Progress = silent
+    checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, workers: int = 1, progress: Progress = silent
 ) -> WeightsReport:
     """The same of any tensors of the file."""
     began = time.perf_counter()
+    first: dict[tuple[object, ...], TensorInfo] = {}
+    for tensor in tensors:
+        first.setdefault(_place(tensor), tensor)
+    nbytes = sum(t.nbytes for t in first.values())
+    kernel.expect(nbytes)
+    meter = Meter(progress, nbytes)
+
+    def one(tensor: TensorInfo) -> TensorStatistics | str:
+        meter.begin(tensor.name)
+        try:
+            return measure_tensor(checkpoint, tensor, meter=meter)
+        except InspectorError as error:
+            return error.says
+        except (OSError, ValueError, MemoryError) as error:
+            return f"{tensor.name} could not be read: {error}."
+
+    found = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
     measured: list[TensorStatistics] = []
     skipped: list[tuple[str, str]] = []
-    known: dict[tuple[object, ...], TensorStatistics] = {}
-    meter = _Meter(progress, sum(t.nbytes for t in tensors))
     for tensor in tensors:
-        meter.begin(tensor)
-        same = known.get(_place(tensor))
-        if same is not None:
-            measured.append(dataclasses.replace(same, name=tensor.name, path=tensor.path))
-            continue
-        try:
-            statistics = measure_tensor(checkpoint, tensor, meter=meter)
-        except InspectorError as error:
-            skipped.append((tensor.name, error.says))
-        except (OSError, ValueError, MemoryError) as error:
-            skipped.append((tensor.name, f"{tensor.name} could not be read: {error}."))
+        answer = found[_place(tensor)]
+        if isinstance(answer, str):
+            skipped.append((tensor.name, answer))
         else:
-            measured.append(statistics)
-            known[_place(tensor)] = statistics
+            measured.append(dataclasses.replace(answer, name=tensor.name, path=tensor.path))
     meter.end()
     return WeightsReport(
         state_dict=(),
@@ -73,18 +80,23 @@ def measure_tensors(
 
 
 def measure_tensor(
-    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int | None = None, meter: _Meter | None = None
+    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int | None = None, meter: Meter | None = None
 ) -> TensorStatistics:
     """Statistics of one tensor. Raises ReadError when it has no plain numbers or its bytes are not in the file."""
-    why = _why_not(checkpoint, tensor)
-    if why:
-        raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
+    need_numbers(checkpoint, tensor)
     # A tile at a time is read in place.
     step = chunk_nbytes or TILE * DTYPES[tensor.dtype].itemsize
     chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=step)
     if meter is not None:
         chunks = meter.watching(chunks)
     return describe(tensor, measure_chunks(chunks, tensor.dtype, tensor.shape))
+
+
+def need_numbers(checkpoint: Checkpoint, tensor: TensorInfo) -> None:
+    """Raises ReadError where the tensor has no plain numbers."""
+    why = _why_not(checkpoint, tensor)
+    if why:
+        raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
 
 
 def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...]) -> Numbers:
@@ -138,34 +150,3 @@ def _place(tensor: TensorInfo) -> tuple[object, ...]:
     if tensor.storage_id is None:
         return ("", tensor.path, tensor.name)
     return (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride, tensor.dtype)
-
-
-class _Meter:
-    """Bytes done so far, told to `progress` before each tensor and at least every tenth of a second."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._total = progress, total
-        self._begun = self._within = 0
-        self._size = 0
-        self._note = ""
-        self._told = 0.0
-
-    def begin(self, tensor: TensorInfo) -> None:
-        self._begun += self._size
-        self._size, self._within, self._note = tensor.nbytes, 0, tensor.name
-        self._tell()
-
-    def watching(self, chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        for chunk in chunks:
-            yield chunk
-            self._within += chunk.nbytes
-            if time.monotonic() - self._told > _REPORT_EVERY_SECONDS:
-                self._tell()
-
-    def end(self) -> None:
-        self._begun, self._within, self._note = self._total, 0, "done"
-        self._tell()
-
-    def _tell(self) -> None:
-        self._told = time.monotonic()
-        self._progress(min(self._begun + self._within, self._total), self._total, self._note)

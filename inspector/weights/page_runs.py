@@ -46,9 +46,12 @@ def _copies(sums: NDArray[np.float64], spreads: NDArray[np.float64]) -> tuple[ND
     found = np.zeros(len(sums), bool)
     varied = np.flatnonzero((spreads > 0) & np.isfinite(spreads))
     ordered = np.sort(sums[varied])
-    if not (ordered[1:] == ordered[:-1]).any():
-        # Of trained weights hardly ever two: the long way is for those that have some.
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(twice):
+        # Of trained weights hardly ever two agree: the long way is for those that do.
         return found, came
+    at = np.minimum(np.searchsorted(twice, sums[varied]), len(twice) - 1)
+    varied = varied[twice[at] == sums[varied]]
     order = varied[np.lexsort((varied, spreads[varied], sums[varied]))]
     same = (sums[order][1:] == sums[order][:-1]) & (spreads[order][1:] == spreads[order][:-1])
     found[order[1:][same]] = True

@@ -63,8 +63,10 @@ def is_true(layer: Layer, module: nn.Module | None) -> bool:
             return isinstance(module, nn.modules.batchnorm._BatchNorm) or "Norm" in type(module).__name__
         case K.NORM:
             return "Norm" in type(module).__name__
-        case K.SCALE:
+        case K.SCALE | K.SLOPE:
             return "Norm" in type(module).__name__ or isinstance(module, nn.PReLU)
+        case K.PRELU:
+            return isinstance(module, nn.PReLU)
         case K.ATTENTION:
             return isinstance(module, nn.MultiheadAttention)
         case K.BILINEAR:

@@ -38,7 +38,7 @@ def test_one_tensor_shows_its_numbers(visitor, samples: Path) -> None:  # type: 
     visitor.page.get_by_text("1 tensor of 338").wait_for()
     visitor.settle()
     visitor.page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 20, "y": 55}, force=True)
-    visitor.page.get_by_test_id("stPlotlyChart").wait_for()
+    visitor.page.get_by_role("figure", name="Layers by values heat strip").first.wait_for()
     visitor.settle()
     text = visitor.text()
     assert "24x24x1x1" in text
@@ -55,14 +55,14 @@ def test_weights_are_measured_and_the_broken_ones_named(visitor, samples: Path) 
     card.wait_for()
     assert "stage3.2.branch2.5.weight holds 5 NaN" in card.inner_text()
     assert "stage2.1.branch2.0.weight are 0.05" in visitor.page.locator("[data-finding=constant-weight]").inner_text()
-    visitor.page.get_by_test_id("stPlotlyChart").wait_for()
+    visitor.page.get_by_role("figure", name="Layers by values heat strip").first.wait_for()
     visitor.check_calm()
 
 
 def test_a_healthy_file_has_no_such_findings(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
     visitor.upload(samples / "shapes.pth")
     visitor.visit("Weights")
-    visitor.page.get_by_test_id("stPlotlyChart").wait_for()
+    visitor.page.get_by_role("figure", name="Layers by values heat strip").first.wait_for()
     assert visitor.page.locator("[data-finding]").count() == 0
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from inspector.architectures.structure.marks import is_kept, kept_keys
+from inspector.architectures.structure.projections import by_module, projections
 from inspector.architectures.structure.types import Claim, Layer, LayerKind, Topic
 from inspector.checkpoint.types import Shape, TensorInfo
 from inspector.units import human_shape
@@ -38,6 +40,7 @@ def is_attention(layers: Sequence[Layer]) -> bool:
         any(layer.kind is LayerKind.ATTENTION for layer in layers)
         or any(names.issuperset(triple) for triple in _TRIPLES)
         or any(is_joint(layer) for layer in layers)
+        or bool(by_module(layers))
     )
 
 
@@ -52,6 +55,8 @@ def attention(tensors: Sequence[TensorInfo], layers: Sequence[Layer]) -> Iterato
     yield from _first(_heads(t.name, t.shape) for t in tensors if t.name.endswith(_TABLE))
     tables = (layer for layer in layers if _DISTANCES.search(layer.path))
     yield from _first(_distances(table, layers) for table in islice(tables, _MOST_TABLES))
+    yield from kept_keys(tensors, layers)
+    yield from projections(layers)
     yield from _shared(layers)
     yield from _first(_places(t.name, t.shape) for t in tensors if _POSITIONS.search(t.name))
 
@@ -108,6 +113,7 @@ def has_other_attention(layers: Sequence[Layer]) -> bool:
     queries = {names[0] for names in _TRIPLES} | set(_JOINT)
     tables = {layer.path.rpartition(".")[0] for layer in layers if _DISTANCES.search(layer.path)}
     tables |= {layer.path.rpartition(".")[0] for layer in layers if layer.path.endswith(_TABLE)}
+    tables |= {layer.path.rpartition(".")[0] for layer in layers if is_kept(layer.path)}
     return any(layer.path.rpartition(".")[0] not in tables for layer in layers if _last(layer) in queries)
 
 

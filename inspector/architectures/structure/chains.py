@@ -2,79 +2,113 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 
+from inspector.architectures.structure.blocks import blocks_of, equal_text, layers_by_block, unequal_text
 from inspector.architectures.structure.ends import MOST_RECURRENT
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.tables import first_matrices
+from inspector.architectures.structure.twins import Twins, again_of, is_again
 from inspector.architectures.structure.types import NORMS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
-from inspector.architectures.structure.wording import columns_text, is_weighty, layers_text
+from inspector.architectures.structure.wording import is_weighty, layers_text, norms_text
 
 _MOST_LINES = 20
-_MOST_BLOCKS = 4
+_LEAST_ALIKE, _MOST_NORMS = 3, 6
+_NUMBER = re.compile(r"\d+")
 
 
-def repeats(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
-    """A sentence for each stack. Widths of its layers are said of equal blocks, of others what each puts out."""
-    inside = _by_stack(layers, stacks)
-    for place, stack in enumerate(stacks):
-        where = f"{stack.path}{stack.first} to {stack.path}{stack.first + stack.count - 1}"
-        root = f"{stack.path}{stack.first}"
-        if stack.equal:
-            says = f"{where} are {stack.count:,} equal blocks: {layers_text(stack.layers, root)}."
-            evidence = "the same tensors in the same modules, all shapes equal"
-        else:
-            says = f"{where} are {stack.count:,} blocks of one build: {_unequal(stack, inside[place])}."
-            evidence = "the same tensors in the same modules, the same kernels, other widths"
-        yield Claim(topic=Topic.REPEATS, says=says, evidence=evidence, value=stack.count, path=stack.path)
+def repeats(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twins] = ()) -> Iterator[Claim]:
+    """A sentence for each stack, or for many in modules numbered alike. Widths of its layers are said of equal blocks,
+    of others what each puts out."""
+    again = again_of(pairs)
+    stacks = [stack for stack in stacks if not is_again(stack.path, again)]
+    # Recurrent layers have sentences of their own.
+    cells = {layer.path: layer.kind for layer in layers if layer.kind in RECURRENT}
+    if cells and len(cells) <= MOST_RECURRENT:
+        layers = [layer for layer in layers if layer.path not in cells]
+        stacks = [replace(one, layers=tuple(x for x in one.layers if x.path not in cells)) for one in stacks]
+    else:
+        cells = {}
+    inside = layers_by_block(layers, stacks)
+    beside = _numbers(layers)
+    told = [equal_text(stack) if stack.equal else unequal_text(stack, inside[n]) for n, stack in enumerate(stacks)]
+    for _, group in groupby(enumerate(stacks), key=lambda one: _family(one[1])):
+        alike = list(group)
+        if len(alike) >= _LEAST_ALIKE and "*" in _family(alike[0][1])[0]:
+            yield _in_each([stack for _, stack in alike], [told[place] for place, _ in alike])
+            continue
+        for place, stack in alike:
+            where = f"{stack.path}{stack.first} to {stack.path}{stack.first + stack.count - 1}"
+            what = "equal blocks" if stack.equal else "blocks of one build"
+            evidence = "the same tensors in the same modules, "
+            evidence += "all shapes equal" if stack.equal else "the same kernels, other widths"
+            if stack.extra:
+                evidence = f"the same layers but for {len(stack.extra):,} more in some"
+            parent, _, stem = stack.path.rpartition(".")
+            all_ = len(beside[stack.path])
+            # Numbers are left out where something without tensors stands.
+            whole = all(str(number) in beside[stack.path] for number in range(all_))
+            more = f" (of {all_:,} in {parent})" if parent and not stem and whole and all_ > stack.count else ""
+            text = "; ".join(part for part in (told[place], _cells_text(stack, cells)) if part)
+            says = f"{where}{more} are {stack.count:,} {what}: {text}."
+            yield Claim(topic=Topic.REPEATS, says=says, evidence=evidence, value=stack.count, path=stack.path)
 
 
-def _by_stack(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[dict[int, list[Layer]]]:
-    found: list[dict[int, list[Layer]]] = [{} for _ in stacks]
-    blocks = _blocks(stacks)
+def _cells_text(stack: Stack, cells: Mapping[str, LayerKind]) -> str:
+    held = sorted({kind for path, kind in cells.items() if path.startswith(f"{stack.path}{stack.first}.")})
+    return f"{', '.join(held)} as told above" if held else ""
+
+
+def _numbers(layers: Sequence[Layer]) -> dict[str, set[str]]:
+    """The numbered modules that hold layers, by what their names begin with."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for layer in layers:
         for path in (layer.path, *above(layer.path)):
-            if path in blocks:
-                place, number = blocks[path]
-                found[place].setdefault(number, []).append(layer)
+            number = path.rpartition(".")[2]
+            if number.isdecimal():
+                found[path[: len(path) - len(number)]].add(number)
     return found
 
 
-def _blocks(stacks: Sequence[Stack]) -> dict[str, tuple[int, int]]:
-    """(place of the stack, number in it) of each block by its path."""
-    return {
-        f"{stack.path}{number}": (place, number)
-        for place, stack in enumerate(stacks)
-        for number in range(stack.first, stack.first + stack.count)
-    }
+def _family(stack: Stack) -> tuple[str, tuple[object, ...]]:
+    """Stacks in modules that differ by a number: as many blocks of the same layers."""
+    parent, _, stem = stack.path.rpartition(".")
+    pattern = f"{_NUMBER.sub('*', parent)}.{stem}"
+    return pattern, (stack.first, stack.count, stack.equal, len(stack.layers), bool(stack.inner))
 
 
-def _unequal(stack: Stack, blocks: Mapping[int, Sequence[Layer]]) -> str:
-    ordered = [blocks[number] for number in sorted(blocks)]
-    if all(layer.kind is LayerKind.TENSOR for layer in stack.layers):
-        return _tensors(stack, ordered)
-    return columns_text(ordered, [f"{stack.path}{number}" for number in sorted(blocks)])
-
-
-def _tensors(stack: Stack, blocks: Sequence[Sequence[Layer]]) -> str:
-    """Somebody's own layers: each tensor with its shape in all of them."""
-    shown = blocks if len(blocks) <= _MOST_BLOCKS else [blocks[0], blocks[-1]]
-    gap = " ... " if len(blocks) > _MOST_BLOCKS else ", "
+def _in_each(stacks: Sequence[Stack], told: Sequence[str]) -> Claim:
+    """ "3-wide, 7-wide 1-d convolutions 64-64" where only the kernels of neighbours differ."""
+    first, last = (stack.path.rpartition(".") for stack in (stacks[0], stacks[-1]))
     said = []
-    for column in zip(*shown, strict=False):
-        name = column[0].path.removeprefix(f"{stack.path}{stack.first}.")
-        said.append(f"{name} {gap.join(layer.more for layer in column)}")
-    return f"tensors in no layer of torch's: {'; '.join(said)}"
+    for tail, group in groupby((text.partition(" ") for text in told), key=lambda one: one[2]):
+        heads = [head for head, _ in groupby(head for head, _, _ in group)]
+        said.append(f"{', '.join(heads)} {tail}")
+    number, count = stacks[0].first, stacks[0].count
+    what = "equal blocks" if stacks[0].equal else "blocks of one build"
+    return Claim(
+        topic=Topic.REPEATS,
+        says=f"Each of {len(stacks):,} modules {first[0]} to {last[0]} has {count:,} {what} {first[2]}{number} to "
+        f"{first[2]}{number + count - 1}: {' / '.join(said)}.",
+        evidence="the same tensors in the same modules, in each of them",
+        value=count * len(stacks),
+        path=stacks[0].path,
+    )
 
 
-def lines(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
+def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twins] = ()) -> Iterator[Claim]:
     """A sentence for the layers of each module, in the file's order, that are in no stack; at most twenty."""
     elsewhere = {layer.path for layer in first_matrices(layers)}
     recurrent = [layer.path for layer in layers if layer.kind in RECURRENT]
     if len(recurrent) <= MOST_RECURRENT:
         elsewhere.update(recurrent)
-    groups = _groups([layer for layer in layers if layer.path not in elsewhere], stacks)
+    again = again_of(pairs)
+    left = [layer for layer in layers if layer.path not in elsewhere and not is_again(layer.path, again)]
+    groups = _groups(left, stacks)
     told = any(map(is_weighty, layers))
     kept = [(root, group) for root, group in groups if any(map(is_weighty, group)) or (told and _own_matrices(group))]
     for root, group in kept[:_MOST_LINES]:
@@ -102,6 +136,30 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
             value=len(rest),
         )
 
+    if told:
+        yield from _norms_alone([(root, group) for root, group in groups if all(x.kind in NORMS for x in group)])
+
+
+def _norms_alone(groups: Sequence[tuple[str, Sequence[Layer]]]) -> Iterator[Claim]:
+    """Norms in no other sentence, by the modules that they are in."""
+    if not groups:
+        return
+    modules: dict[str, list[Layer]] = {}
+    for _, group in groups:
+        for layer in group:
+            parent, _, last = layer.path.rpartition(".")
+            modules.setdefault(parent if last.isdecimal() else layer.path, []).append(layer)
+    said = [f"{path or 'at the top'}: {norms_text(group)}" for path, group in list(modules.items())[:_MOST_NORMS]]
+    more = f"; and in {len(modules) - _MOST_NORMS:,} more modules" if len(modules) > _MOST_NORMS else ""
+    every = [layer for group in modules.values() for layer in group]
+    yield Claim(
+        topic=Topic.LAYERS,
+        says=f"Beside them {'; '.join(said)}{more}.",
+        evidence=every[0].evidence,
+        value=len(every),
+        path=every[0].path,
+    )
+
 
 def _own_matrices(group: Sequence[Layer]) -> bool:
     """Whether something in it is more than a row: a table, a picture; or a single number."""
@@ -121,7 +179,7 @@ def _groups(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[tuple[str,
         if is_weighty(layer):
             weighty.update(above(layer.path))
     found: list[tuple[str, list[Layer]]] = []
-    blocks = _blocks(stacks)
+    blocks = blocks_of(stacks)
     open_ = False
     for layer in layers:
         if layer.kind is LayerKind.EMBEDDING or any(path in blocks for path in (layer.path, *above(layer.path))):

@@ -11,9 +11,11 @@ from inspector.architectures.structure.chains import lines, repeats
 from inspector.architectures.structure.ends import ends, flattened, recurrent, takes
 from inspector.architectures.structure.joins import joins
 from inspector.architectures.structure.layers import aliases, layers_of
+from inspector.architectures.structure.marks import marks
 from inspector.architectures.structure.nearest import nearest
 from inspector.architectures.structure.parts import kinds_text, parts_of
 from inspector.architectures.structure.stacks import stacks_of
+from inspector.architectures.structure.twins import twins, twins_of
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Structure, Topic
 from inspector.checkpoint.types import StateDict
 
@@ -27,14 +29,17 @@ def describe_structure(state: StateDict) -> Structure:
     ordered = state.ordered and not _is_sorted([t.name for t in state.tensors])
     layers = layers_of(state.modules, aliases(state.tensors), ordered=ordered)
     stacks = stacks_of(state.modules, layers)
+    pairs = twins_of(layers)
     alike = nearest(state.tensors, load_index()) if ordered else None
     claims = (
         *((alike,) if alike is not None else ()),
         *takes(layers, ordered),
         *recurrent(layers, ordered=ordered),
-        *repeats(layers, stacks),
-        *lines(layers, stacks),
-        *joins(layers, ordered=ordered),
+        *repeats(layers, stacks, pairs),
+        *twins(pairs),
+        *lines(layers, stacks, pairs),
+        *marks(state.tensors, layers),
+        *joins(layers, stacks, ordered=ordered),
         *attention(state.tensors, layers),
         *flattened(layers),
         *ends(layers, ordered),

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from inspector.architectures.structure.types import CONVOLUTIONS, EITHER_WAY, Layer, LayerKind
+from inspector.architectures.structure.types import (
+    BY_PLACES,
+    CONVOLUTIONS,
+    EITHER_WAY,
+    MAYBE_DEPTHWISE,
+    SCALES,
+    Layer,
+    LayerKind,
+)
+
+_FARTHEST = 12  # loose tensors and slopes between two layers
 
 
 def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
@@ -40,8 +51,11 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
             )
     for place, layer in enumerate(made):
         if layer.kind in CONVOLUTIONS and layer.inputs == 1 and (layer.outputs or 0) > 1 and max(layer.kernel) > 1:
-            before = _width(layers, made, place, -1)
-            if before == layer.outputs:
+            before = _before(made, place)
+            # Without a bias the same tensor may make one channel of so many, or upsample by an even kernel.
+            odd = any(size % 2 for size in layer.kernel)
+            sure = layer.kind is LayerKind.CONVOLUTION or (odd and _behind(made, place) == layer.outputs)
+            if before == layer.outputs and sure:
                 evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it"
                 # Of how many channels there are no filters tell: two filters may share one.
                 made[place] = replace(layer, kind=LayerKind.DEPTHWISE, inputs=None, evidence=evidence, more="")
@@ -60,6 +74,36 @@ def _is_backwards(layers: tuple[Layer, ...], place: int, sides: int) -> bool:
         and all(size % 2 == 0 for size in kernel)
         and number.isdecimal()
         and any(one.kind is LayerKind.BATCH_NORM and one.path.rpartition(".")[0] == parent for one in beside)
+    )
+
+
+def _before(made: Sequence[Layer], place: int) -> int | None:
+    """What the last layer before puts out, or a norm between has; slopes of one number and loose tensors between tell
+    nothing."""
+    between = (one for one in reversed(made[max(0, place - _FARTHEST) : place]) if one.kind is not LayerKind.TENSOR)
+    return next((one.outputs for one in between if one.kind not in SCALES or one.outputs != 1), None)
+
+
+def _behind(made: Sequence[Layer], place: int) -> int | None:
+    """What the next layer takes, or a norm between has. A convolution of a single place runs forwards."""
+    behind = (one for one in made[place + 1 : place + _FARTHEST] if one.kind is not LayerKind.TENSOR)
+    return next((one.inputs for one in behind if one.kind not in SCALES or one.outputs != 1), None)
+
+
+def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer, ...]:
+    """Filters that see one channel, behind the first layer of all: as many channels may come, each with its own."""
+    first = next((layer for layer in layers if layer.kind in CONVOLUTIONS), None) if ordered else None
+    return tuple(
+        replace(layer, more=", ".join(one for one in (layer.more, MAYBE_DEPTHWISE) if one not in ("", BY_PLACES)))
+        if layer.kind in (LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION)
+        and layer is not first
+        and layer.inputs == 1
+        and (layer.outputs or 0) > 1
+        and max(layer.kernel) > 1
+        # Filters are shared out among channels in equal numbers.
+        and not (ordered and (layer.outputs or 0) % (_before(layers, place) or 1))
+        else layer
+        for place, layer in enumerate(layers)
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.attention import is_joint
@@ -27,7 +29,13 @@ _MOST_PLANES = 4
 _MOST_RAW = 16
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
 _MOST_ENDS, MOST_RECURRENT = 4, 4
-_MOST_TABLES = 8
+_MOST_TABLES, _MOST_ROWS, _LEAST_TOGETHER = 8, 12, 3
+_NUMBER = re.compile(r"\d+")
+_ENDS = re.compile(
+    r"(?:final|out|output|last)(?:_?(?:conv|layer|linear|proj|projection|head|fc))?|(?:\w+_)?head|proj_out|conv_out|"
+    r"to_?rgbs?|unembed(?:ding)?|classifier|projection|\w+_linear|out_tr|conv_post|logits",
+    re.I,
+)
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
 _SPLITS = (2, 3, 4)
 
@@ -38,23 +46,17 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     given = {layer.outputs for layer in layers if layer.outputs}
     weighted = [layer for layer in layers if layer.kind in _WEIGHTED | RECURRENT and layer.inputs]
     tables = [layer for layer in layers if layer.kind is LayerKind.EMBEDDING and layer.inputs]
-    for layer in tables[:_MOST_TABLES]:
-        yield Claim(
-            topic=Topic.TAKES,
-            says=f"{layer.name} looks up one of {layer.inputs:,} vectors of {layer.outputs:,}.",
-            evidence=layer.evidence,
-            value=layer.inputs,
-            path=layer.path,
-        )
-    if len(tables) > _MOST_TABLES:
-        says = f"{len(tables) - _MOST_TABLES:,} more look up vectors."
-        yield Claim(topic=Topic.TAKES, says=says, evidence="their names and shapes")
+    yield from _lookups(tables)
     yield from maybe_tables(layers)
     planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])][:2]
     rivals = _rivals(planes[0], weighted, given) if planes else []
     for layer in [*planes, *rivals]:
         assert layer.inputs is not None
-        meant = _MEANT.get(layer.inputs, "") if len(layer.kernel) == 2 and not rivals else ""
+        read = _reads(layer, tables)
+        if read:
+            yield Claim(topic=Topic.FED, says=read, evidence=layer.evidence, value=layer.inputs, path=layer.path)
+            continue
+        meant = _MEANT.get(layer.inputs, "") if len(layer.kernel) == 2 and not rivals and not tables else ""
         if layer.inputs == 1 and max(layer.kernel) > 1:
             meant += ", unless it is depthwise"
         count = _PLANES.get(layer.inputs, f"{layer.inputs:,} channels")
@@ -68,6 +70,57 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         )
     if not planes and ordered and weighted:
         yield from _first(weighted[0], layers, given)
+
+
+def _lookups(tables: Sequence[Layer]) -> Iterator[Claim]:
+    """Each table; those of one list or module, and those alike in many blocks, together."""
+    beside = Counter((layer.path.rpartition(".")[0], layer.outputs) for layer in tables)
+    groups: dict[tuple[object, ...], list[Layer]] = {}
+    for layer in tables:
+        parent, _, last = layer.path.rpartition(".")
+        together = parent and (last.isdecimal() or beside[parent, layer.outputs] >= _LEAST_TOGETHER)
+        where = _NUMBER.sub("*", parent if together else layer.path)
+        groups.setdefault((where, layer.outputs if together else 0), []).append(layer)
+    for group in list(groups.values())[:_MOST_TABLES]:
+        first = group[0]
+        yield Claim(
+            topic=Topic.TAKES, says=_tables_text(group), evidence=first.evidence, value=first.inputs, path=first.path
+        )
+    rest = sum(map(len, list(groups.values())[_MOST_TABLES:]))
+    if rest:
+        yield Claim(topic=Topic.TAKES, says=f"{rest:,} more look up vectors.", evidence="their names and shapes")
+
+
+def _tables_text(group: Sequence[Layer]) -> str:
+    first = group[0]
+    parent = first.path.rpartition(".")[0]
+    here = [layer for layer in group if layer.path.rpartition(".")[0] == parent]
+    if len(group) == 1 and first.inputs == 1:
+        return f"{first.name} keeps one vector of {first.outputs:,}."
+    if len(group) == 1:
+        return f"{first.name} looks up one of {first.inputs:,} vectors of {first.outputs:,}."
+    if len(here) > 1:
+        again = f"; so in {len(group) // len(here):,} modules" if len(group) > len(here) else ""
+        named = [(layer.path.rpartition(".")[2], f"{layer.inputs:,}") for layer in here[:_MOST_ROWS]]
+        sizes = ", ".join(size if name.isdecimal() else f"{name} {size}" for name, size in named)
+        sizes += f" and {len(here) - _MOST_ROWS:,} more" if len(here) > _MOST_ROWS else ""
+        return f"{parent} has {len(here):,} tables of vectors of {first.outputs:,}, with as many rows: {sizes}{again}."
+    sizes = ", ".join(f"{layer.name} {layer.inputs:,} x {layer.outputs:,}" for layer in group[:_MOST_ENDS])
+    sizes += f" and {len(group) - _MOST_ENDS:,} more" if len(group) > _MOST_ENDS else ""
+    return f"{len(group):,} tables look up vectors: {sizes}."
+
+
+def _reads(layer: Layer, tables: Sequence[Layer]) -> str:
+    """A kernel as wide as the vectors of a table, over one channel: it reads several of them at a time."""
+    if len(layer.kernel) != 2 or layer.inputs != 1:
+        return ""
+    table = next((one for one in tables if one.outputs == layer.kernel[1]), None)
+    if table is None:
+        return ""
+    return (
+        f"{layer.name} takes one channel with a kernel as wide as the {table.outputs:,} of {table.name}: "
+        f"it likely reads {layer.kernel[0]:,} of its vectors at a time."
+    )
 
 
 def _rivals(layer: Layer, weighted: Sequence[Layer], given: set[int]) -> list[Layer]:
@@ -102,7 +155,10 @@ def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[C
         (
             one
             for one in layers
-            if one.kind is LayerKind.EMBEDDING and (one.outputs or 0) < first.inputs and one.outputs not in taken
+            if one.kind is LayerKind.EMBEDDING
+            and 1 < (one.outputs or 0) < first.inputs
+            and one.outputs not in taken
+            and not one.path.rpartition(".")[2].isdecimal()
         ),
         None,
     )
@@ -160,9 +216,13 @@ def recurrent(layers: Sequence[Layer], *, ordered: bool) -> Iterator[Claim]:
 def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     """Linear layers of a width that no layer takes, and the last layer of the file; at most four."""
     weighted = [layer for layer in layers if layer.kind in _WEIGHTED and layer.outputs]
+    # A modulated convolution's factors are no output of their own.
+    modulated = {layer.path for layer in layers if layer.kind is LayerKind.MODULATED}
+    weighted = [layer for layer in weighted if layer.path.rpartition(".")[0] not in modulated]
     if len(layers) < 2 or not weighted:
         return
-    taken = {layer.inputs for layer in layers if layer.inputs}
+    # A table has rows and takes none.
+    taken = Counter(layer.inputs for layer in layers if layer.inputs and layer.kind is not LayerKind.EMBEDDING)
     last = weighted[-1] if ordered and not _has_more_behind(layers, weighted[-1]) else None
     again = _put_out_again(layers)
     found = [layer for layer in weighted if _is_end(layer, taken, again, last=layer is last)]
@@ -178,16 +238,56 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
             value=layer.outputs,
             path=layer.path,
         )
+    # What is certain needs no guess beside it.
+    if ordered and not any(layer is last for layer in found):
+        yield from _likely(layers, weighted, {layer.path for layer in found})
 
 
-def _is_end(layer: Layer, taken: set[int], again: Collection[str], *, last: bool) -> bool:
-    if layer.outputs is None or is_joint(layer) or layer.outputs in taken - ({layer.inputs} if last else set()):
+def _likely(layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection[str]) -> Iterator[Claim]:
+    """The last layer of the file, and those that are called an output at the top, where other layers take as many."""
+    last = weighted[-1]
+    # A head may be the first of all, and what an output module begins with is not its end.
+    late = list(pairwise(weighted))[len(weighted) * 2 // 3 :]
+    named = [
+        layer
+        for layer, behind in late
+        if layer.path.count(".") < 2
+        and _is_called_end(layer)
+        and (not layer.path.count(".") or behind.path.rpartition(".")[0] != layer.path.rpartition(".")[0])
+    ]
+    for layer in [*named[-_MOST_ENDS:], last]:
+        assert layer.outputs is not None
+        if layer.path in said or (layer.kind is LayerKind.EITHER_CONVOLUTION and not layer.is_square):
+            continue
+        what = "value" if layer.outputs == 1 else "values"
+        where = " at every place" if layer.kind in CONVOLUTIONS else ""
+        reading = " as a linear layer" if layer.kind is LayerKind.MATRIX else ""
+        if layer is last:
+            kept = weighted[0].inputs == layer.outputs
+            called = _is_called_end(layer)
+            hedge = ", likely the output" if called else ", as many as the first takes" if kept else ""
+            says = (
+                f"{layer.name}, the last layer in the file, puts out {layer.outputs:,} {what}{where}{reading}{hedge}."
+            )
+        else:
+            says = f"{layer.name} puts out {layer.outputs:,} {what}{where}{reading}: by its name likely an output."
+        yield Claim(topic=Topic.LIKELY_END, says=says, evidence=layer.evidence, value=layer.outputs, path=layer.path)
+
+
+def _is_called_end(layer: Layer) -> bool:
+    return any(_ENDS.fullmatch(name) for name in layer.path.split("."))
+
+
+def _is_end(layer: Layer, taken: Mapping[int, int], again: Collection[str], *, last: bool) -> bool:
+    if layer.outputs is None or is_joint(layer):
+        return False
+    if taken.get(layer.outputs, 0) > (layer.inputs == layer.outputs):
         return False
     if last:
         return layer.kind in {LayerKind.LINEAR, LayerKind.CONVOLUTION} and layer.path not in again
     # Inside a network a width may be split, joined or reshaped on its way.
     parts = {layer.outputs // n for n in _SPLITS if layer.outputs % n == 0} | {layer.outputs * n for n in _SPLITS}
-    return layer.kind is LayerKind.LINEAR and not parts & taken and layer.path not in again
+    return layer.kind is LayerKind.LINEAR and not parts & taken.keys() and layer.path not in again
 
 
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:

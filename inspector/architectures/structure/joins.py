@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise, permutations
 
+from inspector.architectures.structure.blocks import layers_by_block
+from inspector.architectures.structure.projections import role_of
 from inspector.architectures.structure.tables import first_matrices
-from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Topic
+from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
 
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX}
 _LEAST_CELLS, _GATES = 2, 4
 _LEAST_JOINED, _MOST_PARTS = 2, 16
+_LEAST_DOUBLED = 3
 # Four times as many: two by two places in their stead.
+_MOST_SUMS = 4
+_FORWARDS = frozenset({LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION})
+_MATRICES = frozenset({LayerKind.LINEAR})
 _SHUFFLED = {4: 2, 9: 3, 16: 4}
 
 
-def joins(layers: Sequence[Layer], *, ordered: bool) -> Iterator[Claim]:
+def joins(layers: Sequence[Layer], stacks: Sequence[Stack] = (), *, ordered: bool) -> Iterator[Claim]:
     """Only where the file keeps its order: a sum that fits is little without it."""
     if not ordered:
         return
     weighted = [layer for layer in layers if layer.kind in _WEIGHTED and layer.inputs and layer.outputs]
     yield from _side_by_side(weighted)
     yield from _tables(layers, weighted)
-    yield from _skips(weighted)
+    skips = [*_skips(weighted)]
+    skips = skips or [*_beside_before(weighted)]
+    yield from skips or _doubled(layers, stacks)
     yield from _fewer(weighted)
     yield from _squares(weighted)
 
@@ -110,6 +118,77 @@ def _skips(weighted: Sequence[Layer]) -> Iterator[Claim]:
     )
 
 
+def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
+    """Layers of a width that nothing puts out and that is the sum of what the one before puts out and of what the
+    network takes or has put out before: joined beside it. Convolutions are told where all such widths are sums."""
+    plain = [layer for layer in weighted if role_of(layer) is None]
+    given = {layer.outputs for layer in plain}
+    first = {layer.inputs for layer in plain[:1]}
+    place = {layer.path: number for number, layer in enumerate(weighted)}
+    for kinds, what in ((_FORWARDS, "convolutions"), (_MATRICES, "layers")):
+        chain = [layer for layer in plain if layer.kind in kinds]
+        before: set[int | None] = set(first)
+        found: list[tuple[Layer, Layer, int]] = []
+        odd: list[tuple[Layer, Layer, int]] = []
+        for last, layer in pairwise(chain):
+            before.add(last.outputs)
+            more = (layer.inputs or 0) - (last.outputs or 0)
+            if layer.inputs in given | first or more <= 0:
+                continue
+            neighbours = what == "convolutions" or place[layer.path] == place[last.path] + 1
+            if neighbours and more in (before if what == "convolutions" else first):
+                found.append((last, layer, more))
+            elif neighbours:
+                odd.append((last, layer, more))
+        if not found or (what == "convolutions" and (odd or len(found) < _LEAST_JOINED)):
+            continue
+        of_width = {(layer.inputs, more): (last, layer, more) for last, layer, more in reversed(found)}
+        sums = [
+            f"{layer.name} {layer.inputs:,} = {last.outputs:,} + {more:,}"
+            for last, layer, more in reversed(of_width.values())
+        ]
+        listed = ", ".join(sums[:_MOST_SUMS])
+        listed += f" and {len(found) - len(sums[:_MOST_SUMS]):,} more" if len(found) > len(sums[:_MOST_SUMS]) else ""
+        besides = [
+            f"; {layer.name} takes {layer.inputs:,}, {more:,} more than the {last.outputs:,} of the one before it"
+            for last, layer, more in odd[:1]
+        ]
+        whose = "what the network takes" if what == "layers" else "an earlier output"
+        yield _claim(
+            f"{listed}: as many as the one before puts out and {whose} joined, as by a skip connection or of "
+            f"branches side by side"
+            f"{''.join(besides)}.",
+            found[0][1].evidence + "; no layer puts out so many",
+            found[0][1],
+            len(found),
+        )
+
+
+def _doubled(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
+    """Blocks of one numbering of which each takes twice what the one of its number before it puts out."""
+    numbered = [stack for stack in stacks if not stack.equal and stack.count >= _LEAST_DOUBLED][:_MOST_PARTS]
+    ends = [_convolutions(inside) for inside in layers_by_block(layers, numbered)]
+    places = {layer.path: place for place, layer in enumerate(layers)}
+    for (one, before), (other, behind) in permutations(zip(numbered, ends, strict=True), 2):
+        if before.keys() != behind.keys() or len(before) != one.count or one.path == other.path:
+            continue
+        pairs = [(before[number][-1], behind[number][0]) for number in before]
+        if all(b.inputs == 2 * (a.outputs or 0) and places[a.path] < places[b.path] for a, b in pairs):
+            yield _claim(
+                f"{other.path}{other.first} to {other.path}{other.first + other.count - 1} each take twice what "
+                f"{one.path} of the same number puts out, as where as many from elsewhere are joined beside it.",
+                "; ".join(f"{b.inputs:,} = 2 x {a.outputs:,}" for a, b in pairs[:4]),
+                pairs[0][1],
+                len(pairs),
+            )
+            return
+
+
+def _convolutions(inside: Mapping[int, Sequence[Layer]]) -> dict[int, list[Layer]]:
+    told = {number: [one for one in group if one.kind in _FORWARDS] for number, group in inside.items()}
+    return {number: group for number, group in told.items() if group}
+
+
 def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
     """Two neighbours in one Sequential of which the second sees a half or a quarter of what the first puts out."""
     halves: list[tuple[Layer, Layer]] = []
@@ -123,7 +202,9 @@ def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
         if rest or layer.inputs == 1:
             continue
         beside = before.path.rpartition(".")[0] == layer.path.rpartition(".")[0]
-        if times == 2 and beside and layer.path.rpartition(".")[2].isdecimal():
+        # Of equal shapes, each in a list is its own branch.
+        is_list = (before.inputs, before.outputs) == (layer.inputs, layer.outputs)
+        if times == 2 and beside and not is_list and layer.path.rpartition(".")[2].isdecimal():
             halves.append((before, layer))
         elif times in _SHUFFLED and layer.inputs == before.inputs and _may_shuffle(before, taken):
             shuffles.append((before, layer))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from inspector.architectures.structure.directions import with_neighbours, with_open_squares
+from inspector.architectures.structure.directions import with_neighbours, with_open_groups, with_open_squares
 from inspector.architectures.structure.tables import with_tables
 from inspector.architectures.structure.types import BOTH_DIRECTIONS, BY_PLACES, Layer, LayerKind
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
@@ -27,6 +27,10 @@ _NORM_KINDS = {
 _WIDEST_KERNEL = 127
 # Of a kernel's depth, where the weight may as well be a modulated convolution's of so many inputs.
 _DEEPEST_KERNEL = 7
+
+_ACTIVATION = re.compile(r"relu|act(?:ivation)?(?:$|[_\d])|(?:^|_)act", re.I)
+_NORM_NAME = re.compile(r"norm|(?:^|[_\d])ln|rms|scale", re.I)
+_GAINS = frozenset({"scale", "g", "gain", "gamma"})
 
 Tensors = Mapping[str, Shape]
 
@@ -55,7 +59,8 @@ def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -
     tell. again: modules that are left out, as `aliases` finds them."""
     found = tuple(layer for layer in _all(tree) if layer.path not in again)
     found = with_tables(found, ordered=ordered)
-    return with_open_squares(with_neighbours(found) if ordered else found)
+    found = with_open_squares(with_neighbours(found) if ordered else found)
+    return with_open_groups(found, ordered=ordered)
 
 
 def _all(node: ModuleNode) -> Iterator[Layer]:
@@ -150,12 +155,36 @@ def _norm(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     elif weight is not None and len(weight) == 1 and bias in (None, weight):
         used = {scale} | ({shift} if bias is not None else set())
         kind, width = (LayerKind.NORM if bias is not None else LayerKind.SCALE), weight[0]
+        if kind is LayerKind.SCALE and scale == "weight":
+            kind = _scale_kind(path)
     else:
-        return None
+        return _scales(path, tensors)
     layer = Layer(
         path=path, kind=kind, inputs=width, outputs=width, evidence=_said({n: tensors[n] for n in sorted(used)})
     )
     return layer, used
+
+
+def _scale_kind(path: str) -> LayerKind:
+    """Of a row called "weight" alone in its module: a PReLU keeps its slopes so, and a norm without a bias."""
+    last = path.rpartition(".")[2]
+    if _ACTIVATION.search(last):
+        return LayerKind.PRELU
+    return LayerKind.SCALE if _NORM_NAME.search(last) else LayerKind.SLOPE
+
+
+def _scales(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
+    """What somebody's own norm keeps: gamma and beta of (1, C, 1), a gain alone in its module."""
+    if tensors.keys() == {"gamma", "beta"} and tensors["gamma"] == tensors["beta"]:
+        kind, shape = LayerKind.NORM, tensors["gamma"]
+    elif len(tensors) == 1 and (name := next(iter(tensors))) in _GAINS:
+        kind, shape = LayerKind.SCALE, tensors[name]
+    else:
+        return None
+    sizes = [size for size in shape if size != 1] or list(shape[:1])
+    if len(sizes) != 1 or not sizes[0] or not path:
+        return None
+    return Layer(path=path, kind=kind, inputs=sizes[0], outputs=sizes[0], evidence=_said(tensors)), set(tensors)
 
 
 def _modulated(path: str, tensors: Tensors, below: Collection[int]) -> tuple[Layer, set[str]] | None:

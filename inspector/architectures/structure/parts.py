@@ -16,6 +16,7 @@ COUNTED = (
     *(LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN, LayerKind.ATTENTION, LayerKind.LINEAR),
     *(LayerKind.MATRIX, LayerKind.BILINEAR),
     *(LayerKind.EMBEDDING, LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE),
+    *(LayerKind.SLOPE, LayerKind.PRELU),
 )
 _PLURALS = {
     LayerKind.LSTM: "LSTMs",
@@ -25,10 +26,13 @@ _PLURALS = {
     LayerKind.BILINEAR: "bilinear layers or 1-d convolutions",
     LayerKind.NORM: "layer, group or instance norms",
     LayerKind.SCALE: "scales",
+    LayerKind.SLOPE: "scales or PReLU slopes",
+    LayerKind.PRELU: "PReLUs",
     LayerKind.MATRIX: "matrices without bias",
 }
 _MOST_KINDS = 3
 _MOST_PARTS = 60
+_MOST_BETWEEN = 3
 
 
 def parts_of(tree: ModuleNode, layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[Part, ...]:
@@ -56,27 +60,32 @@ def _part(node: ModuleNode, inside: Sequence[Layer], stacks: Sequence[Stack]) ->
 def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool = False) -> str:
     """ "20 convolutions, 1 linear layer"; norms: said beside other layers too.
 
-    A convolution as wide as it is deep is counted with the others and said to be open: "5 or 6 convolutions, 3 or 4
-    transposed convolutions".
+    A convolution as wide as it is deep is counted with the others, since most run forwards; beside transposed ones it
+    is said to be open: "5 or 6 convolutions, 3 or 4 transposed convolutions", and many of them apart.
     """
     squares = sum(layer.is_square for layer in layers)
     counts = Counter(LayerKind.CONVOLUTION if layer.is_square else layer.kind for layer in layers)
+    apart = squares if counts[LayerKind.TRANSPOSED] and squares > _MOST_BETWEEN else 0
+    if apart:
+        counts[LayerKind.CONVOLUTION] -= apart
+        squares = 0
     said = [kind for kind in COUNTED if counts[kind]]
     if not norms:
         said = [kind for kind in said if kind not in NORMS] or said
     named = [_counted(kind, counts, squares) for kind in said]
+    if apart:
+        named.insert(said.index(LayerKind.TRANSPOSED) + 1, f"{apart:,} convolutions of either way")
+    # "and 1 other kind" is as long as the kind.
+    most += len(named) == most + 1
     more = f" and {counted(len(named) - most, 'other kind')}" if len(named) > most else ""
     return ", ".join(named[:most]) + more if named else counted(len(layers), "tensor")
 
 
 def _counted(kind: LayerKind, counts: Mapping[LayerKind, int], squares: int) -> str:
     number = counts[kind]
-    if kind is LayerKind.CONVOLUTION and squares:
-        if not counts[LayerKind.TRANSPOSED]:
-            which = "" if squares == number == 1 else f"{squares:,} " if squares < number else "all "
-            return f"{counted(number, kind.value)} ({which}square, so possibly transposed)"
+    if squares and counts[LayerKind.TRANSPOSED] and kind is LayerKind.CONVOLUTION:
         return _between(number - squares, number, kind)
-    if kind is LayerKind.TRANSPOSED and squares:
+    if squares and kind is LayerKind.TRANSPOSED:
         return _between(number, number + squares, kind)
     return counted(number, kind.value, _PLURALS.get(kind, ""))
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
-from inspector.architectures.structure.types import Layer, LayerKind, Stack
+from inspector.architectures.structure.types import NORMS, Layer, LayerKind, Stack
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import ModuleNode
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,6})")
+_NUMBER = re.compile(r"\d+")
 _LEAST = 2
-_WIDE = frozenset(LayerKind) - {LayerKind.NORM, LayerKind.BATCH_NORM, LayerKind.SCALE, LayerKind.TENSOR}
+_LEAST_STAGED = 3
+_WIDE = frozenset(LayerKind) - NORMS - {LayerKind.TENSOR}
 
 Build = tuple[object, ...]
 
@@ -50,6 +52,13 @@ def _stacks(
             if run and (number != run[-1][0] + 1 or not _is_like(child, run[-1][1], builds, by_path)):
                 runs.append([])
             runs[-1].append((number, child))
+        # Nothing is cut in two by a block with a layer more than the others.
+        whole = [one for run in runs for one in run]
+        base = _base([child for _, child in whole], by_path) if len(runs) > 1 and _is_counted(whole) else ()
+        if base:
+            stacked.update(child.name for _, child in whole)
+            yield _of_stages(node, stem, whole, base, by_path)
+            continue
         for run in runs:
             for stack in _made(node, stem, run, builds, by_path):
                 stacked.update(child.name for _, child in run)
@@ -90,13 +99,60 @@ def _made(
     if len(inside[0]) < _LEAST or not (run[0][1].children or all(one.kind is LayerKind.TENSOR for one in inside[0])):
         return
     wide = [[layer.outputs for layer in layers if layer.kind in _WIDE and layer.outputs] for layers in inside]
+    block = run[0][1]
     yield Stack(
+        inner=tuple(_stacks(block, builds, by_path)),
         path=f"{node.path}.{stem}" if node.path else stem,
         first=run[0][0],
         count=len(run),
         equal=len({builds[child.path][1] for _, child in run}) == 1,
         layers=tuple(inside[0]),
         widths=tuple(widths[-1] for widths in wide if widths) if all(wide) else (),
+    )
+
+
+def _is_counted(run: Sequence[tuple[int, ModuleNode]]) -> bool:
+    return len(run) >= _LEAST_STAGED and all(b[0] == a[0] + 1 for a, b in pairwise(run))
+
+
+def _base(blocks: Sequence[ModuleNode], by_path: Mapping[str, Layer]) -> tuple[str, ...]:
+    """Names of the layers that all blocks have alike, where that is most of every block; () elsewhere."""
+    works = [{layer.path[len(block.path) :]: _work(layer) for layer in _inside(block, by_path)} for block in blocks]
+    least = min(works, key=len)
+    if any(work.get(name) != kind for work in works for name, kind in least.items()):
+        return ()
+    # More of what is numbered inside: a stage of more blocks, which is told of each stage.
+    patterns = {_NUMBER.sub("*", name) for name in least}
+    if any(name not in least and _NUMBER.sub("*", name) in patterns for work in works for name in work):
+        return ()
+    wide = sum(kind[0] in _WIDE for kind in least.values())
+    fewer = sum(len(work) > len(least) for work in works)
+    if wide < _LEAST or 2 * fewer > len(works) or any(len(work) >= 2 * len(least) for work in works):
+        return ()
+    return tuple(least)
+
+
+def _of_stages(
+    node: ModuleNode,
+    stem: str,
+    run: Sequence[tuple[int, ModuleNode]],
+    base: Sequence[str],
+    by_path: Mapping[str, Layer],
+) -> Stack:
+    names = set(base)
+    inside = [(child, _inside(child, by_path)) for _, child in run]
+    shared = [[layer for layer in layers if layer.path[len(child.path) :] in names] for child, layers in inside]
+    wide = [[layer.outputs for layer in layers if layer.kind in _WIDE and layer.outputs] for layers in shared]
+    return Stack(
+        path=f"{node.path}.{stem}" if node.path else stem,
+        first=run[0][0],
+        count=len(run),
+        equal=False,
+        layers=tuple(shared[0]),
+        widths=tuple(widths[-1] for widths in wide) if all(wide) else (),
+        extra=tuple(
+            layer for child, layers in inside for layer in layers if layer.path[len(child.path) :] not in names
+        ),
     )
 
 

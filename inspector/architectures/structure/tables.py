@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from inspector.architectures.structure.paths import above
-from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Topic
+from inspector.architectures.structure.types import CONVOLUTIONS, MAYBE_TABLE, RECURRENT, Claim, Layer, LayerKind, Topic
 
 _WORDS = re.compile(
     r"(?:wte|wpe|lookup|vocab|table|(?:tok|tokens?|words?|char|pos|type|seg|src|tgt|class|label|item|user)?"
@@ -39,35 +39,102 @@ _AGAINST = frozenset(
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
 _MOST_NAMED = 6
+EDGES = re.compile(r"bins?$|boundar|edges?$", re.I)
+# Alone they are the name of a table; in "token_mixer" or "pos_proj" they are not.
+_ALONE = frozenset(
+    {"tok", "toks", "token", "tokens", "vocab", "vocabulary", "pos", "position", "positions", "codebook"}
+)
+# Hours, days, kinds of a bond: fewer than what a layer puts out of itself.
+_FEWEST_FEATURES = 32
 
 
 def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
     """A table where its name says so and no width speaks against it: nothing takes as many as it has rows, and it
-    stands before all other weights of its module or has more rows than columns."""
+    stands before all other weights of its module or has more rows than columns. What stands beside such a one, is
+    called so and as deep is one too if it is short, or called so by nothing else."""
+    called = [layer for layer in layers if layer.kind is LayerKind.MATRIX and is_called_table(layer.path)]
+    certain = _certain(layers, called, ordered=ordered)
+    edges = {_edges(layer.path, layer.more) for layer in layers if layer.kind is LayerKind.TENSOR}
+    taken = Counter(layer.inputs for layer in layers if layer.kind in _WEIGHTED)
+    beside: dict[tuple[str, int | None], list[Layer]] = {}
+    for layer in called:
+        beside.setdefault((layer.path.rpartition(".")[0], layer.inputs), []).append(layer)
+    why: dict[str, str] = {}
+    for (parent, columns), group in beside.items():
+        several = len({layer.outputs for layer in group}) > 1 and all(layer.outputs != columns for layer in group)
+        some = any(layer.path in certain for layer in group)
+        for layer in group:
+            rows, last = layer.outputs or 0, layer.path.rpartition(".")[2]
+            if layer.path in certain:
+                why[layer.path] = f"its name, and no layer takes {rows:,}"
+            elif several and (not taken[rows] or (some and (rows < _FEWEST_FEATURES or _is_alone(last)))):
+                why[layer.path] = f"its name and those of the {len(group):,} beside each other"
+            elif (parent, _first_word(last), rows) in edges:
+                why[layer.path] = f"its name, and {rows - 1:,} edges between its rows"
+    paths = {layer.path for layer in called}
+    return tuple(_told(layer, why.get(layer.path, "")) if layer.path in paths else layer for layer in layers)
+
+
+def _told(layer: Layer, why: str) -> Layer:
+    if not why:
+        return replace(layer, more=MAYBE_TABLE)
+    return replace(
+        layer,
+        kind=LayerKind.EMBEDDING,
+        inputs=layer.outputs,
+        outputs=layer.inputs,
+        evidence=f"{layer.evidence}, {why}",
+        biased=None,
+    )
+
+
+def _certain(layers: Sequence[Layer], called: Sequence[Layer], *, ordered: bool) -> frozenset[str]:
+    """Paths of those against which no width speaks."""
+    open_ = {layer.path for layer in called}
     taken = Counter(layer.inputs for layer in layers if layer.kind in _WEIGHTED)
     started: set[str] = set()
-    made: list[Layer] = []
+    found: set[str] = set()
     for layer in layers:
-        parent = layer.path.rpartition(".")[0]
-        if layer.kind is LayerKind.MATRIX and is_called_table(layer.path):
-            rows, columns = layer.outputs, layer.inputs
-            first = ordered and parent not in started
+        parent, _, last = layer.path.rpartition(".")
+        if last.isdecimal():
+            # One of a list stands where the list does.
+            parent = parent.rpartition(".")[0]
+        rows, columns = layer.outputs, layer.inputs
+        if layer.path in open_ and rows and columns:
             # As a matrix it is among those that take as many as it has columns.
             others = taken[rows] - (rows == columns)
-            if rows and columns and not others and (first or rows > columns):
-                evidence = f"{layer.evidence}, its name, and no layer takes {rows:,}"
-                layer = replace(
-                    layer, kind=LayerKind.EMBEDDING, inputs=rows, outputs=columns, evidence=evidence, biased=None
-                )
+            if not others and ((ordered and parent not in started) or rows > columns):
+                found.add(layer.path)
+                continue
         if layer.kind in _WEIGHTED:
             started.update(above(layer.path))
-        made.append(layer)
-    return tuple(made)
+    return frozenset(found)
+
+
+def _first_word(name: str) -> str:
+    return next((word.lower() for word in _TOKENS.findall(name)), "")
+
+
+def _edges(path: str, more: str) -> tuple[str, str, int]:
+    """(module, first word, rows) of a table between whose rows a tensor called bins would hold the edges."""
+    parent, _, last = path.rpartition(".")
+    return (parent, _first_word(last), int(more) + 1) if more.isdecimal() and EDGES.search(last) else ("", "", 0)
+
+
+def _is_alone(name: str) -> bool:
+    words = [word.lower() for word in _TOKENS.findall(name)]
+    return bool(words) and all(word in _ALONE for word in words)
 
 
 def is_called_table(path: str) -> bool:
-    """By the words of its last name: "tok_embeddings", "embed_tokens", "wte"; not "unembed", not "to_embed"."""
-    words = [word.lower() for word in _TOKENS.findall(path.rpartition(".")[2])]
+    """By the words of its last name: "tok_embeddings", "embed_tokens", "wte", "tok", "field_embs.3"; not "unembed", not
+    "to_embed"."""
+    parent, _, last = path.rpartition(".")
+    if last.isdecimal():
+        last = parent.rpartition(".")[2]
+    if _is_alone(last):
+        return True
+    words = [word.lower() for word in _TOKENS.findall(last)]
     return any(_WORDS.fullmatch(word) for word in words) and not _AGAINST & set(words)
 
 

@@ -21,6 +21,8 @@ class LayerKind(StrEnum):
     BATCH_NORM = "batch norm"
     NORM = "layer, group or instance norm"
     SCALE = "scale (a norm without bias, or one factor per channel)"
+    PRELU = "PReLU"
+    SLOPE = "scale or PReLU slope"
     LSTM = "LSTM"
     GRU = "GRU"
     RNN = "plain recurrent layer"
@@ -35,10 +37,14 @@ CONVOLUTIONS = frozenset(
     }
 )
 RECURRENT = frozenset({LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN})
-NORMS = frozenset({LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE})
+# Norms, and what is like them a number for each channel, or one for all.
+SCALES = frozenset({LayerKind.SCALE, LayerKind.SLOPE, LayerKind.PRELU})
+NORMS = SCALES | {LayerKind.BATCH_NORM, LayerKind.NORM}
 # What is said of a convolution whose two widths might as well be the other way round.
 BY_PLACES = "by the places of its sizes"
 EITHER_WAY = "either way"
+MAYBE_DEPTHWISE = "unless depthwise"
+MAYBE_TABLE = "or a table"
 BOTH_DIRECTIONS = "both directions"
 
 
@@ -97,6 +103,7 @@ class Stack:
 
     path: what all their names begin with. first, count: their numbers. equal: whether all shapes are equal too.
     layers: of the first one. widths: what each puts out by its last layer with a width, () where that is not told.
+    inner: stacks in the first block. extra: layers that only some of the blocks have, as a shortcut of another width.
     """
 
     path: str
@@ -105,6 +112,8 @@ class Stack:
     equal: bool
     layers: tuple[Layer, ...]
     widths: tuple[int, ...] = ()
+    inner: tuple[Stack, ...] = ()
+    extra: tuple[Layer, ...] = ()
 
 
 class Topic(StrEnum):
@@ -112,6 +121,8 @@ class Topic(StrEnum):
 
     TAKES is said of the network's input. FED: a width that a layer takes and nothing in the file puts out, where it
     need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
+    OWN: tensors in no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by name.
+    LIKELY_END: what the last layer puts out where others take as many, which ENDS_IN does not say.
     """
 
     TAKES = "takes"
@@ -125,13 +136,16 @@ class Topic(StrEnum):
     ATTENTION = "attention"
     POSITIONS = "positions"
     NEAREST = "nearest"
+    OWN = "own tensors"
+    PROJECTIONS = "projections"
+    LIKELY_END = "likely ends in"
 
 
-# How claims of `Topic.LAYERS` and `Topic.REPEATS` are written.
-NOTATION = (
-    '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file; '
-    '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once.'
+# How widths are written in claims of `Topic.LAYERS` and `Topic.REPEATS`.
+CHAIN_NOTATION = (
+    '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file'
 )
+BLOCK_NOTATION = '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

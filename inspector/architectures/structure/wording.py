@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 from inspector.architectures.structure.types import (
+    BLOCK_NOTATION,
     BY_PLACES,
+    CHAIN_NOTATION,
     CONVOLUTIONS,
     EITHER_WAY,
+    MAYBE_TABLE,
     NORMS,
     RECURRENT,
+    SCALES,
+    Claim,
     Layer,
     LayerKind,
+    Topic,
 )
 
 _MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 6
 _MOST_OWN = 4
 _LEAST_REPEATED = 3
+_MOST_NORMS = 3
+_NORM_WORDS = {
+    LayerKind.BATCH_NORM: ("batch norm", "batch norms"),
+    LayerKind.NORM: ("norm", "norms"),
+    LayerKind.SLOPE: ("scale or PReLU slope", "scales or PReLU slopes"),
+    LayerKind.PRELU: ("PReLU", "PReLUs"),
+}
+_CHAIN, _BLOCKS = re.compile(r"\d-[\d,]+-[\d,]*\d"), re.compile(r"\d / \d")
 _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _CHAINED = CONVOLUTIONS | _MATRICES
 _UNSAID = NORMS | {LayerKind.TENSOR}
 # Said in another way than behind the kind.
-_INNER = ("", BY_PLACES, EITHER_WAY)
-_WORDS = {LayerKind.MATRIX: "matrix without bias"}
+_INNER = ("", BY_PLACES, EITHER_WAY, MAYBE_TABLE)
+_WORDS = {LayerKind.MATRIX: "matrix without bias", LayerKind.EMBEDDING: "table"}
 _PLURALS = {LayerKind.MATRIX: "matrices without bias"}
 
 
@@ -39,14 +54,14 @@ def layers_text(layers: Sequence[Layer], root: str = "") -> str:
         said = [*said[:half], f"... {sum(map(len, groups[half : half + left])):,} more ...", *said[half + left :]]
     text = ", ".join(said)
     own = [layer for layer in layers if layer.kind is LayerKind.TENSOR]
-    notes = [note for note in (_norms(layers, wide), _biases(wide), _own(own, root)) if note]
+    notes = [note for note in (norms_text(layers, wide, root), _biases(wide), _own(own, root)) if note]
     return "; ".join([text, *notes] if text else notes)
 
 
 def _sort(layer: Layer) -> tuple[object, ...]:
     """Layers of one sort are said together."""
     kind = LayerKind.CONVOLUTION if layer.is_square else layer.kind
-    return kind, layer.kernel, "" if layer.more in _INNER else layer.more
+    return kind, layer.kernel, "" if layer.more in _INNER and layer.more != MAYBE_TABLE else layer.more
 
 
 def _open_squares(group: Sequence[Layer]) -> str:
@@ -70,7 +85,10 @@ def _segment(group: Sequence[Layer], root: str) -> str:
         widths = [group[0].inputs, *(layer.outputs for layer in group)]
         if len(group) > _LEAST_REPEATED:
             what = f"{len(group):,} {what}"
-        return f"{what}, all {widths[0]:,} wide" if len(set(widths)) == 1 else f"{what} {widths_text(widths)}"
+        alike = len(set(widths)) == 1 and len(group) > _LEAST_REPEATED
+        if len(set(widths)) == 1 and not alike:
+            return f"{what} {'-'.join(f'{width:,}' for width in widths)}"
+        return f"{what}, all {widths[0]:,} wide" if alike else f"{what} {widths_text(widths)}"
     runs = _runs(group)
     if len(group) > _MOST_NAMED and len(runs) <= _MOST_NAMED // 2:
         return f"{what} " + ", ".join(widths_text([run[0].inputs, *(one.outputs for one in run)]) for run in runs)
@@ -96,6 +114,8 @@ def ends_text(layer: Layer) -> str:
     """ "64-128"; of a depthwise convolution its filters."""
     if layer.kind is LayerKind.DEPTHWISE:
         return f"{layer.outputs:,}"
+    if layer.more == MAYBE_TABLE:
+        return f"{layer.inputs:,}-{layer.outputs:,} (or {layer.outputs:,} x {layer.inputs:,})"
     if layer.inputs is None or layer.outputs is None:
         return f"{layer.outputs or layer.inputs or 0:,}"
     return f"{layer.inputs:,}-{layer.outputs:,}"
@@ -105,7 +125,7 @@ def _is_chain(group: Sequence[Layer]) -> bool:
     return (
         len(group) > 1
         and group[0].kind not in {LayerKind.DEPTHWISE}
-        and all(a.more != BY_PLACES and a.outputs == b.inputs for a, b in pairwise(group))
+        and all(a.more not in (BY_PLACES, MAYBE_TABLE) and a.outputs == b.inputs for a, b in pairwise(group))
         # Three projections side by side are as wide as deep, and no chain.
         and not (group[0].kind is LayerKind.MATRIX and all(layer.inputs == layer.outputs for layer in group))
     )
@@ -148,28 +168,58 @@ def _name(layer: Layer, root: str) -> str:
     return layer.path.removeprefix(f"{root}.") if root else layer.path
 
 
-def _norms(layers: Sequence[Layer], wide: Sequence[Layer]) -> str:
+def norms_text(layers: Sequence[Layer], wide: Sequence[Layer] = (), root: str = "") -> str:
     """After which layers something as wide stands in the file; else how many norms there are."""
     norms = [layer for layer in layers if layer.kind in NORMS]
-    if not norms:
-        return ""
     own = [layer for layer in layers if layer.kind is not LayerKind.TENSOR]
     paths = {layer.path for layer in wide}
     after = [
         a for a, b in pairwise(own) if b.kind is LayerKind.BATCH_NORM and a.outputs == b.outputs and a.path in paths
     ]
-    if len(after) == len(norms):
+    slopes = [layer for layer in norms if layer.kind in SCALES]
+    said = []
+    if after and len(after) == len(norms) - len(slopes):
+        norms = slopes
         if len(after) == len(wide):
-            return "a batch norm after each" if len(wide) > 1 else "a batch norm after it"
-        return f"a batch norm after {len(after):,} of {len(wide):,}"
-    kinds = []
-    for kind, group in groupby(norms, key=lambda layer: layer.kind):
-        found = list(group)
-        word = {LayerKind.BATCH_NORM: "batch norm", LayerKind.NORM: "norm"}.get(kind, "scale")
-        widths = list(dict.fromkeys(layer.outputs for layer in found)) if _is_one(found) else [x.outputs for x in found]
-        said = [f"{width:,}" for width in widths[:_MOST_NAMED] if width] + ["..."] * (len(widths) > _MOST_NAMED)
-        kinds.append(f"{f'{len(found):,} {word}s' if len(found) > 1 else f'a {word}'} of {', '.join(said)}")
-    return ", ".join(kinds[:3])
+            said = ["a batch norm after each" if len(wide) > 1 else "a batch norm after it"]
+        else:
+            names = [_name(layer, root) for layer in after]
+            named = "" if len(names) > _MOST_OWN or all(map(str.isdecimal, names)) else f" ({', '.join(names)})"
+            said = [f"a batch norm after {len(after):,} of {len(wide):,}{named}"]
+    groups = [list(group) for _, group in groupby(norms, key=lambda layer: layer.kind)]
+    if len(groups) > _MOST_NORMS:
+        groups = [[one for one in norms if one.kind is kind] for kind in dict.fromkeys(one.kind for one in norms)]
+    first = _first_text(layers) if groups and list(layers[: len(groups[0])]) == groups[0] else ""
+    return ", ".join([*said, *(f"{first if n == 0 else ''}{_norms_alike(one)}" for n, one in enumerate(groups))])
+
+
+def _norm_kinds(layers: Sequence[Layer]) -> str:
+    """Of blocks of several widths: "each with a batch norm, a PReLU, a batch norm"."""
+    said: list[str] = []
+    more: list[str] = []
+    for kind, group in groupby(layer.kind for layer in layers if layer.kind in NORMS):
+        one, many = _NORM_WORDS.get(kind, ("scale", "scales"))
+        times = len(list(group))
+        (said if len(said) < _MOST_OWN else more).append(f"{times:,} {many}" if times > 1 else f"a {one}")
+    more = [f"{len(more):,} more"] if more else []
+    return f"each with {_first_text(layers)}{', '.join([*said, *more])}" if said else ""
+
+
+def _first_text(layers: Sequence[Layer]) -> str:
+    """Whether a norm comes before all weights."""
+    parent, _, number = layers[0].path.rpartition(".")
+    behind = next((layer for layer in layers if layer.kind in _CHAINED), None)
+    # Numbers of one Sequential are the order of calls; other modules may be made in any order.
+    in_order = behind is not None and number.isdecimal() and behind.path.rpartition(".")[0] == parent
+    return "first " if in_order and layers[0].kind in (LayerKind.BATCH_NORM, LayerKind.NORM) else ""
+
+
+def _norms_alike(found: Sequence[Layer]) -> str:
+    """ "2 batch norms of 64, 128" """
+    one, many = _NORM_WORDS.get(found[0].kind, ("scale", "scales"))
+    widths = list(dict.fromkeys(layer.outputs for layer in found)) if _is_one(found) else [x.outputs for x in found]
+    said = [f"{width:,}" for width in widths[:_MOST_NAMED] if width] + ["..."] * (len(widths) > _MOST_NAMED)
+    return f"{f'{len(found):,} {many}' if len(found) > 1 else f'a {one}'} of {', '.join(said)}"
 
 
 def _is_one(norms: Sequence[Layer]) -> bool:
@@ -212,19 +262,17 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
     own = _own(first, roots[0])
     if own and [layer.more for layer in first] != [layer.more for layer in last]:
         own = f"{own} in the first, {_own(last, roots[-1])} in the last"
-    norms = _norms(blocks[0], wide[0]) if _is_alike(blocks, wide) else ""
-    return "; ".join(note for note in (", ".join(said), norms, _biases(wide[0]), own) if note)
-
-
-def _is_alike(blocks: Sequence[Sequence[Layer]], wide: Sequence[Sequence[Layer]]) -> bool:
-    """Whether of all blocks the same is to be said about norms: their widths differ from block to block otherwise."""
-    said = {_norms(block, layers) for block, layers in zip(blocks, wide, strict=True)}
-    return len(said) == 1
+    norms = {norms_text(block, layers, root) for block, layers, root in zip(blocks, wide, roots, strict=True)}
+    return "; ".join(
+        note
+        for note in (", ".join(said), norms.pop() if len(norms) == 1 else _norm_kinds(blocks[0]), _biases(wide[0]), own)
+        if note
+    )
 
 
 def _column(column: Sequence[Layer]) -> str:
     what = kind_text(column[0], 1) + _open_squares(column)
-    if _is_chain(column):
+    if _is_chain(column) and len({layer.outputs for layer in column}) > 1:
         return f"{what} {widths_text([column[0].inputs, *(layer.outputs for layer in column)])}"
     return f"{what} {_shortened([text for text, _ in groupby(column, key=ends_text)], ' / ')}"
 
@@ -234,3 +282,11 @@ def _shortened(said: Sequence[str], between: str) -> str:
         half = _MOST_WIDTHS // 2
         said = [*said[:half], f"... {len(said) - 2 * half:,} more ...", *said[-half:]]
     return between.join(said)
+
+
+def notation(claims: Sequence[Claim]) -> str:
+    """How widths are written, of what stands in the claims; "" where nothing of it does."""
+    said = [claim.says for claim in claims if claim.topic in {Topic.LAYERS, Topic.REPEATS}]
+    parts = [CHAIN_NOTATION] if any(_CHAIN.search(text) for text in said) else []
+    parts += [BLOCK_NOTATION] if any(_BLOCKS.search(text) for text in said) else []
+    return f"{'; '.join(parts)}." if parts else ""

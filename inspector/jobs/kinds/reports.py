@@ -40,6 +40,7 @@ from inspector.keys.verify import Compared, verify_plan
 from inspector.surgery.plan import plan_surgery
 from inspector.surgery.report import Operation, SurgeryReport
 from inspector.traced import graph_of_code, graph_of_spec
+from inspector.weights.look import TensorLook, look_at
 from inspector.weights.measure import measure_tensor
 from inspector.weights.report import TensorStatistics
 
@@ -54,6 +55,12 @@ def tensor(bench: Bench, file: FileRef, path: tuple[str, ...]) -> TensorStatisti
     checkpoint = checkpoint_of(bench, file)
     found: TensorInfo = next(one for one in checkpoint.tensors if one.path == path)
     return measure_tensor(checkpoint, found)
+
+
+def tensor_look(bench: Bench, file: FileRef, path: tuple[str, ...]) -> TensorLook:
+    """The first numbers of a tensor, a corner of it, its filters."""
+    checkpoint = checkpoint_of(bench, file)
+    return look_at(checkpoint, next(one for one in checkpoint.tensors if one.path == path))
 
 
 def health(bench: Bench, file: FileRef) -> HealthReport:

@@ -1,0 +1,127 @@
+"""A stack of blocks in one sentence: "5 equal blocks: ..., 6 experts 0 to 5, each with ..."."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from inspector.architectures.structure.paths import above
+from inspector.architectures.structure.types import NORMS, Layer, LayerKind, Stack
+from inspector.architectures.structure.wording import columns_text, ends_text, kind_text, layers_text, widths_text
+
+_MOST_BLOCKS, _MOST_EXTRA = 4, 6
+_LEAST_RUNS = 2
+_EXPERTS = "experts"
+
+
+def blocks_of(stacks: Sequence[Stack]) -> dict[str, tuple[int, int]]:
+    """(place of the stack, number in it) of each block by its path."""
+    return {
+        f"{stack.path}{number}": (place, number)
+        for place, stack in enumerate(stacks)
+        for number in range(stack.first, stack.first + stack.count)
+    }
+
+
+def layers_by_block(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[dict[int, list[Layer]]]:
+    """The layers of each block of each stack, by the block's number."""
+    found: list[dict[int, list[Layer]]] = [{} for _ in stacks]
+    blocks = blocks_of(stacks)
+    for layer in layers:
+        place, number = _block(layer, blocks)
+        if place is not None:
+            found[place].setdefault(number, []).append(layer)
+    return found
+
+
+def _block(layer: Layer, blocks: Mapping[str, tuple[int, int]]) -> tuple[int | None, int]:
+    return next((blocks[path] for path in (layer.path, *above(layer.path)) if path in blocks), (None, 0))
+
+
+def equal_text(stack: Stack) -> str:
+    """What is in each of equal blocks; what repeats inside a block is said once, with its number."""
+    root = f"{stack.path}{stack.first}"
+    if not stack.inner:
+        return layers_text(stack.layers, root)
+    blocks = blocks_of(stack.inner)
+    inside = layers_by_block(stack.layers, stack.inner)
+    said = []
+    for place, group in groupby(stack.layers, key=lambda layer: _block(layer, blocks)[0]):
+        if place is None:
+            said.append(layers_text(list(group), root))
+        elif inside[place]:
+            said.append(_inner_text(stack.inner[place], inside[place], root))
+            inside[place] = {}
+    return "; ".join(text for text in said if text)
+
+
+def _inner_text(stack: Stack, blocks: Mapping[int, Sequence[Layer]], root: str) -> str:
+    name = stack.path.removeprefix(f"{root}.")
+    what = "equal blocks" if stack.equal else "blocks of one build"
+    if name.rstrip(".").rpartition(".")[2].lower() == _EXPERTS:
+        what = _EXPERTS if stack.equal else f"{_EXPERTS} of one build"
+    text = equal_text(stack) if stack.equal else unequal_text(stack, blocks)
+    return f"{stack.count:,} {what} {name}{stack.first} to {stack.first + stack.count - 1} ({text})"
+
+
+def unequal_text(stack: Stack, blocks: Mapping[int, Sequence[Layer]]) -> str:
+    """Each layer of blocks of one build with its widths in all of them."""
+    more = {layer.path for layer in stack.extra}
+    ordered = [[layer for layer in blocks[number] if layer.path not in more] for number in sorted(blocks)]
+    if all(layer.kind is LayerKind.TENSOR for layer in stack.layers):
+        return _tensors(stack, ordered)
+    notes = [columns_text(ordered, [f"{stack.path}{number}" for number in sorted(blocks)]), _stages(stack)]
+    for inner in stack.inner:
+        name = inner.path.removeprefix(f"{stack.path}{stack.first}.")
+        notes.append(f"in each {name}{inner.first} to {inner.first + inner.count - 1} are of one build")
+    if stack.extra:
+        notes.append(f"besides {_extra(stack)}")
+    return "; ".join(note for note in notes if note)
+
+
+def _stages(stack: Stack) -> str:
+    """ "in runs of 2-3-4-2 blocks whose last convolution puts out 64-128-256-512"."""
+    runs = [(width, len(list(group))) for width, group in groupby(stack.widths)]
+    if sum(count > 1 for _, count in runs) < _LEAST_RUNS or not all(_is_plain(layer) for layer in stack.layers):
+        return ""
+    counts = "-".join(f"{count:,}" for _, count in runs)
+    return f"in runs of {counts} blocks whose last convolution puts out {widths_text([width for width, _ in runs])}"
+
+
+def _is_plain(layer: Layer) -> bool:
+    return layer.kind in NORMS | {LayerKind.TENSOR, LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION}
+
+
+def _extra(stack: Stack) -> str:
+    """ "shortcut.0 in 2, 5: 1x1 convolution 64-128 / 128-256", norms beside it left out"""
+    found: dict[str, list[tuple[str, Layer]]] = {}
+    weighty = [layer for layer in stack.extra if layer.kind not in NORMS] or stack.extra
+    for layer in weighty:
+        number, _, name = layer.path.removeprefix(stack.path).partition(".")
+        found.setdefault(name, []).append((number, layer))
+    said = []
+    for name, group in list(found.items())[:_MOST_EXTRA]:
+        numbers = ", ".join(number for number, _ in group[:_MOST_EXTRA])
+        numbers += " and more" if len(group) > _MOST_EXTRA else ""
+        texts = [_extra_text(layer) for _, layer in group[:_MOST_EXTRA]]
+        said.append(f"{name} in {numbers}: {' / '.join(text for text, _ in groupby(texts))}")
+    if len(found) > _MOST_EXTRA:
+        said.append(f"and {len(found) - _MOST_EXTRA:,} more")
+    return ", ".join(said)
+
+
+def _extra_text(layer: Layer) -> str:
+    if layer.kind is LayerKind.TENSOR:
+        return f"own tensor {layer.more}"
+    return f"{kind_text(layer, 1)} {ends_text(layer)}"
+
+
+def _tensors(stack: Stack, blocks: Sequence[Sequence[Layer]]) -> str:
+    """Somebody's own layers: each tensor with its shape in all of them."""
+    shown = blocks if len(blocks) <= _MOST_BLOCKS else [blocks[0], blocks[-1]]
+    gap = " ... " if len(blocks) > _MOST_BLOCKS else ", "
+    said = []
+    for column in zip(*shown, strict=False):
+        name = column[0].path.removeprefix(f"{stack.path}{stack.first}.")
+        said.append(f"{name} {gap.join(layer.more for layer in column)}")
+    return f"tensors in no layer of torch's: {'; '.join(said)}"

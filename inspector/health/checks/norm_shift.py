@@ -1,0 +1,46 @@
+"""Units that a batch norm shifts so far below zero that a ReLU behind it hardly ever lets anything through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.norms import batch_norms
+from inspector.health.roles import Role
+from inspector.health.subject import Subject
+from inspector.health.wording import first_names
+from inspector.units import human_share
+
+SILENT = FindingKind("norm-shift-silences", Severity.NOTICE, "Batch norms push units below zero")
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    times = subject.thresholds.norm_shift_times
+    names: list[str] = []
+    silent = channels = 0
+    for norm in batch_norms(subject):
+        if norm.scale is None or norm.shift is None:
+            continue
+        channels += norm.channels
+        # What comes out of the norm has the scale as its standard deviation and the shift as its mean.
+        low = int(np.count_nonzero((norm.shift < 0) & (norm.shift < -times * np.abs(norm.scale))))
+        if low:
+            silent += low
+            names.append(norm.name_of(Role.NORM_SHIFT))
+    if not silent:
+        return
+    fires = 0.5 * math.erfc(times / math.sqrt(2))
+    yield SILENT.found(
+        f"{silent:,} of {channels:,} channels of batch norms ({human_share(silent / channels)}) are shifted more than "
+        f"{times:g} times their scale below zero, in {first_names(names)}.",
+        subjects=names,
+        evidence=(("channels", silent), ("of", channels), ("limit", -times), ("fires, if normal", fires)),
+        remedy="With a ReLU next such a unit fires for fewer than 1 in 10,000 values, if they are normal; it could be "
+        "pruned. It means nothing before another activation, or before a sum with a shortcut.",
+    )
+
+
+CHECK = Check(kinds=(SILENT,), find=_find)

@@ -1,0 +1,138 @@
+"""Layers that are as their initialiser made them, beside others that were trained.
+
+Which layers says what happened: the last ones are a head that was never trained, those before them a backbone that was
+never loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.freshness import Freshness, Proof, Standing
+from inspector.health.layers import Layer, layers_of, trained_signs
+from inspector.health.subject import Subject
+from inspector.health.wording import first_names
+from inspector.units import counted, human_share
+
+FRESH_FILE = FindingKind("fresh-weights", Severity.NOTICE, "The weights are freshly initialised")
+HEAD = FindingKind("untrained-head", Severity.WARNING, "The last layers were never trained", also=(Severity.NOTICE,))
+BACKBONE = FindingKind(
+    "unloaded-backbone", Severity.WARNING, "All but the last layers were never trained", also=(Severity.NOTICE,)
+)
+UNCHANGED = FindingKind(
+    "unchanged-layers", Severity.WARNING, "Layers are unchanged since initialisation", also=(Severity.NOTICE,)
+)
+
+# How output layers are called, by the first segment of the name or the last: for files that keep no order.
+_HEADS = frozenset(
+    {
+        *("fc", "classifier", "head", "heads", "lm_head", "score", "qa_outputs", "logits", "output", "out", "cls"),
+        *("pre_classifier", "prediction", "predictions", "proj_out", "linear", "fc_out", "output_layer", "last_linear"),
+    }
+)
+_HOW = {
+    Proof.LATTICE: "Bit for bit they are numbers of torch's generator, which one step of an optimizer ends.",
+    Proof.EDGE: "Their values end at the initialiser's bound, which one step of an optimizer usually blurs.",
+    Proof.SPREAD: "Their mean, spread and shape are an initialiser's, which short training leaves as they are: this is "
+    "a hint, no proof. Two files prove it: compare with an earlier one.",
+}
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    layers = layers_of(subject)
+    fresh = [one for one in layers if one.standing in (Standing.FRESH, Standing.LIKELY)]
+    moved = [one for one in layers if one.standing is Standing.MOVED]
+    if not fresh:
+        return
+    signs = trained_signs(subject, layers)
+    if not moved and not signs and not any(one.standing is Standing.UNSURE for one in layers):
+        yield _fresh_file(fresh, "no scale or shift of a norm has moved")
+        return
+    if not moved:
+        # Everything passes for fresh and the norms were trained: sure ones only are named.
+        moved = [one for one in layers if one.standing is not Standing.FRESH]
+        fresh = [one for one in fresh if one.standing is Standing.FRESH]
+        if not fresh or not moved:
+            return
+    if not signs:
+        yield _fresh_file(fresh, f"{counted(len(moved), 'other layer')} may have been initialised in another way")
+        return
+    yield _unlike(subject, fresh, moved, layers)
+
+
+def _fresh_file(fresh: Sequence[Layer], and_what: str) -> Finding:
+    numel = sum(one.numel for one in fresh)
+    return FRESH_FILE.found(
+        f"{counted(len(fresh), 'layer')} ({first_names([one.name for one in fresh])}) "
+        f"{'is' if len(fresh) == 1 else 'are'} as initialised; {and_what}.",
+        subjects=[one.name for one in fresh],
+        evidence=(("layers", len(fresh)), ("elements", numel), *_evidence(fresh)),
+        remedy=f"{_HOW[_weakest(fresh)]} Right for a file that training is to start from; nothing was learnt in it.",
+    )
+
+
+def _unlike(subject: Subject, fresh: list[Layer], moved: list[Layer], layers: Sequence[Layer]) -> Finding:
+    """fresh beside moved, in a file that was trained."""
+    sure = all(one.standing is Standing.FRESH for one in fresh)
+    kind, why = _kind_of(subject, fresh, moved)
+    alone = kind is UNCHANGED and len(fresh) == 1
+    share = len(fresh) / len(layers)
+    return kind.found(
+        f"{counted(len(fresh), 'layer')} of {len(layers):,} ({human_share(share)}: "
+        f"{first_names([one.name for one in fresh])}) {'is' if len(fresh) == 1 else 'are'} unchanged since "
+        f"initialisation, while {counted(len(moved), 'other')} changed.",
+        severity=Severity.WARNING if sure and not alone else Severity.NOTICE,
+        subjects=[one.name for one in fresh],
+        evidence=(
+            *(("layers", len(fresh)), ("of", len(layers)), ("moved", len(moved))),
+            *(("elements", sum(one.numel for one in fresh)), *_evidence(fresh)),
+        ),
+        remedy=f"{_HOW[_weakest(fresh)]} {why}",
+    )
+
+
+def _kind_of(subject: Subject, fresh: list[Layer], moved: list[Layer]) -> tuple[FindingKind, str]:
+    ordered = subject.state is None or subject.state.ordered
+    at_the_end = min(one.place for one in fresh) > max(one.place for one in moved)
+    at_the_start = max(one.place for one in fresh) < min(one.place for one in moved)
+    if (ordered and at_the_end and len(fresh) <= len(moved)) or all(_is_head(one) for one in fresh):
+        return HEAD, (
+            "Train it before you use its answers: they are random. Harmless where it is replaced or left out, as when "
+            "features are taken."
+        )
+    most = len(fresh) >= subject.thresholds.initial_body * (len(fresh) + len(moved)) and len(fresh) > 2
+    if most and ((ordered and at_the_start) or all(_is_head(one) for one in moved)):
+        return BACKBONE, (
+            "Pretrained weights were probably not loaded before the head was trained (names that did not match, "
+            "strict=False). Harmless where random features were meant."
+        )
+    return UNCHANGED, (
+        "They had no gradient: not used in the forward, frozen, or not given to the optimizer. Harmless for auxiliary "
+        "heads and parts that are not run, and for layers left random on purpose."
+    )
+
+
+def _is_head(layer: Layer) -> bool:
+    segments = layer.module.split(".")
+    return segments[0] in _HEADS or segments[-1] in _HEADS
+
+
+def _weakest(fresh: Sequence[Layer]) -> Proof:
+    order = list(Proof)
+    return max((one.freshness.proof or Proof.SPREAD for one in fresh), key=order.index)
+
+
+def _evidence(fresh: Sequence[Layer]) -> tuple[tuple[str, str | float], ...]:
+    first: Freshness = fresh[0].freshness
+    if first.initialiser is None:
+        return ()
+    of = first.initialiser
+    return (
+        ("proof", str(_weakest(fresh))),
+        ("first layer's initialiser", f"{of.family}, {of.says}"),
+        ("bound" if of.family == "uniform" else "standard deviation", of.scale),
+    )
+
+
+CHECK = Check(kinds=(FRESH_FILE, HEAD, BACKBONE, UNCHANGED), find=_find)

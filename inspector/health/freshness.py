@@ -1,0 +1,108 @@
+"""Whether a tensor is as an initialiser made it, and how surely: by last bits, edge, or spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.health.distributions import ROUNDING, distance_scaled, has_spread, stored_as, within_edge
+from inspector.health.generator import in_normal_pairs, of_truncated_uniform, on_uniform_lattice
+from inspector.health.initialisers import Family, Initialiser, initialisers_of
+from inspector.health.subject import Examined, Subject
+from inspector.health.thresholds import Thresholds
+from inspector.weights.report import TensorStatistics
+
+Stretches = Sequence[NDArray[np.float32]]
+
+
+class Proof(StrEnum):
+    """By what a tensor was recognised, the surest first. LATTICE: what torch's generator makes, bit for bit. EDGE: the
+    hard edge of a uniform distribution. SPREAD: mean, deviation and shape, which short training leaves as they are."""
+
+    LATTICE = "lattice"
+    EDGE = "edge"
+    SPREAD = "spread"
+
+
+class Standing(StrEnum):
+    """What becomes of it. UNSURE: its shape is an initialiser's still, and its last bits are not torch's generator's:
+    drawn elsewhere, or trained a little."""
+
+    FRESH = "fresh"
+    LIKELY = "likely"
+    UNSURE = "unsure"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """initialiser, proof: None where none fits."""
+
+    standing: Standing
+    initialiser: Initialiser | None = None
+    proof: Proof | None = None
+
+
+MOVED = Freshness(standing=Standing.MOVED)
+# A uniform distribution's edge alone, where the last bits speak against torch's generator: one step of gentle training
+# carries one element in some tens of thousands over it.
+_EDGE_ALONE = 1 << 16
+
+
+def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshness | None:
+    """Of a weight of two or more dimensions; None where that cannot be told (few elements, one value, NaN)."""
+    limits = subject.thresholds
+    if stored_as(t) not in ROUNDING or t.numel < limits.few or t.finite != t.numel or t.minimum == t.maximum:
+        return None
+    candidates = initialisers_of(one.name, t.shape)
+    stretches = subject.stretches(one) if stored_as(t) == "float32" else ()
+    drawn = _on_lattice(t, candidates, stretches, limits)
+    if drawn is not None:
+        return Freshness(standing=Standing.FRESH, initialiser=drawn, proof=Proof.LATTICE)
+    shaped = _shaped_like(t, candidates, limits)
+    if shaped is None:
+        return MOVED
+    initialiser, proof = shaped
+    if proof is Proof.EDGE and t.numel >= (_EDGE_ALONE if stretches else limits.initial_edge_numel):
+        standing = Standing.FRESH
+    else:
+        standing = Standing.UNSURE if stretches else Standing.LIKELY
+    return Freshness(standing=standing, initialiser=initialiser, proof=proof)
+
+
+def _on_lattice(
+    t: TensorStatistics, candidates: Sequence[Initialiser], stretches: Stretches, limits: Thresholds
+) -> Initialiser | None:
+    if not stretches:
+        return None
+    for of in candidates:
+        if of.family is Family.UNIFORM and within_edge(t, of.scale) and on_uniform_lattice(stretches, of.scale):
+            return of
+    # One large element among many: the stretches did not meet it.
+    if max(abs(t.minimum), abs(t.maximum)) > 8 * t.std:
+        return None
+    named = [of for of in candidates if of.family is not Family.UNIFORM and has_spread(t, of, limits)]
+    if in_normal_pairs(stretches):
+        other = Initialiser(family=Family.NORMAL, scale=t.std, says="normal numbers")
+        return named[0] if named else other
+    for of in named:
+        cut = 2.0 if of.family is Family.TRUNCATED else 2 / of.scale
+        if of_truncated_uniform(stretches, of.scale, cut):
+            return of
+    return None
+
+
+def _shaped_like(
+    t: TensorStatistics, candidates: Sequence[Initialiser], limits: Thresholds
+) -> tuple[Initialiser, Proof] | None:
+    for of in candidates:
+        uniform = of.family is Family.UNIFORM
+        if uniform and not within_edge(t, of.scale):
+            continue
+        if has_spread(t, of, limits) and distance_scaled(t, of) < limits.initial_ks:
+            return of, Proof.EDGE if uniform else Proof.SPREAD
+    return None

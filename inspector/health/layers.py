@@ -1,0 +1,106 @@
+"""The layers of a state dict, with what became of each since initialisation, and other signs that it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from inspector.health.distributions import ROUNDING, stored_as
+from inspector.health.freshness import Freshness, Standing, freshness_of
+from inspector.health.generator import on_uniform_lattice
+from inspector.health.initialisers import default_bias_bound
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.weights.report import TensorStatistics
+
+_LAYERS = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT, Role.EMBEDDING)
+# Fewer biases tell nothing by their last bits.
+_BIASES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A module with weights of two or more dimensions.
+
+    name: of its first weight. place: 0 for the first layer. freshness: of the first weight where all weights stand
+    alike, else of one that moved.
+    """
+
+    module: str
+    name: str
+    place: int
+    numel: int
+    freshness: Freshness
+
+    @property
+    def standing(self) -> Standing:
+        """What became of it."""
+        return self.freshness.standing
+
+
+def layers_of(subject: Subject) -> tuple[Layer, ...]:
+    """In the state dict's order. Layers of which nothing can be told (few elements, constant) are left out."""
+    found: list[Layer] = []
+    for module, tensors in subject.by_module.items():
+        judged = list(_judged(subject, tensors))
+        if not judged:
+            continue
+        standings = [freshness.standing for _, freshness in judged]
+        worst = max(standings, key=list(Standing).index)
+        found.append(
+            Layer(
+                module=module,
+                name=judged[0][0].name,
+                place=len(found),
+                numel=sum(one.tensor.numel for one, _ in judged),
+                freshness=judged[standings.index(worst)][1],
+            )
+        )
+    return tuple(found)
+
+
+def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Examined, Freshness]]:
+    for one in tensors:
+        t = one.statistics
+        if one.role not in _LAYERS or t is None or len(t.shape) < 2 or not one.floating:
+            continue
+        freshness = freshness_of(subject, one, t)
+        if freshness is not None:
+            yield one, freshness
+
+
+def trained_signs(subject: Subject, layers: Sequence[Layer]) -> int:
+    """How many scales and shifts of norms, and biases beside weights not known to be fresh, are not as they begin.
+
+    1 as well where a file has none of them, so that nothing but the weights that moved can tell.
+    """
+    moved = {layer.module for layer in layers if layer.standing in (Standing.MOVED, Standing.UNSURE)}
+    asked = signs = 0
+    for one, t in subject.measured(Role.NORM_SCALE, Role.NORM_SHIFT, Role.BIAS):
+        if one.role is Role.BIAS and one.module not in moved:
+            continue
+        asked += 1
+        if t.minimum == t.maximum:
+            continue
+        if one.role is Role.NORM_SCALE:
+            # Scales drawn at random around 1 (DCGAN) have a shift of nothing but zeros beside them.
+            shift = next((o for o in subject.by_module[one.module] if o.role is Role.NORM_SHIFT), None)
+            signs += shift is None or shift.statistics is None or shift.statistics.rms > 0
+        else:
+            signs += one.role is Role.NORM_SHIFT or not _begins_like_this(subject, one, t)
+    alone = not asked and any(layer.standing is Standing.MOVED for layer in layers)
+    return 1 if alone else signs
+
+
+def _begins_like_this(subject: Subject, bias: Examined, t: TensorStatistics) -> bool:
+    """Whether a bias is within its layer's bound and, where it can be told, on the lattice of torch's generator."""
+    weight = next((o for o in subject.by_module[bias.module] if o.role in _LAYERS), None)
+    if weight is None or stored_as(t) not in ROUNDING:
+        return True
+    bound = default_bias_bound(weight.tensor.shape)
+    if max(abs(t.minimum), abs(t.maximum)) > bound * (1 + ROUNDING[stored_as(t)]):
+        return False
+    if t.numel < _BIASES or stored_as(t) != "float32":
+        return True
+    stretches = subject.stretches(bias)
+    return not stretches or on_uniform_lattice(stretches, bound)

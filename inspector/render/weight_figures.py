@@ -1,0 +1,213 @@
+"""One tensor, and all of them by depth, as Plotly figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from inspector.health.report import HealthReport
+from inspector.health.roles import Role
+from inspector.render.figures import ACCENT, GRID, dressed, plain_text
+from inspector.units import shorten_middle
+from inspector.weights.histogram import counts_between
+from inspector.weights.look import Corner, Filters
+from inspector.weights.report import Rows, TensorStatistics
+from inspector.weights.rows import row_largest, row_means
+
+# Blue for negative, orange for positive, nothing around zero: told apart by the colour-blind, on either ground.
+_SIGNED = [[0.0, "#2166ac"], [0.5, "rgba(128,128,128,0.08)"], [1.0, "#d6604d"]]
+_ROLE_COLOURS = {
+    Role.CONV: "#2a788e",
+    Role.DEPTHWISE: "#5ec962",
+    Role.TRANSPOSED: "#7ad151",
+    Role.LINEAR: "#d98c21",
+    Role.EMBEDDING: "#b5478f",
+    Role.RECURRENT: "#8c6bb1",
+    Role.NORM_SCALE: "#7f8c8d",
+}
+_OTHER = "#9aa5ad"
+_SYMLOG_BINS = 40
+_DECADES = 4.0
+_FILTER_PIXELS = 40
+
+
+def symlog_figure(statistics: TensorStatistics) -> go.Figure:
+    """Counts over the logarithm of the magnitude, to either side of zero: small values are seen beside large ones."""
+    edges = _symlog_edges(statistics)
+    counts = counts_between(statistics, edges)
+    places = list(range(len(counts)))
+    figure = go.Figure(
+        go.Bar(
+            x=places,
+            y=counts.tolist(),
+            width=1,
+            customdata=[
+                (f"{a:.3g}", f"{b:.3g}", f"{n:,.0f}") for (a, b), n in zip(pairwise(edges), counts, strict=True)
+            ],
+            hovertemplate="%{customdata[0]} to %{customdata[1]}: %{customdata[2]} elements<extra></extra>",
+            marker={"color": ACCENT, "line": {"width": 0}},
+        )
+    )
+    ticks = [*places[:: max(1, len(places) // 8)]]
+    figure.update_layout(bargap=0)
+    figure.update_xaxes(
+        title_text="value, logarithmic to either side of zero",
+        tickvals=[t - 0.5 for t in ticks],
+        ticktext=[f"{edges[t]:.2g}" for t in ticks],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_yaxes(title_text="elements", gridcolor=GRID)
+    return dressed(figure, height=300)
+
+
+def _symlog_edges(statistics: TensorStatistics) -> NDArray[np.float64]:
+    """From the largest magnitude down to a ten-thousandth of it, one bin around zero, and up again."""
+    largest = max(abs(statistics.minimum), abs(statistics.maximum)) if statistics.finite else 1.0
+    largest = largest or 1.0
+    side = np.geomspace(largest * 10**-_DECADES, largest, _SYMLOG_BINS)
+    side[-1] = largest
+    return np.concatenate([-side[::-1], side])
+
+
+def with_initialisation(figure: go.Figure, statistics: TensorStatistics, density: Density) -> go.Figure:
+    """The histogram with the curve that this many elements would follow before training."""
+    low, high = density.reach
+    places = np.linspace(low, high, 200)
+    bars = figure.data[0].width
+    step = bars[0] if bars else 1.0
+    figure.add_scatter(
+        x=[low, *places.tolist(), high],
+        y=[0.0, *(statistics.finite * step * density.at(places)).tolist(), 0.0],
+        mode="lines",
+        line={"color": "#d98c21", "width": 2},
+        name=density.says,
+        hovertemplate=f"{plain_text(density.says)}<extra></extra>",
+    )
+    figure.data[0].name = "in the file"
+    return _with_legend(figure)
+
+
+class Density:
+    """A distribution around zero. family: "uniform" or another, which is drawn as a normal one."""
+
+    def __init__(self, *, uniform: bool, scale: float, says: str) -> None:
+        self._uniform, self._scale, self.says = uniform, scale, says
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Where it is drawn from and to."""
+        reach = self._scale if self._uniform else 4 * self._scale
+        return -reach, reach
+
+    def at(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) -> (n,): the share of elements per unit."""
+        if self._uniform:
+            return np.full(len(places), 1 / (2 * self._scale))
+        scaled: NDArray[np.float64] = np.exp(-0.5 * (places / self._scale) ** 2)
+        return scaled / (self._scale * math.sqrt(2 * math.pi))
+
+
+def rows_figure(rows: Rows) -> go.Figure:
+    """Rows by their mean magnitude, weakest first: dead ones are a foot at the left, outliers a peak at the right."""
+    means, largest = row_means(rows), row_largest(rows)
+    order = np.argsort(means, kind="stable")
+    step = max(1, len(order) // 2000)
+    order = order[::step]
+    share = np.linspace(0, 100, len(order))
+    figure = go.Figure(
+        [
+            go.Scatter(
+                x=share,
+                y=values[order],
+                customdata=order,
+                mode="lines",
+                name=name,
+                line={"color": colour, "width": 2},
+                hovertemplate=f"row %{{customdata}}: {name} %{{y:.4g}}<extra></extra>",
+            )
+            for values, name, colour in ((largest, "largest", "#d98c21"), (means, "mean", ACCENT))
+        ]
+    )
+    figure.update_xaxes(title_text="rows, weakest first (%)", showgrid=False, zeroline=False)
+    positive = bool((means > 0).all())
+    figure.update_yaxes(title_text="magnitude", type="log" if positive else "linear", gridcolor=GRID)
+    return _with_legend(dressed(figure, height=320))
+
+
+def corner_figure(corner: Corner) -> go.Figure:
+    """A corner of the tensor as a heat map around zero."""
+    values = np.frombuffer(corner.values, np.float32).reshape(corner.rows, corner.columns).astype(np.float64)
+    finite = np.abs(values[np.isfinite(values)])
+    reach = float(finite.max()) if finite.size else 1.0
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=-(reach or 1.0),
+            zmax=reach or 1.0,
+            colorscale=_SIGNED,
+            hoverongaps=False,
+            hovertemplate="[%{y}, %{x}]: %{z:.4g}<extra></extra>",
+            colorbar={"thickness": 12},
+        )
+    )
+    figure.update_xaxes(title_text="column", showgrid=False, zeroline=False)
+    figure.update_yaxes(title_text="row", autorange="reversed", showgrid=False, zeroline=False)
+    return dressed(figure, height=min(480, 120 + 8 * corner.rows))
+
+
+def filters_picture(filters: Filters) -> NDArray[np.uint8]:
+    """(height, width, 3): the filters side by side, each stretched over its own range, on grey."""
+    values = np.frombuffer(filters.values, np.float32)
+    values = values.reshape(filters.count, filters.height, filters.width, filters.channels).astype(np.float64)
+    values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    reach = np.abs(values).max(axis=(1, 2, 3), keepdims=True)
+    pixels = np.rint(127.5 + 127.5 * values / np.where(reach > 0, reach, 1.0)).astype(np.uint8)
+    pixels = np.repeat(pixels, 3, axis=3) if filters.channels == 1 else pixels
+    zoom = max(1, _FILTER_PIXELS // max(filters.height, filters.width))
+    pixels = pixels.repeat(zoom, axis=1).repeat(zoom, axis=2)
+    across = math.ceil(math.sqrt(filters.count * 2))
+    down = math.ceil(filters.count / across)
+    tall, wide = pixels.shape[1] + 2, pixels.shape[2] + 2
+    sheet = np.full((down * tall, across * wide, 3), 127, np.uint8)
+    for n, one in enumerate(pixels):
+        top, left = n // across * tall + 1, n % across * wide + 1
+        sheet[top : top + one.shape[0], left : left + one.shape[1]] = one
+    return sheet
+
+
+def depth_figure(report: HealthReport, sick: Sequence[str] = ()) -> go.Figure:
+    """The RMS of each weight by its place in the file, coloured by role; sick ones ringed."""
+    roles = dict(report.roles)
+    measured = [s for s in report.weights.tensors if len(s.shape) >= 2 and s.finite and s.rms > 0]
+    marked = set(sick)
+    figure = go.Figure()
+    for role in dict.fromkeys(roles.get(s.name, Role.OTHER) for s in measured):
+        own = [(n, s) for n, s in enumerate(measured) if roles.get(s.name, Role.OTHER) is role]
+        figure.add_scatter(
+            x=[n for n, _ in own],
+            y=[s.rms for _, s in own],
+            mode="markers",
+            name=role.value,
+            customdata=[plain_text(shorten_middle(s.name, 60)) for _, s in own],
+            marker={
+                "color": _ROLE_COLOURS.get(role, _OTHER),
+                "size": [11 if s.name in marked else 7 for _, s in own],
+                "line": {"width": [2 if s.name in marked else 0 for _, s in own], "color": "#c0392b"},
+            },
+            hovertemplate="%{customdata}<br>RMS %{y:.4g}<extra></extra>",
+        )
+    figure.update_xaxes(title_text="weights, in the file's order", showgrid=False, zeroline=False)
+    figure.update_yaxes(title_text="root mean square", type="log", gridcolor=GRID)
+    return _with_legend(dressed(figure, height=340))
+
+
+def _with_legend(figure: go.Figure) -> go.Figure:
+    """The names of the lines and points, above them."""
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"t": 40})
+    return figure
