@@ -11,6 +11,8 @@ COUNTERS = {
 }
 # A module's own state may belong to what it computes (quantisation in some libraries), so it identifies, and is kept.
 EXTRA_STATE = "_extra_state"
+# How often weights were averaged: torch's AveragedModel, CompVis's LitEma, ema_pytorch, diffusers' EMAModel.
+UPDATES = ("n_averaged", "num_updates", "optimization_step", "updates", "step")
 BOOKKEEPING = frozenset({*COUNTERS, EXTRA_STATE})
 
 

@@ -216,3 +216,16 @@ def same_numbers(one: StateDict, other: StateDict) -> bool:
         return {(t.name, t.storage_id, t.offset, t.shape, t.stride) for t in state.tensors}
 
     return all(t.storage_id is not None for t in one.tensors) and places(one) == places(other)
+
+
+def averaged_prefixes(state: StateDict) -> list[str]:
+    """First segments that name averages and have just the tensors, by name and shape, that another one has."""
+    groups: dict[str, dict[str, tuple[int, ...]]] = {}
+    for tensor in state.tensors:
+        first, _, rest = tensor.name.partition(".")
+        groups.setdefault(first, {})[rest] = tensor.shape
+    return [
+        name
+        for name, held in groups.items()
+        if EMA_NAME.search(name) and len(held) > 1 and any(held == other for n, other in groups.items() if n != name)
+    ]

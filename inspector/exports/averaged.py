@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from inspector.checkpoint.nested import EMA_NAME
+from inspector.checkpoint.nested import averaged_prefixes
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UsageError
 from inspector.units import counted
@@ -34,7 +34,7 @@ def find_averaged(checkpoint: Checkpoint) -> Averaged:
     found = [Averaged(state=state) for state in states]
     weights = checkpoint.weights
     if not found and weights is not None:
-        found = [Averaged(state=weights, prefix=prefix) for prefix in _twins(weights)]
+        found = [Averaged(state=weights, prefix=prefix) for prefix in averaged_prefixes(weights)]
     if len(found) == 1:
         return found[0]
     name = checkpoint.origin.name
@@ -43,16 +43,3 @@ def find_averaged(checkpoint: Checkpoint) -> Averaged:
         raise UsageError(f"{name} holds no averaged weights that its names tell.", hint=f"It has: {have}.")
     labels = ", ".join(each.prefix or each.state.label for each in found)
     raise UsageError(f"{name} holds {counted(len(found), 'set')} of averaged weights: {labels}.", hint="Pass --state.")
-
-
-def _twins(state: StateDict) -> list[str]:
-    """First segments that name averages and have just the tensors, by name and shape, that another one has."""
-    groups: dict[str, dict[str, tuple[int, ...]]] = {}
-    for tensor in state.tensors:
-        first, _, rest = tensor.name.partition(".")
-        groups.setdefault(first, {})[rest] = tensor.shape
-    return [
-        name
-        for name, held in groups.items()
-        if EMA_NAME.search(name) and len(held) > 1 and any(held == other for n, other in groups.items() if n != name)
-    ]

@@ -16,6 +16,8 @@ from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
 from inspector.health.roles import Role
 from inspector.health.thresholds import DEFAULTS, Thresholds
+from inspector.health.training.numbers import Measured
+from inspector.health.training.state import Training, read_training
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 # What a check may read again of one tensor, for a closer look.
@@ -79,6 +81,18 @@ class Subject:
         for one in self.tensors:
             found[one.module].append(one)
         return {module: tuple(tensors) for module, tensors in found.items()}
+
+    @cached_property
+    def measured_by_path(self) -> Mapping[tuple[str, ...], TensorStatistics]:
+        """What was measured of every tensor of the file, by path."""
+        return {**self.others, **{one.tensor.path: one.statistics for one in self.tensors if one.statistics}}
+
+    @cached_property
+    def training(self) -> Training:
+        """Optimizers, schedules, gradient scalers and counters of the file."""
+        tensors = {tensor.path: tensor for tensor in self.checkpoint.tensors}
+        measured = Measured(checkpoint=self.checkpoint, tensors=tensors, statistics=self.measured_by_path)
+        return read_training(measured, self.state)
 
     def beside(self, one: Examined, last: str) -> Examined | None:
         """The tensor of that last name in the same module."""

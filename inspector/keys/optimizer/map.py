@@ -24,7 +24,7 @@ from inspector.units import counted
 
 # State with one number per parameter element, by the optimizers of torch.optim, Lion, LAMB and Adafactor.
 ELEMENTWISE = re.compile(
-    r"exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|momentum_buffer|square_avg|grad_avg|acc_delta|sum|prev|ax|mu"
+    r"exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|momentum_buffer|square_avg|grad_avg|acc_delta|sum|prev|ax|variance"
 )
 _KINDS = (
     ({"exp_avg", "exp_avg_sq"}, "Adam-like"),
@@ -34,6 +34,7 @@ _KINDS = (
     ({"exp_avg"}, "Lion-like"),
     ({"momentum_buffer"}, "SGD with momentum"),
     ({"sum"}, "Adagrad"),
+    ({"row_var", "col_var"}, "Adafactor"),
 )
 # These make a parameter's state when they first see its gradient, so one without state may be among others.
 LAZY = frozenset({"Adam-like", "Adamax", "Adadelta", "RMSprop", "Lion-like", "SGD with momentum"})
@@ -276,7 +277,12 @@ def _kind(raw: _Raw) -> str:
 
 
 def _sizes(raw: _Raw, key: str) -> dict[str, tuple[int, ...]]:
-    return {name: t.shape for name, t in raw.tensors.get(key, {}).items() if ELEMENTWISE.fullmatch(name)}
+    fields = raw.tensors.get(key, {})
+    found = {name: t.shape for name, t in fields.items() if ELEMENTWISE.fullmatch(name)}
+    # torch's Adafactor keeps means of rows (..., r, 1) and of columns (..., 1, c) of a parameter (..., r, c).
+    if {"row_var", "col_var"} <= set(fields) and fields["row_var"].shape and fields["col_var"].shape:
+        found["row_var"] = (*fields["row_var"].shape[:-1], fields["col_var"].shape[-1])
+    return found
 
 
 def _by_names(names: list[list[str]], raw: _Raw, parameters: Mapping[str, TensorInfo]) -> list[list[str]]:

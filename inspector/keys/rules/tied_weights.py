@@ -17,8 +17,8 @@ from inspector.keys.rules.entry import Leftovers, Rule
 
 # What output layers and embeddings of language models are called in transformers, GPT-NeoX, Llama's and GPT-2's own
 # code, and T5, whose encoder and decoder share one embedding.
-_HEADS = ("lm_head", "embed_out", "output", "decoder", "proj_out", "output_projection", "embed_tokens", "shared", "wte")
-_EMBEDDINGS = (
+HEADS = ("lm_head", "embed_out", "output", "decoder", "proj_out", "output_projection", "embed_tokens", "shared", "wte")
+EMBEDDINGS = (
     "embed_tokens",
     "wte",
     "word_embeddings",
@@ -32,7 +32,7 @@ _EMBEDDINGS = (
 
 def _is_embedding(name: str) -> bool:
     module, leaf = split_name(name)
-    return leaf == "weight" and split_name(module)[1] in _EMBEDDINGS
+    return leaf == "weight" and split_name(module)[1] in EMBEDDINGS
 
 
 def _is_square(leaf: Leaf) -> bool:
@@ -42,7 +42,7 @@ def _is_square(leaf: Leaf) -> bool:
 
 def _is_head(leaf: Leaf) -> bool:
     module, last = split_name(leaf.name)
-    return last == "weight" and split_name(module)[1] in _HEADS and len(leaf.shape or ()) == 2
+    return last == "weight" and split_name(module)[1] in HEADS and len(leaf.shape or ()) == 2
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:

@@ -1,0 +1,172 @@
+"""LoRA's matrices: an adapter that was never trained, pairs that cannot be multiplied, and a missing scale.
+
+W + alpha / r * B A, with A random and B zero at the start (Hu et al. 2021, 2106.09685). PiSSA (2404.02948) and LoftQ
+(2310.08659) begin with B other than zero, so that nothing can be said of whether they were trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inspector.checkpoint.adapter_names import adapted_layer, is_adapter_tensor, is_rank_first
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
+from inspector.health.subject import Examined, Subject
+from inspector.units import counted, human_shape
+
+NEVER_TRAINED = FindingKind(
+    "adapter-never-trained", Severity.WARNING, "An adapter adds nothing", also=(Severity.NOTICE,)
+)
+DEAD = FindingKind("adapter-dead", Severity.WARNING, "Both matrices of an adapter are zero")
+RANKS_DIFFER = FindingKind("adapter-ranks-differ", Severity.ERROR, "The matrices of an adapter cannot be multiplied")
+HALF = FindingKind("adapter-half-missing", Severity.NOTICE, "An adapter has one of its two matrices")
+SCALE_UNKNOWN = FindingKind("adapter-scale-unknown", Severity.INFO, "The file does not tell an adapter's scale")
+
+_A = ("lora_A", "lora_embedding_A", "lora_down", "lora.down")
+_B = ("lora_B", "lora_embedding_B", "lora_up", "lora.up")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adapter:
+    """One layer's pair. first: (rank, in), last: (out, rank); None where it is missing."""
+
+    layer: str
+    first: Examined | None
+    last: Examined | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether both matrices are there."""
+        return self.first is not None and self.last is not None
+
+    @property
+    def from_zero(self) -> Examined | None:
+        """The matrix that PEFT begins with zeros: B, of an embedding's adapter A (peft tuners/lora/layer.py)."""
+        embedding = self.first is not None and "lora_embedding_A" in self.first.name
+        return self.first if embedding else self.last
+
+    @property
+    def from_random(self) -> Examined | None:
+        """The other one."""
+        return self.first if self.from_zero is self.last else self.last
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    adapters = _adapters(subject)
+    if adapters:
+        yield from _zero(adapters)
+        yield from _ranks(adapters)
+        yield from _half(adapters)
+        yield from _scale(subject, adapters)
+
+
+def _adapters(subject: Subject) -> list[_Adapter]:
+    firsts: dict[str, Examined] = {}
+    lasts: dict[str, Examined] = {}
+    for one in subject.tensors:
+        # A bias beside the matrix, DoRA's magnitudes and LyCORIS' own are no part of the pair.
+        if not is_adapter_tensor(one.name) or len(one.tensor.shape) < 2:
+            continue
+        if is_rank_first(one.name):
+            firsts[_pair(one.name)] = one
+        elif any(f"{word}." in f"{one.name}." for word in _B):
+            lasts[_pair(one.name)] = one
+    keys = dict.fromkeys([*firsts, *lasts])
+    return [_Adapter(layer=_layer(key), first=firsts.get(key), last=lasts.get(key)) for key in keys]
+
+
+def _pair(name: str) -> str:
+    """What both matrices of one adapter share: the layer, and the adapter's own name behind them."""
+    layer = adapted_layer(name)
+    rest = name[len(layer) + 1 :]
+    for word in (*_A, *_B):
+        rest = rest.removeprefix(word)
+    return f"{layer}\0{rest}"
+
+
+def _layer(key: str) -> str:
+    return key.partition("\0")[0]
+
+
+def _is_zero(one: Examined | None) -> bool:
+    t = one.statistics if one is not None else None
+    return t is not None and t.numel > 0 and t.zero == t.numel
+
+
+def _zero(adapters: list[_Adapter]) -> Iterator[Finding]:
+    whole = [one for one in adapters if one.whole]
+    dead = [one.layer for one in whole if _is_zero(one.first) and _is_zero(one.last)]
+    idle = [one.layer for one in whole if _is_zero(one.from_zero) and not _is_zero(one.from_random)]
+    if dead:
+        yield DEAD.found(
+            f"Both matrices of {counted(len(dead), 'adapter')} of {len(whole):,} are zero: {listed(dead)}.",
+            subjects=bounded(dead),
+            evidence=(("adapters", len(dead)), ("of", len(whole))),
+            remedy="Each is the other's gradient, so that no training moves them. Make A random again; a rank that was "
+            "pruned to nothing is harmless.",
+        )
+    if idle:
+        every = len(idle) == len(whole)
+        yield NEVER_TRAINED.found(
+            f"B is zero in {'all ' if every else ''}{counted(len(idle), 'adapter')}"
+            + (": the adapter adds nothing." if every else f" of {len(whole):,}: {listed(idle)}."),
+            severity=Severity.WARNING if every else Severity.NOTICE,
+            subjects=bounded(idle),
+            evidence=(("adapters", len(idle)), ("of", len(whole))),
+            remedy="B begins at zero, and the first step moves it: it was saved before training, or no optimizer has "
+            "it. Layers that a batch never uses (experts) stay so."
+            if every
+            else "B begins at zero, and the first step moves it: these layers had no gradient. Frozen on purpose, or "
+            "experts that were never used, they are harmless.",
+        )
+
+
+def _ranks(adapters: list[_Adapter]) -> Iterator[Finding]:
+    wrong = [
+        (one.layer, one.first.tensor.shape, one.last.tensor.shape)
+        for one in adapters
+        if one.first is not None and one.last is not None and one.first.tensor.shape[0] != one.last.tensor.shape[1]
+    ]
+    if wrong:
+        layer, first, last = wrong[0]
+        yield RANKS_DIFFER.found(
+            f"{counted(len(wrong), 'adapter')} of {len(adapters):,} cannot be multiplied: of {listed([layer])} A is "
+            f"{human_shape(first)} and B {human_shape(last)}, ranks {first[0]:,} and {last[1]:,}.",
+            subjects=bounded([name for name, _, _ in wrong]),
+            evidence=(("adapters", len(wrong)), ("rank of A", first[0]), ("rank of B", last[1])),
+            remedy="Matrices of two adapters were mixed, or one was cut to another rank: take both from one file.",
+        )
+
+
+def _half(adapters: list[_Adapter]) -> Iterator[Finding]:
+    halves = [one for one in adapters if not one.whole]
+    if halves:
+        names = [matrix.name for one in halves for matrix in (one.first, one.last) if matrix is not None]
+        yield HALF.found(
+            f"Of {counted(len(adapters), 'adapter')}, {len(halves):,} lack one of two matrices: {listed(names)}.",
+            subjects=bounded(names),
+            evidence=(("halves", len(halves)), ("of", len(adapters))),
+            remedy="Adapters that share a matrix keep it elsewhere. Otherwise the file is a part of one.",
+        )
+
+
+def _scale(subject: Subject, adapters: list[_Adapter]) -> Iterator[Finding]:
+    if any("alpha" in key.lower() for key, _ in subject.checkpoint.metadata):
+        return
+    if any(one.last == "alpha" or one.name.endswith("_alpha") for one in subject.tensors):
+        return
+    ranks = sorted({one.first.tensor.shape[0] for one in adapters if one.first is not None})
+    if not ranks:
+        return
+    shown = ", ".join(f"{rank:,}" for rank in ranks[:4])
+    yield SCALE_UNKNOWN.found(
+        f"{counted(len(adapters), 'adapter')} of rank {shown} and no alpha: the file does not tell what B A is "
+        "multiplied by.",
+        evidence=(("adapters", len(adapters)), ("rank", ranks[0])),
+        remedy="PEFT keeps lora_alpha in adapter_config.json beside it; kohya's scripts take alpha = rank where there "
+        "is none. With another alpha the adapter works too much or too little.",
+    )
+
+
+CHECK = Check(kinds=(NEVER_TRAINED, DEAD, RANKS_DIFFER, HALF, SCALE_UNKNOWN), find=_find)

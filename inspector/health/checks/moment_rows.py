@@ -1,0 +1,113 @@
+"""Rows of a parameter that no gradient has reached: tokens that never occurred, filters that never fired."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.health.training.optimizers import Entry, Optimizer
+from inspector.units import counted
+from inspector.weights.rows import row_largest
+
+ROWS_WITHOUT_GRADIENT = FindingKind(
+    "rows-without-gradient",
+    Severity.NOTICE,
+    "Rows of a parameter that no gradient has reached",
+    also=(Severity.INFO,),
+)
+
+_EMBEDDING = re.compile(r"(^|[._])(embed\w*|wte|wpe|tok\w*_emb\w*|emb)\.weight$", re.IGNORECASE)
+_READ_NBYTES = 256 << 20
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    room = [_READ_NBYTES]
+    for optimizer in subject.training.optimizers:
+        if not optimizer.most_steps and optimizer.steps:
+            continue
+        found = [
+            (entry, rows)
+            for entry in optimizer.entries.values()
+            if (rows := _zero_rows(subject, optimizer, entry, room)) is not None and 0 < len(rows[0]) < rows[1]
+        ]
+        tables = [(entry, rows) for entry, rows in found if _is_table(subject, optimizer, entry)]
+        layers = [(entry, rows) for entry, rows in found if not _is_table(subject, optimizer, entry)]
+        if tables:
+            yield _tables(optimizer, tables)
+        if layers:
+            yield _layers(optimizer, layers)
+
+
+_Found = list[tuple[Entry, tuple[NDArray[np.int64], int]]]
+
+
+def _tables(optimizer: Optimizer, found: _Found) -> Finding:
+    names = [entry.label for entry, _ in found]
+    zero, rows = sum(len(rows[0]) for _, rows in found), sum(rows[1] for _, rows in found)
+    ids = [str(number) for number in found[0][1][0][:1000]]
+    return ROWS_WITHOUT_GRADIENT.found(
+        f"{zero:,} of {rows:,} rows of {listed(names)} never had a gradient: rows {_ids(ids, len(found[0][1][0]))}"
+        f"{f' of {names[0]}' if len(found) > 1 else ''}.",
+        severity=Severity.INFO,
+        subjects=bounded(names),
+        evidence=(("rows", zero), ("of", rows), ("first", ids[0])),
+        remedy="Tokens that never occurred in training: padding, reserved ones, a vocabulary rounded up. What they "
+        "answer is what they began with.",
+    )
+
+
+def _layers(optimizer: Optimizer, found: _Found) -> Finding:
+    names = [entry.label for entry, _ in found]
+    zero, rows = sum(len(rows[0]) for _, rows in found), sum(rows[1] for _, rows in found)
+    return ROWS_WITHOUT_GRADIENT.found(
+        f"{zero:,} of {rows:,} rows of {counted(len(found), 'parameter')} in {optimizer.label} never "
+        f"had a gradient other than zero: {listed(names)}.",
+        subjects=bounded(names),
+        evidence=(("rows", zero), ("of", rows), ("layers", len(found))),
+        remedy="A row is an output channel. Units that never fired (dead ReLUs), pruned ones, and what a zero behind "
+        "them cuts off look like this; after a few steps it may still change.",
+    )
+
+
+def _ids(ids: list[str], total: int) -> str:
+    return ", ".join(ids[:5]) + (f" and {total - 5:,} more" if total > 5 else "")
+
+
+def _is_table(subject: Subject, optimizer: Optimizer, entry: Entry) -> bool:
+    own = subject.state is not None and optimizer.weights == subject.state.path
+    one = subject.by_name.get(entry.name) if own else None
+    return (one is not None and one.role is Role.EMBEDDING) or _EMBEDDING.search(entry.name) is not None
+
+
+def _zero_rows(
+    subject: Subject, optimizer: Optimizer, entry: Entry, room: list[int]
+) -> tuple[NDArray[np.int64], int] | None:
+    """(which rows are all zero, of how many) of the moment that tells; None where none does."""
+    for name in sorted(optimizer.kind.gradients):
+        tensor = entry.tensors.get(name)
+        t = subject.measured_by_path.get(tensor.path) if tensor is not None else None
+        if tensor is None or t is None or len(t.shape) < 2 or not t.numel or not t.shape[0]:
+            continue
+        if not t.numel // t.shape[0] <= t.zero < t.numel:
+            continue
+        if t.rows is not None:
+            largest = row_largest(t.rows)
+        else:
+            room[0] -= t.numel * 8
+            one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
+            array = subject.array(one) if room[0] >= 0 else None
+            if array is None:
+                continue
+            largest = np.abs(array).reshape(t.shape[0], -1).max(axis=1)
+        return np.flatnonzero(largest == 0), t.shape[0]
+    return None
+
+
+CHECK = Check(kinds=(ROWS_WITHOUT_GRADIENT,), find=_find)

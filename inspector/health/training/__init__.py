@@ -1,0 +1,1 @@
+"""What a file holds of the training beside the weights: optimizers, schedules, gradient scalers, counters."""

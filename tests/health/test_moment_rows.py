@@ -1,0 +1,39 @@
+"""Rows that no gradient has reached: the tokens that never occurred are known here, and so are dead units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from inspector.findings import Severity
+from inspector.health.checks.moment_rows import CHECK
+from tests.health.trainings import Run, findings
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop", "Adadelta", "Adafactor", "NAdam", "Adagrad"])
+def test_tokens_that_never_occurred_are_named(tmp_path: Path, optimizer: str) -> None:
+    run = Run(optimizer).step(30)
+    for group in run.optimizer.param_groups:
+        assert not group["weight_decay"]
+    (found,) = findings(tmp_path, run.saved(), CHECK)
+    assert (found.severity, found.subjects) == (Severity.INFO, ("emb.weight",))
+    assert found.says == ("11 of 50 rows of emb.weight never had a gradient: rows 0, 40, 41, 42, 43 and 6 more.")
+
+
+def test_a_dead_unit_is_a_row_and_a_living_layer_has_none(tmp_path: Path) -> None:
+    saved = Run(frozen=["emb.weight"]).step(5).saved()
+    assert findings(tmp_path, saved, CHECK) == ()
+    state = saved["optimizer"]["state"][4]["exp_avg_sq"]
+    assert state.shape == (16, 16)
+    state[[3, 7]] = 0
+    (found,) = findings(tmp_path, saved, CHECK)
+    assert (found.severity, found.subjects) == (Severity.NOTICE, ("fc.weight",))
+    assert found.says.startswith("2 of 16 rows of 1 parameter in optimizer never had a gradient other than zero")
+
+
+def test_scattered_zeros_are_no_rows(tmp_path: Path) -> None:
+    saved = Run(frozen=["emb.weight"]).step(5).saved()
+    saved["optimizer"]["state"][4]["exp_avg_sq"] *= 1 - torch.eye(16)
+    assert findings(tmp_path, saved, CHECK) == ()
