@@ -40,14 +40,11 @@ class Thresholds:
     Casts and types. cast_lost, cast_coarse: share of a tensor's non-zero values that a cast to float16 makes zero, or
     subnormal, from which on it is said.
 
-<<<<<<< HEAD
     Spectra. spectral_ratio: a spectral norm over its role's median. rank_side: smaller matrices are not tested.
     rank_share: effective rank over the most it can be; rank_vanished_share: or this share of singular values below
     rank_vanished of the largest. rank_stable: stable rank. alpha_least, alpha_most: power-law exponents that are usual.
-=======
     Training. lowest_scale: of a gradient scaler. farthest_average: of averaged weights from the trained ones, relative
     L2. compared_nbytes: how much is read again to compare two sets of weights, or tensors that may be copies.
->>>>>>> chk3
     """
 
     few: int = 256
@@ -92,7 +89,6 @@ class Thresholds:
     cast_lost: float = 0.01
     cast_coarse: float = 0.25
 
-<<<<<<< HEAD
     spectral_ratio: float = 10.0
     rank_side: int = 32
     rank_share: float = 0.05
@@ -101,11 +97,9 @@ class Thresholds:
     rank_stable: float = 2.0
     alpha_least: float = 2.0
     alpha_most: float = 6.0
-=======
     lowest_scale: float = 1.0
     farthest_average: float = 1.0
     compared_nbytes: int = 1 << 30
->>>>>>> chk3
 
 
 DEFAULTS = Thresholds()

@@ -7,14 +7,11 @@ from inspector.health.checks import (
     adapters,
     averaged,
     constant,
-<<<<<<< HEAD
     copied_layers,
     dead,
     duplicates,
     embedding_rows,
-=======
     grad_scaler,
->>>>>>> chk3
     half_range,
     large,
     moment_rows,
@@ -25,8 +22,11 @@ from inspector.health.checks import (
     norm_shift,
     norm_untouched,
     norm_variance,
-<<<<<<< HEAD
     outliers,
+    packed,
+    progress,
+    reparametrised,
+    resuming,
     saturation,
     shifted,
     siblings,
@@ -34,29 +34,16 @@ from inspector.health.checks import (
     still_initial,
     storage_grid,
     stretches,
-=======
-    packed,
-    progress,
-    reparametrised,
-    resuming,
-    still_initial,
     tied,
->>>>>>> chk3
     type_mix,
 )
 from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
-<<<<<<< HEAD
     *(non_finite.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
     *(norm_variance.CHECK, norm_untouched.CHECK, dead.CHECK, duplicates.CHECK, copied_layers.CHECK),
     *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
     *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
-=======
-    *(non_finite.CHECK, constant.CHECK, large.CHECK),
-    *(norm_variance.CHECK, norm_untouched.CHECK, still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK),
-    *(half_range.CHECK, type_mix.CHECK),
     *(packed.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
     *(moments.CHECK, moment_rows.CHECK, moment_shapes.CHECK, grad_scaler.CHECK, resuming.CHECK, progress.CHECK),
->>>>>>> chk3
 )
