@@ -339,7 +339,7 @@ def recipes() -> dict[str, Maker]:
         "LSTM": lambda: _tagger("LSTM"),
         "GRU": lambda: _tagger("GRU"),
         "diffusion": lambda: _diffusion(30),
-        "diffusion, one step": lambda: _diffusion(1),
+        "diffusion, three steps": lambda: _diffusion(3),
         "GAN": gan,
         "frozen backbone": frozen,
         "EMA": averaged,
