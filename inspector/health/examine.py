@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+import dataclasses
+
+from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.findings import Finding, ranked
 from inspector.health.checks import CHECKS
 from inspector.health.report import HealthReport
@@ -12,6 +14,9 @@ from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
 from inspector.weights.measure import measure_tensors, measure_weights
 from inspector.weights.report import WeightsReport
+
+_OF_WEIGHTS = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
+_MOST_SETS = 16
 
 
 def examine(
@@ -39,6 +44,43 @@ def examine(
     return judge(checkpoint, state, report, beyond, thresholds=thresholds)
 
 
+def examine_sets(
+    checkpoint: Checkpoint, *, thresholds: Thresholds = DEFAULTS, workers: int = 1, progress: Progress = silent
+) -> tuple[tuple[StateDict | None, HealthReport], ...]:
+    """The same of every set of weights in the file (its averages, the halves of a GAN), each number read once.
+
+    The likeliest weights come first; (None, report) of all tensors where there is no set. At most 16 are examined:
+    of more, the report of the first says so.
+    """
+    sets = [s for s in checkpoint.state_dicts if s.role in _OF_WEIGHTS and s.tensors]
+    if not sets:
+        return ((None, examine(checkpoint, thresholds=thresholds, workers=workers, progress=progress)),)
+    sets.sort(key=lambda s: s is not checkpoint.weights)
+    whole = measure_tensors(checkpoint, checkpoint.tensors, workers=workers, progress=progress)
+    found = [(s, _judged_alone(checkpoint, s, whole, thresholds)) for s in sets[:_MOST_SETS]]
+    if len(sets) > _MOST_SETS:
+        first, report = found[0]
+        left = (f"{len(sets) - _MOST_SETS:,} further sets of weights", f"the file holds {len(sets):,} of them")
+        found[0] = first, dataclasses.replace(report, not_examined=(*report.not_examined, left))
+    return tuple(found)
+
+
+def _judged_alone(
+    checkpoint: Checkpoint, state: StateDict, whole: WeightsReport, thresholds: Thresholds
+) -> HealthReport:
+    """One set's share of what was measured."""
+    names = {tensor.path: tensor.name for tensor in state.tensors}
+    own = tuple(dataclasses.replace(s, name=names[s.path]) for s in whole.tensors if s.path in names)
+    rest = tuple(s for s in whole.tensors if s.path not in names)
+    read = {s.path for s in own}
+    why = dict(whole.skipped)
+    skipped = tuple((t.name, why.get(t.name, "It could not be read.")) for t in state.tensors if t.path not in read)
+    report = dataclasses.replace(whole, state_dict=state.path, tensors=own, skipped=skipped)
+    others = set(names.values())
+    beyond = dataclasses.replace(whole, tensors=rest, skipped=tuple(s for s in whole.skipped if s[0] not in others))
+    return judge(checkpoint, state, report, beyond, thresholds=thresholds)
+
+
 def judge(
     checkpoint: Checkpoint,
     state: StateDict | None,
@@ -50,7 +92,7 @@ def judge(
     """The checks over what was measured. beyond: the rest of the file."""
     subject = _subject(checkpoint, state, report, beyond, thresholds)
     found: list[Finding] = []
-    missed = [*report.skipped]
+    missed = [*report.skipped, *beyond.skipped]
     for check in CHECKS:
         found += check.find(subject)
     return HealthReport(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.checkpoint.data import why_unreadable
 from inspector.checkpoint.dtypes import find_dtype
-from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.health.report import HealthReport
 from inspector.health.thresholds import Thresholds
@@ -33,7 +33,7 @@ class NumbersCheck:
     def __call__(self, checkpoint: Checkpoint) -> tuple[Finding, ...]:
         """The findings. Raises nothing for what the file contains: a check that fails is a finding itself."""
         # Imported by the processes that read, and by no others.
-        from inspector.health.examine import examine
+        from inspector.health.examine import examine_sets
 
         nbytes = sum(tensor.nbytes for tensor in checkpoint.tensors)
         if not nbytes:
@@ -46,19 +46,30 @@ class NumbersCheck:
             says = f"Its tensors show {human_bytes(nbytes)} of numbers, and the file holds {human_bytes(held)}."
             return (NUMBERS_UNREAD.found(says, evidence=(("nbytes", nbytes), ("held_nbytes", held))),)
         try:
-            report = examine(checkpoint, thresholds=self.thresholds)
+            reports = examine_sets(checkpoint, thresholds=self.thresholds)
         except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
             says = f"Checking its numbers failed in a way that it should not ({type(error).__name__}: {error})."
             return (INTERNAL_ERROR.found(says[:500], remedy="Please report this."),)
-        return (*report.findings, *_unread(checkpoint, report))
+        found = {(f.id, f.says): f for state, report in reports for f in _of_set(checkpoint, state, report)}
+        return (*found.values(), *_unread(checkpoint, reports))
 
 
-def _unread(checkpoint: Checkpoint, report: HealthReport) -> Iterator[Finding]:
+def _of_set(checkpoint: Checkpoint, state: StateDict | None, report: HealthReport) -> Iterator[Finding]:
+    """The findings of one set; beside the likeliest weights, said with the set's name where it is about its tensors."""
+    own = {name for name, _ in report.roles}
+    for finding in report.findings:
+        if state is None or state is checkpoint.weights or not own.issuperset(finding.subjects):
+            yield finding
+        else:
+            yield replace(finding, says=f"In {shorten_middle(state.label, 60)}: {finding.says}")
+
+
+def _unread(checkpoint: Checkpoint, reports: tuple[tuple[StateDict | None, HealthReport], ...]) -> Iterator[Finding]:
     """One finding for what should have had numbers, one for what has none by its type."""
     tensors = {tensor.name: tensor for tensor in checkpoint.tensors}
     broken: list[tuple[str, str]] = []
     without: list[tuple[str, str]] = []
-    for name, why in report.not_examined:
+    for name, why in dict.fromkeys(pair for _, report in reports for pair in report.not_examined):
         tensor = tensors.get(name)
         (broken if tensor is None or _should_have_numbers(checkpoint, tensor) else without).append((name, why))
     for missed, severity in ((broken, Severity.ERROR), (without, Severity.INFO)):

@@ -170,7 +170,7 @@ def test_a_check_of_numbers_that_crashes_is_a_finding(folder: Path, monkeypatch:
     def crash(*_: object, **__: object) -> object:
         raise KeyError("oops")
 
-    monkeypatch.setattr(examine, "examine", crash)
+    monkeypatch.setattr(examine, "examine_sets", crash)
     report = check(request_of(folder / "healthy.safetensors", base=folder)).report
     assert ids_of(report) == {"healthy.safetensors": ["internal-error"]} and report.failed
 
@@ -185,7 +185,7 @@ def test_numbers_that_cannot_be_read_count_and_those_without_numbers_do_not(
     weights = WeightsReport(state_dict=(), tensors=(), skipped=(), seconds=0.0)
     missed = (("fc.weight", "fc.weight could not be read: input/output error."),)
     made = HealthReport(weights=weights, findings=(), roles=(), not_examined=missed)
-    monkeypatch.setattr(examine, "examine", lambda *_, **__: made)
+    monkeypatch.setattr(examine, "examine_sets", lambda *_, **__: ((None, made),))
     report = check(request_of(folder / "healthy.safetensors", base=folder)).report
     assert ids_of(report) == {"healthy.safetensors": ["numbers-unread"]} and report.failed
     monkeypatch.setattr(numbers, "why_unreadable", lambda tensor: "it is sparse")
