@@ -28,6 +28,8 @@ def panel(hand: Hand, tensor: TensorInfo) -> None:
     with said():
         statistics = measuring.tensor_statistics(hand, tensor)
         figures(measuring.statistics_figures(statistics))
+        if statistics.decoding:
+            st.caption(measuring.decoding_says(statistics))
         logarithmic = st.toggle("Logarithmic counts", key="histogram-log")
         st.plotly_chart(
             measuring.histogram_figure(statistics, logarithmic=logarithmic),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.subject import Subject
 from inspector.units import counted, human_share
-from inspector.weights.report import TensorStatistics
+from inspector.weights.report import NumberKind, TensorStatistics
 
 NON_FINITE = FindingKind("non-finite", Severity.ERROR, "A tensor holds NaN or infinity", also=(Severity.NOTICE,))
 # Masks hold infinities on purpose, and say so in their names.
@@ -15,7 +15,9 @@ _MASKS = ("mask", "attn_bias", "alibi")
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    for one, t in subject.measured():
+    # A scale that is NaN spoils a whole block of quantised weights; parts and stored values are numbers like others.
+    decoded = subject.decoded(NumberKind.VALUES, NumberKind.PARTS, NumberKind.STORED)
+    for one, t in (*subject.measured(), *decoded):
         bad = t.nan + t.infinite
         if not bad:
             continue
