@@ -94,14 +94,14 @@ def measure_tensor(
     if meter is not None:
         place = dataclasses.replace(place, watch=meter.watching)
     decoded = find_decoder(tensor).decode(place)
-    numbers = measure_chunks(decoded.chunks, decoded.dtype, decoded.shape)
+    # Levels of a quantised tensor are few, and counting them would cost more than all the rest.
+    numbers = measure_chunks(decoded.chunks, decoded.dtype, decoded.shape, narrow=decoded.decoding is None)
     found = describe(tensor, numbers)
     if decoded.decoding is None:
         return found
     first = numbers.first_non_finite
     return dataclasses.replace(
         found,
-        fits="",
         first_non_finite=None if first is None else first // decoded.per_element,
         decoding=decoded.decoding,
     )
@@ -112,9 +112,11 @@ def _itemsize(tensor: TensorInfo) -> int:
     return dtype.itemsize if dtype is not None else 1
 
 
-def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...]) -> Numbers:
+def measure_chunks(
+    chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...], *, narrow: bool = True
+) -> Numbers:
     """chunks: 1-D arrays in row-major order, in the raw type of `dtype` (uint16 bits for bfloat16), all of `shape`."""
-    return accumulate(chunks, dtype, shape, code_values(dtype))
+    return accumulate(chunks, dtype, shape, code_values(dtype), narrow=narrow)
 
 
 def describe(tensor: TensorInfo, numbers: Numbers) -> TensorStatistics:

@@ -117,7 +117,8 @@ class TensorStatistics:
     zeros are frequent, so that a low number is a lower bound.
     pages: zeroed and repeated stretches.
     decoding: what the numbers are, None where they are the elements as they are stored. Rows are then rows of the
-    decoded numbers (both parts of a complex one), None for sparse tensors; `fits` is "".
+    decoded numbers (both parts of a complex one), None for sparse tensors; `fits` is "" and
+    `distinct` counted for types of 8 and 16 bits only.
     """
 
     name: str

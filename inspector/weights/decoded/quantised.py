@@ -25,6 +25,8 @@ from inspector.weights.report import Decoding, NumberKind
 _CODES = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32, "quint4x2": np.uint8, "quint2x4": np.uint8}
 # Scales and zero points are read whole: 16 MB of each.
 _MOST_CHANNELS = 1 << 21
+# From so many elements of one channel in a row they are worked out run by run.
+_LONG = 256
 
 # Codes and where the first of them stands -> values.
 _Meaning = Callable[[NDArray[Any], int], NDArray[np.float32]]
@@ -110,10 +112,21 @@ def _scales(place: TensorBytes) -> _Meaning:
     for size in tensor.shape[axis + 1 :]:
         inner *= size
 
+    zero_points = zeros.astype(np.float32)
+
     def meant(codes: NDArray[Any], at: int) -> NDArray[np.float32]:
-        channel = _channels(at, codes.size, inner) % channels
-        apart = codes.astype(np.float32) - zeros.astype(np.float32)[channel]
-        values: NDArray[np.float32] = (apart * scales[channel]).astype(np.float32)
+        numbers, values = codes.astype(np.float32), np.empty(codes.size, np.float32)
+        if inner < _LONG:
+            channel = _channels(at, codes.size, inner) % channels
+            np.multiply(numbers - zero_points[channel], scales[channel], out=values, casting="same_kind")
+            return values
+        begin = 0
+        while begin < codes.size:
+            run = (at + begin) // inner
+            here = slice(begin, min(codes.size, (run + 1) * inner - at))
+            apart = numbers[here] - zero_points[run % channels]
+            np.multiply(apart, scales[run % channels], out=values[here], casting="same_kind")
+            begin = here.stop
         return values
 
     return meant
