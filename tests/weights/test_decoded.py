@@ -273,6 +273,12 @@ def test_the_same_codes_with_another_scale_are_other_values() -> None:
     assert [(t.name, t.mean) for t in report.tensors] == [("w", 1.0), ("v", 4.0)]
 
 
+def test_a_negated_view_has_numbers_of_its_own() -> None:
+    wave = torch.tensor([1 + 2j, 1 + 4j])
+    report = measure_weights(opened({"imag": wave.imag, "neg": wave.conj().imag}))
+    assert [(t.name, t.mean) for t in report.tensors] == [("imag", 3.0), ("neg", -3.0)]
+
+
 # OCP Microscaling Formats v1.0, table 5.
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 

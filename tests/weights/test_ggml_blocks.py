@@ -179,6 +179,15 @@ def test_memory_does_not_grow_with_the_tensor(tmp_path: Path) -> None:
     assert large < 12 << 20
 
 
+def test_progress_counts_the_bytes_of_the_file(tmp_path: Path) -> None:
+    tensors = {name: (random_blocks("Q4_K", 8, 2), "Q4_K") for name in ("a", "b")}
+    told: list[tuple[int, int | None, str]] = []
+    measure_weights(
+        written(tmp_path / "q.gguf", tensors), progress=lambda done, total, note: told.append((done, total, note))
+    )
+    assert [one for one in told if one[2] in ("b", "done")] == [(2304, 4608, "b"), (4608, 4608, "done")]
+
+
 def test_blocks_are_rows_of_the_fingerprint_and_a_scale_that_is_nan_is_found(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     weights = rng.normal(0, 0.02, (4, 64)).astype(np.float32)
