@@ -80,14 +80,14 @@ def test_complex_parts_are_one_run_of_numbers(dtype: str) -> None:
 
 
 def test_complex_rows_are_those_of_both_parts() -> None:
-    base = torch.tensor([[1 + 5j, -2j], [0.5 + 0j, -0.25 + 0j]])
+    base = torch.tensor([[1 + 5j, -2j, 0j], [0.5 + 0j, -0.25 + 0j, 3j]])
     found = measured({"w": base, "vector": base[0].clone()})
     rows = found["w"].rows
-    assert rows is not None and (rows.count, rows.length, rows.columns) == (2, 4, 2)
-    assert np.frombuffer(rows.largest, np.float32).tolist() == [5.0, 0.5]
-    assert np.frombuffer(rows.across, np.float32).tolist() == [6.5, 2.25]
+    assert rows is not None and (rows.count, rows.length, rows.columns) == (2, 6, 3)
+    assert np.frombuffer(rows.largest, np.float32).tolist() == [5.0, 3.0]
+    assert np.frombuffer(rows.across, np.float32).tolist() == [6.5, 2.25, 3.0]
     assert found["vector"].rows is None
-    assert np.frombuffer(found["vector"].values).tolist() == [1.0, 5.0, 0.0, -2.0]
+    assert np.frombuffer(found["vector"].values).tolist() == [1.0, 5.0, 0.0, -2.0, 0.0, 0.0]
 
 
 def test_the_first_nan_of_a_complex_tensor_is_an_element_and_is_found() -> None:
@@ -102,12 +102,12 @@ def test_the_first_nan_of_a_complex_tensor_is_an_element_and_is_found() -> None:
 
 def test_bfloat16_parts_of_a_complex_tensor() -> None:
     b = Builder()
-    bits = np.array([0x3F80, 0xC000, 0x7FC0, 0x0000], np.uint16)  # 1, -2, NaN, 0
+    bits = np.array([0x3F80, 0xC000, 0x7FC0, 0x4000], np.uint16)  # 1, -2, NaN, 2
     b.add("w", bits.view(np.uint32), "bcomplex32")
     found = measure_weights(b.checkpoint()).tensors[0]
-    assert (found.numel, found.minimum, found.maximum, found.nan, found.first_non_finite) == (4, -2.0, 1.0, 1, 1)
-    # Every value is a cell of its own, so its bin is exact.
-    assert histogram(found, bins=3, span=(-2.0, 1.0)).counts == (1.0, 0.0, 2.0)
+    assert (found.numel, found.minimum, found.maximum, found.nan, found.first_non_finite) == (4, -2.0, 2.0, 1, 1)
+    # Every value is a cell of its own, so that none is spread over two bins.
+    assert histogram(found, bins=2, span=(0.998, 1.006)).counts == (1.0, 0.0)
 
 
 def test_complex_tiles_meet_where_they_should() -> None:
