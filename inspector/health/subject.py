@@ -18,7 +18,7 @@ from inspector.health.roles import Role
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.health.training.numbers import Measured
 from inspector.health.training.state import Training, read_training
-from inspector.weights.report import TensorStatistics, WeightsReport
+from inspector.weights.report import NumberKind, TensorStatistics, WeightsReport
 
 # What a check may read again of one tensor, for a closer look.
 _READ_NBYTES = 64 << 20
@@ -99,10 +99,23 @@ class Subject:
         return self.by_name.get(f"{one.module}.{last}" if one.module else last)
 
     def measured(self, *roles: Role) -> Iterator[tuple[Examined, TensorStatistics]]:
-        """Floating tensors with numbers, of these roles or, without any, of all; empty ones are left out."""
+        """Floating tensors with numbers, of these roles or, without any, of all; empty ones are left out.
+
+        So are those whose numbers had to be decoded (`decoded`): the levels of a quantised tensor repeat and are often
+        zero, and the stored values of a sparse one are not all of it. In plain weights the same would say something.
+        """
         for one in self.tensors:
             found = one.statistics
-            if found is not None and found.numel and one.floating and (not roles or one.role in roles):
+            if found is None or found.decoding is not None:
+                continue
+            if found.numel and one.floating and (not roles or one.role in roles):
+                yield one, found
+
+    def decoded(self, *kinds: NumberKind) -> Iterator[tuple[Examined, TensorStatistics]]:
+        """Tensors whose numbers were decoded, of these kinds; empty ones are left out."""
+        for one in self.tensors:
+            found = one.statistics
+            if found is not None and found.numel and found.decoding is not None and found.decoding.kind in kinds:
                 yield one, found
 
     def stretches(self, one: Examined, *, length: int = 4096, most: int = 4) -> tuple[NDArray[np.float32], ...]:
@@ -131,8 +144,10 @@ class Subject:
         return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
 
     def array(self, one: Examined) -> NDArray[np.float64] | None:
-        """Its numbers once more, in its shape; None where it is too large for a closer look or cannot be read."""
-        if one.tensor.numel * 8 > _READ_NBYTES:
+        """Its numbers once more, in its shape; None where they had to be decoded, are too many for a closer look or
+        cannot be read."""
+        decoded = one.statistics is not None and one.statistics.decoding is not None
+        if decoded or one.tensor.numel * 8 > _READ_NBYTES:
             return None
         try:
             raw = read_array(self.checkpoint, one.tensor)

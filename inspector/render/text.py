@@ -305,6 +305,10 @@ def weights_text(report: WeightsReport) -> RenderableType:
             style=bad,
         )
     parts: list[RenderableType] = [made]
+    for says, names in report.decodings:
+        first = safe(shorten_middle(names[0], 60))
+        more = f" and {counted(len(names) - 1, 'other tensor')}" if len(names) > 1 else ""
+        parts.append(f"[dim]Measured of {first}{more}: {safe(says)}[/dim]")
     parts += [f"[dim]{safe(name)} was not measured: {safe(why)}[/dim]" for name, why in report.skipped]
     return Group(*parts)
 

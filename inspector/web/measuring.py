@@ -13,7 +13,7 @@ from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.render import figures as plots
 from inspector.render.spreadsheet import csv_text
-from inspector.units import human_shape, human_share
+from inspector.units import counted, human_shape, human_share
 from inspector.web import jobs, reports
 from inspector.web.components import Figure
 from inspector.web.session import Hand
@@ -83,6 +83,13 @@ def statistics_figures(found: TensorStatistics) -> list[Figure]:
     return row
 
 
+def decoding_says(found: TensorStatistics) -> str:
+    """What the numbers are where they are not the elements as they are stored, else ""."""
+    if found.decoding is None:
+        return ""
+    return f"Measured: {counted(found.numel, 'number')}, {found.decoding.says}."
+
+
 def histogram_figure(found: TensorStatistics, *, logarithmic: bool) -> Any:
     """Counts over values."""
     return plots.histogram_figure(histogram(found, bins=BINS), logarithmic=logarithmic)
@@ -121,5 +128,6 @@ def statistics_frame(health: HealthReport) -> pd.DataFrame:
             "Zero": [t.zero for t in report.tensors],
             "NaN": [t.nan for t in report.tensors],
             "Infinite": [t.infinite for t in report.tensors],
+            "Measured as": [t.decoding.says if t.decoding else "" for t in report.tensors],
         }
     )

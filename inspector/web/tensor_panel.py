@@ -45,6 +45,8 @@ def tensor_panel(hand: Hand, tensor: TensorInfo, about: tuple[Finding, ...] = ()
     with said():
         statistics = measuring.tensor_statistics(hand, tensor)
         figures(measuring.statistics_figures(statistics))
+        if statistics.decoding:
+            st.caption(measuring.decoding_says(statistics))
         _views(hand, tensor, statistics)
 
 

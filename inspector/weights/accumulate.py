@@ -58,16 +58,22 @@ class Numbers:
 
 
 def accumulate(
-    chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None
+    chunks: Iterable[NDArray[Any]],
+    dtype: str,
+    shape: tuple[int, ...],
+    codes: NDArray[np.float64] | None,
+    *,
+    narrow: bool = True,
 ) -> Numbers:
     """Statistics of one tensor.
 
     chunks: 1-D arrays of its elements in row-major order, raw bits for types that numpy lacks; all of shape's.
     codes: (256,) or (65536,), the value of each bit pattern of a type of 8 or 16 bits; None for wider types.
+    narrow: whether to ask, of wider types, for a shorter one that fits and for the number of distinct values.
     Integers beyond 2^53 are rounded to float64, squares of float64 values beyond 1e154 overflow: std and rms are then
     infinite.
     """
-    tally = _Tally(dtype, shape, codes)
+    tally = _Tally(dtype, shape, codes, narrow)
     for tile in _tiles(chunks):
         tally.take(tile)
     return tally.result()
@@ -98,7 +104,7 @@ def _tiles(chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 class _Tally:
     """The running state of one tensor."""
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None) -> None:
+    def __init__(self, dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None, narrow: bool) -> None:
         self._codes = codes
         with np.errstate(invalid="ignore"):  # Signalling NaNs become quiet ones.
             self._single = None if codes is None else codes.astype(np.float32)
@@ -115,7 +121,7 @@ class _Tally:
         self._shape = shape
         self._kept: list[NDArray[np.float64]] = []
         self._dtype = dtype
-        self._narrower = Narrower(dtype)
+        self._narrower = Narrower(dtype if narrow else "")
 
     def take(self, raw: NDArray[Any]) -> None:
         """The next tile."""

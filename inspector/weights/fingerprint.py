@@ -44,7 +44,7 @@ def fingerprint(
 
 
 def _is_weight(statistics: TensorStatistics) -> bool:
-    dtype = find_dtype(statistics.dtype)
+    dtype = find_dtype(statistics.numbers_dtype)
     return len(statistics.shape) >= 2 and dtype is not None and dtype.floating and statistics.finite > 0
 
 

@@ -73,7 +73,7 @@ def _whole_span(statistics: TensorStatistics) -> tuple[float, float]:
 
 def _cells(statistics: TensorStatistics) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Finite cells, ascending, cut to the exact minimum and maximum."""
-    low, high, counts = finite_cells(statistics.table, exact=statistics.dtype in EXACT_DTYPES)
+    low, high, counts = finite_cells(statistics.table, exact=statistics.numbers_dtype in EXACT_DTYPES)
     if not len(counts):
         return low, high, counts
     # float64 values were rounded to find their cell and may lie beyond float32: the outermost cells reach to them.

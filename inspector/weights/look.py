@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.checkpoint.data import iter_chunks, to_float32
+from inspector.checkpoint.data import to_float32
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.weights.measure import need_numbers
+from inspector.weights.decoded import find_decoder
+from inspector.weights.decoded.types import TensorBytes
 
 FIRST, CORNER, FILTERS = 24, 64, 64
 # What is read for it, from the tensor's beginning.
-_READ_NBYTES = 16 << 20
+_READ_NUMEL = 4 << 20
 # Kernels that show something as a picture, and the channels that make one.
 _SIDES = range(3, 65)
 _CHANNELS = (1, 3)
@@ -58,17 +59,17 @@ class TensorLook:
 
 
 def look_at(checkpoint: Checkpoint, tensor: TensorInfo) -> TensorLook:
-    """Raises ReadError where the tensor has no plain numbers, CorruptFile where its bytes are cut off."""
-    need_numbers(checkpoint, tensor)
-    chunk = next(iter(iter_chunks(checkpoint, tensor, chunk_nbytes=_READ_NBYTES)), None)
+    """What is decoded to be measured is decoded here too. Raises ReadError where the tensor has no numbers, CorruptFile
+    where its bytes are cut off."""
+    decoded = find_decoder(tensor).decode(TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=_READ_NUMEL))
+    chunk = next(iter(decoded.chunks), None)
     if chunk is None:
         return TensorLook(first=(), corner=None, filters=None)
-    kind = DTYPES[tensor.dtype]
-    values = np.asarray(chunk) if kind.native else to_float32(chunk, tensor.dtype)
+    values = np.asarray(chunk) if DTYPES[decoded.dtype].native else to_float32(chunk, decoded.dtype)
     return TensorLook(
         first=tuple(values[:FIRST].tolist()),
-        corner=_corner(values, tensor.shape),
-        filters=_filters(values, tensor.shape),
+        corner=_corner(values, decoded.shape),
+        filters=_filters(values, decoded.shape),
     )
 
 

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.checkpoint.data import iter_chunks, to_float32, why_unreadable
+from inspector.checkpoint.data import to_float32
 from inspector.checkpoint.dtypes import DTYPES, find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
-from inspector.errors import InspectorError, ReadError
+from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.weights import kernel
 from inspector.weights.accumulate import TILE, Numbers, accumulate
+from inspector.weights.decoded import find_decoder
+from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.meter import Meter
 from inspector.weights.report import TensorStatistics, WeightsReport
 
@@ -82,26 +84,39 @@ def measure_tensors(
 def measure_tensor(
     checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int | None = None, meter: Meter | None = None
 ) -> TensorStatistics:
-    """Statistics of one tensor. Raises ReadError when it has no plain numbers or its bytes are not in the file."""
-    need_numbers(checkpoint, tensor)
+    """Statistics of one tensor. Raises ReadError when it has no numbers or its bytes are not in the file.
+
+    What is no plain number (complex, sparse, quantised, blocks) is decoded as it is read: see `TensorStatistics`.
+    """
     # A tile at a time is read in place.
-    step = chunk_nbytes or TILE * DTYPES[tensor.dtype].itemsize
-    chunks: Iterable[NDArray[Any]] = iter_chunks(checkpoint, tensor, chunk_nbytes=step)
+    at_once = max(1, chunk_nbytes // _itemsize(tensor)) if chunk_nbytes else TILE
+    place = TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=at_once)
     if meter is not None:
-        chunks = meter.watching(chunks)
-    return describe(tensor, measure_chunks(chunks, tensor.dtype, tensor.shape))
+        place = dataclasses.replace(place, watch=meter.watching)
+    decoded = find_decoder(tensor).decode(place)
+    # Levels of a quantised tensor are few, and counting them would cost more than all the rest.
+    numbers = measure_chunks(decoded.chunks, decoded.dtype, decoded.shape, narrow=decoded.decoding is None)
+    found = describe(tensor, numbers)
+    if decoded.decoding is None:
+        return found
+    first = numbers.first_non_finite
+    return dataclasses.replace(
+        found,
+        first_non_finite=None if first is None else first // decoded.per_element,
+        decoding=decoded.decoding,
+    )
 
 
-def need_numbers(checkpoint: Checkpoint, tensor: TensorInfo) -> None:
-    """Raises ReadError where the tensor has no plain numbers."""
-    why = _why_not(checkpoint, tensor)
-    if why:
-        raise ReadError(f"{tensor.name or 'The tensor'} has no statistics: {why}.")
+def _itemsize(tensor: TensorInfo) -> int:
+    dtype = find_dtype(tensor.dtype)
+    return dtype.itemsize if dtype is not None else 1
 
 
-def measure_chunks(chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...]) -> Numbers:
+def measure_chunks(
+    chunks: Iterable[NDArray[Any]], dtype: str, shape: tuple[int, ...], *, narrow: bool = True
+) -> Numbers:
     """chunks: 1-D arrays in row-major order, in the raw type of `dtype` (uint16 bits for bfloat16), all of `shape`."""
-    return accumulate(chunks, dtype, shape, code_values(dtype))
+    return accumulate(chunks, dtype, shape, code_values(dtype), narrow=narrow)
 
 
 def describe(tensor: TensorInfo, numbers: Numbers) -> TensorStatistics:
@@ -127,26 +142,9 @@ def code_values(dtype: str) -> NDArray[np.float64] | None:
         return to_float32(codes, dtype).astype(np.float64)
 
 
-def _why_not(checkpoint: Checkpoint, tensor: TensorInfo) -> str:
-    """Why the tensor has no numbers to measure, as half a sentence; "" when it has."""
-    dtype = find_dtype(tensor.dtype)
-    if dtype is None:
-        return f"its element type {tensor.dtype} is unknown"
-    reason = why_unreadable(tensor)
-    if reason:
-        return reason
-    if tensor.dtype.startswith("complex"):
-        return f"{tensor.dtype} numbers have no order, so no minimum, maximum or histogram"
-    if not dtype.native and (not dtype.floating or tensor.dtype.endswith("_x2")):
-        return f"its {tensor.dtype} elements are packed or quantised codes, not numbers in themselves"
-    storage = checkpoint.storages.get(tensor.storage_id or "")
-    if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
-        return "the file declares it but holds no data for it"
-    return ""
-
-
 def _place(tensor: TensorInfo) -> tuple[object, ...]:
     """What has to be equal for two names to show the very same elements."""
     if tensor.storage_id is None:
         return ("", tensor.path, tensor.name)
-    return (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride, tensor.dtype)
+    decoder = find_decoder(tensor).id
+    return (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride, tensor.dtype, tensor.encoding, decoder)

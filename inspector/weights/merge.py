@@ -38,6 +38,7 @@ def merge(a: TensorStatistics, b: TensorStatistics, *, name: str | None = None) 
         zero=a.zero + b.zero,
         first_non_finite=first,
         table=add(a.table, b.table),
+        decoding=a.decoding if a.decoding == b.decoding else None,
     )
 
 

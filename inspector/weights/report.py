@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 #: Elements of a page: what sums are made of, and what zeroed and repeated stretches are counted in.
 PAGE = 512
@@ -68,13 +69,42 @@ class Pages:
     repeated_from: int = 0
 
 
+class NumberKind(StrEnum):
+    """What the numbers of a tensor are whose stored elements are no plain numbers.
+
+    PARTS: real and imaginary ones. STORED: what a sparse tensor stores. VALUES: what quantised codes mean.
+    CODES: integers that are no numbers of the network in themselves.
+    """
+
+    PARTS = "parts"
+    STORED = "stored"
+    VALUES = "values"
+    CODES = "codes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """What was measured in place of a tensor's stored elements.
+
+    dtype: the type that the numbers were measured in. says: what they are ("values of Q4_K blocks").
+    """
+
+    kind: NumberKind
+    dtype: str
+    says: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorStatistics:
     """What one read over a tensor tells. Moments are over the finite elements, in float64.
 
+    shape, dtype: the tensor's, as the file declares them. numel: numbers measured, which is the tensor's elements
+    except where `decoding` is set: parts of a complex tensor (two an element), stored values of a sparse one.
+
     minimum .. rms: NaN when no element is finite. std: of the population (divided by n, not n - 1).
     nan, infinite, zero: element counts (zero of either sign).
-    first_non_finite: index in row-major order of the first NaN or infinity, None without one.
+    first_non_finite: index in row-major order of the element with the first NaN or infinity, None without one; of a
+    sparse tensor, among the stored values.
     table: how many elements are in each cell of float32's top 16 bits (exact for bfloat16, float8 and 8-bit integers;
     finite values beyond float32's range are in its outermost finite cell); histograms, quantiles and fingerprints come
     from it without another read. It merges by addition.
@@ -86,6 +116,9 @@ class TensorStatistics:
     fours: groups of four neighbours, of as many as numel // 4, in which two or more are zero; counted only where
     zeros are frequent, so that a low number is a lower bound.
     pages: zeroed and repeated stretches.
+    decoding: what the numbers are, None where they are the elements as they are stored. Rows are then rows of the
+    decoded numbers (both parts of a complex one), None for sparse tensors; `fits` is "" and
+    `distinct` counted for types of 8 and 16 bits only.
     """
 
     name: str
@@ -109,6 +142,12 @@ class TensorStatistics:
     distinct: int | None = None
     fours: int = 0
     pages: Pages = Pages()
+    decoding: Decoding | None = None
+
+    @property
+    def numbers_dtype(self) -> str:
+        """The type that the numbers were measured in."""
+        return self.decoding.dtype if self.decoding is not None else self.dtype
 
     @property
     def finite(self) -> int:
@@ -146,3 +185,12 @@ class WeightsReport:
     tensors: tuple[TensorStatistics, ...]
     skipped: tuple[tuple[str, str], ...]
     seconds: float
+
+    @property
+    def decodings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(what was measured, names of the tensors), where it is not the elements as they are stored."""
+        names: dict[str, list[str]] = {}
+        for t in self.tensors:
+            if t.decoding is not None:
+                names.setdefault(t.decoding.says, []).append(t.name)
+        return tuple((says, tuple(of)) for says, of in names.items())

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
 from inspector.web.session import Hand
+from tests.web.finishing import finish
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -135,6 +136,17 @@ def test_a_filter_never_shows_another_tensor_than_the_one_chosen(app: AppTest, t
     before = app.dataframe[0].proto.id
     app.text_input[0].set_value("second").run()
     assert app.dataframe[0].proto.id != before
+
+
+def test_numbers_that_had_to_be_decoded_stand_beside_the_others(app: AppTest, tmp_path: Path) -> None:
+    _hold(app, {"wave": torch.ones(2, 2) * 3j, "fc.weight": torch.eye(2)}, tmp_path)
+    app.run().switch_page("pages/weights.py").run()
+    finish(app)
+    assert not app.exception
+    rows = app.dataframe[0].value
+    assert rows["Maximum"].tolist() == [3.0, 1.0]
+    assert rows["Measured as"].tolist() == ["real and imaginary parts", ""]
+    assert "Not measured" not in " ".join(heading.value for heading in app.subheader)
 
 
 def test_a_rule_in_the_table_is_not_said_again_as_a_finding(app: AppTest, tmp_path: Path) -> None:

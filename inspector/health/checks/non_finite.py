@@ -11,7 +11,7 @@ from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
-from inspector.weights.report import TensorStatistics
+from inspector.weights.report import NumberKind, TensorStatistics
 
 NON_FINITE = FindingKind("non-finite", Severity.ERROR, "A tensor holds NaN or infinity", also=(Severity.NOTICE,))
 # Masks hold infinities on purpose; observers of quantisation that saw nothing, and a best loss not yet beaten, too.
@@ -24,7 +24,9 @@ Measured = tuple[Examined, TensorStatistics]
 
 def _find(subject: Subject) -> Iterator[Finding]:
     found: dict[Severity, list[Measured]] = defaultdict(list)
-    for one, t in subject.measured():
+    # A scale that is NaN spoils a whole block of quantised weights; parts and stored values are numbers like others.
+    decoded = subject.decoded(NumberKind.VALUES, NumberKind.PARTS, NumberKind.STORED)
+    for one, t in (*subject.measured(), *decoded):
         if t.nan + t.infinite:
             found[_severity(one, t)].append((one, t))
     for severity, tensors in found.items():
@@ -63,6 +65,9 @@ def _place(t: TensorStatistics) -> str:
     """ ", the first at [3, 5, 1, 1]": the flat index in the tensor's own coordinates."""
     if not t.shape or t.first_non_finite is None:
         return ""
+    if t.decoding is not None and t.decoding.kind is NumberKind.STORED:
+        # It counts among the stored values, which have no place in the tensor without their indices.
+        return f", the first at stored value {t.first_non_finite:,}"
     left, place = t.first_non_finite, []
     for size in reversed(t.shape):
         left, at = divmod(left, size)
