@@ -97,7 +97,7 @@ def test_the_first_nan_of_a_complex_tensor_is_an_element_and_is_found() -> None:
     found = measured({"w": base})["w"]
     assert (found.first_non_finite, found.nan, found.infinite, found.numel) == (6, 1, 1, 16)
     says = [f.says for f in examine(opened({"w": base})).findings]
-    assert says == ["w holds 1 NaN (6.2 %) and 1 infinite number among 16, the first at index 6."]
+    assert says == ["w holds 1 NaN (6.2 %) and 1 infinite number among 16, the first at [1, 2]."]
 
 
 def test_bfloat16_parts_of_a_complex_tensor() -> None:
@@ -159,7 +159,7 @@ def test_a_constant_adjacency_is_no_finding_and_its_nan_is() -> None:
     assert examine(opened({"graph.adjacency": adjacency.to_sparse()})).findings == ()
     adjacency[1, 1] = float("nan")
     findings = examine(opened({"graph.adjacency": adjacency.to_sparse()})).findings
-    assert [f.says for f in findings] == ["graph.adjacency holds 1 NaN (20.0 %) among 5, the first at index 1."]
+    assert [f.says for f in findings] == ["graph.adjacency holds 1 NaN (20.0 %) among 5, the first at stored value 1."]
 
 
 def integers(dtype: torch.dtype, n: int) -> torch.Tensor:

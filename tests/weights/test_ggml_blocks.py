@@ -201,4 +201,4 @@ def test_blocks_are_rows_of_the_fingerprint_and_a_scale_that_is_nan_is_found(tmp
     raw[2, 34:36] = np.array([np.nan], np.float16).view(np.uint8)
     findings = examine(written(tmp_path / "sick.gguf", {"a.weight": (raw, "Q8_0")})).findings
     assert [(f.id, f.severity) for f in findings] == [("non-finite", Severity.ERROR)]
-    assert findings[0].says == "a.weight holds 32 NaN (12.5 %) among 256, the first at index 160."
+    assert findings[0].says == "a.weight holds 32 NaN (12.5 %) among 256, the first at [2, 32]."
