@@ -27,8 +27,8 @@ _TELLS = (
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """name: of what cuts ("detach", "no_grad", "argmax"). reaches: ids of the leaves behind it. whole: it gives floating
-    point, or leaves torch: values that carry on."""
+    """name: of what cuts ("detach", "no_grad", "argmax"). reaches: ids of the leaves behind it. whole: it gives
+    floating point, or leaves torch: values that carry on."""
 
     name: str
     line: SourceLine | None

@@ -173,9 +173,10 @@ def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iter
     if not alone or not beside:
         return
     if batch == 1 and tuple(beside[0].shape) == (2, *alone[0].shape):
+        one, two = (human_shape(tuple(t.shape)) or "a single number" for t in (alone[0], beside[0]))
         yield BATCH_LOST.found(
-            "Where dimension 0 of the input is the batch: one sample gives "
-            f"{human_shape(tuple(alone[0].shape)) or 'a single number'}, two give {human_shape(tuple(beside[0].shape))}. The batch of one is lost.",
+            f"Where dimension 0 of the input is the batch: one sample gives {one}, two give {two}. The batch of one is "
+            "lost.",
             evidence=(("in", 1), ("out", alone[0].shape[0] if alone[0].dim() else 0)),
             remedy="squeeze() takes a batch of 1 away, too: name the dimension, as squeeze(-1), or flatten(1).",
         )

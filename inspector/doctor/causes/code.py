@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.statements import NoTensor, names_in, no_tensor_called
+from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene, kinds_in
 from inspector.units import counted
@@ -116,7 +116,7 @@ def _not_tensor(scene: Scene) -> NoTensor | None:
         pool += [scene.given]
     if scene.frame is not None:
         statement = scene.frame.statement
-        mentioned = None if statement is None else names_in(statement)
+        mentioned = None if statement is None else names_used_whole(statement)
         pool += [v for name, v in scene.frame.variables.items() if mentioned is None or name in mentioned]
     for value in pool:
         made = scene.recorder.gave_no_tensor.get(id(value))

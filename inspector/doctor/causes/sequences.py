@@ -64,8 +64,8 @@ def _batch_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor)
     return Diagnosis(
         cause="recurrent-state",
         says=f"{scene.path} is made {made} and takes dimension {takes} of {scene.told(x)} for the batch "
-        f"({x.shape[takes]:,}); the state of {human_shape(tuple(hidden.shape))} has a batch of {x.shape[other]:,}, which "
-        f"is dimension {other}.",
+        f"({x.shape[takes]:,}); the state of {human_shape(tuple(hidden.shape))} has {x.shape[other]:,}, which is its "
+        f"dimension {other}.",
         fix="Make the layer with batch_first=True; the state keeps its batch second all the same."
         if takes
         else "Leave batch_first=True out, or give it the batch first.",

@@ -48,9 +48,14 @@ def _entry_of(holder: Any, index: ast.expr, variables: Mapping[str, Any]) -> Any
     return None
 
 
-def names_in(statement: ast.stmt) -> set[str]:
-    """The variables that it mentions."""
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+def names_used_whole(statement: ast.stmt) -> set[str]:
+    """The variables that it uses, but for those that it takes a part of: pair[0]."""
+    parts = {
+        id(node.value)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    }
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in parts}
 
 
 def no_tensor_called(scene: Scene) -> NoTensor | None:
@@ -70,7 +75,7 @@ def no_tensor_called(scene: Scene) -> NoTensor | None:
 
 
 def _used_whole(statement: ast.stmt) -> Iterator[ast.Call]:
-    """Calls that are an operand, an argument, or the holder of an attribute; not what is unpacked, or taken a part of."""
+    """Calls that are an operand, an argument, or the holder of an attribute; not what is unpacked."""
     for node in ast.walk(statement):
         parts: list[ast.expr] = []
         if isinstance(node, ast.BinOp):
