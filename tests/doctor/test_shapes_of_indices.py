@@ -85,7 +85,7 @@ def test_channels_that_a_view_splits_otherwise(tmp_path: Path) -> None:
     [
         ((2, 8, 3, 9, 9), "x = x.permute(0, 2, 1, 3, 4)", "channels-elsewhere"),
         ((2, 8, 9, 9, 3), "x = x.permute(0, 4, 1, 2, 3)", "channels-last"),
-        ((8, 3, 9, 9), "x = x.permute(1, 0, 2, 3).unsqueeze(0)", "channels-elsewhere"),
+        ((8, 9, 9, 3), "x = x.permute(3, 0, 1, 2).unsqueeze(0)", "channels-last"),
     ],
 )
 def test_the_channels_of_a_clip_in_another_dimension(shape: tuple[int, ...], code: str, cause: str) -> None:
@@ -162,9 +162,7 @@ def test_the_line_where_a_layer_of_a_packages_network_was_set(path: str, line: i
 def test_a_failure_in_a_packages_forward_shows_ones_own_line(tmp_path: Path) -> None:
     from torchvision import models
 
-    text = SOURCE.replace("    other.head = nn.Linear(3, 3)\n", "").replace(
-        "    model.layer1[0]", "    # model.layer1[0]"
-    )
+    text = SOURCE.replace("    other.head = nn.Linear(3, 3)\n", "")
     (tmp_path / "net.py").write_text(f"from torch import nn\nfrom torchvision import models\n{text}")
     model = models.resnet18(weights=None)
     model.fc = nn.Sequential(nn.Linear(7, 2))
