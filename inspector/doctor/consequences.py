@@ -28,7 +28,8 @@ def explained(
     graver = [f for f in found if f.id in (ALL_ZEROS.id, CONSTANT.id) and f.severity is Severity.WARNING]
     if not graver:
         return found
-    if follows():
+    follow = follows()
+    if follow:
         return [_milder(f) if f in graver else f for f in found]
     first = graver[0]
     behind = [f for f in graver[1:] if "first to give" in f.says]
@@ -36,7 +37,8 @@ def explained(
     says = first.says.rstrip(".") + why + "."
     for one in behind:
         says += f" Behind it {one.says.replace('is the first to give', 'gives').rstrip('.')}."
-    told = replace(first, says=f"{says} The answer does not follow the input.", remedy=remedy or first.remedy)
+    says += "" if follow is None else " The answer does not follow the input."
+    told = replace(first, says=says, remedy=remedy or first.remedy)
     return [told if f is first else f for f in found if f is first or f not in graver]
 
 

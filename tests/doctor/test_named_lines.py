@@ -178,6 +178,11 @@ def test_a_constant_gate_of_an_answer_that_follows_its_input_is_no_warning() -> 
     assert Severity.WARNING in {f.severity for f in traced(alone, torch.randn(2, 64, 4, 4), modes=False).findings}
 
 
+def test_one_output_of_several_that_is_constant_is_no_warning() -> None:
+    model = Net(lambda m, x: {"boxes": m.fc(x), "scores": torch.full((8, 8), 0.5)}, fc=nn.Linear(8, 8))
+    assert traced(model, torch.randn(8, 8), modes=False).findings == ()
+
+
 class Last(nn.Module):
     def __init__(self, *, tags: bool, batch_first: bool) -> None:
         super().__init__()
