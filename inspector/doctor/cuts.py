@@ -17,6 +17,8 @@ from inspector.forward.watch import tensors_in
 
 _MOST_CUTS = 64
 _MOST_NODES = 20_000
+# A loop that detaches its state cuts at every step.
+_MOST_WALKS = 500
 # These leave torch, or say by their name that they cut.
 _LEAVES_TORCH = ("numpy", "__array__", "tolist", "item", "__float__", "__int__", "__index__")
 _TELLS = (
@@ -41,6 +43,7 @@ class Cuts:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, SourceLine | None], Cut] = {}
+        self._walks = 0
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """As a Listener's."""
@@ -52,7 +55,7 @@ class Cuts:
         if name in _TELLS or name.startswith("__set"):
             return
         given = [t for t in tensors_in((args, kwargs)) if t.requires_grad]
-        if not given or len(self._found) >= _MOST_CUTS:
+        if not given or len(self._found) >= _MOST_CUTS or self._walks >= _MOST_WALKS:
             return
         made = list(tensors_in(output))
         if any(t.requires_grad for t in made) or (not made and name not in _LEAVES_TORCH):
@@ -62,6 +65,7 @@ class Cuts:
             name = _who_turned_it_off()
         line = own_line()
         cut = self._found.get((name, line)) or Cut(name, line, frozenset(), whole)
+        self._walks += 1
         reaches = cut.reaches.union(*map(_leaves, given))
         self._found[name, line] = replace(cut, reaches=reaches, whole=cut.whole or whole)
 

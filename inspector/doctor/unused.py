@@ -32,36 +32,37 @@ def find_unused(model: nn.Module, called: Set[str], used: Set[int]) -> Iterator[
     for path, module in model.named_modules():
         if path not in called or _is_torchs(module) or found >= _MOST:
             continue
-        names = _mentioned(model, path, module)
+        children = {
+            name: child
+            for name, child in module._modules.items()
+            if child is not None and any(True for _ in child.parameters()) and not _ran(_joined(path, name), called)
+            if not any(id(p) in used for p in child.parameters())
+        }
+        own = {name: p for name, p in module._parameters.items() if p is not None and id(p) not in used}
+        names = _mentioned(model, path, module) if children or own else set()
         if names & _BY_ANY_NAME:
             continue
-        for name, child in module._modules.items():
-            if child is None or name in names or not any(True for _ in child.parameters()):
-                continue
-            place = f"{path}.{name}" if path else name
-            if _ran(place, child, called) or any(id(p) in used for p in child.parameters()):
-                continue
-            found += 1
-            yield _module(place, name, child, module)
-        for name, parameter in module._parameters.items():
-            if parameter is None or id(parameter) in used or name in names:
-                continue
-            found += 1
-            place = f"{path}.{name}" if path else name
-            yield _told(
-                place,
-                f"The parameter {place} of {human_shape(tuple(parameter.shape))}",
-                parameter.numel(),
-                module,
-                name,
-            )
+        for name, child in children.items():
+            if name not in names:
+                found += 1
+                yield _module(_joined(path, name), name, child, module)
+        for name, parameter in own.items():
+            if name not in names:
+                found += 1
+                place = _joined(path, name)
+                what = f"The parameter {place} of {human_shape(tuple(parameter.shape))}"
+                yield _told(place, what, parameter.numel(), module, name)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _is_torchs(module: nn.Module) -> bool:
     return type(module).__module__.startswith("torch.")
 
 
-def _ran(place: str, child: nn.Module, called: Set[str]) -> bool:
+def _ran(place: str, called: Set[str]) -> bool:
     return place in called or any(path.startswith(f"{place}.") for path in called)
 
 

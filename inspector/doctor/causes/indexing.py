@@ -62,14 +62,14 @@ def _of_places(
     if index.dim() != target.dim():
         rows = index.dim() == 1 and partner.dim() > 1 and axis < partner.dim()
         if rows and source is not None and index.shape[0] == partner.shape[axis]:
-            view = ["1"] * partner.dim()
-            view[axis] = "-1"
+            view, sizes = ["1"] * partner.dim(), list(map(str, partner.shape))
+            view[axis] = sizes[axis] = "-1"
             more = {"scatter_add": f"; or index_add({axis}, {called}, ...), which takes one index for each row"}
             return Diagnosis(
                 cause="index-shape",
                 says=f"{says} It has {counted(index.dim(), 'dimension')} and needs {target.dim()}.",
                 fix=f"Repeat it over the other dimensions{more.get(name, '')}.",
-                code=f"{called} = {called}.view({', '.join(view)}).expand({', '.join(map(str, partner.shape))})",
+                code=f"{called} = {called}.view({', '.join(view)}).expand({', '.join(sizes)})",
             )
         if index.dim() == target.dim() - 1:
             return Diagnosis(
