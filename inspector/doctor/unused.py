@@ -35,8 +35,8 @@ def find_unused(model: nn.Module, called: Set[str], used: Set[int]) -> Iterator[
         children = {
             name: child
             for name, child in module._modules.items()
-            if child is not None and any(True for _ in child.parameters()) and not _ran(_joined(path, name), called)
-            if not any(id(p) in used for p in child.parameters())
+            if child is not None and any(True for _ in child.parameters())
+            if not any(id(p) in used for p in child.parameters()) and not _ran(_joined(path, name), called)
         }
         own = {name: p for name, p in module._parameters.items() if p is not None and id(p) not in used}
         names = _mentioned(model, path, module) if children or own else set()
