@@ -173,7 +173,7 @@ def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iter
     if not alone or not beside:
         return
     if batch == 1 and tuple(beside[0].shape) == (2, *alone[0].shape):
-        one, two = (human_shape(tuple(t.shape)) or "a single number" for t in (alone[0], beside[0]))
+        one, two = (human_shape(tuple(t.shape)) if t.dim() else "a single number" for t in (alone[0], beside[0]))
         yield BATCH_LOST.found(
             f"Where dimension 0 of the input is the batch: one sample gives {one}, two give {two}. The batch of one is "
             "lost.",

@@ -45,7 +45,7 @@ def squeezed_batch(
     called = "a squeeze of dimension 0" if squeeze.named else "squeeze() without a dimension"
     return Diagnosis(
         cause="batch-squeezed",
-        says=f"The batch of 1 is lost: {called}{line} makes {human_shape(squeeze.after) or 'a single number'} of "
+        says=f"The batch of 1 is lost: {called}{line} makes {human_shape(squeeze.after) if squeeze.after else 'a single number'} of "
         f"{human_shape(squeeze.before)}, and {scene.path} is given {scene.told(tensor)}.",
         fix=_fix(squeeze),
         code=_code(squeeze),
