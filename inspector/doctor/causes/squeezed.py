@@ -43,9 +43,10 @@ def squeezed_batch(
         return None
     line = f" in {squeeze.line.file}, line {squeeze.line.line}" if squeeze.line is not None else ""
     called = "a squeeze of dimension 0" if squeeze.named else "squeeze() without a dimension"
+    left = human_shape(squeeze.after) if squeeze.after else "a single number"
     return Diagnosis(
         cause="batch-squeezed",
-        says=f"The batch of 1 is lost: {called}{line} makes {human_shape(squeeze.after) if squeeze.after else 'a single number'} of "
+        says=f"The batch of 1 is lost: {called}{line} makes {left} of "
         f"{human_shape(squeeze.before)}, and {scene.path} is given {scene.told(tensor)}.",
         fix=_fix(squeeze),
         code=_code(squeeze),
