@@ -102,6 +102,14 @@ def test_where_the_graph_is_cut(tmp_path: Path, expression: str, name: str) -> N
     assert "Something cuts" not in finding.remedy
 
 
+def test_a_comparison_beside_what_cuts_is_not_named(tmp_path: Path) -> None:
+    """Comparisons never have a gradient, and nobody expects one."""
+    written = forward_written(tmp_path, "m.head(m.enc(x).detach() * (m.enc(x) > 0))")
+    model = Net(written, enc=nn.Linear(8, 8), head=nn.Linear(8, 2))
+    (finding,) = found(traced(model, torch.randn(4, 8), training=True, modes=False), "no-gradient")
+    assert ": detach (written.py" in finding.says and "gt" not in finding.says
+
+
 @pytest.mark.parametrize(
     "expression", ["m.head(m.enc(x))", "m.head(m.enc(x)) + 0 * m.enc(x).detach().mean()", "m.head(m.enc(x) * (x > 0))"]
 )
@@ -137,10 +145,15 @@ def test_reshapes_that_keep_the_order_are_quiet(tmp_path: Path, expression: str)
     assert found(traced(model, torch.randn(2, 3, 9)), "reshape-for-permute") == []
 
 
-def test_views_inside_torchs_own_layers_are_quiet() -> None:
-    """Attention's heads: 5x2x8 becomes 5x8x2, which is how it splits them."""
-    model = Net(lambda m, x: m.attn(x, x, x)[0], attn=nn.MultiheadAttention(8, 4))
-    assert found(traced(model, torch.randn(5, 2, 8)), "reshape-for-permute") == []
+def test_views_inside_a_package_are_quiet(tmp_path: Path) -> None:
+    """Its authors tried them; heads of attention split 5x2x8 into 5x8x2."""
+    folder = tmp_path / "site-packages" / "some"
+    folder.mkdir(parents=True)
+    for place, count in ((folder, 0), (tmp_path, 1)):
+        model = Net(forward_written(place, "m.fc(x).view(5, 8, 2)"), fc=nn.Linear(8, 8))
+        assert len(found(traced(model, torch.randn(5, 2, 8), modes=False), "reshape-for-permute")) == count
+    attention = Net(lambda m, x: m.attn(x, x, x)[0], attn=nn.MultiheadAttention(8, 4))
+    assert found(traced(attention, torch.randn(5, 2, 8)), "reshape-for-permute") == []
 
 
 def dead(bias: float) -> nn.Sequential:
