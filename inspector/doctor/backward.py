@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from inspector.doctor.cuts import Cut
 from inspector.doctor.frames import without_folders
 from inspector.doctor.record import InPlace, Recorder
 from inspector.findings import Finding, FindingKind, Severity
@@ -21,6 +22,20 @@ _CUT = (
     "Something cuts the graph behind them: detach, .data, no_grad, argmax, rounding, NumPy, or a checkpoint "
     "(use_reentrant=True) whose input needs no gradient."
 )
+_MOST_CUTS = 3
+_OFF = "Take it off what is to learn; requires_grad_(False) freezes a part and lets gradients through."
+_REMEDIES = {
+    "detach": "Take detach() out; what has to leave torch there can be written in torch.",
+    "detach_": "Take detach_() out.",
+    ".data": "Use the tensor itself, not its .data.",
+    "numpy": "NumPy knows no gradients: write it in torch.",
+    "tolist": "Python's numbers know no gradients: write it in torch.",
+    "item": "Python's numbers know no gradients: keep the tensor.",
+    "no_grad": _OFF,
+    "inference_mode": _OFF,
+    "checkpoint": "checkpoint(..., use_reentrant=False), or an input that wants a gradient.",
+}
+_OTHERWISE = "What it gives has no gradient: use softmax for argmax, a straight-through estimate for rounding."
 _SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 
 
@@ -49,10 +64,11 @@ def find_backward(model: nn.Module, output: Any, recorder: Recorder) -> Iterator
         return
     answers = [t for t in answers if t.requires_grad]
     if not answers:
+        cuts = recorder.cuts.behind({id(p) for p in wanted.values()})
         yield NO_GRADIENT.found(
-            f"No output carries a gradient, though {len(wanted):,} parameters that ran want one.",
+            f"No output carries a gradient, though {len(wanted):,} parameters that ran want one{_told(cuts)}.",
             evidence=(("parameters", len(wanted)),),
-            remedy=_CUT,
+            remedy=_remedy(cuts),
         )
         return
     kept = {name: p.grad for name, p in wanted.items()}
@@ -68,13 +84,30 @@ def find_backward(model: nn.Module, output: Any, recorder: Recorder) -> Iterator
         for name, p in wanted.items():
             p.grad = kept[name]
     if cut:
+        cuts = recorder.cuts.behind({id(wanted[name]) for name in cut})
         more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
         yield NO_GRADIENT.found(
-            f"No gradient reaches {len(cut):,} of {len(wanted):,} parameters that ran: {', '.join(cut[:3])}{more}.",
+            f"No gradient reaches {len(cut):,} of {len(wanted):,} parameters that ran: {', '.join(cut[:3])}{more}"
+            f"{_told(cuts)}.",
             subjects=tuple(dict.fromkeys(name.rpartition(".")[0] for name in cut))[:20],
             evidence=(("parameters", len(cut)),),
-            remedy=_CUT,
+            remedy=_remedy(cuts),
         )
+
+
+def _told(cuts: Sequence[Cut]) -> str:
+    """Which functions cut the graph, as a clause."""
+    if not cuts:
+        return ""
+    places = [
+        one.name + (f" ({one.line.file}, line {one.line.line}: {one.line.text})" if one.line is not None else "")
+        for one in cuts[:_MOST_CUTS]
+    ]
+    return f": {' and '.join(places)} {'cut' if len(places) > 1 else 'cuts'} the graph there"
+
+
+def _remedy(cuts: Sequence[Cut]) -> str:
+    return next((_REMEDIES[one.name] for one in cuts if one.name in _REMEDIES), _OTHERWISE) if cuts else _CUT
 
 
 def _said(error: Exception, in_place: list[InPlace]) -> Finding:

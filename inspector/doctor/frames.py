@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from inspector.doctor.report import SourceLine
+from inspector.forward.watch import watch
 
 # With the separator: torchvision is none of torch.
 _TORCH = str(Path(torch.__file__).parent) + os.sep
@@ -32,12 +33,13 @@ _MOST_TEXT = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnFrame:
-    """A frame of the model's code. statement: parsed, None where its source is not to be had."""
+    """A frame of the model's code. statement: parsed, None where there is no source. installed: a package's."""
 
     where: SourceLine
     function: str
     variables: Mapping[str, Any]
     statement: ast.stmt | None
+    installed: bool = False
 
 
 def is_own(filename: str) -> bool:
@@ -58,12 +60,39 @@ def own_frames(trace: TracebackType | None) -> list[OwnFrame]:
     return [_own(frame, line, at) for frame, line, at in found[-20:]]
 
 
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to a package, and not to the person."""
+    return bool(_PACKAGES.match(filename))
+
+
+def nearest_line(frames: Sequence[OwnFrame]) -> SourceLine | None:
+    """The person's own line nearest to the failure, else a package's. frames: outermost first."""
+    persons = [frame for frame in frames if not frame.installed]
+    return (persons or frames)[-1].where if frames else None
+
+
 def own_line() -> SourceLine | None:
-    """The line of the model's code that is running now, innermost; None where none is."""
+    """The line of the model's code that is running now, the person's own before a package's; None where none is."""
     frame: FrameType | None = sys._getframe()
-    while frame is not None and not is_own(frame.f_code.co_filename):
+    found: FrameType | None = None
+    # Above `watch` stands whoever asked for the pass.
+    while frame is not None and frame.f_code is not watch.__code__:
+        if is_own(frame.f_code.co_filename):
+            found = found or frame
+            if not is_installed(frame.f_code.co_filename):
+                found = frame
+                break
         frame = frame.f_back
-    return None if frame is None else _line_of(frame)
+    return None if found is None else _line_of(found)
+
+
+def called_by_person() -> bool:
+    """Whether the function of torch that is about to run was called by the person's own code, and not by a layer."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    name = "" if frame is None else frame.f_code.co_filename
+    return bool(name) and is_own(name) and not is_installed(name)
 
 
 def forward_code(module: nn.Module) -> CodeType | None:
@@ -91,7 +120,8 @@ def _line_of(frame: FrameType, line: int = 0) -> SourceLine:
 
 def _own(frame: FrameType, line: int, at: int) -> OwnFrame:
     statement = _statement(frame, line, at)
-    return OwnFrame(_line_of(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement)
+    installed = is_installed(frame.f_code.co_filename)
+    return OwnFrame(_line_of(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement, installed)
 
 
 def _statement(frame: FrameType, line: int, at: int) -> ast.stmt | None:

@@ -9,12 +9,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
+from inspector.doctor.draws import Draw, Draws
 from inspector.doctor.frames import forward_code
-from inspector.doctor.trials import as_it_was
+from inspector.doctor.trials import as_it_was, copied
 from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
 
 SEED = 0
+# Of the answer's size: what kernels differ by.
+_NOISE = 1e-7
 
 
 def reading_mode(model: nn.Module, called: set[str]) -> tuple[tuple[str, int], ...]:
@@ -50,7 +54,7 @@ def run_in_mode(
     """The tensors that come out, copied. listener: hears of the pass, which keeps no gradients. The model is left as
     it was. Raises ForwardError."""
     with in_mode(model, training=training, seed=seed):
-        output = watch(model, args, kwargs, listener or Listener())
+        output = watch(model, *copied(args, kwargs), listener or Listener())
         return [tensor.detach().clone() for tensor in tensors_in(output)]
 
 
@@ -70,10 +74,32 @@ def difference_of(ours: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[floa
     return float(apart.abs().max()), float(apart.norm()) / norm if norm else 0.0
 
 
-def is_random(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], ours: Sequence[Tensor]) -> bool:
-    """Whether evaluation with other random numbers gives another answer."""
+def find_random(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], ours: Sequence[Tensor]
+) -> tuple[Draw, ...] | None:
+    """What drew random numbers, where evaluation with others gives another answer; None where it does not."""
+    draws = Draws()
     try:
-        found = difference_of(ours, run_in_mode(model, args, kwargs, training=False, seed=SEED + 1))
+        found = difference_of(ours, run_in_mode(model, args, kwargs, training=False, seed=SEED + 1, listener=draws))
     except ForwardError:
-        return False
-    return found is not None and found[0] > 0
+        return None
+    return tuple(draws.found) if found is not None and found[0] > 0 else None
+
+
+def follows_input(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool) -> bool | None:
+    """Whether another input gives another answer, with the same random numbers; None where that cannot be told."""
+
+    def other(tensor: Tensor) -> Tensor:
+        turned = tensor.flip(tuple(range(tensor.dim())))
+        return turned * 0.5 + 0.25 if tensor.is_floating_point() else turned
+
+    changed = tree_map_only(Tensor, other, (tuple(args), dict(kwargs)))
+    given = zip(tensors_in((tuple(args), dict(kwargs))), tensors_in(changed), strict=True)
+    if all(torch.equal(a, b) for a, b in given):
+        return None
+    try:
+        ours = run_in_mode(model, args, kwargs, training=training)
+        found = difference_of(ours, run_in_mode(model, changed[0], changed[1], training=training))
+    except ForwardError:
+        return None
+    return None if found is None else found[1] > _NOISE or (found[0] > 0 and found[1] == 0)

@@ -62,10 +62,40 @@ def with_source(trace: Trace, factory: Factory, folder: Path) -> Trace:
     # Its folders are nobody's business where the report is pasted.
     file = Path(factory.where).name
     replaced: tuple[Finding, ...] = ()
+    failure = trace.failure
     if factory.is_file:
-        replaced = tuple(find_replaced(read_text(folder / factory.where, "source"), file))
+        text = read_text(folder / factory.where, "source")
+        replaced = tuple(find_replaced(text, file))
+        # In a package's forward the person has nothing to mend: where did they set the layer?
+        if failure is not None and failure.stack and failure.line is not None and "/" in failure.line.file:
+            path = next((call.path for call in trace.calls if call.number == failure.stack[-1]), "")
+            failure = dataclasses.replace(failure, line=line_that_sets(text, file, path) or failure.line)
     label = f"code:{file}:{factory.name}"
-    return dataclasses.replace(trace, target=label, findings=ranked((*trace.findings, *replaced)))
+    findings = ranked((*trace.findings, *replaced))
+    return dataclasses.replace(trace, target=label, findings=findings, failure=failure)
+
+
+def line_that_sets(text: str, file: str, path: str) -> SourceLine | None:
+    """Where a source sets the module of that path, or one that it lies in, on a model: model.fc = ... for fc.0."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found: tuple[int, SourceLine] | None = None
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else []:
+            name, set_path = _dotted(target)
+            inside = f"{path}.".startswith(f"{set_path}.")
+            if (
+                isinstance(node, ast.Assign)
+                and name
+                and set_path
+                and inside
+                and (not found or len(set_path) > found[0])
+            ):
+                line = text.splitlines()[node.lineno - 1].strip()[:400]
+                found = len(set_path), SourceLine(file=file, line=node.lineno, text=line)
+    return found[1] if found is not None else None
 
 
 def trace_built(
@@ -170,10 +200,15 @@ def _given_to_optimizer(statement: ast.stmt) -> Iterator[str]:
 
 
 def _dotted(node: ast.expr) -> tuple[str, str]:
-    """("model", "head.fc") of model.head.fc; ("", "") of what is no such name."""
+    """("model", "head.1") of model.head[1]; ("", "") of what is no such name."""
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
+    while True:
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            parts.append(str(node.slice.value))
+        else:
+            break
         node = node.value
     return (node.id, ".".join(reversed(parts))) if isinstance(node, ast.Name) else ("", "")
 

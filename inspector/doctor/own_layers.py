@@ -43,7 +43,7 @@ def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, T
     known = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     explained: set[int] = set()
     for path, module in model.named_modules():
-        if not _is_own_class(module):
+        if not is_own_class(module):
             continue
         for place, name, value in _attributes_of(path, module):
             hidden = list(dict.fromkeys(_modules_in(value, registered)))
@@ -51,11 +51,11 @@ def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, T
             weights += [t for t in _parameters_in(value) if id(t) not in known]
             if weights:
                 explained.update(map(id, weights))
-                yield _plain_container(place, value, hidden, weights, _line_of(module, name))
+                yield _plain_container(place, value, hidden, weights, line_of_attribute(module, name))
                 continue
             used = isinstance(value, Tensor) and id(value) in recorder.used and before.get(id(value)) is value
             if used and not _is_computed(module, name):
-                yield _plain_tensor(place, name, value, _line_of(module, name))
+                yield _plain_tensor(place, name, value, line_of_attribute(module, name))
     yield from _made_in_forward([one for one in recorder.foreign if one.ident not in explained])
 
 
@@ -66,7 +66,7 @@ def _attributes_of(path: str, module: nn.Module) -> Iterator[tuple[str, str, Any
             yield f"{path}.{name}" if path else name, name, value
 
 
-def _is_own_class(module: nn.Module) -> bool:
+def is_own_class(module: nn.Module) -> bool:
     """Whether its class was written by the person, and not by a library that is installed."""
     name = _file_of(module)
     return bool(name) and is_own(name) and shown_file(name) == name.replace("\\", "/").rpartition("/")[2]
@@ -153,7 +153,7 @@ def _evidence(line: SourceLine | None, *more: tuple[str, int]) -> tuple[tuple[st
     return (*where, *more)
 
 
-def _line_of(module: nn.Module, name: str) -> SourceLine | None:
+def line_of_attribute(module: nn.Module, name: str) -> SourceLine | None:
     """Where the class sets self.NAME first."""
     file = _file_of(module)
     try:

@@ -12,8 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
+from inspector.doctor.cuts import Cuts
 from inspector.doctor.frames import own_line
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
+from inspector.doctor.reshapes import Reshape, reshape_of
+from inspector.doctor.squeezes import Squeezes
 from inspector.doctor.statistics import statistics_of
 from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import Call, Listener, Operation, tensors_in
@@ -23,6 +26,8 @@ INPUT = "input"
 # Positions of a channel below which nothing is said of it.
 _LEAST_POSITIONS = 49
 _RELU = {"relu", "relu_"}
+# Functions that read a tensor's values past every operator.
+_READS = ("numpy", "__array__", "tolist", "item")
 # Where the slope is 1 % of its greatest: sigmoid' = s(1 - s), 1/4 at most; tanh' = 1 - t^2, 1 at most.
 _SIGMOID_END = 0.5 - 0.5 * (1 - 0.01) ** 0.5
 _TANH_END = (1 - 0.01) ** 0.5
@@ -69,19 +74,42 @@ class Spread:
     line: SourceLine | None
 
 
-class Recorder(Listener):
-    """values: whether numbers are looked at."""
+@dataclass(frozen=True, slots=True)
+class AllNegative:
+    """A ReLU that let nothing through. inside: path of its module; maker: of what it was given. count: of values."""
 
-    def __init__(self, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, values: bool) -> None:
-        self.values = values
+    inside: str
+    maker: str
+    count: int
+    line: SourceLine | None
+
+
+class Recorder(Listener):
+    """values: whether numbers are looked at. gradients: whether the pass records them."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        values: bool,
+        gradients: bool = False,
+    ) -> None:
+        self.values, self.gradients = values, gradients
         self.calls: list[CallRecord] = []
         self.operators = 0
         self.dead: list[DeadChannels] = []
         self.saturations: list[Saturation] = []
         self.foreign: list[Foreign] = []
         self.function_name, self.function_args = "", ((), {})  # type: tuple[str, tuple[Sequence[Any], Mapping[str, Any]]]
+        # The last one, x.size(1) included.
+        self.asked: tuple[str, Sequence[Any], Mapping[str, Any]] = ("", (), {})
         self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
         self.used: set[int] = set()
+        self.squeezes, self.cuts = Squeezes(), Cuts()
+        self.reshapes: list[Reshape] = []
+        self.all_negative: list[AllNegative] = []
         self.in_place: list[InPlace] = []
         self.spreads: list[Spread] = []
         self.maps: list[tuple[str, tuple[int, ...]]] = []
@@ -98,9 +126,20 @@ class Recorder(Listener):
 
     def function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         name = getattr(function, "__name__", "")
+        if name in _READS or getattr(getattr(function, "__self__", None), "__name__", "") == "data":
+            self.used.update(id(one) for one in args if isinstance(one, Tensor))
         # Attributes are read by functions, too: x.shape is __get__.
-        if name not in ("__get__", "size", "dim", "__set__"):
-            self.function_name, self.function_args = name, (args, kwargs)
+        if name not in ("__get__", "__set__"):
+            self.asked = (name, args, kwargs)
+            if name not in ("size", "dim"):
+                self.function_name, self.function_args = name, (args, kwargs)
+
+    def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
+        if self.gradients:
+            self.cuts.returned(function, args, kwargs, output)
+        reshape = reshape_of(function, args, output)
+        if reshape is not None and len(self.reshapes) < _MOST_TENSORS:
+            self.reshapes.append(reshape)
 
     def enter(self, call: Call) -> None:
         with unwatched():
@@ -143,14 +182,15 @@ class Recorder(Listener):
         graph = torch.is_grad_enabled()
         with unwatched():
             given = _some((operation.args, dict(operation.kwargs)))
+            self.used.update(map(id, tensors_in((operation.args, dict(operation.kwargs)))))
             for tensor in given:
-                self.used.add(id(tensor))
                 known = id(tensor) in self.names or any(id(tensor) == one.ident for one in self.foreign)
                 if isinstance(tensor, nn.Parameter) and not known:
                     self.foreign.append(Foreign(tuple(tensor.shape), inside, own_line(), id(tensor)))
             made = _some(operation.output)
             if graph and made and name.endswith("_") and len(self.in_place) < _MOST_TENSORS:
                 self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, own_line()))
+            self.squeezes.operation(name, operation, given, made)
             carried = name in _CHANNELS_SECOND or any(self._channels_second(t) for t in given)
             if made and made[0].dim() == 4:
                 self.maps.append((inside, tuple(made[0].shape)))
@@ -170,11 +210,13 @@ class Recorder(Listener):
             if count and len(self.spreads) < _MOST_TENSORS:
                 self.spreads.append(Spread(name.strip("_"), count, inside, own_line()))
             if self.values and made:
-                self._look(name, inside, operation, made[0])
+                self._look(name, inside, operation, made[0], self.maker(given[0]) if given else "")
 
-    def _look(self, name: str, inside: str, operation: Operation, made: Tensor) -> None:
+    def _look(self, name: str, inside: str, operation: Operation, made: Tensor, maker: str) -> None:
         if made.device.type == "meta" or made.numel() == 0 or not made.is_floating_point():
             return
+        if name in _RELU and not bool(made.any()):
+            self.all_negative.append(AllNegative(inside, maker, made.numel(), own_line()))
         if name in _RELU and made.dim() > 1:
             channel = 1 if made.dim() != 3 or self._channels_second(made) else 2
             positions = made.numel() // made.shape[channel]

@@ -77,8 +77,10 @@ def arguments_for(
 
 
 def input_numel(spec: ArchitectureSpec | None, wish: Wish) -> int:
-    """Numbers in one sample of the input, for an estimate of memory."""
+    """Numbers in the whole input, the batch included, for an estimate of memory."""
     if wish.tensors:
-        return sum(tensor.numel() for tensor in wish.tensors.values())
+        # As `batched` does: one sample is repeated, a batch stays what it is.
+        repeats = [wish.batch if t.dim() and t.shape[0] == 1 else 1 for t in wish.tensors.values()]
+        return sum(n * tensor.numel() for n, tensor in zip(repeats, wish.tensors.values(), strict=True))
     shape = wish.shape or (default_input(spec) if spec is not None else (3, 224, 224))
     return wish.batch * math.prod(shape)

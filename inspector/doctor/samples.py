@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from inspector.doctor.modes import run_in_mode
 from inspector.doctor.record import unwatched
+from inspector.doctor.reshapes import Reshape, remedy_of_reshape, told_reshape
 from inspector.doctor.trials import MOST_NUMBERS
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.forward.watch import Call, ForwardError, Listener, tensors_in
@@ -78,12 +79,17 @@ def sums_alone(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any])
 
 
 def find_mixed(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], alone: Sequence[Tensor], one: SampleSums
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    alone: Sequence[Tensor],
+    one: SampleSums,
+    reshapes: Sequence[Reshape] = (),
 ) -> Iterator[Finding]:
     """The samples once alone and once behind as many others; nothing where that cannot be told.
 
     alone: what came out of them in evaluation, one: what was heard of that pass. The others stand first: a recurrent
-    layer that takes the batch for time hands on from there.
+    layer that takes the batch for time hands on from there. reshapes: those that may have moved the batch.
     """
     if one.failed:
         return
@@ -106,14 +112,18 @@ def find_mixed(
     if path in one.unbatched:
         return  # Given without a batch: dimension 0 is the sequence.
     module = model.get_submodule(path) if path else model
-    yield MIXED.found(
+    says = (
         f"Where dimension 0 of the input is the batch: a sample's answer changes with the others in it, from "
-        f"{path or 'the model itself'} ({kind}) on.",
-        # Whoever gives time first means it so.
-        severity=Severity.NOTICE if _takes_time_first(module) else None,
-        subjects=(path,),
-        remedy=_remedy(module),
+        f"{path or 'the model itself'} ({kind}) on"
     )
+    if reshapes:
+        yield MIXED.found(
+            f"{says}: {told_reshape(reshapes[0])}.", subjects=(path,), remedy=remedy_of_reshape(reshapes[0])
+        )
+        return
+    # Whoever gives time first means it so, unless dimension 1 is gone: one answer for each entry of dimension 0.
+    meant = _takes_time_first(module) and not _is_one_answer_each(tensors[0], alone, beside, batch)
+    yield MIXED.found(f"{says}.", severity=Severity.NOTICE if meant else None, subjects=(path,), remedy=_remedy(module))
 
 
 def _other(tensor: Tensor) -> Tensor:
@@ -149,9 +159,29 @@ def _takes_time_first(module: nn.Module) -> bool:
     return isinstance(module, nn.RNNBase | nn.MultiheadAttention) and not module.batch_first
 
 
+def _is_one_answer_each(given: Tensor, alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> bool:
+    """Whether dimension 0 of the answer goes with that of the input, and dimension 1 of the input is nowhere left."""
+    if not alone or not beside or given.dim() < 2 or not alone[0].dim() or not beside[0].dim():
+        return False
+    length = given.shape[1]
+    goes_with = alone[0].shape[0] == batch and beside[0].shape[0] == 2 * batch
+    return goes_with and length > 1 and length not in alone[0].shape[1:]
+
+
 def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iterator[Finding]:
     """So many samples went in, another number comes out that is no multiple, or one that does not grow with them."""
-    if not alone or not beside or alone[0].dim() < 2 or alone[0].dim() != beside[0].dim():
+    if not alone or not beside:
+        return
+    if batch == 1 and tuple(beside[0].shape) == (2, *alone[0].shape):
+        one, two = (human_shape(tuple(t.shape)) if t.dim() else "a single number" for t in (alone[0], beside[0]))
+        yield BATCH_LOST.found(
+            f"Where dimension 0 of the input is the batch: one sample gives {one}, two give {two}. The batch of one is "
+            "lost.",
+            evidence=(("in", 1), ("out", alone[0].shape[0] if alone[0].dim() else 0)),
+            remedy="squeeze() takes a batch of 1 away, too: name the dimension, as squeeze(-1), or flatten(1).",
+        )
+        return
+    if alone[0].dim() < 2 or alone[0].dim() != beside[0].dim():
         return
     a, b = tuple(alone[0].shape), tuple(beside[0].shape)
     grown = [i for i, (m, n) in enumerate(zip(a, b, strict=True)) if n == 2 * m]

@@ -88,6 +88,11 @@ class Scene:
         return list(tensors_in((self.raised.operands[0], dict(self.raised.operands[1]))))
 
     @property
+    def function_tensors(self) -> list[Tensor]:
+        """Those that the last function was given, inside lists, too."""
+        return list(tensors_in((tuple(self.recorder.function_args[0]), dict(self.recorder.function_args[1]))))
+
+    @property
     def frame(self) -> OwnFrame | None:
         """The model's own line nearest to the failure."""
         return self.frames[-1] if self.frames else None

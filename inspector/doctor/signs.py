@@ -14,7 +14,9 @@ from inspector.units import counted, human_share
 NOT_FINITE = FindingKind(
     "output-not-finite", Severity.ERROR, "A module gives NaN or infinite values", (Severity.NOTICE,)
 )
-ALL_ZEROS = FindingKind("output-all-zeros", Severity.WARNING, "A module gives nothing but zeros", (Severity.INFO,))
+ALL_ZEROS = FindingKind(
+    "output-all-zeros", Severity.WARNING, "A module gives nothing but zeros", (Severity.NOTICE, Severity.INFO)
+)
 CONSTANT = FindingKind("output-constant", Severity.WARNING, "A module gives one value everywhere", (Severity.INFO,))
 DEAD = FindingKind("dead-channels", Severity.NOTICE, "Most channels of a ReLU are never positive")
 SATURATED = FindingKind("saturated", Severity.NOTICE, "A sigmoid, tanh or softmax is at its ends")
@@ -23,7 +25,7 @@ SPREAD = FindingKind("samples-crossed", Severity.NOTICE, "Each sample is compute
 GIVES_NOTHING = FindingKind("gives-nothing", Severity.WARNING, "The forward gives no tensor")
 
 # Fewer values are zero or equal by chance: the squeeze of a small block.
-_LEAST = 32
+LEAST_VALUES = 32
 _MOST_OF = 0.9
 _LEAST_CHANNELS = 16
 _HALF = 65504.0
@@ -41,6 +43,9 @@ def find_bad_values(model: nn.Module, recorder: Recorder) -> Iterator[Finding]:
     for call in ended:
         for output in call.outputs:
             kind = _bad(output)
+            # Of scores and boxes the scores may be equal.
+            if kind == "constant" and any(one.statistics and not one.statistics.constant for one in call.outputs):
+                continue
             if kind is None or kind in seen or (kind == "constant" and _needs_no_reason(modules.get(call.path))):
                 continue
             seen.add(kind)
@@ -67,7 +72,7 @@ def _bad(output: Output) -> str | None:
     if values.negative_infinities:
         return "negative infinity"
     count = _count(output)
-    if count < _LEAST:
+    if count < LEAST_VALUES:
         return None
     if values.zeros == 1.0:
         return "zeros"
@@ -167,7 +172,7 @@ def find_dead(dead: Sequence[DeadChannels]) -> Iterator[Finding]:
 def find_saturated(saturations: Sequence[Saturation], last: str) -> Iterator[Finding]:
     """last: path of the module that ended last before the model; its certainty is the answer's own."""
     for one in saturations:
-        if one.share > _MOST_OF and one.count >= 8 * _LEAST and one.path not in ("", last):
+        if one.share > _MOST_OF and one.count >= 8 * LEAST_VALUES and one.path not in ("", last):
             yield SATURATED.found(
                 f"{human_share(one.share)} of the {one.function} in {one.path} are at the ends of its range.",
                 subjects=(one.path,),

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from inspector.doctor.backward import find_backward
 from inspector.doctor.causes import diagnose_failure
-from inspector.doctor.frames import without_folders
-from inspector.doctor.modes import difference_of, in_mode, is_random, reading_mode, run_in_mode
+from inspector.doctor.consequences import explained
+from inspector.doctor.draws import RANDOM, random_finding
+from inspector.doctor.frames import nearest_line, without_folders
+from inspector.doctor.modes import difference_of, find_random, follows_input, in_mode, reading_mode, run_in_mode
 from inspector.doctor.origin import Origin, find_origin
 from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
 from inspector.doctor.record import Recorder
 from inspector.doctor.report import Diagnosis, Failure, Modes, Sureness, Trace
-from inspector.doctor.samples import find_mixed, sums_alone
+from inspector.doctor.reshapes import find_reshaped
+from inspector.doctor.samples import MIXED, find_mixed, sums_alone
 from inspector.doctor.scene import Scene
 from inspector.doctor.signs import (
     GIVES_NOTHING,
@@ -30,14 +33,14 @@ from inspector.doctor.signs import (
     find_too_large,
     greatest_of,
 )
-from inspector.doctor.trials import Trials
+from inspector.doctor.trials import Trials, copied, holds_lazy
+from inspector.doctor.unused import find_unused
 from inspector.errors import ModelError
 from inspector.findings import Finding, FindingKind, Severity, ranked
 from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import ForwardError, tensors_in, watch
 
 FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
-RANDOM = FindingKind("random-in-evaluation", Severity.WARNING, "Evaluation gives another answer each time")
 _BAD = ("output-not-finite", "output-all-zeros", "output-constant")
 
 
@@ -63,11 +66,13 @@ def trace_model(
     if "_modules" not in vars(model):
         return _unmade(model, label, input_from, training)
     values = not any(tensor.is_meta for tensor in tensors_in((given, named)))
-    recorder = Recorder(model, given, named, values=values)
+    # A forward may change its input in place: each pass gets tensors of its own.
+    ran, ran_named = copied(given, named)
+    recorder = Recorder(model, ran, ran_named, values=values, gradients=training)
     skipped, before = _skipped(model, values), plain_tensors(model)
     inputs = tuple(
         (name, recorder.facts(tensor))
-        for name, value in (*((str(i), value) for i, value in enumerate(given)), *named.items())
+        for name, value in (*((str(i), value) for i, value in enumerate(ran)), *ran_named.items())
         for tensor in tensors_in(value)
     )
     failure: Failure | None = None
@@ -76,7 +81,7 @@ def trace_model(
     output: Any = None
     with in_mode(model, training=training):
         try:
-            output = watch(model, given, named, recorder, grad=training, one_device=not values)
+            output = watch(model, ran, ran_named, recorder, grad=training, one_device=not values)
         except ForwardError as raised:
             scene = Scene(model, given, named, raised, recorder, Trials(model))
             diagnosis = diagnose_failure(scene)
@@ -88,6 +93,7 @@ def trace_model(
     first_bad: str | None = None
     if values:
         bad = list(find_bad_values(model, recorder))
+        bad = explained(model, recorder, bad, partial(follows_input, model, given, named, training=training))
         first_bad = next((f.subjects[0] for f in bad if f.id in _BAD and f.severity is not Severity.INFO), None)
         if first_bad is not None and failure is None:
             bad, first_bad = _with_origin(bad, first_bad, find_origin(model, given, named, training=training))
@@ -107,16 +113,14 @@ def trace_model(
         )
     compared: Modes | None = None
     if failure is None and modes and values:
-        compared, mixed = _compare(model, given, named, recorder, training)
-        findings += mixed
+        compared, more = _compare(model, given, named, recorder, training)
         # Weights that are made anew are random, and told of already.
-        if compared.random and not any(f.id == MADE_IN_FORWARD.id for f in findings):
-            findings.append(
-                RANDOM.found(
-                    "In evaluation the same input gives another answer with other random numbers.",
-                    remedy="F.dropout takes training=self.training; nn.Dropout knows it by itself.",
-                )
-            )
+        made_anew = any(f.id == MADE_IN_FORWARD.id for f in findings)
+        findings += [f for f in more if f.id != RANDOM.id or not made_anew]
+    if failure is None:
+        findings += find_reshaped(recorder.reshapes, told=any(f.id == MIXED.id for f in findings))
+    if failure is None and values:
+        findings += find_unused(model, {call.path for call in recorder.calls}, recorder.used)
     greatest = greatest_of(recorder.calls) if values else None
     findings += find_too_large(greatest)
     return Trace(
@@ -176,16 +180,12 @@ def _skipped(model: nn.Module, values: bool) -> list[str]:
     scripted = [path or "the model" for path, m in model.named_modules() if isinstance(m, torch.jit.ScriptModule)]
     if scripted:
         found.append(f"{scripted[0]} is TorchScript: its modules run out of sight, its operators do not.")
-    lazy = [path or "the model" for path, module in model.named_modules() if _is_lazy(module)]
+    lazy = [path or "the model" for path, module in model.named_modules() if holds_lazy(module)]
     if lazy:
         found.append(f"{lazy[0]} was lazy: this pass gave it its shape.")
     if not values:
         found.append("The input is on meta: no values were computed, so none were looked at.")
     return found
-
-
-def _is_lazy(module: nn.Module) -> bool:
-    return any(t is not None and is_lazy(t) for t in (*module._parameters.values(), *module._buffers.values()))
 
 
 def _failure(scene: Scene) -> Failure:
@@ -198,7 +198,7 @@ def _failure(scene: Scene) -> Failure:
         operator=scene.operator,
         operands=tuple(map(scene.recorder.facts, scene.operands[:8])),
         expects=f"{type(layer).__name__}({settings})" if settings else "",
-        line=scene.frame.where if scene.frame is not None else None,
+        line=nearest_line(scene.frames),
     )
 
 
@@ -236,8 +236,11 @@ def _compare(
         ours = run_in_mode(model, args, kwargs, training=False, listener=sums)
     except ForwardError as raised:
         return Modes(modules=kinds, difference=None, relative=None, failure=_of_mode(raised)), []
-    random = is_random(model, args, kwargs, ours)
-    mixed = [] if random or sums is None else list(find_mixed(model, args, kwargs, ours, sums))
+    draws = find_random(model, args, kwargs, ours)
+    random = draws is not None
+    mixed = [] if draws is None else [random_finding(draws)]
+    if draws is None and sums is not None:
+        mixed += find_mixed(model, args, kwargs, ours, sums, recorder.reshapes)
     try:
         other = run_in_mode(model, args, kwargs, training=True)
     except ForwardError as raised:

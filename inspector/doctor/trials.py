@@ -22,8 +22,10 @@ MOST_NUMBERS = 4 * 3 * 512 * 512
 
 @contextmanager
 def as_it_was(model: nn.Module) -> Iterator[None]:
-    """Gives back buffers, training flags and torch's random state afterwards."""
+    """Gives back buffers (those that a forward assigns anew, too), training flags and torch's random state."""
     flags = [(module, module.training) for module in model.modules()]
+    # A lazy module's first pass makes its buffers, for good.
+    named = [(module, dict(module._buffers)) for module in model.modules() if not holds_lazy(module)]
     buffers = [
         (buffer, buffer.detach().clone()) for buffer in model.buffers() if not (buffer.is_meta or is_lazy(buffer))
     ]
@@ -33,10 +35,30 @@ def as_it_was(model: nn.Module) -> Iterator[None]:
         finally:
             for module, training in flags:
                 module.training = training
+            for module, own in named:
+                for name in own.keys() & module._buffers.keys():
+                    module._buffers[name] = own[name]
             with torch.no_grad():
                 for buffer, before in buffers:
                     if buffer.shape == before.shape:
                         buffer.copy_(before)
+
+
+def holds_lazy(module: nn.Module) -> bool:
+    """Whether it has tensors that its first pass makes."""
+    return any(t is not None and is_lazy(t) for t in (*module._parameters.values(), *module._buffers.values()))
+
+
+def copied(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with tensors of their own: a forward may change its input in place."""
+
+    def one(tensor: Tensor) -> Tensor:
+        if isinstance(tensor, nn.Parameter) or is_lazy(tensor):
+            return tensor
+        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+    own: tuple[tuple[Any, ...], dict[str, Any]] = tree_map_only(Tensor, one, (tuple(args), dict(kwargs)))
+    return own
 
 
 class Trials:
@@ -95,6 +117,17 @@ class Trials:
             for layer, kept in zip(layers, before, strict=True):
                 layer.output_padding = kept
 
+    def runs_set(
+        self, module: nn.Module, name: str, value: Any, given: tuple[Sequence[Any], Mapping[str, Any]]
+    ) -> bool:
+        """With an attribute of one module set otherwise (batch_first=True), with numbers."""
+        before = getattr(module, name)
+        setattr(module, name, value)
+        try:
+            return self.runs_with_numbers(*given)
+        finally:
+            setattr(module, name, before)
+
     def _on_meta(self) -> nn.Module | None:
         """A copy without numbers; None where there can be none."""
         if self._bare is None and not self._bare_failed:
@@ -107,7 +140,7 @@ class Trials:
 
 def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     try:
-        output = watch(model, args, kwargs, Listener())
+        output = watch(model, *copied(args, kwargs), Listener())
     except ForwardError:
         return False
     # view(-1, 400) makes more samples of a larger picture, and raises nothing.

@@ -62,6 +62,9 @@ class Listener:
     def function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """A function of torch's Python interface is about to run (torch.einsum)."""
 
+    def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
+        """It has run; what it gave knows by now whether it wants a gradient."""
+
     def enter(self, call: Call) -> None:
         """A module is about to run."""
 
@@ -159,7 +162,9 @@ class _Functions(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self._listener.function(func, args, kwargs or {})
-        return func(*args, **(kwargs or {}))
+        output = func(*args, **(kwargs or {}))
+        self._listener.returned(func, args, kwargs or {}, output)
+        return output
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # its __init_subclass__

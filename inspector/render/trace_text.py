@@ -84,12 +84,13 @@ def modes_sentence(trace: Trace) -> str:
     if not modes.modules and not modes.difference:
         return "no module that ran behaves differently there"
     kinds = ", ".join(f"{count} {kind}" for kind, count in modes.modules[:6]) or "something"
+    verb = "behaves" if sum(count for _, count in modes.modules) < 2 else "behave"
     if modes.failure is not None:
         return f"the other mode fails: {safe(modes.failure.says)}"
     if modes.difference is None or modes.relative is None:
-        return f"{safe(kinds)} behave differently there, and the outputs cannot be compared"
+        return f"{safe(kinds)} {verb} differently there, and the outputs cannot be compared"
     share = human_share(modes.relative) if modes.relative <= 1 else "more than the whole"
-    return f"{safe(kinds)} behave differently there: the output differs by {share} of its size"
+    return f"{safe(kinds)} {verb} differently there: the output differs by {share} of its size"
 
 
 def _tree(trace: Trace, depth: int) -> RenderableType:

@@ -235,10 +235,10 @@ CODE: list[tuple[str, Callable[[], nn.Module], tuple[Any, ...], str]] = [
     ),
     ("recurrent-width", lambda: nn.LSTM(4, 6), (torch.rand(3, 1, 5),), "takes 4 features"),
     (
-        "dimensions",
+        "batch-squeezed",
         lambda: Net(squeezed, bn=nn.BatchNorm1d(4), pool=nn.AdaptiveAvgPool2d(1)),
         (torch.rand(1, 4, 8, 8),),
-        "1 dimension",
+        "4 of 1x4x1x1",
     ),
     ("view-of-transposed", lambda: Net(late_view), (torch.rand(2, 4, 3),), "transposed before"),
     ("own-check", lambda: Net(checked), (torch.rand(2, 4),), "five are wanted"),

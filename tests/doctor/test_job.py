@@ -24,7 +24,7 @@ from inspector.progress import silent
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    return Bench(Settings(workers=0, memory_nbytes=10**10, threads=1, results=tmp_path), None)  # type: ignore[arg-type]
+    return Bench(Settings(workers=0, memory_nbytes=4 * 10**10, threads=1, results=tmp_path), None)  # type: ignore[arg-type]
 
 
 def test_a_file_is_traced_on_a_shape_and_on_a_picture(tmp_path: Path, bench: Bench) -> None:

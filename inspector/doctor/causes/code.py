@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene, kinds_in
 from inspector.units import counted
@@ -101,27 +102,32 @@ _NOT_TENSOR = re.compile(
     r"must be Tensor, not (\w+)|got \((?!Tensor|Parameter)[\w.]+|"
     r"'(tuple|list|dict|OrderedDict|NoneType|str|int|float|ndarray|\w+Output|\w+)' object has no attribute '(\w+)'|"
     r"unsupported operand type\(s\)|expected Tensor as element|only Tensors|tuple indices must be|"
-    r"'(NoneType)' object is not (?:subscriptable|iterable|callable)|(list) indices must be",
+    r"'(NoneType)' object is not (?:subscriptable|iterable|callable)|(list) indices must be|"
+    r"can only concatenate|bad operand type for unary|not supported between instances|"
+    # A tensor times a tuple, and a tensor at the place of one.
+    r"only integer tensors of a single element|tensors used as indices must be",
 )
 
 
-def _not_tensor(scene: Scene) -> tuple[Any, str, str] | None:
-    """(value, path of the module that gave it, its class) of what stands where a tensor should."""
+def _not_tensor(scene: Scene) -> NoTensor | None:
+    """What stands where a tensor should, and which module gave it."""
     pool: list[Any] = []
     if scene.call is not None and scene.is_torch_layer:
         pool += [scene.given]
     if scene.frame is not None:
-        pool += list(scene.frame.variables.values())
+        statement = scene.frame.statement
+        mentioned = None if statement is None else names_used_whole(statement)
+        pool += [v for name, v in scene.frame.variables.items() if mentioned is None or name in mentioned]
     for value in pool:
         made = scene.recorder.gave_no_tensor.get(id(value))
         if made is not None and made[2] is value and not isinstance(value, Tensor | int | bool):
-            return value, made[0], made[1]
-    return None
+            return NoTensor(value, made[0], made[1])
+    return no_tensor_called(scene)
 
 
 def find_not_tensor(scene: Scene) -> Diagnosis | None:
     """A tuple, dict or None stands where a tensor should."""
-    if not isinstance(scene.error, TypeError | AttributeError) or not _NOT_TENSOR.search(scene.text):
+    if not isinstance(scene.error, TypeError | AttributeError | IndexError) or not _NOT_TENSOR.search(scene.text):
         return None
     found = _not_tensor(scene)
     if found is None:
@@ -129,8 +135,11 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
         if scene.is_torch_layer and scene.call is not None and scene.call.args and not isinstance(value, Tensor):
             return _given_no_tensor(scene, value)
         return None
-    value, path, kind = found
+    value, path, kind = found.value, found.path, found.kind
     place = f"{path or 'the model itself'} ({kind})"
+    taken = f"{scene.path} was given all of it"
+    if found.written and scene.frame is not None:
+        taken = f"{scene.frame.where.file}, line {scene.frame.where.line} takes all of it"
     if value is None:
         return Diagnosis(
             cause="gives-none",
@@ -144,10 +153,10 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
         code = f"x, state = {name if name.isidentifier() else 'lstm'}(x)" if recurrent else "x = x[0]"
         if kind == "MultiheadAttention":
             code = "x, weights = attention(x, x, x)"
+        code = f"{found.written}[0]" if found.written else code
         return Diagnosis(
             cause="tuple-handed-on",
-            says=f"{place} gives a {type(value).__name__} of {counted(len(value), 'part')} ({parts}), and {scene.path} "
-            "was given all of it.",
+            says=f"{place} gives a {type(value).__name__} of {counted(len(value), 'part')} ({parts}), and {taken}.",
             fix="Hand on the part that is meant."
             + (
                 " nn.Sequential cannot: call the recurrent layer yourself."
@@ -161,9 +170,9 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
         cause="tuple-handed-on",
         says=f"{place} gives a {type(value).__name__}"
         + (f" with {', '.join(map(str, keys))}" if keys else "")
-        + f", and {scene.path} was given all of it.",
+        + f", and {taken}.",
         fix="Hand on the part that is meant.",
-        code=f'x = x["{keys[0]}"]' if keys else "",
+        code=f'{found.written or "x = x"}["{keys[0]}"]' if keys else "",
     )
 
 

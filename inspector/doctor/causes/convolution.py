@@ -67,7 +67,7 @@ def find_channels(scene: Scene) -> Diagnosis | None:
     start = f"{scene.path} takes {counted(takes, 'channel')} and received {got:,}"
     inputs = [t.shape for t in tensors_in((scene.args, dict(scene.kwargs)))]
     if scene.before_all_weights and x.shape in inputs:
-        for repairs in _candidates(rank, takes, got, x):
+        for repairs in (*_candidates(rank, takes, got, x), *_moved(rank, takes, x)):
             found = tried_repair(scene, *repairs)
             if found is not None:
                 return found
@@ -106,6 +106,33 @@ def _candidates(rank: int, takes: int, got: int, x: Tensor) -> list[tuple[Repair
     found += [(ALPHA,)] if (takes, got) == (3, 4) else []
     found += [(COLOUR,)] if takes == 1 and got in (3, 4) else []
     return [*found, (LAST_TO_SECOND,), (LAST_TO_SECOND, ALPHA), (LAST_TO_SECOND, COLOUR), (LAST_TO_SECOND, GREY)]
+
+
+def _moved(rank: int, takes: int, x: Tensor) -> list[tuple[Repair, ...]]:
+    """The channels in front, wherever a dimension has their number: batch x frames x channels x height x width."""
+    found: list[tuple[Repair, ...]] = []
+    batch = int(x.dim() == rank + 2)
+    for axis in range(batch + 1, x.dim()):
+        if x.shape[axis] != takes:
+            continue
+        rest = [i for i in range(batch, x.dim()) if i != axis]
+        order = (*range(batch), axis, *rest)
+        last = axis == x.dim() - 1
+        place = "last" if last else f"in dimension {axis}"
+        lacks = "" if batch else ", and it has no batch dimension"
+        repair = Repair(
+            "channels-last" if last else "channels-elsewhere",
+            f"The {counted(takes, 'channel')} stand {place} in the input of {{shape}}; {_LAYOUT[rank]} is "
+            f"taken{lacks}.",
+            f"x = x.permute({', '.join(map(str, order))})" + ("" if batch else ".unsqueeze(0)"),
+            lambda one, order=order: (  # type: ignore[misc]
+                (one.permute(order) if batch else one.permute(order)[None])
+                if one.dim() == len(order) and tuple(one.shape) == tuple(x.shape)
+                else None
+            ),
+        )
+        found.append((repair,))
+    return found
 
 
 _DIMENSIONS = re.compile(
@@ -204,6 +231,7 @@ CAUSES = (
             "channels",
             "input-channels",
             "channels-last",
+            "channels-elsewhere",
             "grey-picture",
             "picture-with-alpha",
             "colour-picture",

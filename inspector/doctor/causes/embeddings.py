@@ -108,6 +108,17 @@ def find_position_parameter(scene: Scene) -> Diagnosis | None:
             code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
             tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
         )
+    token = _token_of(scene, other, other.dim() + differing[0], has, needs)
+    if token:
+        shape = list(table.shape)
+        shape[differing[0]] = needs
+        return Diagnosis(
+            cause="position-table",
+            says=f"The sequence has {needs:,} positions and the table {name} has {has:,} "
+            f"({human_shape(tuple(table.shape))}): {token}, and the table has no row for it.",
+            fix="Make the table longer by as many, or add it before they are joined.",
+            code=f"self.{name.rpartition('.')[2]} = nn.Parameter(torch.zeros({', '.join(map(str, shape))}))",
+        )
     return Diagnosis(
         cause="position-table",
         says=f"The sequence has {needs:,} positions and the table {name} has {has:,} "
@@ -116,6 +127,21 @@ def find_position_parameter(scene: Scene) -> Diagnosis | None:
         if needs > has
         else "Take as many of its rows as the sequence is long.",
     )
+
+
+def _token_of(scene: Scene, sequence: Tensor, axis: int, has: int, needs: int) -> str:
+    """The clause of a class token: what torch.cat put before or behind the rows that the table has; "" for none."""
+    joined = scene.recorder.joined(sequence)
+    if joined is None or needs <= has or joined[1] != axis:
+        return ""
+    sizes = [shape[axis] for shape in joined[0]]
+    if has not in sizes or sum(sizes) != needs:
+        return ""
+    first = sizes.index(has)
+    extra = needs - has
+    named = next((n for n in scene.recorder.names.values() if "cls" in n.lower() or "class" in n.lower()), "")
+    what = f"a class token ({named})" if named and extra == 1 else f"{extra:,} more"
+    return f"torch.cat puts {what} {'before' if first else 'behind'} the {has:,}"
 
 
 CAUSES = (

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.repairs import BATCH, fitting_sides, tried_repair
+from inspector.doctor.own_layers import is_own_class
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 from inspector.units import counted, human_shape
@@ -110,7 +111,7 @@ def _by_picture(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | N
     wanted = side_wanted(takes, channels)
     fits = fitting_sides(scene, side_guesses(x, map_[1], wanted))
     if not fits and not wanted:
-        code = f"{scene.call.path if scene.call else ''} = nn.Linear({got}, {_out(scene)})"
+        code = f"{_in_python(scene.call.path if scene.call else '')} = nn.Linear({got}, {_out(scene)})"
         return Diagnosis(
             cause="linear-features",
             says=f"{says}, and {takes:,} is no square map of {channels} channels.",
@@ -123,6 +124,17 @@ def _by_picture(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | N
     if wanted:
         pool = f"nn.AdaptiveAvgPool2d({wanted if wanted == 1 else (wanted, wanted)})"
         fix.append(f"{'global pooling' if wanted == 1 else 'pooling'} before it is flattened: {pool}")
+    holder = person_holder(scene)
+    if holder and fits:
+        name = scene.call.path.rpartition(".")[2] if scene.call is not None else ""
+        return Diagnosis(
+            cause="picture-size",
+            says=f"{says}" + (f"; this head needs {wanted}x{wanted}" if wanted else "") + ".",
+            fix=f"Make the layer for {got:,} features; or give it {', or '.join(fix)}.",
+            code=f"self.{name} = nn.Linear({got}, {_out(scene)})" if name.isidentifier() else
+            f"nn.Linear({got}, {_out(scene)})",
+            tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
+        )  # fmt: skip
     return Diagnosis(
         cause="picture-size",
         says=f"{says}" + (f"; this head needs {wanted}x{wanted}" if wanted else "") + ".",
@@ -132,6 +144,17 @@ def _by_picture(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | N
         sureness=Sureness.CERTAIN if fits else Sureness.LIKELY,
         tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",) if fits else (),
     )  # fmt: skip
+
+
+def person_holder(scene: Scene) -> bool:
+    """Whether the failing layer is called by the person's own module, which is theirs to change."""
+    holders = [call.module for call in scene.raised.calls[:-1] if not isinstance(call.module, nn.Sequential)]
+    return bool(holders) and is_own_class(holders[-1])
+
+
+def _in_python(path: str) -> str:
+    """model.fc[0] for fc.0."""
+    return "model" + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split("."))
 
 
 def _by_tokens(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | None:

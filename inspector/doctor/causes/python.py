@@ -11,6 +11,7 @@ from torch import nn
 
 from inspector.doctor.causes.code import local_names, nearest
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.statements import value_of
 from inspector.doctor.frames import without_folders
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
@@ -151,7 +152,7 @@ def find_key(scene: Scene) -> Diagnosis | None:
         return None
     holders = [n.value for n in ast.walk(statement) if isinstance(n, ast.Subscript)]
     for holder in holders:
-        value = _value_of(holder, scene.frame.variables)
+        value = value_of(holder, scene.frame.variables)
         if isinstance(scene.error, KeyError) and isinstance(value, Mapping | nn.ModuleDict | nn.ParameterDict):
             key = scene.error.args[0] if scene.error.args else ""
             if key in value:
@@ -173,23 +174,12 @@ def find_key(scene: Scene) -> Diagnosis | None:
     return None
 
 
-def _value_of(node: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """What a name or a dotted name stands for; attributes of modules and plain ones alone, nothing is called."""
-    if isinstance(node, ast.Name):
-        return variables.get(node.id)
-    if isinstance(node, ast.Attribute):
-        holder = _value_of(node.value, variables)
-        if isinstance(holder, nn.Module):
-            for place in (holder._modules, holder._parameters, holder._buffers, vars(holder)):
-                if node.attr in place:
-                    return place[node.attr]
-    return None
-
-
 _NOT_CALLABLE = re.compile(r"'(\w+)' object is not callable")
 _WRONG_KIND = re.compile(
     r"unsupported operand type\(s\) for .{1,6}: '(?P<a>\w+)' and '(?P<b>\w+)'|"
-    r"expected Tensor as element .{1,30}got (?P<c>\w+)|must be Tensor, not (?P<d>\w+)"
+    r"expected Tensor as element .{1,30}got (?P<c>\w+)|must be Tensor, not (?P<d>\w+)|"
+    r"can only concatenate (?P<e>\w+) \(not|'(?P<f>tuple|list|NoneType)' object has no attribute|"
+    r"bad operand type for unary .: '(?P<g>\w+)'"
 )
 
 
@@ -201,7 +191,7 @@ def _named(scene: Scene, kind: str, *, called: bool) -> str:
         one = node.func if called and isinstance(node, ast.Call) else node
         if not isinstance(one, ast.Name | ast.Attribute) or (called and one is node):
             continue
-        if _is_known(one, scene.frame.variables) and type(_value_of(one, scene.frame.variables)).__name__ == kind:
+        if _is_known(one, scene.frame.variables) and type(value_of(one, scene.frame.variables)).__name__ == kind:
             return ast.unparse(one)
     return ""
 
@@ -210,13 +200,13 @@ def _is_known(node: ast.expr, variables: Mapping[str, Any]) -> bool:
     """Whether None stands there, and is not only what is not found."""
     if isinstance(node, ast.Name):
         return node.id in variables
-    holder = _value_of(node.value, variables) if isinstance(node, ast.Attribute) else None
+    holder = value_of(node.value, variables) if isinstance(node, ast.Attribute) else None
     return isinstance(holder, nn.Module) and isinstance(node, ast.Attribute) and hasattr(holder, node.attr)
 
 
 def find_wrong_kind(scene: Scene) -> Diagnosis | None:
     """A number is called, or text is added to a tensor."""
-    if not isinstance(scene.error, TypeError):
+    if not isinstance(scene.error, TypeError | AttributeError):
         return None
     match = _NOT_CALLABLE.search(scene.text)
     name = _named(scene, match[1], called=True) if match is not None else ""
@@ -235,6 +225,8 @@ def find_wrong_kind(scene: Scene) -> Diagnosis | None:
                 says=f"{name} is {'None' if kind == 'NoneType' else f'a {kind}'}, and a tensor is wanted there.",
                 fix="Give it a value before, or ask for it: if x is None."
                 if kind == "NoneType"
+                else "Take the part that is meant, as x[0]."
+                if kind in ("tuple", "list")
                 else "Make it a tensor.",
             )
     return None

@@ -36,6 +36,10 @@ def find_recurrent(scene: Scene) -> Diagnosis | None:
         ways = 2 if layer.bidirectional else 1
         batch = x.shape[0 if layer.batch_first else 1] if x.dim() == 3 else 0
         wants = (layer.num_layers * ways, batch, layer.proj_size or layer.hidden_size)
+        # Who writes batch_first=True means it; without the word it is forgotten.
+        first = x.shape[0] if x.dim() == 3 and not layer.batch_first else 0
+        if first and batch and tuple(hidden.shape) == (wants[0], first, wants[2]) != wants:
+            return _batch_elsewhere(scene, layer, x, hidden)
         if batch and tuple(hidden.shape) != wants:
             swapped = (
                 f" batch_first={layer.batch_first} takes the batch of the input as its "
@@ -49,6 +53,22 @@ def find_recurrent(scene: Scene) -> Diagnosis | None:
                 code=f"h = x.new_zeros({wants[0]}, x.size({0 if layer.batch_first else 1}), {wants[2]})",
             )
     return None
+
+
+def _batch_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor) -> Diagnosis:
+    """The state has as many samples as dimension 0 of the input."""
+    runs = scene.trials.runs_set(layer, "batch_first", True, (scene.args, scene.kwargs))
+    numbers = f"{layer.input_size}, {layer.hidden_size}" + (f", {layer.num_layers}" if layer.num_layers > 1 else "")
+    more = ", bidirectional=True" if layer.bidirectional else ""
+    return Diagnosis(
+        cause="recurrent-state",
+        says=f"{scene.path} is made without batch_first=True and takes dimension 1 of {scene.told(x)} for the batch "
+        f"({x.shape[1]:,}); the state of {human_shape(tuple(hidden.shape))} has a batch of {x.shape[0]:,}, which is "
+        "dimension 0.",
+        fix="Make the layer with batch_first=True; the state keeps its batch second all the same.",
+        code=f"nn.{type(layer).__name__}({numbers}{more}, batch_first=True)",
+        tried=("batch_first=True: runs through",) if runs else (),
+    )
 
 
 def find_attention(scene: Scene) -> Diagnosis | None:

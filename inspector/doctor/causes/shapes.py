@@ -20,8 +20,10 @@ from inspector.doctor.causes.repairs import (
     lacks_batch,
     tried_repair,
 )
+from inspector.doctor.causes.squeezed import squeezed_batch
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
+from inspector.forward.watch import tensors_in
 from inspector.units import counted
 
 
@@ -168,11 +170,37 @@ def find_view(scene: Scene) -> Diagnosis | None:
             code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
             tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
         )
+    between = _between(scene, wants, x) if x is not None else None
+    if between is not None:
+        return Diagnosis(cause="view-of-shape", says=f"{says} {between[0]}", fix=between[1])
     return Diagnosis(
         cause="view-of-shape",
         says=says,
         fix=_fix_of_view(numel, wants, known),
     )
+
+
+def _between(scene: Scene, wants: tuple[int, ...], x: Tensor) -> tuple[str, str] | None:
+    """(sentence, fix) where all sizes fit but one dimension of x, which is to be split: 72 channels as 3 x 25."""
+    shape = tuple(x.shape)
+    front = next((i for i, (m, n) in enumerate(zip(wants, shape, strict=False)) if m != n), len(shape))
+    back = 0
+    while back < min(len(shape), len(wants)) - front - 1 and wants[-1 - back] == shape[-1 - back]:
+        back += 1
+    middle, has = wants[front : len(wants) - back], shape[front : len(shape) - back]
+    if len(has) != 1 or len(middle) < 2 or front + back == 0 or any(n < 1 for n in middle):
+        return None
+    wanted, got = math.prod(middle), has[0]
+    maker = scene.recorder.maker(x) or "what comes before"
+    what = "channels" if front == 1 and len(shape) == 4 else "values"
+    says = f"{' x '.join(map(str, middle))} = {wanted:,} {what} are wanted, {maker} gives {got:,}"
+    side = math.isqrt(got // middle[0]) if got % middle[0] == 0 else 0
+    if len(middle) == 3 and middle[1] == middle[2] and side * side * middle[0] == got:
+        says += f" = {middle[0]} x {side} x {side}"
+    else:
+        last = math.prod(middle[:-1])
+        says += f" = {' x '.join(map(str, (*middle[:-1], got // last)))}" if got % last == 0 else ""
+    return f"{says}.", f"Let {maker} give {wanted:,}, or view it as what it gives."
 
 
 def _heads(wants: tuple[int, ...], x: Tensor | None) -> tuple[int, int, int] | None:
@@ -217,6 +245,9 @@ def find_unpacking(scene: Scene) -> Diagnosis | None:
     if not isinstance(x, Tensor):
         return _parts(scene, expected, int(match[2] or 0))
     if holder is value:
+        at = next((i for i in range(1, x.dim()) if x.shape[i] == expected != x.shape[0]), None)
+        if at is not None:
+            return _turned(scene, x, expected, at)
         return Diagnosis(
             cause="unpacking",
             says=f"{expected} values were to be unpacked from one tensor, {scene.told(x)}.",
@@ -231,6 +262,29 @@ def find_unpacking(scene: Scene) -> Diagnosis | None:
         cause="unpacking",
         says=f"The code takes {counted(expected, 'dimension')} and {scene.told(x)} has {x.dim()}.",
         fix="Add the one that is missing with unsqueeze, or flatten what is too many.",
+    )
+
+
+def _turned(scene: Scene, x: Tensor, expected: int, at: int) -> Diagnosis:
+    """Dimension `at` has as many entries as there are names, and dimension 0, which is unpacked, has not."""
+    name = scene.variable_of(x) or "x"
+    turn = ".t()" if x.dim() == 2 else f".unbind({at})"
+    shape, kind = tuple(x.shape), x.dtype
+
+    def change(one: Tensor) -> Tensor | None:
+        return one.transpose(0, at) if tuple(one.shape) == shape and one.dtype == kind else None
+
+    is_input = scene.maker_of(x) == "the input"
+    runs = is_input and scene.runs_with(change, numbers=True)
+    return Diagnosis(
+        cause="unpacking",
+        says=f"{expected} values were to be unpacked from dimension 0 of {scene.told(x)}, which has {x.shape[0]:,}; "
+        f"dimension {at} has {expected}.",
+        fix="Transpose it before: unpacking goes over dimension 0."
+        if x.dim() == 2
+        else f"Unbind dimension {at}: unpacking goes over dimension 0.",
+        code=f"{name} = {name}{turn}",
+        tried=(f"{name}.transpose(0, {at}): runs through",) if runs else (),
     )
 
 
@@ -267,22 +321,31 @@ def find_dimension(scene: Scene) -> Diagnosis | None:
     """A dimension was named that the tensor has not."""
     if not _DIMS.search(scene.text):
         return None
-    pool = [*scene.recorder.function_args[0], scene.given, *scene.operands]
-    x = next((t for t in pool if isinstance(t, Tensor)), None)
+    name, args, kwargs = scene.recorder.asked
+    operands = list(tensors_in((tuple(args), dict(kwargs)))) or scene.operands
+    got = _GOT.search(scene.text)
+    # Never one that has the dimension that is named.
+    lacking = [t for t in operands if got is None or not -t.dim() <= int(got[1]) < t.dim()]
+    x = next(iter(lacking), None)
     if scene.picture is not None and scene.picture.dim() < 4:
         for repairs in ((BATCH,), (CHANNEL,), (LAST_WITHOUT_BATCH,)):
             found = tried_repair(scene, *repairs)
             if found is not None and found.sureness is Sureness.CERTAIN and lacks_batch(scene):
                 return found
+    squeezed = next((t for t in lacking if scene.recorder.squeezes.of(t) is not None), None)
+    if squeezed is not None and all(t.dim() and t.shape[0] == 1 for t in scene.inputs):
+        return squeezed_batch(scene, squeezed, sureness=Sureness.LIKELY)
     told = f": {scene.told(x)}" if x is not None else ""
-    name = scene.recorder.function_name.strip("_")
+    dimension = f"dimension {got[1]}, which" if got is not None and x is not None else "a dimension that"
     return Diagnosis(
         cause="no-such-dimension",
-        says=f"{name or 'An operation'} in {scene.path} names a dimension that the tensor does not have{told}.",
+        says=f"{name.strip('_') or 'An operation'} in {scene.path} names {dimension} the tensor does not have{told}.",
         fix="Dimensions count from 0, negative ones from the end; a missing batch or channel is added by unsqueeze.",
+        sureness=Sureness.CERTAIN if x is not None else Sureness.LIKELY,
     )
 
 
+_GOT = re.compile(r"but got (-?\d+)")
 _SIZES = re.compile(r"size|dimension|shape|divisible|multiply up|broadcast|subscript|channel|length", re.IGNORECASE)
 
 
