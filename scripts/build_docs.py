@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
         ),
         "findings.md": _page(
             "Findings",
-            "Every kind of finding by its id, as `--json`, `scan` and `check` name it. Its sentence says what was measured.",
+            "Every kind of finding by its id, as `--json` and `check` name it; its sentence says what was measured.",
             ("Id", "Severity", "Title", "Made by"),
             (
                 (
