@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 
 from inspector.weights import kernel
 from inspector.weights.counting import CodeCounter
-from inspector.weights.moments import Gathered, Moments
+from inspector.weights.moments import TILE, Gathered, Moments
 from inspector.weights.narrower import Narrower
 from inspector.weights.page_runs import find_runs
 from inspector.weights.report import PAGE, Pages, Rows, ValueTable
 from inspector.weights.row_sums import RowTally, has_rows
 from inspector.weights.table import CELLS, EXACT_DTYPES, cell_of, pack
 
-#: Elements of a tile; a block of `moments.py` is a whole number of them.
-TILE = 1 << 18
-# Pages whose sums are kept, to find copies: 2^30 elements, 33 MB of sums.
+# Pages whose marks are kept, to find copies: 2^30 elements, 17 MB of marks.
 _PAGES_KEPT = 1 << 21
 # One-dimensional tensors up to here are kept whole.
 _SHORT = 1 << 16
@@ -114,7 +112,10 @@ class _Tally:
         self._minimum: float = math.inf
         self._maximum: float = -math.inf
         self._cells = CodeCounter(CELLS if codes is None else len(codes))
-        self._gathered = Gathered(_PAGES_KEPT)
+        self._gathered = Gathered()
+        self._marks: list[NDArray[np.uint32]] = []
+        self._blank: list[NDArray[np.bool_]] = []
+        self._pages = 0
         self._floating = (codes is not None and dtype in ("float16", "bfloat16")) or dtype in ("float32", "float64")
         self._floating |= dtype.startswith("float8")
         self._rows = RowTally(shape) if self._floating and has_rows(shape) else None
@@ -126,10 +127,9 @@ class _Tally:
     def take(self, raw: NDArray[Any]) -> None:
         """The next tile."""
         values = self._values(raw)
-        pages = -(-values.size // PAGE)
-        sums, spreads, counts = np.empty(pages), np.empty(pages), np.empty(pages, np.int64)
-        found = kernel.look(values, sums, spreads, counts)
-        self._gathered.add(sums, spreads, counts)
+        found = kernel.look(values)
+        self._gathered.add(found.finite, found.total, found.spread)
+        self._mark(values, found)
         odd = found.odd
         if odd:
             self._take_odd(values)
@@ -147,6 +147,21 @@ class _Tally:
                 self._kept.append(values.astype(np.float64))
         self._narrower.look(values)
         self._seen += values.size
+
+    def _mark(self, values: NDArray[Any], found: kernel.Found) -> None:
+        """What is kept of the tile's full pages."""
+        pages = len(found.marks)
+        if self._pages + pages > _PAGES_KEPT:
+            return
+        self._pages += pages
+        self._marks.append(found.marks)
+        blank = np.zeros(pages, bool)
+        if found.zero >= PAGE:
+            blank = (values[: pages * PAGE].reshape(pages, PAGE) == 0).all(axis=1)
+        self._blank.append(blank)
+
+    def _runs(self) -> Pages:
+        return find_runs(np.concatenate(self._marks), np.concatenate(self._blank)) if self._pages else Pages()
 
     def _values(self, raw: NDArray[Any]) -> NDArray[Any]:
         """float32 where that holds every value of the type, else float64."""
@@ -212,7 +227,7 @@ class _Tally:
             fits=self._narrower.result(),
             distinct=self._distinct(present),
             fours=self._fours,
-            pages=find_runs(self._gathered.sums, self._gathered.spreads, self._seen),
+            pages=self._runs(),
         )
 
     def _table(self, present: NDArray[np.integer], count: NDArray[np.integer]) -> ValueTable:

@@ -1,8 +1,8 @@
-"""The two loops that take the time, over one tile: sums of pages, and counts of codes.
+"""The loops that take the time, over one tile: what a scan of the bits tells, sums of columns, counts of codes, rows.
 
 Compiled (`kernel_compiled.py`, the extra [fast]) where numba is installed, else by numpy, with the very same bits: the
-order of the additions is fixed by `moments.add_pages`, everything else is exact. INSPECTOR_COMPILED=0 asks for numpy,
-1 for the compiled loops from the first byte.
+order of the additions is fixed by `moments.py` and `row_sums.py`, everything else is exact. INSPECTOR_COMPILED=0 asks
+for numpy, 1 for the compiled loops from the first byte.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.weights.moments import add_pages
+from inspector.weights.moments import WIDTH, add_row, column_spreads, column_sums
 from inspector.weights.report import PAGE
 
 _QUIET = 0x0040
@@ -25,12 +25,15 @@ _WORTH_NBYTES = 256 << 20
 #: Rows that are added up across in float32, before float64 takes over.
 ROWS_AT_ONCE = 512
 
+_expected = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """low, high: extremes of the finite elements, 0.0 for zeros of either sign; both 0.0 without any.
+    """Of one tile. low, high: extremes of the finite elements, 0.0 for zeros of either sign; both 0.0 without any.
 
-    zero, finite: how many are. odd: some are NaN or infinite.
+    zero, finite: how many are. odd: some are NaN or infinite. total, spread: of the finite ones, around their mean.
+    marks: (full pages, 2) uint32, what tells pages apart: the sum and the exclusive or of their bits.
     """
 
     low: float
@@ -38,13 +41,13 @@ class Found:
     zero: int
     finite: int
     odd: bool
-
-
-_expected = 0
+    total: float
+    spread: float
+    marks: NDArray[np.uint32]
 
 
 def expect(nbytes: int) -> None:
-    """So much is about to be read: from some size on it is worth a quarter of a second to fetch the compiled loops."""
+    """So much is about to be read: from some size on it is worth half a second to fetch the compiled loops."""
     global _expected
     _expected = max(_expected, nbytes)
 
@@ -65,26 +68,57 @@ def _loops() -> ModuleType | None:
     return kernel_compiled
 
 
-def look(
-    values: NDArray[Any], sums: NDArray[np.float64], spreads: NDArray[np.float64], counts: NDArray[np.int64]
-) -> Found:
-    """values: (n,) float32 or float64. sums, spreads, counts: (pages,), written: see `add_pages`."""
-    loops = compiled()
-    # A loop that has to be read from its cache first is not worth it for a bias.
-    if loops is not None and values.dtype == np.float32 and values.size > PAGE:
-        low, high, zero, finite = loops.look(values, sums, spreads, counts)
-        return Found(float(low) + 0.0, float(high) + 0.0, int(zero), int(finite), finite < values.size)
-    low, high = float(values.min()), float(values.max())
-    # A NaN anywhere makes both of them NaN, so two look-ups tell whether the whole tile is finite.
-    odd = not (math.isfinite(low) and math.isfinite(high))
-    add_pages(values, sums, spreads, counts, odd=odd)
-    finite = int(counts.sum())
-    if odd:
-        own = values[np.isfinite(values)]
-        low, high = (float(own.min()), float(own.max())) if finite else (0.0, 0.0)
-    low, high = low + 0.0, high + 0.0
-    zero = values.size - int(np.count_nonzero(values)) if low <= 0.0 <= high else 0
-    return Found(low, high, zero, finite, odd)
+def look(values: NDArray[Any]) -> Found:
+    """values: (n,) float32 or float64, at least one."""
+    loops = compiled() if values.dtype == np.float32 and values.size >= PAGE else None
+    if loops is None:
+        low, high = float(values.min()), float(values.max())
+        # A NaN anywhere makes both of them NaN, so two look-ups tell whether the whole tile is finite.
+        odd = not (math.isfinite(low) and math.isfinite(high))
+        zero, marks = int(np.count_nonzero(values == 0)), _marks(values)
+    else:
+        low, high, zero, odd, marks = loops.scan(values)
+    if not odd:
+        total, spread = _moments(values, loops)
+        return Found(low + 0.0, high + 0.0, zero, values.size, False, total, spread, marks)
+    absent = ~np.isfinite(values)
+    own = values[~absent]
+    if not own.size:
+        return Found(0.0, 0.0, zero, 0, True, 0.0, 0.0, marks)
+    total = float(np.add.reduce(column_sums(values, absent)))
+    spread = float(np.add.reduce(column_spreads(values, total / own.size, absent)))
+    return Found(float(own.min()) + 0.0, float(own.max()) + 0.0, zero, own.size, True, total, spread, marks)
+
+
+def _moments(values: NDArray[Any], loops: ModuleType | None) -> tuple[float, float]:
+    """Sum and spread of a tile that is finite throughout."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if loops is None:
+            total = float(np.add.reduce(column_sums(values)))
+            return total, float(np.add.reduce(column_spreads(values, total / values.size)))
+        whole = values.size // WIDTH * WIDTH
+        sums, rest = loops.column_sums(values[:whole]), values[whole:]
+        add_row(sums, rest)
+        total = float(np.add.reduce(sums))
+        mean = total / values.size
+        spreads = loops.column_spreads(values[:whole], mean)
+        add_row(spreads, rest, mean)
+        return total, float(np.add.reduce(spreads))
+
+
+def _marks(values: NDArray[Any]) -> NDArray[np.uint32]:
+    pages = values.size // PAGE
+    marks = np.empty((pages, 2), np.uint32)
+    whole = np.ascontiguousarray(values[: pages * PAGE])
+    if values.dtype == np.float32:
+        bits = whole.view(np.uint32)
+    else:
+        wide = whole.view(np.uint64)
+        bits = (wide ^ (wide >> np.uint64(32))).astype(np.uint32)
+    table = bits.reshape(pages, PAGE)
+    np.add.reduce(table, axis=1, dtype=np.uint32, out=marks[:, 0])
+    np.bitwise_xor.reduce(table, axis=1, out=marks[:, 1])
+    return marks
 
 
 def count(codes: NDArray[Any], table: NDArray[np.int64]) -> None:
@@ -101,11 +135,9 @@ def count_high(bits: NDArray[np.uint32], table: NDArray[np.int64]) -> None:
     loops = compiled()
     if loops is not None:
         loops.count_high(bits, table)
-        infinite = loops.INFINITE
     else:
         table += np.bincount(bits >> np.uint32(16), minlength=len(table))
-        infinite = (0x7F80, 0xFF80)
-    for cell in infinite:
+    for cell in (0x7F80, 0xFF80):
         if table[cell]:
             low = (bits & np.uint32(0xFFFF)) != 0
             wrong = int(((bits >> np.uint32(16) == cell) & low).sum())

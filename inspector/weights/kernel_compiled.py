@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-PAGE = 512
+PAGE = WIDTH = 512
 STRETCH = 128
-INFINITE = (0x7F80, 0xFF80)
 
 _ODD = np.uint32(0x7F800000)
 _SIZE = np.uint32(0x7FFFFFFF)
@@ -25,102 +24,113 @@ def _read(kind: Any) -> Any:
 
 
 _F32, _U32, _F64, _I64 = types.float32, types.uint32, types.float64[::1], types.int64[::1]
-_PAGES = types.Tuple((types.int32, types.int32, types.int64, types.int64))(_read(_F32), _read(_U32), _F64, _F64, _I64)  # type: ignore[no-untyped-call]
+_SCAN = types.Tuple((types.int32, types.int32, types.int64, types.uint32))(_read(_U32), types.uint32[:, ::1])  # type: ignore[no-untyped-call]
+_COLUMNS = types.void(_read(_F32), _F64)
+_SPREADS = types.void(_read(_F32), types.float64, _F64)
 _COUNT = [types.void(_read(types.uint16), _I64), types.void(_read(types.uint8), _I64)]
 _COUNT_HIGH = types.void(_read(_U32), _I64)
 _ADD_ROWS = types.void(_read(_F32), _read(_U32), _F64, _F64, types.float32[::1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
-def _sum_256(x: Any) -> Any:  # pragma: no cover - compiled
-    """Of 256 elements as numpy adds them: two stretches of 128, each eight side by side."""
-    a = b = c = d = e = f = g = h = np.float64(0.0)
-    i = j = k = l = m = n = o = p = np.float64(0.0)  # noqa: E741
-    for eight in range(STRETCH // 8):
-        own = x[eight * 8 : eight * 8 + 8]
-        two = x[STRETCH + eight * 8 : STRETCH + eight * 8 + 8]
-        a, b, c, d = a + own[0], b + own[1], c + own[2], d + own[3]
-        e, f, g, h = e + own[4], f + own[5], g + own[6], h + own[7]
-        i, j, k, l = i + two[0], j + two[1], k + two[2], l + two[3]  # noqa: E741
-        m, n, o, p = m + two[4], n + two[5], o + two[6], p + two[7]
-    first = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    return first + (((i + j) + (k + l)) + ((m + n) + (o + p)))
+def _put(sums: Any, first: Any, second: Any) -> None:  # pragma: no cover - compiled
+    for i in range(8):
+        sums[i] = first[i]
+        sums[8 + i] = second[i]
 
 
-@njit(_PAGES, cache=True, nogil=True, error_model="numpy", boundscheck=False)
-def _pages(values: Any, keys: Any, sums: Any, spreads: Any, counts: Any) -> Any:  # pragma: no cover - compiled
-    wide = np.empty(PAGE, np.float64)
-    n = values.shape[0]
+@njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def _apart(value: Any, mean: Any) -> Any:  # pragma: no cover - compiled
+    away = np.float64(value) - mean
+    return away * away
+
+
+@njit(_SCAN, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def _scan(keys: Any, marks: Any) -> Any:  # pragma: no cover - compiled
+    n = keys.shape[0]
     lowest, highest = np.int32(2147483647), np.int32(-2147483648)
-    zero = 0
-    finite_in_all = 0
-    for page in range(sums.shape[0]):
-        start = page * PAGE
-        end = min(start + PAGE, n)
-        bits = keys[start:end]
-        worst = np.uint32(0)
-        low, high = np.int32(2147483647), np.int32(-2147483648)
-        none = 0
+    zero: Any = 0
+    worst = np.uint32(0)
+    for page in range((n + PAGE - 1) // PAGE):
+        bits = keys[page * PAGE : min((page + 1) * PAGE, n)]
+        total = mixed = none = np.uint32(0)
         for i in range(bits.shape[0]):
+            total = np.uint32(total + bits[i])
+            mixed = mixed ^ bits[i]
             size = bits[i] & _SIZE
-            worst = max(worst, size)
-            none += size == 0
+            worst = max(size, worst)
+            none = np.uint32(none + np.uint32(size == np.uint32(0)))
             signed = np.int32(bits[i])
             key = signed ^ np.int32(np.uint32(signed >> np.int32(31)) >> np.uint32(1))
-            low = min(low, key)
-            high = max(high, key)
+            lowest = min(lowest, key)
+            highest = max(highest, key)
         zero += none
-        if worst < _ODD and end - start == PAGE:
-            lowest, highest = min(lowest, low), max(highest, high)
-            x = values[start:end]
-            for i in range(PAGE):
-                wide[i] = np.float64(x[i])
-            total = _sum_256(wide[:256]) + _sum_256(wide[256:])
-            mean = total / np.float64(PAGE)
-            for i in range(PAGE):
-                away = wide[i] - mean
-                wide[i] = away * away
-            sums[page] = total
-            spreads[page] = _sum_256(wide[:256]) + _sum_256(wide[256:])
-            counts[page] = PAGE
-            finite_in_all += PAGE
-            continue
-        # A short page, or one with something in it that is no number.
-        finite = 0
-        for i in range(PAGE):
-            wide[i] = np.float64(0.0)
-            if start + i < n and (keys[start + i] & _SIZE) < _ODD:
-                wide[i] = np.float64(values[start + i])
-                finite += 1
-                signed = np.int32(keys[start + i])
-                key = signed ^ np.int32(np.uint32(signed >> np.int32(31)) >> np.uint32(1))
-                lowest, highest = min(lowest, key), max(highest, key)
-        total = _sum_256(wide[:256]) + _sum_256(wide[256:])
-        mean = total / np.float64(max(finite, 1))
-        for i in range(PAGE):
-            away = wide[i] - mean
-            wide[i] = np.float64(0.0)
-            if start + i < n and (keys[start + i] & _SIZE) < _ODD:
-                wide[i] = away * away
-        sums[page] = total
-        spreads[page] = _sum_256(wide[:256]) + _sum_256(wide[256:])
-        counts[page] = finite
-        finite_in_all += finite
-    return lowest, highest, zero, finite_in_all
+        if page < marks.shape[0]:
+            marks[page, 0] = total
+            marks[page, 1] = mixed
+    return lowest, highest, zero, worst
 
 
-def look(values: Any, sums: Any, spreads: Any, counts: Any) -> tuple[float, float, int, int]:
-    """Lowest, highest, zeros and finite elements of a float32 tile; its pages are written."""
+def scan(values: Any) -> tuple[float, float, int, bool, Any]:
+    """Lowest, highest, zeros, whether some are NaN or infinite, and the marks of the full pages of a float32 tile."""
     values = np.ascontiguousarray(values)
-    low, high, zero, finite = _pages(values, values.view(np.uint32), sums, spreads, counts)
-    if not finite:
-        return 0.0, 0.0, zero, finite
-    return _value(low), _value(high), zero, finite
+    marks = np.empty((len(values) // PAGE, 2), np.uint32)
+    low, high, zero, worst = _scan(values.view(np.uint32), marks)
+    return _value(low), _value(high), int(zero), bool(worst >= _ODD), marks
 
 
 def _value(key: int) -> float:
     bits = key if key >= 0 else key ^ 0x7FFFFFFF
     return float(np.array([bits], np.int32).view(np.float32)[0])
+
+
+@njit(_COLUMNS, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def _column_sums(x: Any, sums: Any) -> None:  # pragma: no cover - compiled
+    """Sixteen columns at a time, from top to bottom: their sums stay in registers."""
+    rows = x.shape[0] // WIDTH
+    for first in range(0, WIDTH, 16):
+        a = b = c = d = e = f = g = h = np.float64(0.0)
+        i = j = k = l = m = n = o = p = np.float64(0.0)  # noqa: E741
+        for row in range(rows):
+            own = x[row * WIDTH + first : row * WIDTH + first + 16]
+            a, b, c, d = a + own[0], b + own[1], c + own[2], d + own[3]
+            e, f, g, h = e + own[4], f + own[5], g + own[6], h + own[7]
+            i, j, k, l = i + own[8], j + own[9], k + own[10], l + own[11]  # noqa: E741
+            m, n, o, p = m + own[12], n + own[13], o + own[14], p + own[15]
+        _put(sums[first : first + 16], (a, b, c, d, e, f, g, h), (i, j, k, l, m, n, o, p))
+
+
+@njit(_SPREADS, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def _column_spreads(x: Any, mean: Any, sums: Any) -> None:  # pragma: no cover - compiled
+    rows = x.shape[0] // WIDTH
+    for first in range(0, WIDTH, 16):
+        a = b = c = d = e = f = g = h = np.float64(0.0)
+        i = j = k = l = m = n = o = p = np.float64(0.0)  # noqa: E741
+        for row in range(rows):
+            own = x[row * WIDTH + first : row * WIDTH + first + 16]
+            a, b = a + _apart(own[0], mean), b + _apart(own[1], mean)
+            c, d = c + _apart(own[2], mean), d + _apart(own[3], mean)
+            e, f = e + _apart(own[4], mean), f + _apart(own[5], mean)
+            g, h = g + _apart(own[6], mean), h + _apart(own[7], mean)
+            i, j = i + _apart(own[8], mean), j + _apart(own[9], mean)
+            k, l = k + _apart(own[10], mean), l + _apart(own[11], mean)  # noqa: E741
+            m, n = m + _apart(own[12], mean), n + _apart(own[13], mean)
+            o, p = o + _apart(own[14], mean), p + _apart(own[15], mean)
+        _put(sums[first : first + 16], (a, b, c, d, e, f, g, h), (i, j, k, l, m, n, o, p))
+
+
+def column_sums(values: Any) -> Any:
+    """(rows x WIDTH,) float32 -> (WIDTH,): see `moments.column_sums`."""
+    sums = np.zeros(WIDTH)
+    _column_sums(np.ascontiguousarray(values), sums)
+    return sums
+
+
+def column_spreads(values: Any, mean: float) -> Any:
+    """(rows x WIDTH,) float32 -> (WIDTH,): see `moments.column_spreads`."""
+    sums = np.zeros(WIDTH)
+    _column_spreads(np.ascontiguousarray(values), mean, sums)
+    return sums
 
 
 @njit(_COUNT, cache=True, nogil=True, error_model="numpy", boundscheck=False)

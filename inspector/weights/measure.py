@@ -20,10 +20,11 @@ from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.weights import kernel
-from inspector.weights.accumulate import TILE, Numbers, accumulate
+from inspector.weights.accumulate import Numbers, accumulate
 from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.meter import Meter
+from inspector.weights.moments import TILE
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 

@@ -1,24 +1,22 @@
-"""Zeroed and repeated stretches, from the sums of the pages."""
+"""Zeroed and repeated stretches, from the marks of the pages."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.weights.report import PAGE, Pages
+from inspector.weights.report import Pages
 
 
-def find_runs(sums: NDArray[np.float64], spreads: NDArray[np.float64], numel: int) -> Pages:
-    """sums, spreads: (pages,) over the finite elements, the last page perhaps short; numel: of the tensor.
+def find_runs(marks: NDArray[np.uint32], zero: NDArray[np.bool_]) -> Pages:
+    """marks: (pages, 2), see `kernel.Found`. zero: (pages,), which are nothing but zeros.
 
-    Two pages of several values that agree in both float64 numbers are taken for equal: chance does that to one pair in
-    10^12 of trained weights, and to any two of numbers that have only a handful of values.
+    Two pages of several values whose bits agree in both marks are taken for equal: chance does that to one pair in
+    10^19, and to some of numbers that have only a handful of values.
     """
-    count = min(len(sums), numel // PAGE)
-    sums, spreads = sums[:count], spreads[:count]
-    zero = (sums == 0) & (spreads == 0)
+    count = len(marks)
     run, at = _longest(zero)
-    found, came = _copies(sums, spreads)
+    found, came = _copies(marks)
     # Copies that follow each other at one distance are one stretch.
     distance = np.where(found, np.arange(count) - came, 0)
     most = begun = 0
@@ -40,20 +38,22 @@ def find_runs(sums: NDArray[np.float64], spreads: NDArray[np.float64], numel: in
     )
 
 
-def _copies(sums: NDArray[np.float64], spreads: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def _copies(marks: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Which pages have an equal one before them, and the nearest such."""
-    came = np.zeros(len(sums), np.int64)
-    found = np.zeros(len(sums), bool)
-    varied = np.flatnonzero((spreads > 0) & np.isfinite(spreads))
-    ordered = np.sort(sums[varied])
+    came = np.zeros(len(marks), np.int64)
+    found = np.zeros(len(marks), bool)
+    # An even number of equal elements leaves nothing of an exclusive or.
+    varied = np.flatnonzero(marks[:, 1] != 0)
+    both = marks[:, 0].astype(np.uint64) << np.uint64(32) | marks[:, 1]
+    ordered = np.sort(both[varied])
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(twice):
         # Of trained weights hardly ever two agree: the long way is for those that do.
         return found, came
-    at = np.minimum(np.searchsorted(twice, sums[varied]), len(twice) - 1)
-    varied = varied[twice[at] == sums[varied]]
-    order = varied[np.lexsort((varied, spreads[varied], sums[varied]))]
-    same = (sums[order][1:] == sums[order][:-1]) & (spreads[order][1:] == spreads[order][:-1])
+    at = np.minimum(np.searchsorted(twice, both[varied]), len(twice) - 1)
+    varied = varied[twice[at] == both[varied]]
+    order = varied[np.lexsort((varied, both[varied]))]
+    same = both[order][1:] == both[order][:-1]
     found[order[1:][same]] = True
     came[order[1:][same]] = order[:-1][same]
     return found, came

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: Elements of a page: what sums are made of, and what zeroed and repeated stretches are counted in.
+#: Elements of a page: what zeroed and repeated stretches are counted in.
 PAGE = 512
 
 
@@ -54,9 +54,9 @@ class Pages:
     """The tensor cut into pages of `PAGE` elements in row-major order, the last one left out where it is not full.
 
     zero: pages of nothing but zeros. zero_run: the most of them in a row, beginning at page zero_at.
-    repeated: pages whose sum and spread another page before them has as well, and that hold more than one value: very
-    likely its copy. repeated_run: the most of them in a row at one distance, beginning at page repeated_at, copies
-    (likely) of those from page repeated_from.
+    repeated: pages whose bits have the sum and the exclusive or of another page's before them, and that hold more than
+    one value: very likely its copy. repeated_run: the most of them in a row at one distance, beginning at page
+    repeated_at, copies (likely) of those from page repeated_from.
     """
 
     count: int = 0

@@ -17,10 +17,10 @@ from inspector.findings import Severity
 from inspector.health.examine import examine
 from inspector.readers import open_checkpoint
 from inspector.readers.formats.gguf.ggml_types import GGML_TYPES
-from inspector.weights.accumulate import TILE
 from inspector.weights.decoded.blocks import BLOCK_TYPES
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.measure import measure_chunks, measure_tensor, measure_weights
+from inspector.weights.moments import TILE
 from inspector.weights.report import Decoding, NumberKind
 
 NAMES = sorted(BLOCK_TYPES)
