@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 WIDTH = 512
 #: Elements of a tile; four of them are 2^20.
 TILE = 1 << 18
-# Columns whose float64 copies numpy holds at a time: they stay in the inner caches.
-_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +69,15 @@ def add_row(sums: NDArray[np.float64], row: NDArray[np.floating], mean: float | 
 
 
 def _summed(values: NDArray[np.floating], absent: NDArray[np.bool_] | None, mean: float | None) -> NDArray[np.float64]:
-    sums = np.zeros(WIDTH)
     rows = len(values) // WIDTH
-    table = values[: rows * WIDTH].reshape(rows, WIDTH)
-    out = absent[: rows * WIDTH].reshape(rows, WIDTH) if absent is not None else None
+    own = values[: rows * WIDTH].reshape(rows, WIDTH).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        for first in range(0, WIDTH if rows else 0, _AT_ONCE):
-            here = slice(first, first + _AT_ONCE)
-            own = table[:, here].astype(np.float64)
-            if mean is not None:
-                own -= mean
-                np.square(own, out=own)
-            if out is not None:
-                own[out[:, here]] = 0.0
-            np.add.reduce(own, axis=0, out=sums[here])
+        if mean is not None:
+            own -= mean
+            np.square(own, out=own)
+        if absent is not None:
+            own[absent[: rows * WIDTH].reshape(rows, WIDTH)] = 0.0
+        sums: NDArray[np.float64] = np.add.reduce(own, axis=0)
         rest = values[rows * WIDTH :]
         if absent is not None:
             rest = rest.astype(np.float64)
