@@ -11,6 +11,8 @@ import torchvision
 from torch import nn
 
 from inspector.findings import Finding, Severity
+from inspector.health.examine import examine
+from inspector.readers import open_checkpoint
 from tests.health.observed import observe
 from tests.health.steps import steps
 
@@ -229,3 +231,20 @@ def test_few_elements_constants_and_damaged_weights_are_left_alone(tmp_path: Pat
     state["c.weight"] = nn.Linear(64, 64).weight.detach().clone()
     state["c.weight"][0, 0] = float("nan")
     assert _found(tmp_path, state) == ()
+
+
+@pytest.mark.parametrize(("name", "severity"), [("aux1", Severity.NOTICE), ("branch", Severity.WARNING)])
+def test_auxiliary_heads_that_were_not_run_are_a_note(name: str, severity: Severity, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential()
+    for part in ("a", "b", "c", name):
+        model.add_module(part, nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3)))
+    ran = nn.Sequential(*list(model)[:3])
+    chosen = torch.optim.SGD(ran.parameters(), 0.1)
+    for _ in range(3):
+        chosen.zero_grad()
+        ran(torch.randn(4, 8, 12, 12)).square().mean().backward()
+        chosen.step()
+    torch.save(model.state_dict(), tmp_path / "net.pth")
+    found = [f for f in examine(open_checkpoint(tmp_path / "net.pth")).findings if name in str(f.subjects)]
+    assert [f.severity for f in found if "unchanged" in f.says] == [severity]

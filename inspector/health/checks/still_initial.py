@@ -6,6 +6,7 @@ never loaded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
@@ -31,6 +32,8 @@ _HEADS = frozenset(
         *("pre_classifier", "prediction", "predictions", "proj_out", "linear", "fc_out", "output_layer", "last_linear"),
     }
 )
+# googlenet's aux1, inception's AuxLogits, aux_classifier of segmentation.
+_AUXILIARY = re.compile(r"(^|[._])aux", re.IGNORECASE)
 _HOW = {
     Proof.LATTICE: "Bit for bit they are numbers of torch's generator, which one step of an optimizer ends.",
     Proof.EDGE: "Their values end at the initialiser's bound, which one step of an optimizer usually blurs.",
@@ -84,7 +87,7 @@ def _unlike(
     """fresh beside moved."""
     sure = signs > 0 and all(one.standing is Standing.FRESH for one in fresh)
     kind, why = _kind_of(subject, fresh, moved)
-    alone = kind is UNCHANGED and len(fresh) == 1
+    alone = (kind is UNCHANGED and len(fresh) == 1) or all(_AUXILIARY.search(one.module) for one in fresh)
     share = len(fresh) / len(layers)
     return kind.found(
         f"{counted(len(fresh), 'layer')} of {len(layers):,} ({human_share(share)}: "
@@ -104,6 +107,8 @@ def _kind_of(subject: Subject, fresh: list[Layer], moved: list[Layer]) -> tuple[
     ordered = subject.state is None or subject.state.ordered
     at_the_end = min(one.place for one in fresh) > max(one.place for one in moved)
     at_the_start = max(one.place for one in fresh) < min(one.place for one in moved)
+    if all(_AUXILIARY.search(one.module) for one in fresh):
+        return UNCHANGED, "Auxiliary heads are run in training only, and not always: harmless where they were left out."
     if (ordered and at_the_end and len(fresh) <= len(moved)) or all(_is_head(one) for one in fresh):
         return HEAD, (
             "Train it before you use its answers: they are random. Harmless where it is replaced or left out, as when "
