@@ -23,13 +23,14 @@ from inspector.progress import Progress, silent
 
 
 class Question(StrEnum):
-    """What can be asked of a checkpoint, cheapest first."""
+    """What can be asked of a checkpoint, cheapest first. SPECTRA is HEALTH with the singular values."""
 
     RECOGNITION = "recognition"
     PARAMETERS = "parameters"
     KEYS = "keys"
     COSTS = "costs"
     HEALTH = "health"
+    SPECTRA = "spectra"
 
 
 #: What the overview asks: everything that the headers answer, without torch and without reading tensor bytes.
@@ -77,7 +78,9 @@ def inspect(
         run.ask(Question.KEYS, run.diagnose)
     if Question.COSTS in asked:
         run.ask(Question.COSTS, run.cost)
-    if Question.HEALTH in asked:
+    if Question.SPECTRA in asked:
+        run.ask(Question.SPECTRA, run.measure_spectra)
+    elif Question.HEALTH in asked:
         run.ask(Question.HEALTH, run.measure)
     return run.bundle(asked)
 
@@ -156,10 +159,15 @@ class _Run:
             return
         self.costs = count_costs(spec, self.input_size)
 
-    def measure(self, state: StateDict) -> None:
+    def measure(self, state: StateDict, *, spectra: bool = False) -> None:
         from inspector.health.examine import examine
 
-        self.health = examine(self.checkpoint, state, workers=os.cpu_count() or 1, progress=self.progress)
+        self.health = examine(
+            self.checkpoint, state, spectra=spectra, workers=os.cpu_count() or 1, progress=self.progress
+        )
+
+    def measure_spectra(self, state: StateDict) -> None:
+        self.measure(state, spectra=True)
 
     def bundle(self, asked: set[Question]) -> Inspection:
         return Inspection(

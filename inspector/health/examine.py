@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.findings import Finding, ranked
 from inspector.health.checks import CHECKS
+from inspector.health.listing import listed
 from inspector.health.report import HealthReport
 from inspector.health.roles import roles_of
+from inspector.health.spectra import measure_spectra
 from inspector.health.subject import Examined, Subject
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
@@ -20,13 +25,16 @@ def examine(
     *,
     thresholds: Thresholds = DEFAULTS,
     whole: bool = True,
+    spectra: bool = False,
     workers: int = 1,
     progress: Progress = silent,
 ) -> HealthReport:
     """What the numbers of a state dict say (the file's weights when not given).
 
     whole: what else the file holds (an optimizer's moments, other sets of weights) is read too, for the checks that
-    compare. workers: threads that read side by side. progress counts bytes. Raises only what progress raises.
+    compare. spectra: the singular values of every weight too, at a hundred times the time of all other checks.
+    workers: threads that read side by side. progress counts bytes, then, from nought again, the elements of matrices.
+    Raises only what progress raises.
     """
     state = state or checkpoint.weights
     own = state.tensors if state else checkpoint.tensors
@@ -36,7 +44,16 @@ def examine(
     read = sum(t.nbytes for t in own)
     report = measure_weights(checkpoint, state, workers=workers, progress=_part(progress, 0, total))
     beyond = measure_tensors(checkpoint, rest, workers=workers, progress=_part(progress, read, total))
-    return judge(checkpoint, state, report, beyond, thresholds=thresholds)
+    health = judge(checkpoint, state, report, beyond, thresholds=thresholds)
+    if not spectra:
+        return health
+    found = measure_spectra(checkpoint, state, thresholds=thresholds, progress=progress)
+    return replace(
+        health,
+        spectra=found,
+        findings=ranked((*health.findings, *found.findings)),
+        not_examined=(*health.not_examined, *found.not_examined),
+    )
 
 
 def judge(
@@ -50,16 +67,21 @@ def judge(
     """The checks over what was measured. beyond: the rest of the file."""
     subject = _subject(checkpoint, state, report, beyond, thresholds)
     found: list[Finding] = []
-    missed = [*report.skipped]
     for check in CHECKS:
         found += check.find(subject)
     return HealthReport(
         weights=report,
         findings=ranked(found),
         roles=tuple((one.name, one.role) for one in subject.tensors),
-        not_examined=tuple(missed),
+        not_examined=(*report.skipped, *_left_out(subject)),
         beyond=len(beyond.tensors),
     )
+
+
+def _left_out(subject: Subject) -> Iterator[tuple[str, str]]:
+    for why, names in subject.left_out.items():
+        if names:
+            yield listed(tuple(names)), why
 
 
 def _subject(

@@ -19,6 +19,7 @@ from inspector.units import counted, human_share
 STRONG = FindingKind("spectral-norm-outlier", Severity.NOTICE, "A layer is far stronger than its like")
 LOW_RANK = FindingKind("low-rank", Severity.WARNING, "Weights use few directions", also=(Severity.NOTICE,))
 TAILS = FindingKind("spectral-tails", Severity.INFO, "Spectra fall off unlike those of trained networks")
+SPECTRUM_KINDS = (STRONG, LOW_RANK, TAILS)
 
 _FEWEST_ALIKE = 5
 # Low rank is how these work: attention's scores, adapters and bottlenecks multiplied out, answers of few classes.
