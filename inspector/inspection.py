@@ -23,7 +23,7 @@ from inspector.progress import Progress, silent
 
 
 class Question(StrEnum):
-    """What can be asked of a checkpoint, cheapest first. SPECTRA is HEALTH with the singular values."""
+    """What can be asked of a checkpoint, cheapest first. SPECTRA adds singular values to the answer of HEALTH."""
 
     RECOGNITION = "recognition"
     PARAMETERS = "parameters"
@@ -78,10 +78,10 @@ def inspect(
         run.ask(Question.KEYS, run.diagnose)
     if Question.COSTS in asked:
         run.ask(Question.COSTS, run.cost)
+    if asked & {Question.HEALTH, Question.SPECTRA}:
+        run.ask(Question.HEALTH, run.measure)
     if Question.SPECTRA in asked:
         run.ask(Question.SPECTRA, run.measure_spectra)
-    elif Question.HEALTH in asked:
-        run.ask(Question.HEALTH, run.measure)
     return run.bundle(asked)
 
 
@@ -159,15 +159,16 @@ class _Run:
             return
         self.costs = count_costs(spec, self.input_size)
 
-    def measure(self, state: StateDict, *, spectra: bool = False) -> None:
+    def measure(self, state: StateDict) -> None:
         from inspector.health.examine import examine
 
-        self.health = examine(
-            self.checkpoint, state, spectra=spectra, workers=os.cpu_count() or 1, progress=self.progress
-        )
+        self.health = examine(self.checkpoint, state, workers=os.cpu_count() or 1, progress=self.progress)
 
     def measure_spectra(self, state: StateDict) -> None:
-        self.measure(state, spectra=True)
+        from inspector.health.examine import add_spectra
+
+        if self.health is not None:
+            self.health = add_spectra(self.health, self.checkpoint, state, progress=self.progress)
 
     def bundle(self, asked: set[Question]) -> Inspection:
         return Inspection(

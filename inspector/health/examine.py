@@ -45,8 +45,18 @@ def examine(
     report = measure_weights(checkpoint, state, workers=workers, progress=_part(progress, 0, total))
     beyond = measure_tensors(checkpoint, rest, workers=workers, progress=_part(progress, read, total))
     health = judge(checkpoint, state, report, beyond, thresholds=thresholds)
-    if not spectra:
-        return health
+    return add_spectra(health, checkpoint, state, thresholds=thresholds, progress=progress) if spectra else health
+
+
+def add_spectra(
+    health: HealthReport,
+    checkpoint: Checkpoint,
+    state: StateDict | None = None,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+    progress: Progress = silent,
+) -> HealthReport:
+    """The report with the singular values, their findings and what they passed over; as `examine` with `spectra`."""
     found = measure_spectra(checkpoint, state, thresholds=thresholds, progress=progress)
     return replace(
         health,
