@@ -48,14 +48,14 @@ def measure_spectra(
 ) -> SpectrumReport:
     """The spectra of the weights of a state dict (the file's weights when not given).
 
-    names: of these tensors alone. progress counts elements, also inside of a matrix. Depthwise kernels are left out:
-    their rows never meet.
-    A tensor that is too large or cannot be read is in `skipped`. Raises only what progress raises.
+    names: of these tensors alone, whatever they are for; else of weights and embeddings. progress counts elements, also
+    inside of a matrix. Depthwise kernels are left out: their rows never meet. A tensor that is too large or cannot be
+    read is in `skipped`. Raises only what progress raises.
     """
     state = state or checkpoint.weights
     tensors = state.tensors if state else checkpoint.tensors
     roles = roles_of(tensors)
-    wanted = [t for t in tensors if has_spectrum(t, roles[t.path]) and (not names or t.name in names)]
+    wanted = [t for t in tensors if _is_asked(t, roles[t.path], names)]
     total = sum(t.numel for t in wanted)
     done = 0
     spectra: list[Spectrum] = []
@@ -87,6 +87,8 @@ def _inside(progress: Progress, done: int, total: int, tensor: TensorInfo) -> Te
 
 def _spectrum(checkpoint: Checkpoint, tensor: TensorInfo, role: Role, tell: Tell) -> Spectrum | str:
     """The tensor's, or why it has none, as half a sentence."""
+    if role is Role.DEPTHWISE:
+        return "the rows of a depthwise kernel never meet"
     if min(tensor.shape) < 1:
         return "it has no elements"
     if tensor.numel > MOST_NUMEL:
@@ -126,9 +128,14 @@ def _spectrum(checkpoint: Checkpoint, tensor: TensorInfo, role: Role, tell: Tell
     )
 
 
-def has_spectrum(tensor: TensorInfo, role: Role) -> bool:
-    """Whether its singular values are asked for at all; `measure_spectra` then says what stands in the way."""
-    return role in _ROLES and len(tensor.shape) >= 2
+def _is_asked(tensor: TensorInfo, role: Role, names: Collection[str]) -> bool:
+    return len(tensor.shape) >= 2 and (tensor.name in names if names else role in _ROLES)
+
+
+def may_have_spectrum(tensor: TensorInfo) -> bool:
+    """Whether its shape and type allow one; `measure_spectra` says what else stands in the way."""
+    dtype = find_dtype(tensor.dtype)
+    return len(tensor.shape) >= 2 and dtype is not None and dtype.floating and "complex" not in dtype.name
 
 
 def working_nbytes(tensor: TensorInfo) -> int:
@@ -190,6 +197,14 @@ def _parts(matrix: Matrix) -> Iterator[Matrix]:
 
 
 __all__ = [
-    *("MOST_NUMEL", "MOST_SIDE", "as_matrix", "effective_rank", "has_spectrum", "measure_spectra", "spectral_norm"),
+    *(
+        "MOST_NUMEL",
+        "MOST_SIDE",
+        "as_matrix",
+        "effective_rank",
+        "may_have_spectrum",
+        "measure_spectra",
+        "spectral_norm",
+    ),
     "working_nbytes",
 ]

@@ -6,21 +6,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
-from inspector.health.power_law import PowerLaw
+from inspector.render.alpha_words import ALPHA_IS_CONTESTED, alpha_words
 from inspector.render.text import safe, table
 from inspector.units import human_shape, shorten_middle
 
 if TYPE_CHECKING:
     from inspector.health.report import HealthReport
     from inspector.health.spectrum_report import SpectrumReport
-
-#: Said wherever an exponent stands.
-ALPHA_IS_CONTESTED = (
-    "Alpha: the exponent of the power law p(x) ~ x^-alpha fitted to the largest squared singular values (Martin and "
-    "Mahoney, arXiv 1810.01075). What it says of a network is contested, and fits to fewer than some hundred numbers "
-    "are unstable. D: the distance of fit and tail; above 0.1 it is hardly a power law. Tail: how many numbers it is "
-    "fitted to."
-)
 
 
 def spectra_text(report: SpectrumReport) -> RenderableType:
@@ -45,14 +37,6 @@ def spectra_text(report: SpectrumReport) -> RenderableType:
     return Group(made, note) if note else made
 
 
-def alpha_words(law: PowerLaw) -> str:
-    """ "3.42 ± 0.21", the exponent with its standard error."""
-    return f"{law.alpha:.2f} ± {law.error:.2f}"
-
-
 def passed_over_text(report: HealthReport) -> RenderableType:
     """What has numbers and was not looked at all the same, a line each; nothing where there is none."""
     return Group(*(f"[dim]{safe(what)}: {safe(why)}[/dim]" for what, why in report.passed_over))
-
-
-__all__ = ["ALPHA_IS_CONTESTED", "alpha_words", "passed_over_text", "spectra_text"]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from inspector.health.report import HealthReport
 from inspector.health.roles import Role
+from inspector.health.spectrum_report import Spectrum
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.units import shorten_middle
 from inspector.weights.histogram import counts_between
@@ -34,6 +35,9 @@ _OTHER = "#9aa5ad"
 _SYMLOG_BINS = 40
 _DECADES = 4.0
 _FILTER_PIXELS = 40
+_MARKED = 100
+#: Of the largest singular value: what is below comes of rounding.
+LEAST_OF_LARGEST = 1e-7
 
 
 def symlog_figure(statistics: TensorStatistics) -> go.Figure:
@@ -138,6 +142,43 @@ def rows_figure(rows: Rows) -> go.Figure:
     positive = bool((means > 0).all())
     figure.update_yaxes(title_text="magnitude", type="log" if positive else "linear", gridcolor=GRID)
     return _with_legend(dressed(figure, height=320))
+
+
+def spectrum_figure(spectrum: Spectrum) -> go.Figure:
+    """Singular values by rank, largest first, both axes logarithmic, and the power law where one was fitted.
+
+    Values below a ten-millionth of the largest are rounding, and left out.
+    """
+    values = np.frombuffer(spectrum.values, np.float64)
+    shown = values[values >= LEAST_OF_LARGEST * values[0]]
+    ranks = np.arange(1, len(shown) + 1)
+    figure = go.Figure(
+        go.Scatter(
+            x=ranks,
+            y=shown,
+            mode="lines+markers" if len(shown) <= _MARKED else "lines",
+            name="singular values",
+            line={"color": ACCENT, "width": 2},
+            marker={"size": 5},
+            hovertemplate="number %{x:,}: %{y:.4g}<extra></extra>",
+        )
+    )
+    law = spectrum.power_law
+    if law is not None:
+        ends = np.geomspace(1, law.tail, 50)
+        # Of n numbers above x_min, (x / x_min)^(1 - alpha) are above x: the i-th is x_min (i / n)^(-1 / (alpha - 1)).
+        squares = law.lowest * (ends / law.tail) ** (-1 / (law.alpha - 1))
+        figure.add_scatter(
+            x=ends,
+            y=np.sqrt(squares * max(spectrum.rows, spectrum.columns)),
+            mode="lines",
+            name=f"power law, alpha {law.alpha:.2f}",
+            line={"color": "#d98c21", "width": 2, "dash": "dash"},
+            hovertemplate="fitted: %{y:.4g}<extra></extra>",
+        )
+    figure.update_xaxes(title_text="number, largest first", type="log", gridcolor=GRID, zeroline=False)
+    figure.update_yaxes(title_text="singular value", type="log", gridcolor=GRID, zeroline=False)
+    return _with_legend(dressed(figure, height=340))
 
 
 def corner_figure(corner: Corner) -> go.Figure:
