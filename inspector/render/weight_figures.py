@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -36,6 +37,7 @@ _SYMLOG_BINS = 40
 _DECADES = 4.0
 _FILTER_PIXELS = 40
 _MARKED = 100
+_DENSE_DECADES = 3
 #: Of the largest singular value: what is below comes of rounding.
 LEAST_OF_LARGEST = 1e-7
 
@@ -176,9 +178,17 @@ def spectrum_figure(spectrum: Spectrum) -> go.Figure:
             line={"color": "#d98c21", "width": 2, "dash": "dash"},
             hovertemplate="fitted: %{y:.4g}<extra></extra>",
         )
-    figure.update_xaxes(title_text="number, largest first", type="log", gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(title_text="singular value", type="log", gridcolor=GRID, zeroline=False)
+    figure.update_xaxes(title_text="number, largest first", gridcolor=GRID, zeroline=False, **_log_ticks(ranks))
+    figure.update_yaxes(title_text="singular value", gridcolor=GRID, zeroline=False, **_log_ticks(shown))
     return _with_legend(dressed(figure, height=340))
+
+
+def _log_ticks(values: NDArray[Any]) -> dict[str, Any]:
+    """A logarithmic axis with 1, 2, 5, 10, ..., or powers of ten alone where there would be too many of them."""
+    low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
+    steps = (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
+    places = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+    return {"type": "log", "tickvals": places, "ticktext": [f"{place:,.6g}" for place in places]}
 
 
 def corner_figure(corner: Corner) -> go.Figure:

@@ -53,7 +53,7 @@ def _show(one: Spectrum) -> None:
     law = one.power_law
     if law is not None:
         row.append(Figure(label="alpha", says=alpha_words(law), exact=repr(law.alpha)))
-        row.append(Figure(label="D", says=f"{law.distance:.2f}", exact=repr(law.distance)))
+        row.append(Figure(label="distance D", says=f"{law.distance:.2f}", exact=repr(law.distance)))
         row.append(Figure(label="in the tail", says=f"{law.tail:,}"))
     figures(row)
     if one.effective_rank is None:
@@ -80,6 +80,4 @@ def _show(one: Spectrum) -> None:
 def _vanished(one: Spectrum) -> str:
     values = np.frombuffer(one.values, np.float64)
     lost = int(np.count_nonzero(values < plots.LEAST_OF_LARGEST * values[0]))
-    return (
-        f"{counted(lost, 'value')} of {one.side:,} below a ten-millionth of the largest not drawn." if lost else ""
-    )
+    return f"{counted(lost, 'value')} of {one.side:,} below a ten-millionth of the largest not drawn." if lost else ""
