@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from inspector.exports.export import export_repaired
     from inspector.exports.merge import merge_adapter
     from inspector.flops.count import count_costs
+    from inspector.health.examine import examine
+    from inspector.health.thresholds import Thresholds
     from inspector.inspection import Question, inspect
     from inspector.keys.apply import apply_plan, load_repaired
     from inspector.keys.code import python_code
     from inspector.keys.diagnose import diagnose
+    from inspector.lint.check import check
+    from inspector.lint.request import CheckRequest, Settings
     from inspector.overview import summarise
     from inspector.params.count import count_parameters
     from inspector.readers import open_checkpoint
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from inspector.weights.measure import measure_weights
 
 _HOMES = {
+    "CheckRequest": "inspector.lint.request",
     "Checkpoint": "inspector.checkpoint.types",
     "Drop": "inspector.surgery.report",
     "Extract": "inspector.surgery.report",
@@ -55,11 +60,15 @@ _HOMES = {
     "MapsAsked": "inspector.doctor.maps_asked",
     "NewHead": "inspector.surgery.report",
     "Question": "inspector.inspection",
+    "Settings": "inspector.lint.request",
+    "Thresholds": "inspector.health.thresholds",
     "apply_plan": "inspector.keys.apply",
     "build_model": "inspector.architectures.build",
+    "check": "inspector.lint.check",
     "count_costs": "inspector.flops.count",
     "count_parameters": "inspector.params.count",
     "diagnose": "inspector.keys.diagnose",
+    "examine": "inspector.health.examine",
     "explain": "inspector.cam.explain",
     "export_as_is": "inspector.exports.convert",
     "export_repaired": "inspector.exports.export",
@@ -88,6 +97,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CheckRequest",
     "Checkpoint",
     "Drop",
     "Extract",
@@ -95,11 +105,15 @@ __all__ = [
     "MapsAsked",
     "NewHead",
     "Question",
+    "Settings",
+    "Thresholds",
     "apply_plan",
     "build_model",
+    "check",
     "count_costs",
     "count_parameters",
     "diagnose",
+    "examine",
     "explain",
     "export_as_is",
     "export_repaired",

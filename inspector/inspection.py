@@ -23,13 +23,14 @@ from inspector.progress import Progress, silent
 
 
 class Question(StrEnum):
-    """What can be asked of a checkpoint, cheapest first."""
+    """What can be asked of a checkpoint, cheapest first. SPECTRA adds singular values to the answer of HEALTH."""
 
     RECOGNITION = "recognition"
     PARAMETERS = "parameters"
     KEYS = "keys"
     COSTS = "costs"
     HEALTH = "health"
+    SPECTRA = "spectra"
 
 
 #: What the overview asks: everything that the headers answer, without torch and without reading tensor bytes.
@@ -77,8 +78,10 @@ def inspect(
         run.ask(Question.KEYS, run.diagnose)
     if Question.COSTS in asked:
         run.ask(Question.COSTS, run.cost)
-    if Question.HEALTH in asked:
+    if asked & {Question.HEALTH, Question.SPECTRA}:
         run.ask(Question.HEALTH, run.measure)
+    if Question.SPECTRA in asked:
+        run.ask(Question.SPECTRA, run.measure_spectra)
     return run.bundle(asked)
 
 
@@ -160,6 +163,12 @@ class _Run:
         from inspector.health.examine import examine
 
         self.health = examine(self.checkpoint, state, workers=os.cpu_count() or 1, progress=self.progress)
+
+    def measure_spectra(self, state: StateDict) -> None:
+        from inspector.health.examine import add_spectra
+
+        if self.health is not None:
+            self.health = add_spectra(self.health, self.checkpoint, state, progress=self.progress)
 
     def bundle(self, asked: set[Question]) -> Inspection:
         return Inspection(

@@ -23,8 +23,15 @@ hand = need_file(
 checkpoint = reports.checkpoint_of(hand)
 file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sha256)
 
-small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.weights.tensors) <= READ_AT_ONCE
-measured = measuring.health_report(hand, checkpoint.weights, draw=False) if small else None
+small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
+measured = (
+    measuring.health_report(hand, checkpoint.weights, draw=False)
+    if small
+    # The Weights page may have had it read.
+    else measuring.health_if_read(hand, checkpoint.weights)
+    if checkpoint.weights is not None
+    else None
+)
 answer = verdicts.overview_of_hand(hand, checkpoint, measured)
 verdict_rows(verdicts.rows(checkpoint, answer.answers))
 figures(verdicts.numbers(hand, checkpoint))

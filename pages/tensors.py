@@ -44,7 +44,7 @@ def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
     )
     rows = event.selection.rows if hasattr(event, "selection") else []
     if rows and rows[0] < len(shown):
-        tensor_panel(hand, shown[rows[0]])
+        tensor_panel(hand, shown[rows[0]], state=state)
 
 
 title("Tensors", "Which tensors are in the file, and what do their numbers look like?")

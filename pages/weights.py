@@ -46,7 +46,7 @@ def findings(hand: Hand, health: HealthReport) -> None:
         tensors = state.tensors if state is not None else checkpoint.tensors
         about: tuple[Finding, ...] = tuple(f for f in health.findings if chosen in f.subjects)
         with st.container(border=True):
-            tensor_panel(hand, next(t for t in tensors if t.name == chosen), about)
+            tensor_panel(hand, next(t for t in tensors if t.name == chosen), about, state=state)
 
 
 findings(hand, health)
@@ -115,7 +115,7 @@ st.caption(
     "happens to real data on the way."
 )
 if health.not_examined:
-    st.subheader(f"Not measured: {counted(len(health.not_examined), 'tensor')}")
+    st.subheader("Not examined")
     table(
-        ("Tensor", "Why"), [(mono(name, 60), escaped(visible(why))) for name, why in health.not_examined], key="skipped"
+        ("What", "Why"), [(mono(what, 120), escaped(visible(why))) for what, why in health.not_examined], key="skipped"
     )

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from catalogue import CATALOGUE, tally
 from finding_kinds import finding_kinds
+from health_page import health_page
 from public_names import python_page
 from route_headers import headers_page
 from sessions import with_sessions
@@ -54,7 +55,8 @@ def pages() -> dict[str, str]:
         ),
         "findings.md": _page(
             "Findings",
-            "Every kind of finding by its id, as `--json` and `check` name it; its sentence says what was measured.",
+            "Every kind of finding by its id, as `--json`, `scan` and `check` name it. Its sentence says what was "
+            "measured.",
             ("Id", "Severity", "Title", "Made by"),
             (
                 (
@@ -74,6 +76,7 @@ def pages() -> dict[str, str]:
             ("Id", "Told when"),
             KINDS.items(),
         ),
+        "health.md": f"{NOTE}\n{health_page()}",
         "rules.md": _page(
             "Repair rules",
             "In the order in which they are asked. A rule fires only if the target lacks what it takes away and the "

@@ -41,6 +41,8 @@ def test_all_questions_of_a_known_model(wrapped: Path) -> None:
     assert found.costs.parameters == expected
     assert found.health is not None
     assert len(found.health.weights.tensors) == 52
+    # 26 convolutions, and nothing else with two dimensions.
+    assert found.health.spectra is not None and len(found.health.spectra.spectra) == 26
     assert {name for name, _ in found.seconds} == {q.value for q in Question}
 
 

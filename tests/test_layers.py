@@ -80,7 +80,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "jobs": ("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "render", *SLICES),
     "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", "jobs", *SLICES),
     "__init__": (
-        *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "render"),
+        *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "lint", "render"),
         *SLICES,
     ),
     "__main__": ("cli",),

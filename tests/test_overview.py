@@ -149,7 +149,30 @@ def test_noticed_is_neutral_until_the_numbers_were_read(resnet: Path) -> None:
     assert says.endswith("the numbers have not been read.")
     assert severity is None
     measured = summarise_reports(inspect(checkpoint, (*HEADER_QUESTIONS, Question.HEALTH)))
-    assert answered(measured)[Topic.NOTICED] == ("No error, no warning.", Severity.INFO)
+    # Nobody has trained it.
+    assert answered(measured)[Topic.NOTICED] == ("No error, no warning, 1 note.", Severity.NOTICE)
+    assert [f.id for f in measured.findings if f.severity is Severity.NOTICE] == ["fresh-weights"]
+
+
+def test_what_the_numbers_say_is_counted_with_the_rest(tmp_path: Path) -> None:
+    """An error, two warnings, and the note about the wrapper with whatever other notes there are."""
+    torch.manual_seed(0)
+    state = {f"module.{name}.weight": torch.randn(8, 8) / 3 for name in "abcd"}
+    state["module.a.weight"][0, 0] = float("nan")
+    state["module.b.weight"][:] = 0.05
+    state["module.c.weight"][0, 0] = 5e3
+    torch.save(state, tmp_path / "sick.pth")
+    checkpoint = open_checkpoint(tmp_path / "sick.pth")
+    inspection = inspect(checkpoint, (*HEADER_QUESTIONS, Question.HEALTH))
+    assert inspection.health is not None
+    found = summarise_reports(inspection)
+    loud = [f.id for f in found.findings if f.severity.rank >= Severity.WARNING.rank]
+    assert sorted(loud) == ["constant-weight", "large-weight", "non-finite"]
+    notes = sum(f.severity is Severity.NOTICE for f in found.findings)
+    assert notes >= 1 and {f.id for f in inspection.health.findings} <= {f.id for f in found.findings}
+    says = f"1 error, 2 warnings, {notes} note{'s' if notes > 1 else ''}."
+    assert answered(found)[Topic.NOTICED] == (says, Severity.ERROR)
+    assert answered(summarise(checkpoint))[Topic.NOTICED][0].startswith("No error, no warning")
 
 
 @pytest.mark.parametrize("trained", [True, False])

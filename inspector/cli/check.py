@@ -23,6 +23,9 @@ Headers = Annotated[bool, typer.Option("--headers", help="Read no numbers: what 
 WeightsUpTo = Annotated[
     str, typer.Option("--weights-up-to", metavar="SIZE", help="Read the numbers of files up to this size, e.g. 2GB.")
 ]
+Spectra = Annotated[
+    bool, typer.Option("--spectra", help="Also the singular values of every weight: norms, ranks; slow.")
+]
 LeastSevere = Annotated[
     Severity | None, typer.Option("--fail-on", help="Exit with 1 from this severity on; error if left out.")
 ]
@@ -66,6 +69,7 @@ def check(
     paths: Paths,
     headers: Headers = False,
     weights_up_to: WeightsUpTo = "",
+    spectra: Spectra = False,
     fail_on: LeastSevere = None,
     select: Select = None,
     ignore: Ignore = None,
@@ -87,6 +91,8 @@ def check(
 
     if json and format_ not in (None, Format.JSON):
         raise UsageError(f"--json and --format {format_.value} both say the format.", hint="Give one of them.")
+    if headers and spectra:
+        raise UsageError("--headers reads no numbers, and --spectra needs them.", hint="Give one of them.")
     plan = outputs_of(Format.JSON if json else format_, output or (), write_baseline, paths)
     settings = _settings(paths[0], config, no_config)
     settings = replace(
@@ -101,6 +107,7 @@ def check(
         base=Path.cwd(),
         settings=settings,
         headers=headers,
+        spectra=spectra,
         baseline=baseline,
         learn=write_baseline is not None,
         digest=digest,

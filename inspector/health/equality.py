@@ -18,6 +18,7 @@ from inspector.checkpoint.data import iter_chunks, to_float32
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import InspectorError
+from inspector.units import human_bytes
 from inspector.weights.report import TensorStatistics
 
 _CHUNK_NBYTES = 1 << 22
@@ -30,6 +31,11 @@ class Budget:
 
     nbytes: int
     left_out: list[str] = field(default_factory=list)
+    #: Half a sentence about them.
+    why: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.why = f"not compared with others: up to {human_bytes(self.nbytes)} are read again for that"
 
     def take(self, tensor: TensorInfo, times: int = 2) -> bool:
         """Whether the tensor may be read this often; it is counted."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterator
+from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.findings import Finding, ranked
 from inspector.health.checks import CHECKS
+from inspector.health.listing import listed
 from inspector.health.report import HealthReport
 from inspector.health.roles import roles_of
+from inspector.health.spectra import measure_spectra
 from inspector.health.subject import Examined, Subject
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
@@ -25,13 +28,16 @@ def examine(
     *,
     thresholds: Thresholds = DEFAULTS,
     whole: bool = True,
+    spectra: bool = False,
     workers: int = 1,
     progress: Progress = silent,
 ) -> HealthReport:
     """What the numbers of a state dict say (the file's weights when not given).
 
     whole: what else the file holds (an optimizer's moments, other sets of weights) is read too, for the checks that
-    compare. workers: threads that read side by side. progress counts bytes. Raises only what progress raises.
+    compare. spectra: the singular values of every weight too, at a hundred times the time of all other checks.
+    workers: threads that read side by side. progress counts bytes, then, from nought again, the elements of matrices.
+    Raises only what progress raises.
     """
     state = state or checkpoint.weights
     own = state.tensors if state else checkpoint.tensors
@@ -41,11 +47,35 @@ def examine(
     read = sum(t.nbytes for t in own)
     report = measure_weights(checkpoint, state, workers=workers, progress=_part(progress, 0, total))
     beyond = measure_tensors(checkpoint, rest, workers=workers, progress=_part(progress, read, total))
-    return judge(checkpoint, state, report, beyond, thresholds=thresholds)
+    health = judge(checkpoint, state, report, beyond, thresholds=thresholds)
+    return add_spectra(health, checkpoint, state, thresholds=thresholds, progress=progress) if spectra else health
+
+
+def add_spectra(
+    health: HealthReport,
+    checkpoint: Checkpoint,
+    state: StateDict | None = None,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+    progress: Progress = silent,
+) -> HealthReport:
+    """The report with the singular values, their findings and what they passed over; as `examine` with `spectra`."""
+    found = measure_spectra(checkpoint, state, thresholds=thresholds, progress=progress)
+    return replace(
+        health,
+        spectra=found,
+        findings=ranked((*health.findings, *found.findings)),
+        not_examined=(*health.not_examined, *found.not_examined),
+    )
 
 
 def examine_sets(
-    checkpoint: Checkpoint, *, thresholds: Thresholds = DEFAULTS, workers: int = 1, progress: Progress = silent
+    checkpoint: Checkpoint,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+    spectra: bool = False,
+    workers: int = 1,
+    progress: Progress = silent,
 ) -> tuple[tuple[StateDict | None, HealthReport], ...]:
     """The same of every set of weights in the file (its averages, the halves of a GAN), each number read once.
 
@@ -54,14 +84,17 @@ def examine_sets(
     """
     sets = [s for s in checkpoint.state_dicts if s.role in _OF_WEIGHTS and s.tensors]
     if not sets:
-        return ((None, examine(checkpoint, thresholds=thresholds, workers=workers, progress=progress)),)
+        alone = examine(checkpoint, thresholds=thresholds, spectra=spectra, workers=workers, progress=progress)
+        return ((None, alone),)
     sets.sort(key=lambda s: s is not checkpoint.weights)
     whole = measure_tensors(checkpoint, checkpoint.tensors, workers=workers, progress=progress)
     found = [(s, _judged_alone(checkpoint, s, whole, thresholds)) for s in sets[:_MOST_SETS]]
+    if spectra:
+        found = [(s, add_spectra(report, checkpoint, s, thresholds=thresholds)) for s, report in found]
     if len(sets) > _MOST_SETS:
         first, report = found[0]
         left = (f"{len(sets) - _MOST_SETS:,} further sets of weights", f"the file holds {len(sets):,} of them")
-        found[0] = first, dataclasses.replace(report, not_examined=(*report.not_examined, left))
+        found[0] = first, replace(report, not_examined=(*report.not_examined, left))
     return tuple(found)
 
 
@@ -70,14 +103,14 @@ def _judged_alone(
 ) -> HealthReport:
     """One set's share of what was measured."""
     names = {tensor.path: tensor.name for tensor in state.tensors}
-    own = tuple(dataclasses.replace(s, name=names[s.path]) for s in whole.tensors if s.path in names)
+    own = tuple(replace(s, name=names[s.path]) for s in whole.tensors if s.path in names)
     rest = tuple(s for s in whole.tensors if s.path not in names)
     read = {s.path for s in own}
     why = dict(whole.skipped)
     skipped = tuple((t.name, why.get(t.name, "It could not be read.")) for t in state.tensors if t.path not in read)
-    report = dataclasses.replace(whole, state_dict=state.path, tensors=own, skipped=skipped)
+    report = replace(whole, state_dict=state.path, tensors=own, skipped=skipped)
     others = set(names.values())
-    beyond = dataclasses.replace(whole, tensors=rest, skipped=tuple(s for s in whole.skipped if s[0] not in others))
+    beyond = replace(whole, tensors=rest, skipped=tuple(s for s in whole.skipped if s[0] not in others))
     return judge(checkpoint, state, report, beyond, thresholds=thresholds)
 
 
@@ -92,16 +125,22 @@ def judge(
     """The checks over what was measured. beyond: the rest of the file."""
     subject = _subject(checkpoint, state, report, beyond, thresholds)
     found: list[Finding] = []
-    missed = [*report.skipped, *beyond.skipped]
     for check in CHECKS:
         found += check.find(subject)
     return HealthReport(
         weights=report,
         findings=ranked(found),
         roles=tuple((one.name, one.role) for one in subject.tensors),
-        not_examined=tuple(missed),
+        not_examined=(*report.skipped, *beyond.skipped, *_left_out(subject)),
         beyond=len(beyond.tensors),
+        beyond_skipped=beyond.skipped,
     )
+
+
+def _left_out(subject: Subject) -> Iterator[tuple[str, str]]:
+    for why, names in subject.left_out.items():
+        if names:
+            yield listed(tuple(names)), why
 
 
 def _subject(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inspector.keys.below import LISTED_OF_NUMBERS
 from inspector.units import shorten_middle
 
 _LONGEST = 120  # A file can make a name of a megabyte.
-_SUBJECTS = 1000
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
@@ -18,4 +18,4 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 def bounded(names: Sequence[str]) -> tuple[str, ...]:
     """The subjects of a finding: no more than a page can hold."""
-    return tuple(names[:_SUBJECTS])
+    return tuple(names[:LISTED_OF_NUMBERS])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector.findings import Finding
 from inspector.health.roles import Role
+from inspector.health.spectrum_report import SpectrumReport
 from inspector.weights.report import WeightsReport
 
 
@@ -13,8 +14,10 @@ from inspector.weights.report import WeightsReport
 class HealthReport:
     """weights: the numbers. findings: worst first. roles: (name, role) in the state dict's order.
 
-    not_examined: (what, why): tensors without numbers, checks that ended early. beyond: tensors of the rest of the
-    file (an optimizer's moments, a second set of weights) that were read as well.
+    not_examined: (what, why): tensors without numbers, then what checks passed over. beyond: tensors of the rest of the
+    file (an optimizer's moments, a second set of weights) that were read as well; beyond_skipped: (name, why) of those
+    that could not be read. spectra: None unless asked for; its
+    findings and what it passed over are among the others.
     """
 
     weights: WeightsReport
@@ -22,3 +25,16 @@ class HealthReport:
     roles: tuple[tuple[str, Role], ...]
     not_examined: tuple[tuple[str, str], ...] = ()
     beyond: int = 0
+    beyond_skipped: tuple[tuple[str, str], ...] = ()
+    spectra: SpectrumReport | None = None
+
+    @property
+    def unread(self) -> tuple[tuple[str, str], ...]:
+        """(name, why) of tensors without numbers, those of the rest of the file last."""
+        return (*self.weights.skipped, *self.beyond_skipped)
+
+    @property
+    def passed_over(self) -> tuple[tuple[str, str], ...]:
+        """(what, why) of `not_examined` that has numbers, and that a check left out all the same."""
+        unread = set(self.unread)
+        return tuple(one for one in self.not_examined if one not in unread)

@@ -19,7 +19,10 @@ from inspector.units import counted, human_share
 STRONG = FindingKind("spectral-norm-outlier", Severity.NOTICE, "A layer is far stronger than its like")
 LOW_RANK = FindingKind("low-rank", Severity.WARNING, "Weights use few directions", also=(Severity.NOTICE,))
 TAILS = FindingKind("spectral-tails", Severity.INFO, "Spectra fall off unlike those of trained networks")
+SPECTRUM_KINDS = (STRONG, LOW_RANK, TAILS)
 
+# Tables are as smooth as they like; an adapter's are thin; of the rest nobody knows what it is for.
+_LOW_ROLES = (Role.EMBEDDING, Role.POSITION, Role.LORA_A, Role.LORA_B, Role.OTHER)
 _FEWEST_ALIKE = 5
 # Low rank is how these work: attention's scores, adapters and bottlenecks multiplied out, answers of few classes.
 _MAY_BE_LOW = re.compile(
@@ -68,7 +71,7 @@ def _low_rank(spectra: Sequence[Spectrum], limits: Thresholds) -> Iterator[Findi
         values = np.frombuffer(one.values, np.float64)
         vanished = 1 - float(np.count_nonzero(values >= limits.rank_vanished * values[0])) / one.living
         few = share < limits.rank_share or vanished >= limits.rank_vanished_share
-        if few and one.role is not Role.EMBEDDING and not _MAY_BE_LOW.search(one.name):
+        if few and one.role not in _LOW_ROLES and not _MAY_BE_LOW.search(one.name):
             lost.append((one, share))
         elif few or one.stable_rank < limits.rank_stable:
             meant.append((one, share))

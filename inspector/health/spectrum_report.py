@@ -44,3 +44,12 @@ class SpectrumReport:
     spectra: tuple[Spectrum, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[tuple[str, str], ...]
+
+    @property
+    def not_examined(self) -> tuple[tuple[str, str], ...]:
+        """(name, why) of `skipped`, and of what has a norm and a stable rank alone, for its size."""
+        long = [one for one in self.spectra if one.effective_rank is None]
+        return (
+            *((name, f"no spectrum: {why}") for name, why in self.skipped),
+            *((one.name, f"norm and stable rank alone: its shorter side is {one.side:,}") for one in long),
+        )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -59,7 +59,8 @@ class Subject:
     """What the checks are given.
 
     tensors: of the state dict, in its order. others: what else was measured, of the rest of the file (an optimizer's
-    moments, a second set of weights), by path. sources: whether the bytes may be read again (`array`).
+    moments, a second set of weights), by path. left_out: what checks did not look at, names by the reason, noted by
+    them while they look (`leave_out`).
     """
 
     checkpoint: Checkpoint
@@ -68,6 +69,11 @@ class Subject:
     report: WeightsReport
     others: Mapping[tuple[str, ...], TensorStatistics]
     thresholds: Thresholds = DEFAULTS
+    left_out: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def leave_out(self, why: str, names: Iterable[str]) -> None:
+        """Note that a check passes over these. why: half a sentence, the same for all that share it."""
+        self.left_out.setdefault(why, {}).update(dict.fromkeys(names))
 
     @cached_property
     def by_name(self) -> Mapping[str, Examined]:
@@ -146,12 +152,15 @@ class Subject:
     def array(self, one: Examined) -> NDArray[np.float64] | None:
         """Its numbers once more, in its shape; None where they had to be decoded, are too many for a closer look or
         cannot be read."""
-        decoded = one.statistics is not None and one.statistics.decoding is not None
-        if decoded or one.tensor.numel * 8 > _READ_NBYTES:
+        if one.statistics is not None and one.statistics.decoding is not None:
+            return None
+        if one.tensor.numel * 8 > _READ_NBYTES:
+            self.leave_out(f"not looked at more closely: above {_READ_NBYTES // 8:,} elements", [one.name])
             return None
         try:
             raw = read_array(self.checkpoint, one.tensor)
         except (InspectorError, OSError, ValueError, MemoryError):
+            self.leave_out("not looked at more closely: it could not be read again", [one.name])
             return None
         dtype = find_dtype(one.tensor.dtype)
         if dtype is not None and dtype.native:

@@ -1,4 +1,7 @@
-"""Every number that decides whether something is said, in one table. `inspector.toml` changes them for a project."""
+"""Every number that decides whether something is said, in one table. `inspector.toml` changes them for a project.
+
+docs/health.md lists them, from the line above each.
+"""
 
 from __future__ import annotations
 
@@ -9,96 +12,117 @@ from dataclasses import dataclass
 class Thresholds:
     """Defaults are from the literature that each check names, and were held against healthy networks.
 
-    few: tensors with fewer elements are not tested for how their values are distributed.
-    large: a weight of larger magnitude is no working network's.
-
-    Dead and repeated parts, scale, storage. dead: a row whose mean magnitude is below this part of the median row's
-    puts nothing out.
-    dead_warning, dead_error: shares of such rows.
-    duplicate_length: shorter rows may be nearly equal by chance. duplicate_cosine: of rows that say the same.
-    duplicate_share: of such rows.
-    outlier_peak: largest magnitude of a tensor over its root mean square. outlier_row: of a row over the median row's.
-    shell_errors: standard errors within which a row of an embedding is as long as when it was made.
-    siblings: the fewest layers of one shape that are compared. sibling_z: robust z-score of the logarithm of the root
-    mean square. sibling_spread, role_spread: the least standard deviations taken for it, within a block and within a
-    role. sibling_factor: of one layer's scale against its role's median.
-    large_rms: as `large`, of a whole tensor's root mean square.
-    sparse: share of zeros that is worth saying. two_of_four: share of the groups of four with two zeros or more.
-    clipped: share of elements that are exactly the largest or the smallest value. shifted: mean over deviation.
-    least_numel, least_values: smaller tensors, and those of fewer values, are on a shorter type's grid by chance.
-    zero_nbytes, repeated_nbytes: stretches of zeros and copies as a broken download or disk leaves them.
-
-    Batch norms. norm_eps: torch's default; a smaller variance no longer decides the gain. norm_var_huge: a running
-    variance above it; norm_var_ratio: or above so many times its layer's median. norm_scale_rests: a scale below this
-    part of its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a
-    shift so many scales below zero leaves a ReLU silent; norm_shift_share: said of layers with more than this share.
-
-    Initialisation. initial_ks: sqrt(n) times the Kolmogorov-Smirnov distance, up to which values may be of a
-    distribution (1.95: one in a thousand of such tensors is beyond it; files have hundreds). initial_errors: standard
-    errors that a mean or a spread may be off. initial_body: a backbone is at least this share of the layers.
-
-    Casts and types. cast_lost, cast_coarse: share of a tensor's non-zero values that a cast to float16 makes zero, or
-    subnormal, from which on it is said.
-
-    Spectra. spectral_ratio: a spectral norm over its role's median. rank_side: smaller matrices are not tested.
-    rank_share: effective rank over the most it can be; rank_vanished_share: or this share of singular values below
-    rank_vanished of the largest. rank_stable: stable rank. alpha_least, alpha_most: power-law exponents that are usual.
-    Training. lowest_scale: of a gradient scaler. farthest_average: of averaged weights from the trained ones, relative
-    L2. compared_nbytes: how much is read again to compare two sets of weights, or tensors that may be copies.
+    What each is for stands above it, and in docs/health.md with the findings that go by it.
     """
 
+    #: Tensors with fewer elements are not tested for how their values are distributed.
     few: int = 256
+    #: A weight of larger magnitude is no working network's.
     large: float = 1e3
+
     # Scale, dead and repeated parts, sparsity, storage.
+    #: A row whose mean magnitude is below this part of the median row's puts nothing out.
     dead: float = 1e-3
+    #: Share of dead rows from which on it is a warning.
     dead_warning: float = 0.01
+    #: Share of dead rows from which on it is an error.
     dead_error: float = 0.5
+    #: Shorter rows may be nearly equal by chance.
     duplicate_length: int = 16
+    #: Cosine of two rows that say the same.
     duplicate_cosine: float = 0.999
+    #: Share of rows that repeat another.
     duplicate_share: float = 0.05
+    #: Largest magnitude of a tensor over its root mean square.
     outlier_peak: float = 20.0
+    #: Magnitude of a row over the median row's.
     outlier_row: float = 8.0
+    #: Standard errors within which a row of an embedding is as long as when it was made.
     shell_errors: float = 4.0
+    #: The fewest layers of one shape that are compared.
     siblings: int = 5
+    #: Robust z-score of the logarithm of the root mean square, among layers of one shape or role.
     sibling_z: float = 6.0
+    #: The least standard deviation of that logarithm that is taken for it within a block.
     sibling_spread: float = 0.1
+    #: One layer's scale over the median of its like.
     sibling_factor: float = 30.0
+    #: As sibling_spread, within a role.
     role_spread: float = 0.35
+    #: As large, of a whole tensor's root mean square.
     large_rms: float = 10.0
+    #: Share of zeros that is worth saying.
     sparse: float = 0.3
+    #: Share of the groups of four with two zeros or more.
     two_of_four: float = 0.999
+    #: Share of elements that are exactly the largest or the smallest value.
     clipped: float = 0.001
+    #: Mean of a tensor over its standard deviation.
     shifted: float = 1.0
+    #: Smaller tensors are on a shorter type's grid by chance.
     least_numel: int = 64
+    #: Tensors of fewer values are on a shorter type's grid by chance.
     least_values: int = 8
+    #: Bytes of a stretch of zeros as a broken download or disk leaves it.
     zero_nbytes: int = 4096
+    #: Bytes of a stretch that repeats another one of the file.
     repeated_nbytes: int = 1 << 20
 
+    # Batch norms.
+    #: torch's default epsilon: a smaller running variance no longer decides the gain.
     norm_eps: float = 1e-5
+    #: A running variance above it is too large.
     norm_var_huge: float = 1e4
+    #: A running variance above so many times its layer's median.
     norm_var_ratio: float = 1e3
+    #: A scale below this part of its layer's largest is at rest.
     norm_scale_rests: float = 1e-2
+    #: Share of channels at rest from which on it is said.
     norm_scale_share: float = 0.01
+    #: A shift so many scales below zero leaves a ReLU silent.
     norm_shift_times: float = 4.0
+    #: Share of such channels from which on it is said.
     norm_shift_share: float = 0.05
 
+    # Initialisation.
+    #: sqrt(n) times the Kolmogorov-Smirnov distance up to which values may be of a distribution. One in a thousand of
+    #: such tensors is beyond 1.95; files have hundreds.
     initial_ks: float = 2.3
+    #: Standard errors that a mean or a spread may be off.
     initial_errors: float = 5.0
+    #: Share of the layers that a backbone is at least.
     initial_body: float = 0.5
 
+    # Casts and types.
+    #: Share of a tensor's non-zero values that a cast to float16 makes zero.
     cast_lost: float = 0.01
+    #: Share of a tensor's non-zero values that a cast to float16 makes subnormal.
     cast_coarse: float = 0.25
 
+    # Spectra.
+    #: A spectral norm over its role's median.
     spectral_ratio: float = 10.0
+    #: Matrices with a shorter side below it are not tested.
     rank_side: int = 32
+    #: Effective rank over the most it can be.
     rank_share: float = 0.05
+    #: A singular value below this part of the largest has vanished.
     rank_vanished: float = 1e-5
+    #: Share of singular values that have vanished.
     rank_vanished_share: float = 0.1
+    #: Stable rank.
     rank_stable: float = 2.0
+    #: Power-law exponents below it are unusual.
     alpha_least: float = 2.0
+    #: Power-law exponents above it are unusual.
     alpha_most: float = 6.0
+
+    # Training.
+    #: The least scale of a gradient scaler that is well.
     lowest_scale: float = 1.0
+    #: Distance of averaged weights from the trained ones, over the norm of these.
     farthest_average: float = 1.0
+    #: Bytes that are read again to compare two sets of weights, or tensors that may be copies.
     compared_nbytes: int = 1 << 30
 
 

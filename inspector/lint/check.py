@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inspector.findings import Finding
 from inspector.lint.baseline import fingerprints_of, path_from, read_baseline
-from inspector.lint.kinds import ALWAYS, OF_NUMBERS, find_ids
+from inspector.lint.kinds import ALWAYS, OF_NUMBERS, OF_SPECTRA, find_ids
 from inspector.lint.numbers import NUMBERS_LEFT, NumbersCheck
 from inspector.lint.report import Checked, CheckedFile, CheckReport, KnownFinding
 from inspector.lint.request import CheckRequest
@@ -33,7 +33,9 @@ def check(
     known = read_baseline(request.baseline) if request.baseline is not None else {}
     more = None
     if not request.headers:
-        more = NumbersCheck(thresholds=settings.thresholds, up_to_nbytes=settings.weights_up_to)
+        more = NumbersCheck(
+            thresholds=settings.thresholds, up_to_nbytes=settings.weights_up_to, spectra=request.spectra
+        )
     places = [Place(where=path, shown=shown_path(path, request.base)) for path in request.paths]
     reading = Reading(digest=request.digest, more=more)
     survey = survey_places(places, reading, git=request.git, jobs=request.jobs, each=each, progress=progress)
@@ -129,6 +131,8 @@ class _Filter:
 
     def _would_be_heard(self, entry: KnownFinding, unread: bool) -> bool:
         if entry.id in OF_NUMBERS and (self._request.headers or unread):
+            return False
+        if entry.id in OF_SPECTRA and not self._request.spectra:
             return False
         return entry.id not in self._ignore and (self._select is None or entry.id in self._select)
 

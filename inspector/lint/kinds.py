@@ -12,14 +12,20 @@ from functools import cache
 from inspector.errors import UsageError
 from inspector.findings import FindingKind
 from inspector.health.checks import CHECKS
-from inspector.lint.numbers import NUMBERS_LEFT, NUMBERS_UNREAD
+from inspector.health.spectrum_findings import SPECTRUM_KINDS
+from inspector.lint.numbers import NUMBERS_LEFT, NUMBERS_UNREAD, PASSED_OVER
 from inspector.survey.kinds import UNREAD
 
 _PARTS = ("readers", "survey", "health", "lint")
 #: They stay in force whatever is selected: a file that was not looked at may hold what is selected.
 ALWAYS = frozenset(kind.id for kind in (*UNREAD, NUMBERS_UNREAD))
 #: What only the numbers tell.
-OF_NUMBERS = frozenset(kind.id for check in CHECKS for kind in check.kinds) | {NUMBERS_LEFT.id, NUMBERS_UNREAD.id}
+OF_NUMBERS = frozenset(kind.id for check in CHECKS for kind in check.kinds) | {
+    *(NUMBERS_LEFT.id, NUMBERS_UNREAD.id, PASSED_OVER.id),
+    *(kind.id for kind in SPECTRUM_KINDS),
+}
+#: What only the singular values tell.
+OF_SPECTRA = frozenset(kind.id for kind in SPECTRUM_KINDS)
 
 
 @cache

@@ -15,6 +15,7 @@ from inspector.survey.kinds import INTERNAL_ERROR
 from inspector.units import counted, human_bytes, shorten_middle
 
 NUMBERS_LEFT = FindingKind("numbers-left", Severity.NOTICE, "A file's numbers were left unread, for its size")
+PASSED_OVER = FindingKind("checks-passed-over", Severity.INFO, "Checks passed over numbers, for their size")
 NUMBERS_UNREAD = FindingKind(
     "numbers-unread", Severity.ERROR, "Numbers of a tensor could not be read", also=(Severity.INFO,)
 )
@@ -25,10 +26,12 @@ _MOST_VIEWS, _MOST_NBYTES = 16, 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumbersCheck:
-    """Asked about each checkpoint. up_to_nbytes: of numbers that are still read, None for any."""
+    """Asked about each checkpoint. up_to_nbytes: of numbers that are still read, None for any. spectra: singular
+    values too."""
 
     thresholds: Thresholds
     up_to_nbytes: int | None = None
+    spectra: bool = False
 
     def __call__(self, checkpoint: Checkpoint) -> tuple[Finding, ...]:
         """The findings. Raises nothing for what the file contains: a check that fails is a finding itself."""
@@ -46,12 +49,12 @@ class NumbersCheck:
             says = f"Its tensors show {human_bytes(nbytes)} of numbers, and the file holds {human_bytes(held)}."
             return (NUMBERS_UNREAD.found(says, evidence=(("nbytes", nbytes), ("held_nbytes", held))),)
         try:
-            reports = examine_sets(checkpoint, thresholds=self.thresholds)
+            reports = examine_sets(checkpoint, thresholds=self.thresholds, spectra=self.spectra)
         except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
             says = f"Checking its numbers failed in a way that it should not ({type(error).__name__}: {error})."
             return (INTERNAL_ERROR.found(says[:500], remedy="Please report this."),)
         found = {(f.id, f.says): f for state, report in reports for f in _of_set(checkpoint, state, report)}
-        return (*found.values(), *_unread(checkpoint, reports))
+        return (*found.values(), *_unread(checkpoint, reports), *_passed_over(reports))
 
 
 def _of_set(checkpoint: Checkpoint, state: StateDict | None, report: HealthReport) -> Iterator[Finding]:
@@ -69,7 +72,7 @@ def _unread(checkpoint: Checkpoint, reports: tuple[tuple[StateDict | None, Healt
     tensors = {tensor.name: tensor for tensor in checkpoint.tensors}
     broken: list[tuple[str, str]] = []
     without: list[tuple[str, str]] = []
-    for name, why in dict.fromkeys(pair for _, report in reports for pair in report.not_examined):
+    for name, why in dict.fromkeys(pair for _, report in reports for pair in report.unread):
         tensor = tensors.get(name)
         (broken if tensor is None or _should_have_numbers(checkpoint, tensor) else without).append((name, why))
     for missed, severity in ((broken, Severity.ERROR), (without, Severity.INFO)):
@@ -77,6 +80,14 @@ def _unread(checkpoint: Checkpoint, reports: tuple[tuple[StateDict | None, Healt
             says = f"{counted(len(missed), 'tensor')} could not be examined, the first: {missed[0][1]}"
             names = tuple(shorten_middle(name, 120) for name, _ in missed[:_NAMED])
             yield NUMBERS_UNREAD.found(says, severity=severity, subjects=names, evidence=(("tensors", len(missed)),))
+
+
+def _passed_over(reports: tuple[tuple[StateDict | None, HealthReport], ...]) -> Iterator[Finding]:
+    missed = tuple(dict.fromkeys(pair for _, report in reports for pair in report.passed_over))
+    if missed:
+        first = "; ".join(f"{shorten_middle(what, 300)} ({why})" for what, why in missed[:_NAMED])
+        more = f"; and {len(missed) - _NAMED:,} more" if len(missed) > _NAMED else ""
+        yield PASSED_OVER.found(f"Passed over: {first}{more}.", evidence=(("entries", len(missed)),))
 
 
 def _should_have_numbers(checkpoint: Checkpoint, tensor: TensorInfo) -> bool:

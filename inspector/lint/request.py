@@ -44,9 +44,10 @@ class Settings:
 class CheckRequest:
     """paths: files and folders. base: the folder that paths in the report are relative to, where they lie in it.
 
-    git: look also at what git keeps for itself (`.git`). headers: leave the numbers unread. baseline: a file of known
-    findings that do not count. learn: all that is found is known from now on, and does not count either. digest: add
-    the sha256 of each checkpoint. jobs: processes that read side by side.
+    git: look also at what git keeps for itself (`.git`). headers: leave the numbers unread. spectra: singular values of
+    the weights too, which takes long. baseline: a file of known findings that do not count. learn: all that is found is
+    known from now on, and does not count either. digest: add the sha256 of each checkpoint. jobs: processes that read
+    side by side.
     """
 
     paths: tuple[Path, ...]
@@ -54,6 +55,7 @@ class CheckRequest:
     settings: Settings = Settings()
     git: bool = False
     headers: bool = False
+    spectra: bool = False
     baseline: Path | None = None
     learn: bool = False
     digest: bool = False

@@ -1,9 +1,13 @@
-"""A survey as lines for a terminal or a log: fixed columns first, names and sentences last, nothing folded."""
+"""A survey as lines for a terminal or a log: fixed columns first, names and sentences last, nothing folded.
+
+A log may be that of a GitHub Actions runner, which obeys what names of files must not say.
+"""
 
 from __future__ import annotations
 
 from inspector.findings import Severity
 from inspector.render.visible import one_line
+from inspector.render.workflow import unobeyed
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted, human_bytes, human_count, shorten_middle
 
@@ -31,7 +35,7 @@ def row_line(row: SurveyRow) -> str:
     )
     digest = f"  sha256 {row.sha256}" if row.sha256 else ""
     says = f": {row.finding}: {one_line(row.says)}" if row.finding and row.worst is not Severity.INFO else ""
-    return "  ".join(cells) + f"  {one_line(row.path)}{says}{digest}"
+    return unobeyed("  ".join(cells) + f"  {one_line(row.path)}{says}{digest}")
 
 
 def summary_line(survey: Survey, *, everything: bool = True) -> str:
@@ -57,4 +61,4 @@ def summary_line(survey: Survey, *, everything: bool = True) -> str:
         if n:
             parts.append(f"{n:,} with a finding of severity {severity.value}")
     text = "; ".join(parts) + ". Nothing in them was executed."
-    return "\n".join([text, *(f"Not examined: {one_line(what)}" for what in survey.skipped)])
+    return "\n".join([text, *(unobeyed(f"Not examined: {one_line(what)}") for what in survey.skipped)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from inspector.health.report import HealthReport
 from inspector.health.roles import Role
+from inspector.health.spectrum_report import Spectrum
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.units import shorten_middle
 from inspector.weights.histogram import counts_between
@@ -34,6 +36,10 @@ _OTHER = "#9aa5ad"
 _SYMLOG_BINS = 40
 _DECADES = 4.0
 _FILTER_PIXELS = 40
+_MARKED = 100
+_DENSE_DECADES = 3
+#: Of the largest singular value: what is below comes of rounding.
+LEAST_OF_LARGEST = 1e-7
 
 
 def symlog_figure(statistics: TensorStatistics) -> go.Figure:
@@ -138,6 +144,51 @@ def rows_figure(rows: Rows) -> go.Figure:
     positive = bool((means > 0).all())
     figure.update_yaxes(title_text="magnitude", type="log" if positive else "linear", gridcolor=GRID)
     return _with_legend(dressed(figure, height=320))
+
+
+def spectrum_figure(spectrum: Spectrum) -> go.Figure:
+    """Singular values by rank, largest first, both axes logarithmic, and the power law where one was fitted.
+
+    Values below a ten-millionth of the largest are rounding, and left out.
+    """
+    values = np.frombuffer(spectrum.values, np.float64)
+    shown = values[values >= LEAST_OF_LARGEST * values[0]]
+    ranks = np.arange(1, len(shown) + 1)
+    figure = go.Figure(
+        go.Scatter(
+            x=ranks,
+            y=shown,
+            mode="lines+markers" if len(shown) <= _MARKED else "lines",
+            name="singular values",
+            line={"color": ACCENT, "width": 2},
+            marker={"size": 5},
+            hovertemplate="number %{x:,}: %{y:.4g}<extra></extra>",
+        )
+    )
+    law = spectrum.power_law
+    if law is not None:
+        ends = np.geomspace(1, law.tail, 50)
+        # Of n numbers above x_min, (x / x_min)^(1 - alpha) are above x: the i-th is x_min (i / n)^(-1 / (alpha - 1)).
+        squares = law.lowest * (ends / law.tail) ** (-1 / (law.alpha - 1))
+        figure.add_scatter(
+            x=ends,
+            y=np.sqrt(squares * max(spectrum.rows, spectrum.columns)),
+            mode="lines",
+            name=f"power law, alpha {law.alpha:.2f}",
+            line={"color": "#d98c21", "width": 2, "dash": "dash"},
+            hovertemplate="fitted: %{y:.4g}<extra></extra>",
+        )
+    figure.update_xaxes(title_text="number, largest first", gridcolor=GRID, zeroline=False, **_log_ticks(ranks))
+    figure.update_yaxes(title_text="singular value", gridcolor=GRID, zeroline=False, **_log_ticks(shown))
+    return _with_legend(dressed(figure, height=340))
+
+
+def _log_ticks(values: NDArray[Any]) -> dict[str, Any]:
+    """A logarithmic axis with 1, 2, 5, 10, ..., or powers of ten alone where there would be too many of them."""
+    low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
+    steps = (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
+    places = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+    return {"type": "log", "tickvals": places, "ticktext": [f"{place:,.6g}" for place in places]}
 
 
 def corner_figure(corner: Corner) -> go.Figure:

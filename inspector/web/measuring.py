@@ -24,6 +24,8 @@ from inspector.weights.look import TensorLook
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 BINS = 96
+# 2,048 x 2,048: some seconds.
+_SPECTRUM, _QUICK_NUMEL = "spectrum", 1 << 22
 
 
 def tensor_statistics(hand: Hand, tensor: TensorInfo) -> TensorStatistics:
@@ -38,6 +40,12 @@ def tensor_look(hand: Hand, tensor: TensorInfo) -> TensorLook:
     job = Job(kind="tensor-look", arguments=(reports.file_of(hand), tensor.path), near=hand.sha256)
     found: TensorLook = jobs.ask(job, says="Reading the tensor")
     return found
+
+
+def spectrum_job(hand: Hand, state: StateDict | None, tensor: TensorInfo) -> Job:
+    """The singular values of one tensor: a `SpectrumReport` of it alone."""
+    kind = f"long-{_SPECTRUM}" if tensor.numel > _QUICK_NUMEL else _SPECTRUM
+    return Job(kind=kind, arguments=(reports.file_of(hand, state), tensor.path), near=hand.sha256)
 
 
 def _health_job(hand: Hand, state: StateDict | None) -> Job:

@@ -8,7 +8,6 @@ import streamlit as st
 
 from inspector.checkpoint.types import StateDict, TensorInfo
 from inspector.errors import InspectorError
-from inspector.findings import Finding
 from inspector.health.report import HealthReport
 from inspector.keys.below import findings_about, tensors_below
 from inspector.keys.report import KeyReport
@@ -87,14 +86,13 @@ def _show_findings(
     held: Held, modules: tuple[str, ...], tensors: tuple[TensorInfo, ...], keys: KeyReport | None
 ) -> None:
     measured = measuring.health_if_read(held.hand, held.state)
-    of_file: list[Finding] = [*reports.checkpoint_of(held.hand).findings]
-    of_file += measured.findings if measured is not None else ()
     names = [one.name for one in held.state.tensors]
     found, many = findings_about(
         tensors,
         modules,
-        of_file=of_file,
+        of_file=reports.checkpoint_of(held.hand).findings,
         of_keys=(*reports.recognition_of(held.hand, held.state).findings, *(keys.findings if keys is not None else ())),
+        of_numbers=measured.findings if measured is not None else (),
         known=names,
     )
     finding_cards(found)

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from inspector.checkpoint.types import TensorInfo
+from inspector.checkpoint.types import StateDict, TensorInfo
 from inspector.findings import Finding
 from inspector.health.initialisers import Family, Initialiser, initialisers_of
+from inspector.health.spectra import may_have_spectrum
 from inspector.render import weight_figures as plots
 from inspector.units import counted, human_bytes, human_count, human_shape
 from inspector.web import measuring
 from inspector.web.components import Figure, figures, finding_cards
 from inspector.web.guard import said
 from inspector.web.session import Hand
+from inspector.web.spectrum_view import spectrum_view
 from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import table
 from inspector.weights.look import TensorLook
@@ -24,11 +26,19 @@ from inspector.weights.report import TensorStatistics
 
 _PLAIN = {"displayModeBar": False}
 _LINEAR, _LOG, _SYMLOG = "linear", "logarithmic counts", "logarithmic values"
-_VIEWS = {"Histogram": "bar_chart", "Rows": "stacked_line_chart", "Values": "grid_on", "Filters": "photo_library"}
+_VIEWS = {
+    "Histogram": "bar_chart",
+    "Rows": "stacked_line_chart",
+    "Values": "grid_on",
+    "Filters": "photo_library",
+    "Spectrum": "show_chart",
+}
 
 
-def tensor_panel(hand: Hand, tensor: TensorInfo, about: tuple[Finding, ...] = ()) -> None:
-    """about: findings that name it."""
+def tensor_panel(
+    hand: Hand, tensor: TensorInfo, about: tuple[Finding, ...] = (), *, state: StateDict | None = None
+) -> None:
+    """about: findings that name it. state: the state dict that it is looked at in."""
     st.code(visible(tensor.name), language=None, wrap_lines=True)
     figures(
         [
@@ -47,10 +57,10 @@ def tensor_panel(hand: Hand, tensor: TensorInfo, about: tuple[Finding, ...] = ()
         figures(measuring.statistics_figures(statistics))
         if statistics.decoding:
             st.caption(measuring.decoding_says(statistics))
-        _views(hand, tensor, statistics)
+        _views(hand, state, tensor, statistics)
 
 
-def _views(hand: Hand, tensor: TensorInfo, statistics: TensorStatistics) -> None:
+def _views(hand: Hand, state: StateDict | None, tensor: TensorInfo, statistics: TensorStatistics) -> None:
     look: TensorLook = measuring.tensor_look(hand, tensor)
     draw: dict[str, Callable[[], None]] = {"Histogram": lambda: _histogram(tensor, statistics)}
     if statistics.rows is not None and statistics.rows.count > 1:
@@ -59,6 +69,8 @@ def _views(hand: Hand, tensor: TensorInfo, statistics: TensorStatistics) -> None
         draw["Values"] = lambda: _values(look)
     if look.filters is not None:
         draw["Filters"] = lambda: _filters(look)
+    if may_have_spectrum(tensor) and tensor.numel:
+        draw["Spectrum"] = lambda: spectrum_view(hand, state, tensor)
     chosen = st.segmented_control(
         "Look at",
         list(draw),

@@ -150,6 +150,24 @@ def test_stats_of_one_tensor_equal_torchs(
     assert report["parameters"]["total"]["parameters"] == sum(p.numel() for p in model.parameters())
 
 
+def test_spectra_of_a_layer_are_numpys(
+    wrapped: Path, model: torch.nn.Module, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["stats", str(wrapped), "--spectra", "--json"]) == 0
+    report = _json(capsys)
+    found = {one["name"]: one for one in report["spectra"]["spectra"]}["module.fc.weight"]
+    values = torch.linalg.svdvals(model.state_dict()["fc.weight"].double())
+    assert (found["rows"], found["columns"], found["power_law"]) == (4, 512, None)
+    assert found["spectral_norm"] == pytest.approx(values[0].item(), rel=1e-6)
+    assert found["stable_rank"] == pytest.approx(((values**2).sum() / values[0] ** 2).item(), rel=1e-6)
+    assert "values" not in found and {"findings", "not_examined"} <= set(report)
+    assert run(["stats", str(wrapped), "--spectra"]) == 0
+    told = capsys.readouterr().out
+    assert "4x512" in told and f"{values[0].item():.4g}" in told and "contested" in told
+    assert run(["stats", str(wrapped), "--json"]) == 0
+    assert "spectra" not in _json(capsys)
+
+
 def test_explain_writes_an_overlay_of_the_pictures_own_size(
     wrapped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

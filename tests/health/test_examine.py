@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from inspector.findings import Finding, Severity
+from inspector.health import spectra
 from inspector.health.examine import examine
+from inspector.health.thresholds import Thresholds
 from inspector.readers import open_checkpoint
 
 
@@ -61,3 +64,48 @@ def test_all_nan_is_said_once(tmp_path: Path) -> None:
 
 def test_empty_and_single_element_weights_are_left_alone(tmp_path: Path) -> None:
     assert _observed(tmp_path, {"none": torch.zeros(0, 3), "one": torch.zeros(1, 1)}) == ()
+
+
+def test_what_checks_passed_over_is_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    same, scaled = torch.randn(40, 30), torch.randn(40, 30)
+    state = {
+        "a.weight": same,
+        "b.weight": same.clone(),
+        "c.weight": scaled,
+        "d.weight": torch.zeros(3, 3, dtype=torch.cfloat),
+    }
+    torch.save(state, tmp_path / "w.pth")
+    checkpoint = open_checkpoint(tmp_path / "w.pth")
+    # Both are read: twice 4,800 bytes.
+    enough = examine(checkpoint, thresholds=Thresholds(compared_nbytes=9600))
+    assert enough.passed_over == () and [what for what, _ in enough.not_examined] == ["d.weight"]
+    assert "equal-weights-stored-twice" in {f.id for f in enough.findings}
+    short = examine(checkpoint, thresholds=Thresholds(compared_nbytes=9599))
+    assert short.passed_over == (("a.weight", "not compared with others: up to 9.60 kB are read again for that"),)
+    assert short.not_examined == (*short.weights.skipped, *short.passed_over)
+    assert "equal-weights-stored-twice" not in {f.id for f in short.findings}
+
+
+def test_spectra_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    state = {f"layers.{i}.mlp.weight": torch.randn(64, 80) / 8 for i in range(6)}
+    state["layers.3.mlp.weight"] = torch.randn(64, 3) @ torch.randn(3, 80) / 8
+    state["layers.4.mlp.weight"] *= 0
+    torch.save(state, tmp_path / "w.pth")
+    checkpoint = open_checkpoint(tmp_path / "w.pth")
+    assert examine(checkpoint).spectra is None
+    told: list[tuple[int, int | None]] = []
+    health = examine(checkpoint, spectra=True, progress=lambda done, total, note: told.append((done, total)))
+    assert health.spectra is not None and len(health.spectra.spectra) == 5
+    assert {"low-rank"} <= {f.id for f in health.findings} - {f.id for f in examine(checkpoint).findings}
+    assert [f.severity.rank for f in health.findings] == sorted(
+        (f.severity.rank for f in health.findings), reverse=True
+    )
+    assert health.passed_over == (("layers.4.mlp.weight", "no spectrum: it is zero throughout"),)
+    # The elements of six matrices, each told of on the way.
+    shares = [done for done, total in told if total == 6 * 64 * 80]
+    assert shares == sorted(shares) and len(set(shares)) > 6 and shares[-1] == 6 * 64 * 80
+    monkeypatch.setattr(spectra, "MOST_SIDE", 63)
+    long = examine(checkpoint, spectra=True)
+    assert ("layers.0.mlp.weight", "norm and stable rank alone: its shorter side is 64") in long.passed_over

@@ -79,4 +79,18 @@ def test_a_list_that_may_go_on_is_of_many_and_no_news_of_one_module() -> None:
     cut, few = finding(Severity.WARNING, *known[:LISTED]), finding(Severity.WARNING, *known[:3])
     assert findings_about([], ["layer50"], of_file=[cut, few], known=known) == ((), (cut,))
     everything = finding(Severity.NOTICE, *known[:2])
+    # What the health checks list is all of it: twenty names of which none is the module's own are no news of it.
+    assert findings_about([], ["layer50"], of_file=[few], of_numbers=[cut], known=known) == ((), ())
     assert findings_about([], ["layer0"], of_file=[everything], known=known[:2]) == ((), (everything,))
+
+
+def test_a_whole_list_of_numbers_is_news_where_it_names_the_module_and_not_most_of_the_file(tmp_path: Path) -> None:
+    torch.save({f"layer{n}.weight": torch.ones(2) for n in range(81)}, tmp_path / "many.pth")
+    state = open_checkpoint(tmp_path / "many.pth").weights
+    assert state is not None
+    known = [one.name for one in state.tensors]
+    own = tensors_below(state, ["layer0"], None)
+    some, most = finding(Severity.WARNING, *known[:20]), finding(Severity.NOTICE, *known[:21])
+    assert findings_about(own, ["layer0"], of_file=[], of_numbers=[most, some], known=known) == ((some,), (most,))
+    # A list that the reader may have cut is not known to be whole.
+    assert findings_about(own, ["layer0"], of_file=[some], known=known) == ((), (some,))

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from inspector.errors import ReadError, UsageError
 from inspector.findings import Severity
 from inspector.health.thresholds import Thresholds
 from inspector.limits import DEFAULT_LIMITS
 from inspector.lint import numbers
+from inspector.lint.baseline import baseline_text, entries_of
 from inspector.lint.check import check, shown_path
 from inspector.lint.kinds import ALWAYS, OF_NUMBERS, checked_kinds, find_ids
 from inspector.lint.report import CheckedFile, CheckReport
@@ -182,8 +184,8 @@ def test_numbers_that_cannot_be_read_count_and_those_without_numbers_do_not(
     from inspector.health.report import HealthReport
     from inspector.weights.report import WeightsReport
 
-    weights = WeightsReport(state_dict=(), tensors=(), skipped=(), seconds=0.0)
     missed = (("fc.weight", "fc.weight could not be read: input/output error."),)
+    weights = WeightsReport(state_dict=(), tensors=(), skipped=missed, seconds=0.0)
     made = HealthReport(weights=weights, findings=(), roles=(), not_examined=missed)
     monkeypatch.setattr(examine, "examine_sets", lambda *_, **__: ((None, made),))
     report = check(request_of(folder / "healthy.safetensors", base=folder)).report
@@ -191,6 +193,19 @@ def test_numbers_that_cannot_be_read_count_and_those_without_numbers_do_not(
     monkeypatch.setattr(numbers, "why_unreadable", lambda tensor: "it is sparse")
     report = check(request_of(folder / "healthy.safetensors", base=folder)).report
     assert ids_of(report) == {"healthy.safetensors": ["numbers-unread"]} and not report.failed
+
+
+def test_what_checks_passed_over_is_told_and_fails_nothing(tmp_path: Path) -> None:
+    state = {f"emb{n}.weight": torch.arange(600.0).reshape(30, 20).sin() for n in "ab"}
+    torch.save(state, tmp_path / "copies.pth")
+    settings = {"thresholds": Thresholds(compared_nbytes=4000), "fail_on": Severity.NOTICE}
+    report = check(request_of(tmp_path / "copies.pth", base=tmp_path, settings=settings)).report
+    (finding,) = (one for file in report.files for one in file.findings if one.id == "checks-passed-over")
+    why = "not compared with others: up to 4.00 kB are read again for that"
+    assert finding.says == f"Passed over: emba.weight ({why})." and finding.severity is Severity.INFO
+    settings["thresholds"] = Thresholds(compared_nbytes=5000)
+    report = check(request_of(tmp_path / "copies.pth", base=tmp_path, settings=settings)).report
+    assert "checks-passed-over" not in ids_of(report)["copies.pth"]
 
 
 def test_what_was_left_out_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,3 +277,19 @@ def test_what_git_keeps_is_passed_over_and_said(tmp_path: Path) -> None:
     assert ids_of(report) == {"other/.git/sick.safetensors": ["non-finite"]}
     assert report.skipped == (".git: what git keeps for itself.", "sub/.git: what git keeps for itself.")
     assert len(ids_of(check(request_of(tmp_path, base=tmp_path, git=True)).report)) == 3
+
+
+def test_spectra_count_where_they_are_asked_for(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = {f"layers.{i}.mlp.weight": torch.randn(64, 80) / 8 for i in range(3)}
+    state["layers.1.mlp.weight"] = torch.randn(64, 3) @ torch.randn(3, 80) / 8
+    torch.save(state, tmp_path / "thin.pth")
+    asked = check(request_of(tmp_path / "thin.pth", base=tmp_path, spectra=True))
+    assert "low-rank" in ids_of(asked.report)["thin.pth"]
+    assert "low-rank" not in ids_of(check(request_of(tmp_path / "thin.pth", base=tmp_path)).report).get("thin.pth", [])
+    known = tmp_path / "known.json"
+    known.write_text(baseline_text(entries_of(known, tmp_path, asked.heard)))
+    for spectra in (False, True):
+        report = check(request_of(tmp_path / "thin.pth", base=tmp_path, spectra=spectra, baseline=known)).report
+        # What was not asked for is not gone.
+        assert report.gone == () and "low-rank" not in ids_of(report).get("thin.pth", [])

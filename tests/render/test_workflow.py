@@ -7,8 +7,9 @@ import re
 from inspector.findings import Severity
 from inspector.lint.report import CheckedFile
 from inspector.render.checked import check_lines, end_lines, headline
+from inspector.render.survey import row_line, summary_line
 from inspector.render.workflow import MOST_OF_A_LEVEL, annotation_lines, step_summary, unobeyed
-from inspector.survey.report import RowKind
+from inspector.survey.report import RowKind, Survey, SurveyRow
 from tests.render.checked_reports import BAD, HOSTILE, MADE, ODD, bad_file, hostile_report, report_of
 
 # What the runner takes for a command (actions/runner, ActionCommand.cs): at a line's beginning, or ##[ anywhere.
@@ -60,6 +61,18 @@ def test_no_line_of_ours_is_obeyed_by_the_runner() -> None:
     for line in (*check_lines(report, everything=True), *end_lines(report)):
         assert not _COMMAND.match(line) and "##[" not in line and line.isprintable()
     assert unobeyed(" ::add-mask::x") == "./::add-mask::x" and unobeyed("a ::b::") == "a ::b::"
+
+
+def test_no_line_of_a_scan_is_obeyed_by_the_runner() -> None:
+    for name in HOSTILE:
+        row = SurveyRow(
+            path=name, nbytes=1, kind=RowKind.CHECKPOINT, format="npy", producer=name, finding="x", says=name
+        )
+        survey = Survey(name=name, rows=(row,), skipped=(name,), seconds=0.0)
+        for line in (row_line(row), *summary_line(survey).splitlines()):
+            assert not _COMMAND.match(line) and "##[" not in line and line.isprintable()
+    plain = SurveyRow(path="a::b.pth", nbytes=1, kind=RowKind.CHECKPOINT)
+    assert row_line(plain).endswith("  a::b.pth")
 
 
 def test_the_summary_is_a_table_that_no_name_breaks() -> None:

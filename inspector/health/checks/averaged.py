@@ -47,6 +47,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         broken = yield from _broken(subject, one)
         if not broken:
             yield from _compared(subject, one, budget)
+    subject.leave_out(budget.why, budget.left_out)
 
 
 def _averages(subject: Subject) -> Iterator[_Averaged]:

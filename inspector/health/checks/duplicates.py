@@ -71,7 +71,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
         assert t.rows is not None
         work = t.rows.count**2 * t.rows.length
         near = work <= min(left, _MOST_WORK) and t.rows.count <= _MOST_ROWS
-        near = near and t.rows.length >= subject.thresholds.duplicate_length
+        long = t.rows.length >= subject.thresholds.duplicate_length
+        if long and not near:
+            subject.leave_out(f"rows not compared for near copies: up to {_MOST_ROWS:,} short ones are", [one.name])
+        near = near and long
         left -= work if near else 0
         found = _copies(subject, one, t, near=near)
         if found is None or not (found.exact or found.share > subject.thresholds.duplicate_share):

@@ -36,6 +36,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     yield from _once(subject)
     yield from _twice(subject, budget)
     yield from _lost(subject, budget)
+    subject.leave_out(budget.why, budget.left_out)
 
 
 def _once(subject: Subject) -> Iterator[Finding]:

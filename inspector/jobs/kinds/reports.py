@@ -30,6 +30,8 @@ from inspector.graph.sources import graph_of
 from inspector.graph.types import Drawn, Graph
 from inspector.health.examine import examine
 from inspector.health.report import HealthReport
+from inspector.health.spectra import MOST_NUMEL, measure_spectra, working_nbytes
+from inspector.health.spectrum_report import SpectrumReport
 from inspector.jobs.bench import Bench
 from inspector.jobs.kinds.files import checkpoint_of, ready_of, recognition_of, state_of
 from inspector.jobs.kinds.memory import weights_nbytes
@@ -48,6 +50,8 @@ from inspector.weights.report import TensorStatistics
 _FORESEEN_NBYTES = 1_000_000_000
 # What the largest of torchvision's networks keep for each number of their input, and twice that.
 _PASS_NBYTES = 3000
+# Of what the kind may take anyway, the most for a matrix.
+_SPECTRUM_NBYTES = 400_000_000
 
 
 def tensor(bench: Bench, file: FileRef, path: tuple[str, ...]) -> TensorStatistics:
@@ -67,6 +71,16 @@ def health(bench: Bench, file: FileRef) -> HealthReport:
     """Every tensor read once, and what the checks say of the numbers."""
     checkpoint = checkpoint_of(bench, file)
     return examine(checkpoint, state_of(checkpoint, file), progress=bench.progress)
+
+
+def spectrum(bench: Bench, file: FileRef, path: tuple[str, ...]) -> SpectrumReport:
+    """The singular values of one tensor, or why it has none."""
+    checkpoint = checkpoint_of(bench, file)
+    found = next(one for one in checkpoint.tensors if one.path == path)
+    if found.numel <= MOST_NUMEL and working_nbytes(found) > _SPECTRUM_NBYTES:
+        bench.need(working_nbytes(found))
+    state = state_of(checkpoint, file)
+    return measure_spectra(checkpoint, state, names=(found.name,), progress=bench.progress)
 
 
 def costs(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None, batch: int = 1) -> CostReport:

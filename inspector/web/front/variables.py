@@ -124,6 +124,11 @@ VARIABLES = (
         default="70 % of what is free at the start",
         says="What they may take together, as `8G`.",
     ),
+    Variable(
+        name="INSPECTOR_COMPILED",
+        says="`0`: statistics are taken by NumPy; `1`: by compiled loops from the first byte, where the extra `[fast]` "
+        "is installed. Otherwise by these from 268 MB on. The numbers are the same.",
+    ),
     Variable(name="INSPECTOR_BROWSER", says="`1`: the browser is opened when the server has started."),
     CONNECTIONS,
     CONNECTIONS_EACH,
