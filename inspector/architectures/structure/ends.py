@@ -28,6 +28,8 @@ _MOST_PLANES = 4
 # Numbers of a point or a place as they come, before any layer.
 _MOST_RAW = 16
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
+# What takes and puts out as well, though no width of it is an end.
+_OTHERS = RECURRENT | {LayerKind.ATTENTION, LayerKind.BILINEAR}
 _MOST_ENDS, MOST_RECURRENT = 4, 4
 _MOST_TABLES, _MOST_ROWS, _LEAST_TOGETHER = 8, 12, 3
 _NUMBER = re.compile(r"\d+")
@@ -240,12 +242,13 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         )
     # What is certain needs no guess beside it.
     if ordered and not any(layer is last for layer in found):
-        yield from _likely(layers, weighted, {layer.path for layer in found})
+        yield from _likely(layers, weighted, {layer.path for layer in found}, last)
 
 
-def _likely(layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection[str]) -> Iterator[Claim]:
+def _likely(
+    layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection[str], last: Layer | None
+) -> Iterator[Claim]:
     """The last layer of the file, and those that are called an output at the top, where other layers take as many."""
-    last = weighted[-1]
     # A head may be the first of all, and what an output module begins with is not its end.
     late = list(pairwise(weighted))[len(weighted) * 2 // 3 :]
     named = [
@@ -255,7 +258,7 @@ def _likely(layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection
         and _is_called_end(layer)
         and (not layer.path.count(".") or behind.path.rpartition(".")[0] != layer.path.rpartition(".")[0])
     ]
-    for layer in [*named[-_MOST_ENDS:], last]:
+    for layer in [*named[-_MOST_ENDS:], *([last] if last is not None else [])]:
         assert layer.outputs is not None
         if layer.path in said or (layer.kind is LayerKind.EITHER_CONVOLUTION and not layer.is_square):
             continue
@@ -291,9 +294,9 @@ def _is_end(layer: Layer, taken: Mapping[int, int], again: Collection[str], *, l
 
 
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
-    """Whether tensors that are in no layer follow: they may take what it puts out."""
+    """Whether layers of another sort, or tensors that are in no layer, follow: they may take what it puts out."""
     behind = layers[list(layers).index(layer) + 1 :]
-    return any(one.kind is LayerKind.TENSOR and "x" in one.more for one in behind)
+    return any((one.kind is LayerKind.TENSOR and "x" in one.more) or one.kind in _OTHERS for one in behind)
 
 
 def _put_out_again(layers: Sequence[Layer]) -> frozenset[str]:

@@ -1,0 +1,124 @@
+"""What twenty-four further networks were wrongly told, or not told: each beside what must stay unsaid."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.architectures.structure.types import LayerKind as K
+from inspector.architectures.structure.types import Topic
+from tests.architectures.test_structure_stranger import bare, batch_norm, conv, layer, linear, says, told
+
+Named = list[tuple[str, tuple[int, ...]]]
+
+
+def noisy(path: str, out: int, inputs: int, *parts: str) -> Named:
+    shapes = {"weight": (out, inputs), "bias": (out,)}
+    return [(f"{path}.{what}_{part}", shape) for what, shape in shapes.items() for part in parts]
+
+
+def test_a_mean_and_a_spread_for_each_weight_are_one_noisy_layer() -> None:
+    structure = told([*conv("convs.0", 8, 4), *noisy("fc", 6, 72, "mu", "sigma", "epsilon")])
+    found = layer(structure, "fc")
+    assert (found.kind, found.inputs, found.outputs, found.more) == (K.LINEAR, 72, 6, "noisy")
+    assert [one.path for one in structure.layers] == ["convs.0", "fc"]
+    assert says(structure, Topic.ENDS_IN) == ["fc puts out 6 values, and no other layer takes so many."]
+    bayes = layer(told(noisy("fc", 6, 72, "mu", "rho")), "fc")
+    assert (bayes.kind, bayes.more) == (K.LINEAR, "each weight a mean and a spread")
+
+
+def test_a_mean_without_a_spread_of_its_shape_is_no_layer() -> None:
+    structure = told([("fc.weight_mu", (6, 72)), ("fc.weight_sigma", (6,))])
+    assert {one.kind for one in structure.layers} == {K.TENSOR}
+
+
+def test_no_layer_is_the_last_where_matrices_of_other_modules_follow() -> None:
+    chain = [*conv("convs.0", 8, 4), *conv("convs.1", 8, 8)]
+    behind = told([*chain, ("head.table", (8, 3))])
+    assert not [claim for claim in behind.claims if "last layer" in claim.says + claim.evidence]
+    # A bias of its own keeps a row in other clothes.
+    for named in (chain, [*chain, ("convs.shift", (1, 8, 1, 1))]):
+        assert any("the last layer in the file" in text for text in says(told(named), Topic.LIKELY_END))
+
+
+def test_a_recurrent_layer_behind_leaves_no_last_linear_layer() -> None:
+    def last(named: Named) -> str:
+        (claim,) = [claim for claim in told(named).claims if claim.topic is Topic.ENDS_IN]
+        return claim.evidence
+
+    lstm: Named = [("rnn.weight_ih_l0", (1024, 35)), ("rnn.weight_hh_l0", (1024, 256))]
+    assert "last layer" not in last([*linear("gmm", 327, 256), *lstm])
+    assert last([*lstm, *linear("gmm", 327, 256)]).endswith("the last layer of the file")
+
+
+def test_a_filter_of_one_channel_behind_what_a_gate_halves_is_depthwise() -> None:
+    named = [*linear("inp", 256, 80), *bare("in_proj", 1024, 256), *conv("conv1d", 512, 1, 4), *bare("out", 256, 512)]
+    assert layer(told(named), "conv1d").kind is K.DEPTHWISE
+    # Three times as many: no gate, and no filter for each.
+    thirds = [*linear("inp", 256, 80), *bare("in_proj", 1536, 256), *conv("conv1d", 512, 1, 4)]
+    found = layer(told(thirds), "conv1d")
+    assert (found.kind, found.more) == (K.CONVOLUTION, "unless depthwise")
+
+
+def test_a_shortcut_on_an_input_of_one_channel_is_not_called_depthwise() -> None:
+    unit = [*conv("m.0.unit0", 16, 1), *conv("m.0.unit1", 16, 16)]
+    found = layer(told([*unit, *conv("m.0.residual", 16, 1)]), "m.0.residual")
+    assert (found.kind, found.more) == (K.CONVOLUTION, "unless depthwise")
+    # Its name says it, or the network takes other than one channel.
+    assert layer(told([*unit, *conv("m.0.depthwise", 16, 1)]), "m.0.depthwise").kind is K.DEPTHWISE
+    colour = [*conv("m.0.unit0", 16, 3), *conv("m.0.unit1", 16, 16), *conv("m.0.residual", 16, 1)]
+    assert layer(told(colour), "m.0.residual").kind is K.DEPTHWISE
+
+
+def test_twice_as_many_filters_as_channels_may_be_in_groups() -> None:
+    named = [*bare("temporal", 8, 1, 1, 64), *batch_norm("bn1", 8), *bare("spatial", 16, 1, 22, 1)]
+    assert layer(told([*named, *batch_norm("bn2", 16)]), "spatial").more == "unless in 8 groups"
+    # Six channels cannot be shared out among sixteen filters.
+    assert layer(told([*conv("a", 6, 3), *conv("b", 16, 1)]), "b").more == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("deconv5.0", (1024, 512, 4, 4)),
+        ("upsampled_flow6_to_5", (2, 2, 4, 4)),
+        ("upconv1", (64, 32, 4, 4)),
+        ("up.ext_tconv1", (16, 16, 2, 2)),
+        ("transposed_conv", (16, 12, 3, 3)),
+        ("ups.0.conv_transpose", (16, 12, 3, 3)),
+    ],
+)
+def test_what_is_called_transposed_takes_its_first_size(path: str, shape: tuple[int, ...]) -> None:
+    found = layer(told([*conv("first", 8, 3), *bare(path, *shape)]), path)
+    assert (found.kind, found.inputs, found.outputs) == (K.TRANSPOSED, *shape[:2])
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("upconv1", (64, 32, 3, 3)),  # behind an interpolation, as ESRGAN's
+        ("up_sample.conv", (32, 32, 2, 2)),
+        ("conv5", (64, 32, 4, 4)),
+        ("transformer", (64, 32, 3, 3)),
+    ],
+)
+def test_what_a_name_leaves_open_stays_so(path: str, shape: tuple[int, ...]) -> None:
+    assert layer(told([*conv("first", 8, 3), *bare(path, *shape)]), path).kind is K.EITHER_CONVOLUTION
+
+
+def test_a_deconvolution_that_takes_what_stands_before_it_runs_forwards() -> None:
+    named = [*conv("deconv.0", 32, 3), *bare("deconv.1", 64, 32, 4, 4)]
+    assert layer(told(named), "deconv.1").kind is not K.TRANSPOSED
+
+
+def test_a_very_wide_kernel_is_one_where_its_module_upsamples() -> None:
+    wide: Named = [("upsample.weight", (80, 80, 1024)), ("upsample.bias", (80,))]
+    found = layer(told([*wide, *conv("start", 8, 4, 1)]), "upsample")
+    assert (found.kind, found.kernel) == (K.TRANSPOSED, (1024,))
+    plain: Named = [("own.weight", (80, 80, 1024)), ("own.bias", (80,))]
+    assert K.TRANSPOSED not in {one.kind for one in told([*plain, *conv("start", 8, 4, 1)]).layers}
+
+
+def test_where_names_tell_the_transposed_ones_square_ones_are_not_open() -> None:
+    body = [*conv("a", 8, 3), *conv("b", 8, 8)]
+    assert layer(told([*body, *bare("deconv", 8, 4, 4, 4)]), "b").more == ""
+    assert layer(told([*body, *bare("up", 8, 4, 4, 4), ("up.bias", (4,))]), "b").more == "either way"
