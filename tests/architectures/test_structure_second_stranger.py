@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+import torch
+from torchvision import models
+
+from inspector import open_checkpoint
+from inspector.architectures.recognise import recognise
 from inspector.architectures.structure.types import LayerKind as K
 from inspector.architectures.structure.types import Topic
+from inspector.architectures.types import Recognition
 from tests.architectures.test_structure_stranger import bare, batch_norm, conv, layer, linear, says, told
 
 Named = list[tuple[str, tuple[int, ...]]]
@@ -122,3 +129,30 @@ def test_where_names_tell_the_transposed_ones_square_ones_are_not_open() -> None
     body = [*conv("a", 8, 3), *conv("b", 8, 8)]
     assert layer(told([*body, *bare("deconv", 8, 4, 4, 4)]), "b").more == ""
     assert layer(told([*body, *bare("up", 8, 4, 4, 4), ("up.bias", (4,))]), "b").more == "either way"
+
+
+def test_what_is_only_near_a_known_network_is_described_as_well(tmp_path: Path) -> None:
+    state = models.resnet18(num_classes=10).state_dict()
+    torch.save({name.replace("layer4.", "stage4."): value for name, value in state.items()}, tmp_path / "near.pth")
+    torch.save(state, tmp_path / "exact.pth")
+
+    def recognised(name: str) -> Recognition:
+        checkpoint = open_checkpoint(tmp_path / name)
+        assert checkpoint.weights is not None
+        return recognise(checkpoint, checkpoint.weights)
+
+    near = recognised("near.pth")
+    assert near.candidates
+    assert near.structure is not None
+    assert any("stage4" in claim.says for claim in near.structure.claims)
+    assert recognised("exact.pth").structure is None
+
+
+def test_shifts_and_scales_for_other_layers_are_no_outputs() -> None:
+    body = [*linear("inp", 24, 10), *linear("final_layer.linear", 8, 24)]
+    ends = told([*body, *linear("final_layer.adaLN_modulation.1", 48, 24)])
+    text = [claim.says for claim in ends.claims if claim.topic in (Topic.ENDS_IN, Topic.LIKELY_END)]
+    assert text == ["final_layer.linear puts out 8 values: by its name likely an output."]
+    assert says(told(body), Topic.ENDS_IN) == [
+        "final_layer.linear puts out 8 values, and no other layer takes so many."
+    ]

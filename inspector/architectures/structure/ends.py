@@ -38,6 +38,8 @@ _ENDS = re.compile(
     r"to_?rgbs?|unembed(?:ding)?|classifier|projection|\w+_linear|out_tr|conv_post|logits",
     re.I,
 )
+# Shifts and scales for other layers (Peebles 2023, section 3.2).
+_MODULATES = re.compile(r"ada_?ln|modulation", re.I)
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
 _SPLITS = (2, 3, 4)
 
@@ -221,6 +223,7 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     # A modulated convolution's factors are no output of their own.
     modulated = {layer.path for layer in layers if layer.kind is LayerKind.MODULATED}
     weighted = [layer for layer in weighted if layer.path.rpartition(".")[0] not in modulated]
+    weighted = [layer for layer in weighted if not _MODULATES.search(layer.path)]
     if len(layers) < 2 or not weighted:
         return
     # A table has rows and takes none.
@@ -258,6 +261,8 @@ def _likely(
         and _is_called_end(layer)
         and (not layer.path.count(".") or behind.path.rpartition(".")[0] != layer.path.rpartition(".")[0])
     ]
+    if last is None and weighted[-1] not in named and _is_called_end(weighted[-1]):
+        named.append(weighted[-1])
     for layer in [*named[-_MOST_ENDS:], *([last] if last is not None else [])]:
         assert layer.outputs is not None
         if layer.path in said or (layer.kind is LayerKind.EITHER_CONVOLUTION and not layer.is_square):
@@ -296,7 +301,12 @@ def _is_end(layer: Layer, taken: Mapping[int, int], again: Collection[str], *, l
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
     """Whether layers of another sort, or tensors that are in no layer, follow: they may take what it puts out."""
     behind = layers[list(layers).index(layer) + 1 :]
-    return any((one.kind is LayerKind.TENSOR and "x" in one.more) or one.kind in _OTHERS for one in behind)
+    return any(
+        (one.kind is LayerKind.TENSOR and sum(size != "1" for size in one.more.split("x")) > 1)
+        or one.kind in _OTHERS
+        or (one.kind in _WEIGHTED and _MODULATES.search(one.path) is not None)
+        for one in behind
+    )
 
 
 def _put_out_again(layers: Sequence[Layer]) -> frozenset[str]:
