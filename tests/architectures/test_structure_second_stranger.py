@@ -156,3 +156,49 @@ def test_shifts_and_scales_for_other_layers_are_no_outputs() -> None:
     assert says(told(body), Topic.ENDS_IN) == [
         "final_layer.linear puts out 8 values, and no other layer takes so many."
     ]
+
+
+def bottleneck(path: str, width: int) -> Named:
+    return [*conv(f"{path}.reduce", width // 4, width, 1, 1), *conv(f"{path}.expand", width, width // 4)]
+
+
+def test_equal_blocks_of_other_names_between_others_are_told_once() -> None:
+    apart = [*conv("stem", 64, 3), *bottleneck("regular2_1", 64), *bottleneck("dilated2_2", 64), *conv("mid", 64, 64)]
+    structure = told([*apart, *bottleneck("regular2_5", 64)])
+    text = [says_ for says_ in says(structure, Topic.REPEATS) if "alike" in says_]
+    assert text == ["regular2_1, dilated2_2 and regular2_5 are built alike, all shapes equal."]
+    assert sum("reduce" in line or "64-16" in line for line in says(structure, Topic.LAYERS)) == 1
+    # Of another width: two builds.
+    other = told([*apart, *bottleneck("regular2_5", 32)])
+    assert any(text.startswith("regular2_5: ") for text in says(other, Topic.LAYERS))
+
+
+def test_heads_that_put_out_as_many_as_the_last_are_named_with_it() -> None:
+    named = [*linear("linear1", 256, 23), *linear("linear2", 1, 256), *linear("linear3", 256, 23)]
+    twice = told([*named, *linear("linear4", 1, 256)])
+    assert says(twice, Topic.ENDS_IN) == ["linear4 puts out 1 value, and so does linear2; no layer takes so many."]
+    assert any(
+        "2 equal chains of linear layers 23-256-1 (linear1 to linear2, linear3 to linear4)" in text
+        for text in says(twice, Topic.LAYERS)
+    )
+    other = told([*named, *linear("linear4", 6, 256)])
+    assert says(other, Topic.ENDS_IN)[-1] == "linear4 puts out 6 values, and no other layer takes so many."
+    assert not any("equal chains" in text for text in says(other, Topic.LAYERS))
+
+
+def test_columns_of_unequal_blocks_are_folded_where_they_repeat() -> None:
+    def block(number: int, start: int) -> Named:
+        inner = [one for n in range(8) for one in conv(f"WN.{number}.in_layers.{n}", 64, 32, 3)]
+        return [*inner, *conv(f"WN.{number}.start", 32, start, 1)]
+
+    (text,) = says(told([*block(0, 4), *block(1, 2)]), Topic.REPEATS)
+    assert "3-wide 1-d convolution 32-64 (8 times), 1-wide 1-d convolution 4-32 / 2-32" in text
+    assert "more layers" not in text
+
+
+def test_mixing_matrices_beside_each_other_are_counted_and_make_no_chain() -> None:
+    def mixers(*widths: int) -> str:
+        named = [one for n, width in enumerate(widths) for one in bare(f"inv.{n}.conv", width, width, 1)]
+        return next(text for text in says(told([*conv("a", 5, 3), *named]), Topic.LAYERS) if text.startswith("inv"))
+
+    assert mixers(8, 8, 8, 8, 6, 6, 6, 6, 4).startswith("inv: 1-wide 1-d convolutions 4 of 8-8, 4 of 6-6, 4-4")

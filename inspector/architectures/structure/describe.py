@@ -29,7 +29,7 @@ def describe_structure(state: StateDict) -> Structure:
     ordered = state.ordered and not _is_sorted([t.name for t in state.tensors])
     layers = layers_of(state.modules, aliases(state.tensors), ordered=ordered)
     stacks = stacks_of(state.modules, layers)
-    pairs = twins_of(layers)
+    pairs = twins_of(layers, stacks)
     alike = nearest(state.tensors, load_index()) if ordered else None
     claims = (
         *((alike,) if alike is not None else ()),

@@ -52,7 +52,14 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     tables = [layer for layer in layers if layer.kind is LayerKind.EMBEDDING and layer.inputs]
     yield from _lookups(tables)
     yield from maybe_tables(layers)
-    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])][:2]
+    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])]
+    # One of several numbered alike that take other widths: so many are left at that place.
+    numbered: dict[str, set[int | None]] = {}
+    for layer in weighted:
+        numbered.setdefault(_NUMBER.sub("*", layer.path), set()).add(layer.inputs)
+    planes = [one for one in planes if one is weighted[0] or not _is_narrowing(numbered[_NUMBER.sub("*", one.path)])][
+        :2
+    ]
     rivals = _rivals(planes[0], weighted, given) if planes else []
     for layer in [*planes, *rivals]:
         assert layer.inputs is not None
@@ -74,6 +81,10 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         )
     if not planes and ordered and weighted:
         yield from _first(weighted[0], layers, given)
+
+
+def _is_narrowing(widths: Collection[int | None]) -> bool:
+    return len(widths) > 1 and all(width is not None and width <= _MOST_PLANES for width in widths)
 
 
 def _lookups(tables: Sequence[Layer]) -> Iterator[Claim]:
@@ -232,8 +243,13 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     again = _put_out_again(layers)
     found = [layer for layer in weighted if _is_end(layer, taken, again, last=layer is last)]
     # The last of them are the likelier ones, wherever heads are made after what they stand on.
+    # Heads of one kind beside the last are ends like it.
+    beside = [one for one in weighted if found and one is not found[-1] and found[-1] is last and _is_like(one, last)]
     for layer in found[-_MOST_ENDS:]:
         assert layer.outputs is not None
+        if layer is last and beside and taken.get(layer.outputs, 0) == 0:
+            yield _each(layer, beside)
+            continue
         what = "value" if layer.outputs == 1 else "values"
         where = " at every place" if layer.kind in CONVOLUTIONS else ""
         yield Claim(
@@ -246,6 +262,27 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     # What is certain needs no guess beside it.
     if ordered and not any(layer is last for layer in found):
         yield from _likely(layers, weighted, {layer.path for layer in found}, last)
+
+
+def _is_like(layer: Layer, last: Layer) -> bool:
+    return (layer.kind, layer.kernel, layer.outputs) == (last.kind, last.kernel, last.outputs)
+
+
+def _each(last: Layer, beside: Sequence[Layer]) -> Claim:
+    """Heads that put out as many as the last layer."""
+    assert last.outputs is not None
+    what = "value" if last.outputs == 1 else "values"
+    where = " at every place" if last.kind in CONVOLUTIONS else ""
+    names = ", ".join(layer.name for layer in beside[:_MOST_ENDS])
+    more = f" and {len(beside) - _MOST_ENDS:,} more" if len(beside) > _MOST_ENDS else ""
+    return Claim(
+        topic=Topic.ENDS_IN,
+        says=f"{last.name} puts out {last.outputs:,} {what}{where}, and so {'do' if len(beside) > 1 else 'does'} "
+        f"{names}{more}; no layer takes so many.",
+        evidence=f"{last.evidence}: the last layer of the file",
+        value=last.outputs,
+        path=last.path,
+    )
 
 
 def _likely(
@@ -301,10 +338,12 @@ def _is_end(layer: Layer, taken: Mapping[int, int], again: Collection[str], *, l
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
     """Whether layers of another sort, or tensors that are in no layer, follow: they may take what it puts out."""
     behind = layers[list(layers).index(layer) + 1 :]
+    # A modulated convolution's factors stand in its own module.
+    inside = f"{layer.path}."
     return any(
         (one.kind is LayerKind.TENSOR and sum(size != "1" for size in one.more.split("x")) > 1)
         or one.kind in _OTHERS
-        or (one.kind in _WEIGHTED and _MODULATES.search(one.path) is not None)
+        or (one.kind in _WEIGHTED and _MODULATES.search(one.path) is not None and not one.path.startswith(inside))
         for one in behind
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
@@ -22,7 +23,7 @@ from inspector.architectures.structure.types import (
     Topic,
 )
 
-_MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 6
+_MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 12
 _MOST_OWN = 4
 _LEAST_REPEATED = 3
 _MOST_NORMS = 3
@@ -91,7 +92,10 @@ def _segment(group: Sequence[Layer], root: str) -> str:
         return f"{what}, all {widths[0]:,} wide" if alike else f"{what} {widths_text(widths)}"
     runs = _runs(group)
     if len(group) > _MOST_NAMED and len(runs) <= _MOST_NAMED // 2:
-        return f"{what} " + ", ".join(widths_text([run[0].inputs, *(one.outputs for one in run)]) for run in runs)
+        return f"{what} " + ", ".join(_run_text(run) for run in runs)
+    if len(runs) > 1 and all(len(run) > 1 for run in runs) and len({_run_text(run) for run in runs}) == 1:
+        names = ", ".join(f"{_name(run[0], root)} to {_name(run[-1], root)}" for run in runs[:_MOST_NAMED])
+        return f"{len(runs):,} equal chains of {what} {_run_text(runs[0])} ({names})"
     if len(group) > 1 or first.kind is LayerKind.MATRIX:
         return f"{what} {_named(group, root)}"
     return f"{what} {ends_text(first)}"
@@ -139,6 +143,14 @@ def widths_text(widths: Sequence[int | None]) -> str:
         text = f"{width:,}" if width is not None else "?"
         said += [f"{text} ({times:,} times)"] if times > _LEAST_REPEATED else [text] * times
     return _shortened(said, "-")
+
+
+def _run_text(run: Sequence[Layer]) -> str:
+    """ "64-128-256"; of several as wide as deep, which need be no chain, how many: "4 of 8-8"."""
+    widths = [run[0].inputs, *(one.outputs for one in run)]
+    if len(set(widths)) == 1 and len(run) > 1:
+        return f"{len(run):,} of {ends_text(run[0])}"
+    return widths_text(widths)
 
 
 def _runs(group: Sequence[Layer]) -> list[list[Layer]]:
@@ -255,9 +267,7 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
     """Blocks of the same kinds and kernels: each layer of theirs with its widths in all of them."""
     wide = [[layer for layer in block if layer.kind not in _UNSAID] for block in blocks]
     columns = list(zip(*wide, strict=False))
-    said = [_column(column) for column in columns[:_MOST_COLUMNS]]
-    if len(columns) > _MOST_COLUMNS:
-        said.append(f"and {len(columns) - _MOST_COLUMNS:,} more layers in each")
+    said = _folded([_column(column) for column in columns])
     first, last = ([layer for layer in block if layer.kind is LayerKind.TENSOR] for block in (blocks[0], blocks[-1]))
     own = _own(first, roots[0])
     if own and [layer.more for layer in first] != [layer.more for layer in last]:
@@ -268,6 +278,20 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
         for note in (", ".join(said), norms.pop() if len(norms) == 1 else _norm_kinds(blocks[0]), _biases(wide[0]), own)
         if note
     )
+
+
+def _folded(texts: Sequence[str]) -> list[str]:
+    """Equal neighbours once; of very many, what stands once before what repeats."""
+    runs = [(text, len(list(group))) for text, group in groupby(texts)]
+    kept = runs
+    if len(runs) > _MOST_COLUMNS:
+        often = Counter(text for text, _ in runs)
+        # sorted keeps the order among those of one count.
+        places = sorted(range(len(runs)), key=lambda place: often[runs[place][0]])[:_MOST_COLUMNS]
+        kept = [runs[place] for place in sorted(places)]
+    said = [f"{text} ({times:,} times)" if times > 1 else text for text, times in kept]
+    left = len(texts) - sum(times for _, times in kept)
+    return [*said, f"and {left:,} more layers in each"] if left else said
 
 
 def _column(column: Sequence[Layer]) -> str:
