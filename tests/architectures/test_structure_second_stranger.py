@@ -202,3 +202,50 @@ def test_mixing_matrices_beside_each_other_are_counted_and_make_no_chain() -> No
         return next(text for text in says(told([*conv("a", 5, 3), *named]), Topic.LAYERS) if text.startswith("inv"))
 
     assert mixers(8, 8, 8, 8, 6, 6, 6, 6, 4).startswith("inv: 1-wide 1-d convolutions 4 of 8-8, 4 of 6-6, 4-4")
+
+
+def cell(path: str, gates: int, inputs: int, hidden: int) -> Named:
+    return [(f"{path}.weight_ih", (gates * hidden, inputs)), (f"{path}.weight_hh", (gates * hidden, hidden))]
+
+
+def test_what_a_decoder_joins_is_the_sum_of_widths_put_out_before() -> None:
+    named = [
+        *linear("net.query", 1024, 80),
+        *linear("net.memory", 512, 1024),
+        *linear("net.attn", 512, 1536),
+        *bare("net.embedding", 5893, 256),
+        *cell("net.rnn", 3, 1280, 512),
+        *linear("net.fc_out", 5893, 1792),
+    ]
+    text = [one for one in says(told(named), Topic.JOINS) if "likely joined" in one]
+    assert text == [
+        "net.attn takes 1,536 = 1,024 + 512: widths that layers before it put out, likely joined.",
+        "net.rnn takes 1,280 = 1,024 + 256: widths that layers before it put out, likely joined.",
+        "net.fc_out takes 1,792 = 1,024 + 512 + 256: widths that layers before it put out, likely joined.",
+    ]
+    assert not [one for one in says(told(named, ordered=False), Topic.JOINS) if "likely joined" in one]
+
+
+def test_a_sum_that_leaves_out_the_layer_before_is_none() -> None:
+    named = [*linear("a", 1024, 80), *linear("b", 512, 1024), *linear("c", 100, 512), *linear("d", 40, 1536)]
+    assert not [one for one in says(told(named), Topic.JOINS) if "likely joined" in one]
+    # What an earlier layer takes as well comes from outside.
+    twice = [*linear("in", 64, 192), *linear("b", 128, 64), *linear("d", 40, 192)]
+    assert not [one for one in says(told(twice), Topic.JOINS) if "likely joined" in one]
+
+
+def graph_attention(path: str, rows: int, columns: int, scores: int) -> Named:
+    return [(f"{path}.W", (rows, columns)), (f"{path}.a", (scores, 1))]
+
+
+def test_heads_of_graph_attention_by_their_own_matrices() -> None:
+    heads = [one for n in range(4) for one in graph_attention(f"attention_{n}", 50, 8, 16)]
+    structure = told([*heads, *graph_attention("out_att", 32, 7, 14)])
+    first, last = says(structure, Topic.OWN)
+    assert "attention_0 to attention_3 each take 50 values and put out 8 by a matrix W; a has 2 x 8" in first
+    assert "likely 4 heads" in first
+    assert "out_att takes 32 values and puts out 7" in last
+    assert "32 = 4 x 8, as many as attention_0 to attention_3 put out side by side" in last
+    assert any("out_att.W 32x7, out_att.a 14x1" in one for one in says(structure, Topic.LAYERS))
+    other = [one for n in range(4) for one in graph_attention(f"attention_{n}", 50, 8, 15)]
+    assert not says(told([*other, *graph_attention("out_att", 33, 7, 15)]), Topic.OWN)

@@ -110,7 +110,11 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twin
     left = [layer for layer in layers if layer.path not in elsewhere and not is_again(layer.path, again)]
     groups = _groups(left, stacks)
     told = any(map(is_weighty, layers))
-    kept = [(root, group) for root, group in groups if any(map(is_weighty, group)) or (told and _own_matrices(group))]
+    # Of tensors at the top that nothing weighs beside, it is not known that they are a network's.
+    in_modules = told or all("." in layer.path for layer in layers)
+    kept = [
+        (root, group) for root, group in groups if any(map(is_weighty, group)) or (in_modules and _own_matrices(group))
+    ]
     alike: dict[object, list[str]] = {}
     for root, group in kept:
         alike.setdefault(_line_build(root, group), []).append(root)

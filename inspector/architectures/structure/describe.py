@@ -13,8 +13,10 @@ from inspector.architectures.structure.joins import joins
 from inspector.architectures.structure.layers import aliases, layers_of
 from inspector.architectures.structure.marks import marks
 from inspector.architectures.structure.nearest import nearest
+from inspector.architectures.structure.own_matrices import own_matrices
 from inspector.architectures.structure.parts import kinds_text, parts_of
 from inspector.architectures.structure.stacks import stacks_of
+from inspector.architectures.structure.sums import sums
 from inspector.architectures.structure.twins import twins, twins_of
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Structure, Topic
 from inspector.checkpoint.types import StateDict
@@ -31,6 +33,8 @@ def describe_structure(state: StateDict) -> Structure:
     stacks = stacks_of(state.modules, layers)
     pairs = twins_of(layers, stacks)
     alike = nearest(state.tensors, load_index()) if ordered else None
+    joined = tuple(joins(layers, stacks, ordered=ordered))
+    told = " ".join(claim.says for claim in joined)
     claims = (
         *((alike,) if alike is not None else ()),
         *takes(layers, ordered),
@@ -39,7 +43,9 @@ def describe_structure(state: StateDict) -> Structure:
         *twins(pairs),
         *lines(layers, stacks, pairs),
         *marks(state.tensors, layers),
-        *joins(layers, stacks, ordered=ordered),
+        *own_matrices(layers),
+        *joined,
+        *sums(layers, told, ordered=ordered),
         *attention(state.tensors, layers),
         *flattened(layers),
         *ends(layers, ordered),
