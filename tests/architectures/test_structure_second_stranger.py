@@ -12,6 +12,7 @@ from inspector import open_checkpoint
 from inspector.architectures.recognise import recognise
 from inspector.architectures.structure.types import LayerKind as K
 from inspector.architectures.structure.types import Topic
+from inspector.architectures.structure.wording import notation
 from inspector.architectures.types import Recognition
 from tests.architectures.test_structure_stranger import bare, batch_norm, conv, layer, linear, says, told
 
@@ -249,3 +250,69 @@ def test_heads_of_graph_attention_by_their_own_matrices() -> None:
     assert any("out_att.W 32x7, out_att.a 14x1" in one for one in says(structure, Topic.LAYERS))
     other = [one for n in range(4) for one in graph_attention(f"attention_{n}", 50, 8, 15)]
     assert not says(told([*other, *graph_attention("out_att", 33, 7, 15)]), Topic.OWN)
+
+
+def test_a_long_list_is_folded_where_pairs_repeat() -> None:
+    def darknet(*numbers: int) -> str:
+        named: Named = []
+        width = 3
+        number = 0
+        for stage in numbers:
+            named += conv(f"module_list.{number}.conv", 2 * stage, width)
+            width, number = 2 * stage, number + 1
+            for _ in range(4):
+                named += conv(f"module_list.{number}.conv", stage, width, 1, 1)
+                named += conv(f"module_list.{number + 1}.conv", width, stage)
+                number += 3
+        (text,) = says(told(named), Topic.LAYERS)
+        return text
+
+    text = darknet(16, 32)
+    assert "4 times (1x1 convolution 32-16, 3x3 convolution 16-32, a number left out), 3x3 convolution 32-64" in text
+    assert "4 times (1x1 convolution 64-32, 3x3 convolution 32-64, a number left out)" in text
+    assert "something without weights stands" in text and "more ..." not in text
+    # The numbers between are norms': nothing is left out.
+    pair = [(8, 4), (16, 8), (4, 16)]
+    normed = [
+        one
+        for n in range(12)
+        for one in [
+            *conv(f"list.{2 * n}", *pair[n % 3], 1, 1 + n % 3),
+            *batch_norm(f"list.{2 * n + 1}", pair[n % 3][0]),
+        ]
+    ]
+    (whole,) = says(told(normed), Topic.LAYERS)
+    assert "4 times (1x1 convolution 4-8, 1x2 convolution 8-16, 1x3 convolution 16-4)" in whole
+    assert "left out" not in whole
+    # Kernels that differ everywhere repeat nothing.
+    other = [one for n in range(12) for one in conv(f"list.{n}.conv", 9 + n, 8 + n, 1, 1 + n)]
+    (plain,) = says(told(other), Topic.LAYERS)
+    assert "4 more" in plain and "times" not in plain
+
+
+def test_a_number_alone_is_a_prelu_where_names_call_others_so() -> None:
+    prelu: Named = [("block.out_prelu.weight", (1,))]
+    some: Named = [*conv("block.0", 8, 3), ("block.2.weight", (1,))]
+    assert layer(told([*some, *prelu]), "block.2").kind is K.PRELU
+    assert layer(told(some), "block.2").kind is K.SLOPE
+    assert layer(told([*conv("u", 8, 3), ("u.adn.A.weight", (1,))]), "u.adn.A").kind is K.PRELU
+
+
+def test_norms_that_are_called_layer_norms_are_so_counted() -> None:
+    def norm(path: str) -> Named:
+        return [(f"{path}.weight", (8,)), (f"{path}.bias", (8,))]
+
+    called = told([*linear("fc", 8, 4), *norm("layer_norm"), *norm("blocks.0.ln_1")])
+    assert called.counts == "1 linear layer, 2 layer norms."
+    assert not any("group or instance" in text for text in called.open)
+    other = told([*linear("fc", 8, 4), *norm("layer_norm"), *norm("norm")])
+    assert "2 layer, group or instance norms" in other.counts
+    assert any("group or instance" in text for text in other.open)
+
+
+def test_the_legend_of_linear_layers_names_no_convolution() -> None:
+    def legend(named: Named) -> str:
+        return notation(told(named).claims)
+
+    assert legend([*linear("a", 64, 3), *linear("b", 128, 64)]).startswith('"linear layers 3-64-128"')
+    assert legend([*conv("a", 64, 3), *conv("b", 128, 64)]).startswith('"3x3 convolutions 3-64-128"')

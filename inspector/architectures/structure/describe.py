@@ -14,7 +14,7 @@ from inspector.architectures.structure.layers import aliases, layers_of
 from inspector.architectures.structure.marks import marks
 from inspector.architectures.structure.nearest import nearest
 from inspector.architectures.structure.own_matrices import own_matrices
-from inspector.architectures.structure.parts import kinds_text, parts_of
+from inspector.architectures.structure.parts import is_called_layer_norm, kinds_text, parts_of
 from inspector.architectures.structure.stacks import stacks_of
 from inspector.architectures.structure.sums import sums
 from inspector.architectures.structure.twins import twins, twins_of
@@ -82,7 +82,7 @@ def _open(layers: Sequence[Layer], claims: Sequence[Claim], *, ordered: bool) ->
         found.append("how many heads the attention has")
     elif heads and has_other_attention(layers):
         found.append("how many heads the attention without such a table has")
-    if LayerKind.NORM in kinds:
+    if any(layer.kind is LayerKind.NORM and not is_called_layer_norm(layer.path) for layer in layers):
         found.append("whether a norm without running statistics is a layer, group or instance norm")
     if not ordered:
         found.append("which layer comes first: the tensors are sorted by name")

@@ -60,10 +60,22 @@ def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -
     """All layers in the tree's order; then, where that is the order in which they were made, what only their neighbours
     tell. again: modules that are left out, as `aliases` finds them."""
     found = tuple(layer for layer in _all(tree) if layer.path not in again)
+    found = _with_slopes(found)
     found = with_tables(found, ordered=ordered)
     found = with_named(found, ordered=ordered)
     found = with_open_squares(with_neighbours(found) if ordered else found)
     return with_open_groups(found, ordered=ordered)
+
+
+def _with_slopes(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """A single number alone in its module is a PReLU's where others of the file are by their names."""
+    some = any(layer.kind is LayerKind.PRELU and layer.outputs == 1 for layer in layers)
+    return tuple(
+        replace(layer, kind=LayerKind.PRELU, evidence=f"{layer.evidence}, as the PReLUs of the file have")
+        if some and layer.kind is LayerKind.SLOPE and layer.outputs == 1
+        else layer
+        for layer in layers
+    )
 
 
 def _all(node: ModuleNode) -> Iterator[Layer]:
@@ -171,7 +183,8 @@ def _norm(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
 def _scale_kind(path: str) -> LayerKind:
     """Of a row called "weight" alone in its module: a PReLU keeps its slopes so, and a norm without a bias."""
     last = path.rpartition(".")[2]
-    if _ACTIVATION.search(last):
+    # adn.A: MONAI's activation, dropout and norm.
+    if _ACTIVATION.search(last) or path.endswith("adn.A"):
         return LayerKind.PRELU
     return LayerKind.SCALE if _NORM_NAME.search(last) else LayerKind.SLOPE
 

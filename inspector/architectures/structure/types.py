@@ -145,6 +145,7 @@ class Topic(StrEnum):
 CHAIN_NOTATION = (
     '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file'
 )
+LINEAR_NOTATION = '"linear layers 3-64-128" are one of 3 to 64 and one of 64 to 128, in the order of the file'
 BLOCK_NOTATION = '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once'
 
 

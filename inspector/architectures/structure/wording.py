@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
+from inspector.architectures.structure.flat import flat_text
 from inspector.architectures.structure.types import (
     BLOCK_NOTATION,
     BY_PLACES,
     CHAIN_NOTATION,
     CONVOLUTIONS,
     EITHER_WAY,
+    LINEAR_NOTATION,
     MAYBE_TABLE,
     NORMS,
     RECURRENT,
@@ -26,6 +28,7 @@ from inspector.architectures.structure.types import (
 _MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 12
 _MOST_OWN = 4
 _LEAST_REPEATED = 3
+_MOST_FOLDED = 40
 _MOST_NORMS = 3
 _NORM_WORDS = {
     LayerKind.BATCH_NORM: ("batch norm", "batch norms"),
@@ -48,8 +51,11 @@ def layers_text(layers: Sequence[Layer], root: str = "") -> str:
     widths stand side by side where they agree."""
     wide = [layer for layer in layers if layer.kind not in _UNSAID]
     groups = [list(group) for _, group in groupby(wide, key=_sort)]
-    said = [_segment(group, root) + _open_squares(group) for group in groups]
-    if len(said) > _MOST_SEGMENTS:
+    said = _segments(wide, root)
+    folded = flat_text(wide, layers, lambda some: _segments(some, root)) if len(said) > _MOST_SEGMENTS else []
+    if folded and len(folded) <= min(_MOST_FOLDED, len(said) - 1):
+        said = folded
+    elif len(said) > _MOST_SEGMENTS:
         left = len(said) - _MOST_SEGMENTS
         half = _MOST_SEGMENTS // 2
         said = [*said[:half], f"... {sum(map(len, groups[half : half + left])):,} more ...", *said[half + left :]]
@@ -57,6 +63,12 @@ def layers_text(layers: Sequence[Layer], root: str = "") -> str:
     own = [layer for layer in layers if layer.kind is LayerKind.TENSOR]
     notes = [note for note in (norms_text(layers, wide, root), _biases(wide), _own(own, root)) if note]
     return "; ".join([text, *notes] if text else notes)
+
+
+def _segments(layers: Sequence[Layer], root: str) -> list[str]:
+    return [
+        _segment(one, root) + _open_squares(one) for one in (list(group) for _, group in groupby(layers, key=_sort))
+    ]
 
 
 def _sort(layer: Layer) -> tuple[object, ...]:
@@ -311,6 +323,7 @@ def _shortened(said: Sequence[str], between: str) -> str:
 def notation(claims: Sequence[Claim]) -> str:
     """How widths are written, of what stands in the claims; "" where nothing of it does."""
     said = [claim.says for claim in claims if claim.topic in {Topic.LAYERS, Topic.REPEATS}]
-    parts = [CHAIN_NOTATION] if any(_CHAIN.search(text) for text in said) else []
+    chains = [text for text in said if _CHAIN.search(text)]
+    parts = [CHAIN_NOTATION if any("convolution" in text for text in chains) else LINEAR_NOTATION] if chains else []
     parts += [BLOCK_NOTATION] if any(_BLOCKS.search(text) for text in said) else []
     return f"{'; '.join(parts)}." if parts else ""
