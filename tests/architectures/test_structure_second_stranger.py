@@ -316,3 +316,11 @@ def test_the_legend_of_linear_layers_names_no_convolution() -> None:
 
     assert legend([*linear("a", 64, 3), *linear("b", 128, 64)]).startswith('"linear layers 3-64-128"')
     assert legend([*conv("a", 64, 3), *conv("b", 128, 64)]).startswith('"3x3 convolutions 3-64-128"')
+
+
+def test_the_first_layer_of_open_direction_is_named_with_both_readings() -> None:
+    first = says(told([*bare("initial", 13, 3, 3, 3), *conv("a", 8, 16)]), Topic.FED)
+    assert first == [
+        "initial, the first layer of the file, takes three channels, unless it is transposed and puts them out."
+    ]
+    assert says(told([*conv("initial", 13, 3), *conv("a", 8, 16)]), Topic.FED) == []

@@ -156,6 +156,15 @@ def _rivals(layer: Layer, weighted: Sequence[Layer], given: set[int]) -> list[La
 
 def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[Claim]:
     """What the first layer of the file takes, where no layer puts out so many."""
+    if first.kind is LayerKind.EITHER_CONVOLUTION and first.inputs in _MEANT and first.outputs not in _MEANT:
+        yield Claim(
+            topic=Topic.FED,
+            says=f"{first.name}, the first layer of the file, takes {_PLANES[first.inputs]}, unless it is transposed "
+            "and puts them out.",
+            evidence=first.evidence,
+            value=first.inputs,
+            path=first.path,
+        )
     if first.inputs is None or first.inputs in given or first.kind in {LayerKind.MATRIX, LayerKind.EITHER_CONVOLUTION}:
         return
     cell = cells(layers, ordered=True)

@@ -15,8 +15,11 @@ Said = Callable[[Sequence[Layer]], Sequence[str]]
 
 
 def flat_text(layers: Sequence[Layer], every: Sequence[Layer], said: Said) -> list[str]:
-    """ "3x3 convolutions 3-16-32", "8 times (1x1 convolution 128-64, 3x3 convolution 64-128)". said: layers that do not
-    repeat, in words. every: the norms between them as well. A pair is of another sort where a number is left out behind it and not behind the other."""
+    """ "3x3 convolutions 3-16-32", "8 times (1x1 convolution 128-64, 3x3 convolution 64-128)".
+
+    every: the norms between them as well. said: layers that do not repeat, in words. A pair is of another sort where a
+    number is left out behind it and not behind the other.
+    """
     gaps = _gaps(layers, every)
     signs = [(*_widths(layer), gap) for layer, gap in zip(layers, gaps, strict=True)]
     texts: list[str] = []
@@ -59,7 +62,7 @@ def _repeat(signs: Sequence[object], place: int) -> tuple[int, int]:
 
 def _gaps(layers: Sequence[Layer], every: Sequence[Layer]) -> list[int]:
     """How many numbers of the list between a layer and the next are in no name, and one; norms have theirs too."""
-    taken = {place for layer in every if (place := _place(layer.path)) is not None}
+    taken = {at for layer in every if (at := _place(layer.path)) is not None}
     gaps = []
     for before, after in pairwise([_place(layer.path) for layer in layers]):
         gap = 1
@@ -68,8 +71,7 @@ def _gaps(layers: Sequence[Layer], every: Sequence[Layer]) -> list[int]:
         gaps.append(gap)
     # What stands behind the last is not in the list: as behind those like it.
     like = (place for place in range(len(gaps) - 1, -1, -1) if _widths(layers[place]) == _widths(layers[-1]))
-    before = next(like, None)
-    return [*gaps, gaps[before] if before is not None else 1]
+    return [*gaps, next((gaps[place] for place in like), 1)]
 
 
 def _widths(layer: Layer) -> tuple[object, ...]:
