@@ -193,7 +193,7 @@ def test_columns_of_unequal_blocks_are_folded_where_they_repeat() -> None:
         return [*inner, *conv(f"WN.{number}.start", 32, start, 1)]
 
     (text,) = says(told([*block(0, 4), *block(1, 2)]), Topic.REPEATS)
-    assert "3-wide 1-d convolution 32-64 (8 times), 1-wide 1-d convolution 4-32 / 2-32" in text
+    assert "8 times 3-wide 1-d convolution 32-64, 1-wide 1-d convolution 4-32 / 2-32" in text
     assert "more layers" not in text
 
 
@@ -324,3 +324,10 @@ def test_the_first_layer_of_open_direction_is_named_with_both_readings() -> None
         "initial, the first layer of the file, takes three channels, unless it is transposed and puts them out."
     ]
     assert says(told([*conv("initial", 13, 3), *conv("a", 8, 16)]), Topic.FED) == []
+
+
+def test_a_kernel_as_wide_as_there_are_channels_may_be_depthwise_where_no_table_is() -> None:
+    body = [*conv("a", 8, 2), *conv("b", 16, 8), *batch_norm("n", 16), *conv("separable", 16, 1, 1, 16)]
+    assert layer(told(body), "separable").kind is K.DEPTHWISE
+    words = [*bare("word_embeddings", 900, 16), *conv("convs", 16, 1, 3, 16)]
+    assert layer(told(words), "convs").kind is K.CONVOLUTION

@@ -56,6 +56,7 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
                 evidence=f"{layer.evidence}; {', '.join(sides)}",
                 more="",
             )
+    tables = {layer.outputs for layer in layers if layer.kind is LayerKind.EMBEDDING}
     for place, layer in enumerate(made):
         if layer.kind in CONVOLUTIONS and layer.inputs == 1 and (layer.outputs or 0) > 1 and max(layer.kernel) > 1:
             before = _before(made, place)
@@ -65,7 +66,7 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
             # A gate between multiplies one half by the other (GLU, the branches of Mamba).
             halved = before == 2 * (layer.outputs or 0)
             # A kernel as wide as the vectors of a table before it reads them as a picture of one channel.
-            sure = sure and before not in layer.kernel[1:]
+            sure = sure and not tables & set(layer.kernel[1:])
             if (before == layer.outputs or halved) and sure and not _may_see_the_input(layers, layer):
                 half = f", {layer.outputs:,} when a gate or a split halves them" if halved else ""
                 evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it{half}"

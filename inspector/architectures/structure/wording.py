@@ -301,7 +301,7 @@ def _folded(texts: Sequence[str]) -> list[str]:
         # sorted keeps the order among those of one count.
         places = sorted(range(len(runs)), key=lambda place: often[runs[place][0]])[:_MOST_COLUMNS]
         kept = [runs[place] for place in sorted(places)]
-    said = [f"{text} ({times:,} times)" if times > 1 else text for text, times in kept]
+    said = [f"{times:,} times {text}" if times > 1 else text for text, times in kept]
     left = len(texts) - sum(times for _, times in kept)
     return [*said, f"and {left:,} more layers in each"] if left else said
 
