@@ -331,3 +331,9 @@ def test_a_kernel_as_wide_as_there_are_channels_may_be_depthwise_where_no_table_
     assert layer(told(body), "separable").kind is K.DEPTHWISE
     words = [*bare("word_embeddings", 900, 16), *conv("convs", 16, 1, 3, 16)]
     assert layer(told(words), "convs").kind is K.CONVOLUTION
+
+
+def test_numbers_between_layers_that_no_name_has_are_told() -> None:
+    (text,) = says(told([*linear("bot.0", 8, 4), *linear("bot.2", 8, 8), *linear("bot.4", 1, 8)]), Topic.LEFT_OUT)
+    assert text.startswith("Numbers of no layer between others: bot 1, 3. Likely ")
+    assert says(told([*linear("bot.0", 8, 4), *batch_norm("bot.1", 8), *linear("bot.2", 8, 8)]), Topic.LEFT_OUT) == []

@@ -11,6 +11,7 @@ from inspector.architectures.structure.chains import lines, repeats
 from inspector.architectures.structure.ends import ends, flattened, recurrent, takes
 from inspector.architectures.structure.joins import joins
 from inspector.architectures.structure.layers import aliases, layers_of
+from inspector.architectures.structure.left_out import left_out
 from inspector.architectures.structure.marks import marks
 from inspector.architectures.structure.nearest import nearest
 from inspector.architectures.structure.own_matrices import own_matrices
@@ -49,6 +50,7 @@ def describe_structure(state: StateDict) -> Structure:
         *attention(state.tensors, layers),
         *flattened(layers),
         *ends(layers, ordered),
+        *left_out(layers),
     )
     counts = f"{kinds_text(layers, _MOST_KINDS, norms=True)}."
     parts, more_parts = parts_of(state.modules, layers, stacks)

@@ -123,6 +123,7 @@ class Topic(StrEnum):
     need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
     OWN: tensors in no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by name.
     LIKELY_END: what the last layer puts out where others take as many, which ENDS_IN does not say.
+    LEFT_OUT: numbers of a list that no name has.
     """
 
     TAKES = "takes"
@@ -139,6 +140,7 @@ class Topic(StrEnum):
     OWN = "own tensors"
     PROJECTIONS = "projections"
     LIKELY_END = "likely ends in"
+    LEFT_OUT = "left out"
 
 
 # How widths are written in claims of `Topic.LAYERS` and `Topic.REPEATS`.
