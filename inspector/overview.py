@@ -101,9 +101,10 @@ def _model(inspection: Inspection) -> Answer:
 
 
 def _told(inspection: Inspection) -> Structure | None:
-    """What nobody knows is described; a likely one by shapes, or a part of a larger thing, is an answer already."""
+    """What nobody knows is described; a near one, a likely one by shapes, or a part of a larger thing, is an answer
+    already."""
     recognition = inspection.recognition
-    if recognition is None or recognition.alike or recognition.part:
+    if recognition is None or recognition.candidates or recognition.alike or recognition.part:
         return None
     return recognition.structure
 

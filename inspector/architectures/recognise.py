@@ -82,8 +82,13 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
-        structure=None if named or official is not None or _is_rewritten(checkpoint) else _structure(state),
+        structure=_structure(state) if _is_unknown(named, official) and not _is_rewritten(checkpoint) else None,
     )
+
+
+def _is_unknown(named: Sequence[Candidate], official: OfficialFile | None) -> bool:
+    """Whether nothing fits exactly: what is near a candidate is described as well, since that may be chance."""
+    return official is None and not (named and named[0].exact)
 
 
 def _is_rewritten(checkpoint: Checkpoint) -> bool:

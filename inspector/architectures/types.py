@@ -191,7 +191,7 @@ class Recognition:
     official: the published file it is, by digest. findings: what is odd about name, digest or match.
     says: the answer in one sentence, also when there is none. alike: asked only where no name says anything.
     part: what larger thing it is only a part of, in a sentence; "" for a whole model.
-    structure: what names and shapes tell of a network that nothing was recognised as; None for others.
+    structure: what names and shapes tell of a network that nothing fits exactly; None for others.
     """
 
     state_dict: tuple[str, ...]

@@ -17,7 +17,7 @@ from inspector.architectures.structure.types import NORMS, RECURRENT, Claim, Lay
 from inspector.architectures.structure.wording import is_weighty, layers_text, norms_text
 
 _MOST_LINES = 20
-_LEAST_ALIKE, _MOST_NORMS = 3, 6
+_LEAST_ALIKE, _MOST_NORMS, _MOST_ROOTS = 3, 6, 8
 _NUMBER = re.compile(r"\d+")
 
 
@@ -110,8 +110,23 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twin
     left = [layer for layer in layers if layer.path not in elsewhere and not is_again(layer.path, again)]
     groups = _groups(left, stacks)
     told = any(map(is_weighty, layers))
-    kept = [(root, group) for root, group in groups if any(map(is_weighty, group)) or (told and _own_matrices(group))]
-    for root, group in kept[:_MOST_LINES]:
+    # Of tensors at the top that nothing weighs beside, it is not known that they are a network's.
+    in_modules = told or all("." in layer.path for layer in layers)
+    kept = [
+        (root, group) for root, group in groups if any(map(is_weighty, group)) or (in_modules and _own_matrices(group))
+    ]
+    alike: dict[object, list[str]] = {}
+    for root, group in kept:
+        alike.setdefault(_line_build(root, group), []).append(root)
+    rows = []
+    for root, group in kept:
+        roots = alike[_line_build(root, group)]
+        if root and len(roots) >= _LEAST_ALIKE and len(set(roots)) == len(roots):
+            if root == roots[0]:
+                rows.append((root, group, roots))
+        else:
+            rows.append((root, group, [root]))
+    for root, group, roots in rows[:_MOST_LINES]:
         named = [layer for layer in group if is_weighty(layer)] or list(group)
         ends = [layer for layer in group if layer.kind not in NORMS]
         first, last = ends[0].name, ends[-1].name
@@ -122,22 +137,35 @@ def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twin
         evidence = weights[0] if len(named) == 1 else f"{weights[0]} ... {weights[1]}"
         yield Claim(
             topic=Topic.LAYERS,
-            says=f"{where}: {layers_text(group, root)}.",
+            says=f"{where if len(roots) == 1 else _each_text(roots)}: {layers_text(group, root)}.",
             evidence=evidence,
             value=len(named),
             path=root or named[0].path,
         )
-    if len(kept) > _MOST_LINES:
-        rest = [layer for _, group in kept[_MOST_LINES:] for layer in group if is_weighty(layer)]
+    if len(rows) > _MOST_LINES:
+        rest = [layer for _, group, _ in rows[_MOST_LINES:] for layer in group if is_weighty(layer)]
         yield Claim(
             topic=Topic.LAYERS,
-            says=f"And {len(kept) - _MOST_LINES:,} more modules with {len(rest):,} layers.",
+            says=f"And {len(rows) - _MOST_LINES:,} more modules with {len(rest):,} layers.",
             evidence="their names and shapes",
             value=len(rest),
         )
 
     if told:
         yield from _norms_alone([(root, group) for root, group in groups if all(x.kind in NORMS for x in group)])
+
+
+def _line_build(root: str, group: Sequence[Layer]) -> object:
+    """What rows of one sentence share: its words, and the layers that it leaves out."""
+    return layers_text(group, root), tuple((one.kind, one.kernel, one.inputs, one.outputs) for one in group)
+
+
+def _each_text(roots: Sequence[str]) -> str:
+    *most, last = roots[:_MOST_ROOTS]
+    left = len(roots) - _MOST_ROOTS
+    if left > 0:
+        return f"Each of {', '.join([*most, last])} and {left:,} more"
+    return f"Each of {', '.join(most)} and {last}"
 
 
 def _norms_alone(groups: Sequence[tuple[str, Sequence[Layer]]]) -> Iterator[Claim]:

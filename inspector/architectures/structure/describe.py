@@ -11,10 +11,13 @@ from inspector.architectures.structure.chains import lines, repeats
 from inspector.architectures.structure.ends import ends, flattened, recurrent, takes
 from inspector.architectures.structure.joins import joins
 from inspector.architectures.structure.layers import aliases, layers_of
+from inspector.architectures.structure.left_out import left_out
 from inspector.architectures.structure.marks import marks
 from inspector.architectures.structure.nearest import nearest
-from inspector.architectures.structure.parts import kinds_text, parts_of
+from inspector.architectures.structure.own_matrices import own_matrices
+from inspector.architectures.structure.parts import is_called_layer_norm, kinds_text, parts_of
 from inspector.architectures.structure.stacks import stacks_of
+from inspector.architectures.structure.sums import sums
 from inspector.architectures.structure.twins import twins, twins_of
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Structure, Topic
 from inspector.checkpoint.types import StateDict
@@ -29,8 +32,10 @@ def describe_structure(state: StateDict) -> Structure:
     ordered = state.ordered and not _is_sorted([t.name for t in state.tensors])
     layers = layers_of(state.modules, aliases(state.tensors), ordered=ordered)
     stacks = stacks_of(state.modules, layers)
-    pairs = twins_of(layers)
+    pairs = twins_of(layers, stacks)
     alike = nearest(state.tensors, load_index()) if ordered else None
+    joined = tuple(joins(layers, stacks, ordered=ordered))
+    told = " ".join(claim.says for claim in joined)
     claims = (
         *((alike,) if alike is not None else ()),
         *takes(layers, ordered),
@@ -39,10 +44,13 @@ def describe_structure(state: StateDict) -> Structure:
         *twins(pairs),
         *lines(layers, stacks, pairs),
         *marks(state.tensors, layers),
-        *joins(layers, stacks, ordered=ordered),
+        *own_matrices(layers),
+        *joined,
+        *sums(layers, told, ordered=ordered),
         *attention(state.tensors, layers),
         *flattened(layers),
         *ends(layers, ordered),
+        *left_out(layers),
     )
     counts = f"{kinds_text(layers, _MOST_KINDS, norms=True)}."
     parts, more_parts = parts_of(state.modules, layers, stacks)
@@ -76,7 +84,7 @@ def _open(layers: Sequence[Layer], claims: Sequence[Claim], *, ordered: bool) ->
         found.append("how many heads the attention has")
     elif heads and has_other_attention(layers):
         found.append("how many heads the attention without such a table has")
-    if LayerKind.NORM in kinds:
+    if any(layer.kind is LayerKind.NORM and not is_called_layer_norm(layer.path) for layer in layers):
         found.append("whether a norm without running statistics is a layer, group or instance norm")
     if not ordered:
         found.append("which layer comes first: the tensors are sorted by name")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from inspector.architectures.structure.names_of_directions import is_called_transposed
 from inspector.architectures.structure.types import (
     BY_PLACES,
     CONVOLUTIONS,
     EITHER_WAY,
     MAYBE_DEPTHWISE,
+    NORMS,
     SCALES,
     Layer,
     LayerKind,
 )
 
+_CALLED_DEPTHWISE = re.compile(
+    r"depth_?wise|(?:^|_)dw(?:_|$|conv)|dwconv|dconv|(?:^|_)depth|(?:^|_)groups?(?:_|$)", re.I
+)
+_MANY = 3
 _FARTHEST = 12  # loose tensors and slopes between two layers
 
 
@@ -49,17 +56,42 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
                 evidence=f"{layer.evidence}; {', '.join(sides)}",
                 more="",
             )
+    tables = {layer.outputs for layer in layers if layer.kind is LayerKind.EMBEDDING}
     for place, layer in enumerate(made):
         if layer.kind in CONVOLUTIONS and layer.inputs == 1 and (layer.outputs or 0) > 1 and max(layer.kernel) > 1:
             before = _before(made, place)
             # Without a bias the same tensor may make one channel of so many, or upsample by an even kernel.
             odd = any(size % 2 for size in layer.kernel)
             sure = layer.kind is LayerKind.CONVOLUTION or (odd and _behind(made, place) == layer.outputs)
-            if before == layer.outputs and sure:
-                evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it"
+            # A gate between multiplies one half by the other (GLU, the branches of Mamba).
+            halved = before == 2 * (layer.outputs or 0)
+            # A kernel as wide as the vectors of a table before it reads them as a picture of one channel.
+            sure = sure and not tables & set(layer.kernel[1:])
+            if (before == layer.outputs or halved) and sure and not _may_see_the_input(layers, layer):
+                half = f", {layer.outputs:,} when a gate or a split halves them" if halved else ""
+                evidence = f"{layer.evidence}: a filter sees one channel, and there are {before:,} before it{half}"
                 # Of how many channels there are no filters tell: two filters may share one.
                 made[place] = replace(layer, kind=LayerKind.DEPTHWISE, inputs=None, evidence=evidence, more="")
     return tuple(made)
+
+
+def _first(layers: Sequence[Layer]) -> Layer | None:
+    """The first layer of all that weighs, where it is a convolution; what a table looks up may come before it."""
+    first = next((one for one in layers if one.kind not in NORMS | {LayerKind.TENSOR, LayerKind.EMBEDDING}), None)
+    return first if first is not None and first.kind in CONVOLUTIONS else None
+
+
+def _may_see_the_input(layers: Sequence[Layer], layer: Layer) -> bool:
+    """Whether the network may take one channel and this be a second branch on it, as a shortcut is: no name calls it
+    depthwise, and there are not many of its shape."""
+    first = _first(layers)
+    if first is None or first.inputs != 1 or any(_CALLED_DEPTHWISE.search(name) for name in layer.path.split(".")):
+        return False
+    of_shape = sum(
+        one.kind in CONVOLUTIONS and (one.inputs, one.outputs, one.kernel) == (1, layer.outputs, layer.kernel)
+        for one in layers
+    )
+    return of_shape < _MANY
 
 
 def _is_backwards(layers: tuple[Layer, ...], place: int, sides: int) -> bool:
@@ -91,20 +123,31 @@ def _behind(made: Sequence[Layer], place: int) -> int | None:
 
 
 def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer, ...]:
-    """Filters that see one channel, behind the first layer of all: as many channels may come, each with its own."""
-    first = next((layer for layer in layers if layer.kind in CONVOLUTIONS), None) if ordered else None
-    return tuple(
-        replace(layer, more=", ".join(one for one in (layer.more, MAYBE_DEPTHWISE) if one not in ("", BY_PLACES)))
-        if layer.kind in (LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION)
-        and layer is not first
-        and layer.inputs == 1
-        and (layer.outputs or 0) > 1
-        and max(layer.kernel) > 1
-        # Filters are shared out among channels in equal numbers.
-        and not (ordered and (layer.outputs or 0) % (_before(layers, place) or 1))
-        else layer
-        for place, layer in enumerate(layers)
-    )
+    """Filters that see one channel, behind the first layer of all: as many channels may come, each with its own, or
+    with several of them."""
+    first = _first(layers) if ordered else None
+    made = list(layers)
+    for place, layer in enumerate(layers):
+        if (
+            layer.kind in (LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION)
+            and layer is not first
+            and layer.inputs == 1
+            and (layer.outputs or 0) > 1
+            and max(layer.kernel) > 1
+        ):
+            before = _before(layers, place) if ordered else None
+            if before and (layer.outputs or 0) % before and before % (layer.outputs or 1):
+                continue  # filters are shared out among channels in equal numbers
+            more = [layer.more, _groups_text(before, layer.outputs or 0)]
+            made[place] = replace(layer, more=", ".join(one for one in more if one not in ("", BY_PLACES)))
+    return tuple(made)
+
+
+def _groups_text(before: int | None, filters: int) -> str:
+    """The second reading of filters that see one channel."""
+    if before and filters > before > 1 and filters % before == 0:
+        return f"unless in {before:,} groups"
+    return MAYBE_DEPTHWISE
 
 
 def _width(layers: tuple[Layer, ...], made: list[Layer], place: int, step: int) -> int | None:
@@ -120,7 +163,10 @@ def _width(layers: tuple[Layer, ...], made: list[Layer], place: int, step: int) 
 def with_open_squares(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     """Where a network has transposed convolutions, each that is as wide as deep may be one too; elsewhere it is said of
     even kernels, which upsample by two, and of the first of all, which may begin a decoder."""
-    some = any(layer.kind is LayerKind.TRANSPOSED for layer in layers)
+    # Whose author calls the transposed ones so has not hidden one under another name.
+    some = any(
+        layer.kind is LayerKind.TRANSPOSED and not is_called_transposed(layer.path, layer.kernel) for layer in layers
+    )
     first = next((layer for layer in layers if layer.kind in CONVOLUTIONS), None)
     return tuple(
         replace(layer, more=layer.more or EITHER_WAY)

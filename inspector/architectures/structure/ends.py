@@ -28,6 +28,8 @@ _MOST_PLANES = 4
 # Numbers of a point or a place as they come, before any layer.
 _MOST_RAW = 16
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR, LayerKind.MATRIX}
+# What takes and puts out as well, though no width of it is an end.
+_OTHERS = RECURRENT | {LayerKind.ATTENTION, LayerKind.BILINEAR}
 _MOST_ENDS, MOST_RECURRENT = 4, 4
 _MOST_TABLES, _MOST_ROWS, _LEAST_TOGETHER = 8, 12, 3
 _NUMBER = re.compile(r"\d+")
@@ -36,6 +38,8 @@ _ENDS = re.compile(
     r"to_?rgbs?|unembed(?:ding)?|classifier|projection|\w+_linear|out_tr|conv_post|logits",
     re.I,
 )
+# Shifts and scales for other layers (Peebles 2023, section 3.2).
+_MODULATES = re.compile(r"ada_?ln|modulation", re.I)
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
 _SPLITS = (2, 3, 4)
 
@@ -48,7 +52,14 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     tables = [layer for layer in layers if layer.kind is LayerKind.EMBEDDING and layer.inputs]
     yield from _lookups(tables)
     yield from maybe_tables(layers)
-    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])][:2]
+    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])]
+    # One of several numbered alike that take other widths: so many are left at that place.
+    numbered: dict[str, set[int | None]] = {}
+    for layer in weighted:
+        numbered.setdefault(_NUMBER.sub("*", layer.path), set()).add(layer.inputs)
+    planes = [one for one in planes if one is weighted[0] or not _is_narrowing(numbered[_NUMBER.sub("*", one.path)])][
+        :2
+    ]
     rivals = _rivals(planes[0], weighted, given) if planes else []
     for layer in [*planes, *rivals]:
         assert layer.inputs is not None
@@ -70,6 +81,10 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         )
     if not planes and ordered and weighted:
         yield from _first(weighted[0], layers, given)
+
+
+def _is_narrowing(widths: Collection[int | None]) -> bool:
+    return len(widths) > 1 and all(width is not None and width <= _MOST_PLANES for width in widths)
 
 
 def _lookups(tables: Sequence[Layer]) -> Iterator[Claim]:
@@ -141,6 +156,15 @@ def _rivals(layer: Layer, weighted: Sequence[Layer], given: set[int]) -> list[La
 
 def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[Claim]:
     """What the first layer of the file takes, where no layer puts out so many."""
+    if first.kind is LayerKind.EITHER_CONVOLUTION and first.inputs in _MEANT and first.outputs not in _MEANT:
+        yield Claim(
+            topic=Topic.FED,
+            says=f"{first.name}, the first layer of the file, takes {_PLANES[first.inputs]}, unless it is transposed "
+            "and puts them out.",
+            evidence=first.evidence,
+            value=first.inputs,
+            path=first.path,
+        )
     if first.inputs is None or first.inputs in given or first.kind in {LayerKind.MATRIX, LayerKind.EITHER_CONVOLUTION}:
         return
     cell = cells(layers, ordered=True)
@@ -219,6 +243,7 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     # A modulated convolution's factors are no output of their own.
     modulated = {layer.path for layer in layers if layer.kind is LayerKind.MODULATED}
     weighted = [layer for layer in weighted if layer.path.rpartition(".")[0] not in modulated]
+    weighted = [layer for layer in weighted if not _MODULATES.search(layer.path)]
     if len(layers) < 2 or not weighted:
         return
     # A table has rows and takes none.
@@ -227,8 +252,13 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     again = _put_out_again(layers)
     found = [layer for layer in weighted if _is_end(layer, taken, again, last=layer is last)]
     # The last of them are the likelier ones, wherever heads are made after what they stand on.
+    # Heads of one kind beside the last are ends like it.
+    beside = [one for one in weighted if found and one is not found[-1] and found[-1] is last and _is_like(one, last)]
     for layer in found[-_MOST_ENDS:]:
         assert layer.outputs is not None
+        if layer is last and beside and taken.get(layer.outputs, 0) == 0:
+            yield _each(layer, beside)
+            continue
         what = "value" if layer.outputs == 1 else "values"
         where = " at every place" if layer.kind in CONVOLUTIONS else ""
         yield Claim(
@@ -240,12 +270,34 @@ def ends(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         )
     # What is certain needs no guess beside it.
     if ordered and not any(layer is last for layer in found):
-        yield from _likely(layers, weighted, {layer.path for layer in found})
+        yield from _likely(layers, weighted, {layer.path for layer in found}, last)
 
 
-def _likely(layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection[str]) -> Iterator[Claim]:
+def _is_like(layer: Layer, last: Layer) -> bool:
+    return (layer.kind, layer.kernel, layer.outputs) == (last.kind, last.kernel, last.outputs)
+
+
+def _each(last: Layer, beside: Sequence[Layer]) -> Claim:
+    """Heads that put out as many as the last layer."""
+    assert last.outputs is not None
+    what = "value" if last.outputs == 1 else "values"
+    where = " at every place" if last.kind in CONVOLUTIONS else ""
+    names = ", ".join(layer.name for layer in beside[:_MOST_ENDS])
+    more = f" and {len(beside) - _MOST_ENDS:,} more" if len(beside) > _MOST_ENDS else ""
+    return Claim(
+        topic=Topic.ENDS_IN,
+        says=f"{last.name} puts out {last.outputs:,} {what}{where}, and so {'do' if len(beside) > 1 else 'does'} "
+        f"{names}{more}; no layer takes so many.",
+        evidence=f"{last.evidence}: the last layer of the file",
+        value=last.outputs,
+        path=last.path,
+    )
+
+
+def _likely(
+    layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection[str], last: Layer | None
+) -> Iterator[Claim]:
     """The last layer of the file, and those that are called an output at the top, where other layers take as many."""
-    last = weighted[-1]
     # A head may be the first of all, and what an output module begins with is not its end.
     late = list(pairwise(weighted))[len(weighted) * 2 // 3 :]
     named = [
@@ -255,7 +307,9 @@ def _likely(layers: Sequence[Layer], weighted: Sequence[Layer], said: Collection
         and _is_called_end(layer)
         and (not layer.path.count(".") or behind.path.rpartition(".")[0] != layer.path.rpartition(".")[0])
     ]
-    for layer in [*named[-_MOST_ENDS:], last]:
+    if last is None and weighted[-1] not in named and _is_called_end(weighted[-1]):
+        named.append(weighted[-1])
+    for layer in [*named[-_MOST_ENDS:], *([last] if last is not None else [])]:
         assert layer.outputs is not None
         if layer.path in said or (layer.kind is LayerKind.EITHER_CONVOLUTION and not layer.is_square):
             continue
@@ -291,9 +345,16 @@ def _is_end(layer: Layer, taken: Mapping[int, int], again: Collection[str], *, l
 
 
 def _has_more_behind(layers: Sequence[Layer], layer: Layer) -> bool:
-    """Whether tensors that are in no layer follow: they may take what it puts out."""
+    """Whether layers of another sort, or tensors that are in no layer, follow: they may take what it puts out."""
     behind = layers[list(layers).index(layer) + 1 :]
-    return any(one.kind is LayerKind.TENSOR and "x" in one.more for one in behind)
+    # A modulated convolution's factors stand in its own module.
+    inside = f"{layer.path}."
+    return any(
+        (one.kind is LayerKind.TENSOR and sum(size != "1" for size in one.more.split("x")) > 1)
+        or one.kind in _OTHERS
+        or (one.kind in _WEIGHTED and _MODULATES.search(one.path) is not None and not one.path.startswith(inside))
+        for one in behind
+    )
 
 
 def _put_out_again(layers: Sequence[Layer]) -> frozenset[str]:

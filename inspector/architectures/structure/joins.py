@@ -123,7 +123,7 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
     network takes or has put out before: joined beside it. Convolutions are told where all such widths are sums."""
     plain = [layer for layer in weighted if role_of(layer) is None]
     given = {layer.outputs for layer in plain}
-    first = {layer.inputs for layer in plain[:1]}
+    first = {layer.inputs for layer in weighted[:1]}
     place = {layer.path: number for number, layer in enumerate(weighted)}
     for kinds, what in ((_FORWARDS, "convolutions"), (_MATRICES, "layers")):
         chain = [layer for layer in plain if layer.kind in kinds]

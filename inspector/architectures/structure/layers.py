@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 from inspector.architectures.structure.directions import with_neighbours, with_open_groups, with_open_squares
+from inspector.architectures.structure.names_of_directions import is_called_transposed, with_named
+from inspector.architectures.structure.noisy import as_plain, is_part
 from inspector.architectures.structure.tables import with_tables
 from inspector.architectures.structure.types import BOTH_DIRECTIONS, BY_PLACES, Layer, LayerKind
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
@@ -58,9 +60,22 @@ def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -
     """All layers in the tree's order; then, where that is the order in which they were made, what only their neighbours
     tell. again: modules that are left out, as `aliases` finds them."""
     found = tuple(layer for layer in _all(tree) if layer.path not in again)
+    found = _with_slopes(found)
     found = with_tables(found, ordered=ordered)
+    found = with_named(found, ordered=ordered)
     found = with_open_squares(with_neighbours(found) if ordered else found)
     return with_open_groups(found, ordered=ordered)
+
+
+def _with_slopes(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """A single number alone in its module is a PReLU's where others of the file are by their names."""
+    some = any(layer.kind is LayerKind.PRELU and layer.outputs == 1 for layer in layers)
+    return tuple(
+        replace(layer, kind=LayerKind.PRELU, evidence=f"{layer.evidence}, as the PReLUs of the file have")
+        if some and layer.kind is LayerKind.SLOPE and layer.outputs == 1
+        else layer
+        for layer in layers
+    )
 
 
 def _all(node: ModuleNode) -> Iterator[Layer]:
@@ -87,7 +102,7 @@ def _all(node: ModuleNode) -> Iterator[Layer]:
 def _layers(path: str, tensors: Tensors, below: Collection[int]) -> Iterator[Layer]:
     """below: what matrices of the modules in this one put out."""
     left = {name: shape for name, shape in tensors.items() if name not in BOOKKEEPING}
-    for read in (_recurrent, _attention, _norm, partial(_modulated, below=below), _weighted):
+    for read in (_recurrent, _attention, _norm, partial(_modulated, below=below), _weighted, _noisy):
         found = read(path, left)
         if found is not None:
             layer, used = found
@@ -168,7 +183,8 @@ def _norm(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
 def _scale_kind(path: str) -> LayerKind:
     """Of a row called "weight" alone in its module: a PReLU keeps its slopes so, and a norm without a bias."""
     last = path.rpartition(".")[2]
-    if _ACTIVATION.search(last):
+    # adn.A: MONAI's activation, dropout and norm.
+    if _ACTIVATION.search(last) or path.endswith("adn.A"):
         return LayerKind.PRELU
     return LayerKind.SCALE if _NORM_NAME.search(last) else LayerKind.SLOPE
 
@@ -213,7 +229,9 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     evidence = _said({n: tensors[n] for n in (name, "bias") if n in tensors})
     if len(weight) == 2:
         return replace(_matrix(path, weight, bias, evidence), biased=bias is not None), used
-    if len(weight) > 5 or max(weight[2:]) > _WIDEST_KERNEL or not all(weight):
+    if len(weight) > 5 or not all(weight):
+        return None
+    if max(weight[2:]) > _WIDEST_KERNEL and not is_called_transposed(path, weight[2:]):
         return None
     if len(weight) == 5 and weight[0] == 1 and bias is None and weight[2] > _DEEPEST_KERNEL:
         return None
@@ -241,6 +259,21 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     else:
         layer = replace(layer, inputs=seen, outputs=out, more=BY_PLACES)
     return layer, used
+
+
+def _noisy(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
+    """A layer whose weights are kept as a mean and a spread."""
+    found = as_plain(tensors)
+    made = _weighted(path, found[0]) if found is not None else None
+    if found is None or made is None:
+        return None
+    _, names, word = found
+    used = {name for name in tensors if is_part(name)}
+    layer = made[0]
+    more = ", ".join(part for part in (word, layer.more) if part)
+    evidence = _said({name: tensors[name] for name in tensors if is_part(name) and name not in names.values()})
+    centres = _said({name: tensors[name] for name in names.values()})
+    return replace(layer, more=more, evidence=f"{centres}; {evidence}"), used
 
 
 def _matrix(path: str, weight: Shape, bias: Shape | None, evidence: str) -> Layer:

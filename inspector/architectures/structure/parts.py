@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -30,6 +31,7 @@ _PLURALS = {
     LayerKind.PRELU: "PReLUs",
     LayerKind.MATRIX: "matrices without bias",
 }
+_LAYER_NORM = re.compile(r"layer_?norm|(?:^|_)ln(?:_?\d+)?(?:$|_)", re.I)
 _MOST_KINDS = 3
 _MOST_PARTS = 60
 _MOST_BETWEEN = 3
@@ -66,6 +68,7 @@ def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool 
     """
     squares = sum(layer.is_square for layer in layers)
     counts = Counter(LayerKind.CONVOLUTION if layer.is_square else layer.kind for layer in layers)
+    called = all(is_called_layer_norm(layer.path) for layer in layers if layer.kind is LayerKind.NORM)
     apart = squares if counts[LayerKind.TRANSPOSED] and squares > _MOST_BETWEEN else 0
     if apart:
         counts[LayerKind.CONVOLUTION] -= apart
@@ -73,13 +76,22 @@ def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool 
     said = [kind for kind in COUNTED if counts[kind]]
     if not norms:
         said = [kind for kind in said if kind not in NORMS] or said
-    named = [_counted(kind, counts, squares) for kind in said]
+    named = [
+        counted(counts[kind], "layer norm") if kind is LayerKind.NORM and called else _counted(kind, counts, squares)
+        for kind in said
+    ]
     if apart:
         named.insert(said.index(LayerKind.TRANSPOSED) + 1, f"{apart:,} convolutions of either way")
     # "and 1 other kind" is as long as the kind.
     most += len(named) == most + 1
     more = f" and {counted(len(named) - most, 'other kind')}" if len(named) > most else ""
     return ", ".join(named[:most]) + more if named else counted(len(layers), "tensor")
+
+
+def is_called_layer_norm(path: str) -> bool:
+    """By its name, or its module's where it is numbered: "layer_norm", "LayerNorm.0", "ln_1"."""
+    name = next((name for name in reversed(path.split(".")) if not name.isdecimal()), "")
+    return _LAYER_NORM.search(name) is not None
 
 
 def _counted(kind: LayerKind, counts: Mapping[LayerKind, int], squares: int) -> str:

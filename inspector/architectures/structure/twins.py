@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from inspector.architectures.structure.blocks import blocks_of
 from inspector.architectures.structure.paths import above
-from inspector.architectures.structure.types import NORMS, Claim, Layer, LayerKind, Topic
+from inspector.architectures.structure.types import NORMS, Claim, Layer, LayerKind, Stack, Topic
 from inspector.architectures.structure.wording import is_weighty
 from inspector.units import counted
 
@@ -25,9 +26,10 @@ class Twins:
     differs: str = ""
 
 
-def twins_of(layers: Sequence[Layer]) -> tuple[Twins, ...]:
-    """Modules beside each other, not told apart by a number, with the same layers by name, kind, kernel and widths;
-    none inside another pair."""
+def twins_of(layers: Sequence[Layer], stacks: Sequence[Stack] = ()) -> tuple[Twins, ...]:
+    """Modules beside each other, in no stack, with the same layers by name, kind, kernel and widths; none inside
+    another pair. Of numbered ones all shapes are equal."""
+    blocks = blocks_of(stacks)
     found: list[Twins] = []
     told: set[str] = set()
     for depth in range(1, _MOST_DEPTH + 1):
@@ -41,13 +43,14 @@ def twins_of(layers: Sequence[Layer]) -> tuple[Twins, ...]:
             parent, _, last = path.rpartition(".")
             if (
                 told.intersection((path, *above(path)))
-                or last[-1:].isdecimal()
+                or last.isdecimal()
+                or blocks.keys() & {path, *above(path)}
                 or sum(map(is_weighty, group)) < _LEAST_LAYERS
             ):
                 continue
             build = tuple(_build(layer, path) for layer in group if layer.kind not in NORMS | {LayerKind.TENSOR})
             builds.setdefault((parent, build), []).append(path)
-        alike = [paths for paths in builds.values() if len(paths) > 1]
+        alike = [paths for paths in builds.values() if len(paths) > 1 and _is_told(paths, inside)]
         told.update(path for paths in alike for path in paths)
         found += [_made([(path, inside[path]) for path in paths]) for paths in alike]
     # What is not said of a pair must not be left out of the rows.
@@ -56,6 +59,11 @@ def twins_of(layers: Sequence[Layer]) -> tuple[Twins, ...]:
 
 def _build(layer: Layer, path: str) -> tuple[object, ...]:
     return layer.path[len(path) :], layer.kind, layer.kernel, layer.inputs, layer.outputs, layer.more, layer.biased
+
+
+def _is_told(paths: Sequence[str], inside: Mapping[str, Sequence[Layer]]) -> bool:
+    numbered = any(path[-1:].isdecimal() for path in paths)
+    return not numbered or len({tuple(_build(layer, path) for layer in inside[path]) for path in paths}) == 1
 
 
 def _made(group: Sequence[tuple[str, Sequence[Layer]]]) -> Twins:
@@ -77,8 +85,10 @@ def twins(pairs: Sequence[Twins]) -> Iterator[Claim]:
     """One claim for each."""
     for pair in pairs:
         *most, last = pair.paths[:_MOST_NAMED]
-        more = f" and {len(pair.paths) - _MOST_NAMED:,} more" if len(pair.paths) > _MOST_NAMED else ""
-        says = f"{', '.join(most)} and {last}{more} are built alike, "
+        says = f"{', '.join(most)} and {last} are built alike, "
+        if len(pair.paths) > _MOST_NAMED:
+            left = len(pair.paths) - _MOST_NAMED
+            says = f"{', '.join([*most, last])} and {left:,} more ({len(pair.paths):,} in all) are built alike, "
         if pair.exact:
             says += "all shapes equal"
         else:

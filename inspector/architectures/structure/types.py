@@ -123,6 +123,7 @@ class Topic(StrEnum):
     need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
     OWN: tensors in no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by name.
     LIKELY_END: what the last layer puts out where others take as many, which ENDS_IN does not say.
+    LEFT_OUT: numbers of a list that no name has.
     """
 
     TAKES = "takes"
@@ -139,12 +140,14 @@ class Topic(StrEnum):
     OWN = "own tensors"
     PROJECTIONS = "projections"
     LIKELY_END = "likely ends in"
+    LEFT_OUT = "left out"
 
 
 # How widths are written in claims of `Topic.LAYERS` and `Topic.REPEATS`.
 CHAIN_NOTATION = (
     '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file'
 )
+LINEAR_NOTATION = '"linear layers 3-64-128" are one of 3 to 64 and one of 64 to 128, in the order of the file'
 BLOCK_NOTATION = '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once'
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
+from inspector.architectures.structure.flat import flat_text
 from inspector.architectures.structure.types import (
     BLOCK_NOTATION,
     BY_PLACES,
     CHAIN_NOTATION,
     CONVOLUTIONS,
     EITHER_WAY,
+    LINEAR_NOTATION,
     MAYBE_TABLE,
     NORMS,
     RECURRENT,
@@ -22,9 +25,10 @@ from inspector.architectures.structure.types import (
     Topic,
 )
 
-_MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 6
+_MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 12
 _MOST_OWN = 4
 _LEAST_REPEATED = 3
+_MOST_FOLDED = 40
 _MOST_NORMS = 3
 _NORM_WORDS = {
     LayerKind.BATCH_NORM: ("batch norm", "batch norms"),
@@ -47,8 +51,11 @@ def layers_text(layers: Sequence[Layer], root: str = "") -> str:
     widths stand side by side where they agree."""
     wide = [layer for layer in layers if layer.kind not in _UNSAID]
     groups = [list(group) for _, group in groupby(wide, key=_sort)]
-    said = [_segment(group, root) + _open_squares(group) for group in groups]
-    if len(said) > _MOST_SEGMENTS:
+    said = _segments(wide, root)
+    folded = flat_text(wide, layers, lambda some: _segments(some, root)) if len(said) > _MOST_SEGMENTS else []
+    if folded and len(folded) <= min(_MOST_FOLDED, len(said) - 1):
+        said = folded
+    elif len(said) > _MOST_SEGMENTS:
         left = len(said) - _MOST_SEGMENTS
         half = _MOST_SEGMENTS // 2
         said = [*said[:half], f"... {sum(map(len, groups[half : half + left])):,} more ...", *said[half + left :]]
@@ -56,6 +63,12 @@ def layers_text(layers: Sequence[Layer], root: str = "") -> str:
     own = [layer for layer in layers if layer.kind is LayerKind.TENSOR]
     notes = [note for note in (norms_text(layers, wide, root), _biases(wide), _own(own, root)) if note]
     return "; ".join([text, *notes] if text else notes)
+
+
+def _segments(layers: Sequence[Layer], root: str) -> list[str]:
+    return [
+        _segment(one, root) + _open_squares(one) for one in (list(group) for _, group in groupby(layers, key=_sort))
+    ]
 
 
 def _sort(layer: Layer) -> tuple[object, ...]:
@@ -91,7 +104,10 @@ def _segment(group: Sequence[Layer], root: str) -> str:
         return f"{what}, all {widths[0]:,} wide" if alike else f"{what} {widths_text(widths)}"
     runs = _runs(group)
     if len(group) > _MOST_NAMED and len(runs) <= _MOST_NAMED // 2:
-        return f"{what} " + ", ".join(widths_text([run[0].inputs, *(one.outputs for one in run)]) for run in runs)
+        return f"{what} " + ", ".join(_run_text(run) for run in runs)
+    if len(runs) > 1 and all(len(run) > 1 for run in runs) and len({_run_text(run) for run in runs}) == 1:
+        names = ", ".join(f"{_name(run[0], root)} to {_name(run[-1], root)}" for run in runs[:_MOST_NAMED])
+        return f"{len(runs):,} equal chains of {what} {_run_text(runs[0])} ({names})"
     if len(group) > 1 or first.kind is LayerKind.MATRIX:
         return f"{what} {_named(group, root)}"
     return f"{what} {ends_text(first)}"
@@ -139,6 +155,14 @@ def widths_text(widths: Sequence[int | None]) -> str:
         text = f"{width:,}" if width is not None else "?"
         said += [f"{text} ({times:,} times)"] if times > _LEAST_REPEATED else [text] * times
     return _shortened(said, "-")
+
+
+def _run_text(run: Sequence[Layer]) -> str:
+    """ "64-128-256"; of several as wide as deep, which need be no chain, how many: "4 of 8-8"."""
+    widths = [run[0].inputs, *(one.outputs for one in run)]
+    if len(set(widths)) == 1 and len(run) > 1:
+        return f"{len(run):,} of {ends_text(run[0])}"
+    return widths_text(widths)
 
 
 def _runs(group: Sequence[Layer]) -> list[list[Layer]]:
@@ -255,9 +279,7 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
     """Blocks of the same kinds and kernels: each layer of theirs with its widths in all of them."""
     wide = [[layer for layer in block if layer.kind not in _UNSAID] for block in blocks]
     columns = list(zip(*wide, strict=False))
-    said = [_column(column) for column in columns[:_MOST_COLUMNS]]
-    if len(columns) > _MOST_COLUMNS:
-        said.append(f"and {len(columns) - _MOST_COLUMNS:,} more layers in each")
+    said = _folded([_column(column) for column in columns])
     first, last = ([layer for layer in block if layer.kind is LayerKind.TENSOR] for block in (blocks[0], blocks[-1]))
     own = _own(first, roots[0])
     if own and [layer.more for layer in first] != [layer.more for layer in last]:
@@ -268,6 +290,20 @@ def columns_text(blocks: Sequence[Sequence[Layer]], roots: Sequence[str]) -> str
         for note in (", ".join(said), norms.pop() if len(norms) == 1 else _norm_kinds(blocks[0]), _biases(wide[0]), own)
         if note
     )
+
+
+def _folded(texts: Sequence[str]) -> list[str]:
+    """Equal neighbours once; of very many, what stands once before what repeats."""
+    runs = [(text, len(list(group))) for text, group in groupby(texts)]
+    kept = runs
+    if len(runs) > _MOST_COLUMNS:
+        often = Counter(text for text, _ in runs)
+        # sorted keeps the order among those of one count.
+        places = sorted(range(len(runs)), key=lambda place: often[runs[place][0]])[:_MOST_COLUMNS]
+        kept = [runs[place] for place in sorted(places)]
+    said = [f"{times:,} times {text}" if times > 1 else text for text, times in kept]
+    left = len(texts) - sum(times for _, times in kept)
+    return [*said, f"and {left:,} more layers in each"] if left else said
 
 
 def _column(column: Sequence[Layer]) -> str:
@@ -287,6 +323,7 @@ def _shortened(said: Sequence[str], between: str) -> str:
 def notation(claims: Sequence[Claim]) -> str:
     """How widths are written, of what stands in the claims; "" where nothing of it does."""
     said = [claim.says for claim in claims if claim.topic in {Topic.LAYERS, Topic.REPEATS}]
-    parts = [CHAIN_NOTATION] if any(_CHAIN.search(text) for text in said) else []
+    chains = [text for text in said if _CHAIN.search(text)]
+    parts = [CHAIN_NOTATION if any("convolution" in text for text in chains) else LINEAR_NOTATION] if chains else []
     parts += [BLOCK_NOTATION] if any(_BLOCKS.search(text) for text in said) else []
     return f"{'; '.join(parts)}." if parts else ""
