@@ -183,14 +183,17 @@ def spectrum_figure(spectrum: Spectrum) -> go.Figure:
 
 
 def _log_ticks(values: NDArray[Any]) -> dict[str, Any]:
-    """A logarithmic axis with 1, 2, 5, 10, ..., or powers of ten alone where there would be too many of them."""
-    low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
-    steps = (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
+    """A logarithmic axis with labels at 1, 2, 5, 10, ...; powers of ten alone, or more, where that suits the range."""
+    least, most = float(values.min()), float(values.max())
+    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    steps = range(1, 10) if most < 10 * least else (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
     places = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+    if sum(least <= place <= most for place in places) < 2 and least < most:
+        places = [float(f"{place:.3g}") for place in np.linspace(least, most, 4)]
     return {
         "type": "log",
         "tickvals": places,
-        "ticktext": [f"{place:,.6g}" if place < 1e6 else f"{place:.0e}".replace("e+0", "e") for place in places],
+        "ticktext": [f"{place:,.6g}" if place < 1e6 else f"{place:.2g}".replace("e+0", "e") for place in places],
     }
 
 
