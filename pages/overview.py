@@ -52,7 +52,9 @@ if checkpoint.weights is not None:
         elif measured is not None:
             st.caption("No measured tensor has two or more dimensions, so there are no layers to draw.")
         elif small:
-            measuring.health_report(hand, checkpoint.weights)
+            if measuring.health_report(hand, checkpoint.weights) is not None:
+                # It ended while the page was drawn, so that nothing watches it any more.
+                st.rerun()
             st.skeleton(height=340)
         else:
             st.caption("Large weights are read on the Weights page, with progress and a way to stop.")

@@ -20,7 +20,7 @@ from inspector.findings import ranked
 from inspector.health.power_law import PowerLaw, fit_power_law
 from inspector.health.roles import Role, roles_of
 from inspector.health.spectrum_findings import find_in_spectra
-from inspector.health.spectrum_report import Spectrum, SpectrumReport
+from inspector.health.spectrum_report import ROUNDING, Spectrum, SpectrumReport
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
 from inspector.units import human_shape
@@ -111,7 +111,9 @@ def _spectrum(checkpoint: Checkpoint, tensor: TensorInfo, role: Role, tell: Tell
     norm = spectral_norm(matrix) if squares is None else float(np.sqrt(squares[0]))
     frobenius = float(np.sqrt(sum(float(np.square(part, dtype=np.float64).sum()) for part in _parts(matrix))))
     values: Values | None = None if squares is None else np.asarray(np.sqrt(squares), np.float64)
-    law: PowerLaw | None = None if squares is None else fit_power_law(squares / max(rows, columns))
+    law: PowerLaw | None = (
+        None if squares is None else fit_power_law(squares[squares >= ROUNDING**2 * squares[0]] / max(rows, columns))
+    )
     # Rows and columns of zeros are another check's: what is left has this rank at most.
     living = min(int(np.count_nonzero(matrix.any(axis=1))), int(np.count_nonzero(matrix.any(axis=0))))
     return Spectrum(
@@ -178,7 +180,8 @@ def effective_rank(values: NDArray[np.float64]) -> float:
 def _squares_of_values(matrix: Matrix, tell: Tell) -> NDArray[np.float64]:
     """(shorter side,) squared singular values, largest first, from the Gram matrix in float64.
 
-    Singular values below some 1e-8 of the largest are lost in its rounding, and come out as zero or that small.
+    Singular values below some 1e-8 of the largest are lost in its rounding, and come out as zero or that small (see
+    `ROUNDING`).
     """
     short = matrix if matrix.shape[1] <= matrix.shape[0] else matrix.T
     gram = np.zeros((short.shape[1], short.shape[1]))

@@ -8,6 +8,9 @@ from inspector.findings import Finding
 from inspector.health.power_law import PowerLaw
 from inspector.health.roles import Role
 
+#: Singular values below this part of the largest are rounding: float32's of the file, and the square root of float64's.
+ROUNDING = 1e-7
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spectrum:
@@ -16,8 +19,8 @@ class Spectrum:
     living: the fewer of its rows and its columns that are not zero throughout.
     spectral_norm: the largest singular value. stable_rank: squared Frobenius over squared spectral norm.
     effective_rank: exp of the entropy of the singular values; values: all of them, float64, largest first, native byte
-    order; power_law: how their squares fall off. None, b"" and None of a matrix whose shorter side is too long; no
-    power_law of small ones.
+    order; power_law: how the squares of those above rounding fall off. None, b"" and None of a matrix whose shorter
+    side is too long; no power_law of small ones.
     """
 
     name: str

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from inspector.health.report import HealthReport
 from inspector.health.roles import Role
-from inspector.health.spectrum_report import Spectrum
+from inspector.health.spectrum_report import ROUNDING, Spectrum
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.units import shorten_middle
 from inspector.weights.histogram import counts_between
@@ -37,9 +37,8 @@ _SYMLOG_BINS = 40
 _DECADES = 4.0
 _FILTER_PIXELS = 40
 _MARKED = 100
+_FEW = 10
 _DENSE_DECADES = 3
-#: Of the largest singular value: what is below comes of rounding.
-LEAST_OF_LARGEST = 1e-7
 
 
 def symlog_figure(statistics: TensorStatistics) -> go.Figure:
@@ -152,7 +151,7 @@ def spectrum_figure(spectrum: Spectrum) -> go.Figure:
     Values below a ten-millionth of the largest are rounding, and left out.
     """
     values = np.frombuffer(spectrum.values, np.float64)
-    shown = values[values >= LEAST_OF_LARGEST * values[0]]
+    shown = values[values >= ROUNDING * values[0]]
     ranks = np.arange(1, len(shown) + 1)
     figure = go.Figure(
         go.Scatter(
@@ -184,11 +183,18 @@ def spectrum_figure(spectrum: Spectrum) -> go.Figure:
 
 
 def _log_ticks(values: NDArray[Any]) -> dict[str, Any]:
-    """A logarithmic axis with 1, 2, 5, 10, ..., or powers of ten alone where there would be too many of them."""
-    low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
-    steps = (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
+    """A logarithmic axis with labels at 1, 2, 5, 10, ...; powers of ten alone, or more, where that suits the range."""
+    least, most = float(values.min()), float(values.max())
+    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    steps = range(1, 10) if most < 10 * least else (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
     places = [step * 10.0**power for power in range(low, high + 1) for step in steps]
-    return {"type": "log", "tickvals": places, "ticktext": [f"{place:,.6g}" for place in places]}
+    if sum(least <= place <= most for place in places) < 2 and least < most:
+        places = [float(f"{place:.3g}") for place in np.linspace(least, most, 4)]
+    return {
+        "type": "log",
+        "tickvals": places,
+        "ticktext": [f"{place:,.6g}" if place < 1e6 else f"{place:.2g}".replace("e+0", "e") for place in places],
+    }
 
 
 def corner_figure(corner: Corner) -> go.Figure:
@@ -253,8 +259,10 @@ def depth_figure(report: HealthReport, sick: Sequence[str] = ()) -> go.Figure:
             },
             hovertemplate="%{customdata}<br>RMS %{y:.4g}<extra></extra>",
         )
-    figure.update_xaxes(title_text="weights, in the file's order", showgrid=False, zeroline=False)
-    figure.update_yaxes(title_text="root mean square", type="log", gridcolor=GRID)
+    few = {"dtick": 1} if len(measured) <= _FEW else {}
+    figure.update_xaxes(title_text="weights, in the file's order", showgrid=False, zeroline=False, **few)
+    ticks = _log_ticks(np.asarray([s.rms for s in measured])) if measured else {"type": "log"}
+    figure.update_yaxes(title_text="root mean square", gridcolor=GRID, **ticks)
     return _with_legend(dressed(figure, height=340))
 
 

@@ -119,7 +119,7 @@ def verdict_rows(rows: Sequence[Verdict]) -> None:
         for row in rows:
             icon = _WORDS[row.severity][1] if row.severity else "help"
             tone = row.severity.value if row.severity else "unknown"
-            left, right = st.columns([7, 1.3], vertical_alignment="center")
+            left, right = st.columns([5.6, 1.3], vertical_alignment="center")
             left.html(
                 f'<div class="mi-verdict mi-{tone}"><span class="mi-icon" aria-hidden="true">{icon}</span>'
                 f"<b>{escaped(row.word)}</b><span>{escaped(in_page_words(row.says))}</span></div>"

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from inspector.checkpoint.types import StateDict, TensorInfo
-from inspector.health.spectrum_report import Spectrum, SpectrumReport
+from inspector.health.spectrum_report import ROUNDING, Spectrum, SpectrumReport
 from inspector.render import weight_figures as plots
 from inspector.render.alpha_words import ALPHA_IS_CONTESTED, alpha_words
 from inspector.units import counted, human_shape
@@ -52,9 +52,8 @@ def _show(one: Spectrum) -> None:
         )
     law = one.power_law
     if law is not None:
-        row.append(Figure(label="alpha", says=alpha_words(law), exact=repr(law.alpha)))
+        row.append(Figure(label=f"alpha, {law.tail:,} in the tail", says=alpha_words(law), exact=repr(law.alpha)))
         row.append(Figure(label="distance D", says=f"{law.distance:.2f}", exact=repr(law.distance)))
-        row.append(Figure(label="in the tail", says=f"{law.tail:,}"))
     figures(row)
     if one.effective_rank is None:
         st.caption(
@@ -79,5 +78,5 @@ def _show(one: Spectrum) -> None:
 
 def _vanished(one: Spectrum) -> str:
     values = np.frombuffer(one.values, np.float64)
-    lost = int(np.count_nonzero(values < plots.LEAST_OF_LARGEST * values[0]))
+    lost = int(np.count_nonzero(values < ROUNDING * values[0]))
     return f"{counted(lost, 'value')} of {one.side:,} below a ten-millionth of the largest not drawn." if lost else ""

@@ -38,7 +38,7 @@ def test_one_tensor_shows_its_numbers(visitor, samples: Path) -> None:  # type: 
     visitor.page.get_by_text("1 tensor of 338").wait_for()
     visitor.settle()
     visitor.page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 20, "y": 55}, force=True)
-    visitor.page.get_by_role("figure", name="Layers by values heat strip").first.wait_for()
+    visitor.page.get_by_role("figure", name="Histogram of stage2.1.branch2.0.weight").first.wait_for()
     visitor.settle()
     text = visitor.text()
     assert "24x24x1x1" in text

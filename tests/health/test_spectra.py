@@ -119,6 +119,15 @@ def test_an_exponent_is_found_again(alpha: float) -> None:
     assert law.distance < 0.05 and law.tail > 500
 
 
+def test_rounding_is_no_tail(tmp_path: Path) -> None:
+    """Sixty directions, and the noise of float32 beside them."""
+    torch.manual_seed(0)
+    for rank, fitted in ((3, False), (60, True)):
+        (one,) = _measured(tmp_path, {"a.weight": torch.randn(200, rank) @ torch.randn(rank, 300)}).spectra
+        assert len(one.values) == 200 * 8 and (one.power_law is not None) is fitted
+        assert one.power_law is None or one.power_law.tail <= rank
+
+
 def test_few_or_equal_numbers_are_not_fitted() -> None:
     assert fit_power_law(np.ones(100)) is None
     assert fit_power_law(np.arange(1.0, 49.0)) is None

@@ -46,3 +46,18 @@ def test_the_line_is_the_law() -> None:
     assert (line.x[0], line.x[-1]) == (1, pytest.approx(100))
     steeper = spectrum_figure(made(values, replace(LAW, alpha=2.0))).data[1]
     assert steeper.y[0] > line.y[0] and steeper.y[-1] == pytest.approx(line.y[-1])
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "some"),
+    [(1, 3, ["1", "2", "3"]), (1, 800, ["1", "2", "5", "10", "100", "500"]), (1e-3, 2e3, ["0.001", "1", "1,000"])],
+)
+def test_labels_stand_where_the_values_are(least: float, most: float, some: list[str]) -> None:
+    axis = spectrum_figure(made(np.array([most, least]))).layout.yaxis
+    shown = [text for at, text in zip(axis.tickvals, axis.ticktext, strict=True) if least <= at <= most]
+    assert set(some) <= set(shown) and 2 <= len(shown) <= 12
+
+
+def test_values_that_are_almost_equal_have_labels_too() -> None:
+    axis = spectrum_figure(made(np.array([2.63e6, 2.61e6]))).layout.yaxis
+    assert len(axis.tickvals) == 4 and 2.6e6 < min(axis.tickvals) < max(axis.tickvals) < 2.7e6

@@ -73,7 +73,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         near = work <= min(left, _MOST_WORK) and t.rows.count <= _MOST_ROWS
         long = t.rows.length >= subject.thresholds.duplicate_length
         if long and not near:
-            subject.leave_out(f"rows not compared for near copies: up to {_MOST_ROWS:,} short ones are", [one.name])
+            subject.leave_out("rows not compared for near copies: too many or too long", [one.name])
         near = near and long
         left -= work if near else 0
         found = _copies(subject, one, t, near=near)
