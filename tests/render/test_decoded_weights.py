@@ -8,6 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from inspector.health.report import HealthReport
 from inspector.readers import open_checkpoint
 from inspector.render.json import as_json
 from inspector.render.text import weights_text
@@ -41,8 +42,9 @@ def test_the_text_says_once_what_was_measured_of_many() -> None:
 
 def test_table_file_and_page_say_it_by_tensor() -> None:
     found = report(a=torch.ones(2, 2) * 1j, c=torch.ones(3))
-    assert statistics_frame(found)["Measured as"].tolist() == ["real and imaginary parts", ""]
-    assert statistics_csv(found).splitlines()[1].endswith(",real and imaginary parts")
+    health = HealthReport(weights=found, findings=(), roles=())
+    assert statistics_frame(health)["Measured as"].tolist() == ["real and imaginary parts", ""]
+    assert statistics_csv(health).splitlines()[1].endswith(",real and imaginary parts")
     says = [decoding_says(t) for t in found.tensors]
     assert says == ["Measured: 8 numbers, real and imaginary parts.", ""]
     assert '"says": "real and imaginary parts"' in as_json(found)

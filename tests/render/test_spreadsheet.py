@@ -16,7 +16,6 @@ from inspector.cam.training_place import Place
 from inspector.render.explained_table import COLUMNS, row_of_error, table_csv
 from inspector.render.spreadsheet import Number, csv_text
 from inspector.render.strip import strip_columns
-from inspector.weights.measure import measure_weights
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [
@@ -61,7 +60,7 @@ def test_the_tables_of_the_pages() -> None:
     checkpoint = open_checkpoint(buffer.getvalue())
     assert checkpoint.weights is not None
     assert read(tensors_csv(checkpoint.weights.tensors))[1][:2] == ["'=2+3", "2"]
-    head, cells = read(statistics_csv(measure_weights(checkpoint, checkpoint.weights)))
+    head, cells = read(statistics_csv(examine(checkpoint)))
     assert cells[0] == "'=2+3"
     assert float(cells[head.index("Minimum")]) == -1.5
 
