@@ -47,3 +47,10 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(packed.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
     *(moments.CHECK, moment_rows.CHECK, moment_shapes.CHECK, grad_scaler.CHECK, resuming.CHECK, progress.CHECK),
 )
+
+# Kinds about the file and what stands beside the weights: they are the same from whichever set of weights one looks.
+OF_THE_FILE = frozenset(
+    kind.id
+    for check in (averaged, moments, moment_rows, moment_shapes, grad_scaler, resuming, progress)
+    for kind in check.CHECK.kinds
+)
