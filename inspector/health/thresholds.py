@@ -32,6 +32,7 @@ class Thresholds:
     variance above it; norm_var_ratio: or above so many times its layer's median. norm_scale_rests: a scale below this
     part of its layer's largest is at rest; norm_scale_share: said from this share of channels on. norm_shift_times: a
     shift so many scales below zero leaves a ReLU silent; norm_shift_share: said of layers with more than this share.
+    norm_input: deviation of the inputs that the first one fits; norm_input_ratio: over what the later ones fit.
 
     Initialisation. initial_ks: sqrt(n) times the Kolmogorov-Smirnov distance, up to which values may be of a
     distribution (1.95: one in a thousand of such tensors is beyond it; files have hundreds). initial_errors: standard
@@ -71,8 +72,8 @@ class Thresholds:
     shifted: float = 1.0
     least_numel: int = 64
     least_values: int = 8
-    zero_nbytes: int = 4096
-    repeated_nbytes: int = 1 << 20
+    zero_nbytes: int = 2048
+    repeated_nbytes: int = 4096
 
     norm_eps: float = 1e-5
     norm_var_huge: float = 1e4
@@ -81,6 +82,8 @@ class Thresholds:
     norm_scale_share: float = 0.01
     norm_shift_times: float = 4.0
     norm_shift_share: float = 0.05
+    norm_input: float = 20.0
+    norm_input_ratio: float = 10.0
 
     initial_ks: float = 2.3
     initial_errors: float = 5.0
