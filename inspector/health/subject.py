@@ -147,7 +147,8 @@ class Subject:
             raw = raw.byteswap()
         dtype = find_dtype(tensor.dtype)
         native = dtype is not None and dtype.native
-        return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
 
     def array(self, one: Examined) -> NDArray[np.float64] | None:
         """Its numbers once more, in its shape; None where they had to be decoded, are too many for a closer look or
@@ -161,5 +162,6 @@ class Subject:
             return None
         dtype = find_dtype(one.tensor.dtype)
         if dtype is not None and dtype.native:
-            return raw.astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                return raw.astype(np.float64)
         return to_float32(raw, one.tensor.dtype).astype(np.float64)

@@ -10,7 +10,7 @@ class Thresholds:
     """Defaults are from the literature that each check names, and were held against healthy networks.
 
     few: tensors with fewer elements are not tested for how their values are distributed.
-    large: a weight of larger magnitude is no working network's.
+    large: a weight of larger magnitude is no working network's; absurd: nor any parameter, a bias or a scale.
 
     Dead and repeated parts, scale, storage. dead: a row whose mean magnitude is below this part of the median row's
     puts nothing out.
@@ -50,6 +50,7 @@ class Thresholds:
 
     few: int = 256
     large: float = 1e3
+    absurd: float = 1e30
     # Scale, dead and repeated parts, sparsity, storage.
     dead: float = 1e-3
     dead_warning: float = 0.01

@@ -18,6 +18,7 @@ from inspector.health.checks import (
     moment_rows,
     moment_shapes,
     moments,
+    moments_lost,
     non_finite,
     norm_input_scale,
     norm_scale,
@@ -54,12 +55,20 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
     *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
     *(packed.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
-    *(moments.CHECK, moment_rows.CHECK, moment_shapes.CHECK, grad_scaler.CHECK, resuming.CHECK, progress.CHECK),
+    *(
+        moments.CHECK,
+        moments_lost.CHECK,
+        moment_rows.CHECK,
+        moment_shapes.CHECK,
+        grad_scaler.CHECK,
+        resuming.CHECK,
+        progress.CHECK,
+    ),
 )
 
 # Kinds about the file and what stands beside the weights: they are the same from whichever set of weights one looks.
 OF_THE_FILE = frozenset(
     kind.id
-    for check in (averaged, moments, moment_rows, moment_shapes, grad_scaler, resuming, progress)
+    for check in (averaged, moments, moments_lost, moment_rows, moment_shapes, grad_scaler, resuming, progress)
     for kind in check.CHECK.kinds
 )

@@ -41,8 +41,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
     norm = pairs[0][1]
     name = norm.name_of(Role.RUNNING_VAR)
     yield INPUT_SCALE.found(
-        f"{name} fits inputs with a deviation of about {scale:.3g} before {first.name}; for the later batch norms it is "
-        f"{usual:.2g}.",
+        f"{name} fits inputs with a deviation of about {scale:.3g} before {first.name}; for the later batch norms it "
+        f"is {usual:.2g}.",
         subjects=(name,),
         evidence=(
             *(("deviation", scale), ("later norms", usual), ("norms", len(pairs))),
