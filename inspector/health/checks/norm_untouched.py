@@ -18,7 +18,7 @@ NEVER_UPDATED = FindingKind(
 
 # So many times fewer batches than so many of the norms counted.
 _BEHIND = 10
-_MOST = 0.75
+_MOST = 0.5
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
