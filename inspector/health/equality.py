@@ -99,6 +99,38 @@ def likely_copies(statistics: Iterable[tuple[TensorInfo, TensorStatistics]]) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resemblance:
+    """Two tensors of one shape as vectors, in float64. apart: ||b - a||^2. own, other: ||a||^2 and ||b||^2."""
+
+    apart: float
+    own: float
+    other: float
+
+    @property
+    def relative(self) -> float:
+        """||b - a|| / ||a||; infinite where a is zero and b is not."""
+        return math.sqrt(self.apart / self.own) if self.own else math.inf if self.apart else 0.0
+
+    @property
+    def cosine(self) -> float:
+        """Of the angle between them; 1 for two of zeros, 0 where one is."""
+        if not self.own or not self.other:
+            return float(self.own == self.other)
+        return (self.own + self.other - self.apart) / (2 * math.sqrt(self.own) * math.sqrt(self.other))
+
+
+def resemblance(checkpoint: Checkpoint, a: TensorInfo, b: TensorInfo, budget: Budget) -> Resemblance | None:
+    """How b lies to a; None where they are no real numbers of one shape, not finite, too large or cannot be read."""
+    if a.shape != b.shape or not _is_real(a) or not _is_real(b) or not budget.take(a):
+        return None
+    try:
+        found = _squares(checkpoint, a, b)
+    except (InspectorError, OSError, ValueError, MemoryError):
+        return None
+    return found if math.isfinite(found.apart + found.own + found.other) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Distance:
     """relative: ||b - a|| / ||a|| over the elements of the tensors that were compared. tensors: how many."""
 
@@ -106,20 +138,11 @@ class Distance:
     tensors: int
 
 
-def distance(checkpoint: Checkpoint, pairs: Sequence[Pair], budget: Budget) -> Distance | None:
-    """How far the second tensors are from the first, in float64; None where nothing finite was compared."""
-    apart = whole = 0.0
-    count = 0
-    for a, b in pairs:
-        if a.shape != b.shape or not _is_real(a) or not _is_real(b) or not budget.take(a):
-            continue
-        try:
-            difference, own = _squares(checkpoint, a, b)
-        except (InspectorError, OSError, ValueError, MemoryError):
-            continue
-        if math.isfinite(difference) and math.isfinite(own):
-            apart, whole, count = apart + difference, whole + own, count + 1
-    return Distance(relative=math.sqrt(apart / whole), tensors=count) if whole > 0 else None
+def distance(found: Sequence[Resemblance]) -> Distance | None:
+    """How far the second tensors are from the first, all together; None where nothing was compared."""
+    whole = sum(each.own for each in found)
+    apart = sum(each.apart for each in found)
+    return Distance(relative=math.sqrt(apart / whole), tensors=len(found)) if whole > 0 else None
 
 
 def _is_real(tensor: TensorInfo) -> bool:
@@ -127,15 +150,16 @@ def _is_real(tensor: TensorInfo) -> bool:
     return dtype is not None and dtype.floating and "complex" not in dtype.name
 
 
-def _squares(checkpoint: Checkpoint, a: TensorInfo, b: TensorInfo) -> tuple[float, float]:
-    """(sum of squared differences, sum of a's squares); the types of both may differ."""
-    difference = own = 0.0
+def _squares(checkpoint: Checkpoint, a: TensorInfo, b: TensorInfo) -> Resemblance:
+    """The types of both may differ."""
+    apart = own = other = 0.0
     step = 1 << 20
-    for one, other in zip(_values(checkpoint, a, step), _values(checkpoint, b, step), strict=True):
-        x, y = one.astype(np.float64), other.astype(np.float64)
-        difference += float(np.dot(y - x, y - x))
+    for one, two in zip(_values(checkpoint, a, step), _values(checkpoint, b, step), strict=True):
+        x, y = one.astype(np.float64), two.astype(np.float64)
+        apart += float(np.dot(y - x, y - x))
         own += float(np.dot(x, x))
-    return difference, own
+        other += float(np.dot(y, y))
+    return Resemblance(apart=apart, own=own, other=other)
 
 
 def _values(checkpoint: Checkpoint, tensor: TensorInfo, elements: int) -> Iterator[NDArray[np.float32]]:

@@ -93,12 +93,12 @@ def trained_signs(subject: Subject, layers: Sequence[Layer]) -> int:
             shift = next((o for o in subject.by_module[one.module] if o.role is Role.NORM_SHIFT), None)
             signs += shift is None or shift.statistics is None or shift.statistics.rms > 0
         else:
-            signs += one.role is Role.NORM_SHIFT or not _begins_like_this(subject, one, t)
+            signs += one.role is Role.NORM_SHIFT or not begins_like_this(subject, one, t)
     alone = not asked and any(layer.standing is Standing.MOVED for layer in layers)
     return max(signs, int(alone))
 
 
-def _begins_like_this(subject: Subject, bias: Examined, t: TensorStatistics) -> bool:
+def begins_like_this(subject: Subject, bias: Examined, t: TensorStatistics) -> bool:
     """Whether a bias is within its layer's bound and, where it can be told, on the lattice of torch's generator."""
     weight = next((o for o in subject.by_module[bias.module] if o.role in _LAYERS), None)
     if weight is None or stored_as(t) not in ROUNDING:

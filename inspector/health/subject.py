@@ -124,8 +124,12 @@ class Subject:
             if found is not None and found.numel and found.decoding is not None and found.decoding.kind in kinds:
                 yield one, found
 
-    def stretches(self, one: Examined, *, length: int = 4096, most: int = 4) -> tuple[NDArray[np.float32], ...]:
+    def stretches(
+        self, one: Examined, *, length: int = 4096, most: int = 4, turned: bool = False
+    ) -> tuple[NDArray[np.float32], ...]:
         """Up to most runs of its elements in row-major order, spread evenly, each beginning at a multiple of 16.
+
+        turned: the bytes of each element are read the other way round.
 
         () where the elements cannot be read or do not lie in one run.
         """
@@ -136,18 +140,21 @@ class Subject:
         size = min(length, tensor.numel)
         starts = [(tensor.numel - size) * i // max(1, count - 1) // 16 * 16 for i in range(count)]
         try:
-            return tuple(self._run(tensor, start, size) for start in starts)
+            return tuple(self._run(tensor, start, size, turned) for start in starts)
         except (InspectorError, OSError, ValueError, MemoryError):
             return ()
 
-    def _run(self, tensor: TensorInfo, start: int, size: int) -> NDArray[np.float32]:
+    def _run(self, tensor: TensorInfo, start: int, size: int, turned: bool) -> NDArray[np.float32]:
         """So many elements of a contiguous tensor from the start-th on."""
         nbytes = tensor.nbytes // tensor.numel * size
         part = replace(tensor, shape=(size,), stride=(1,), offset=tensor.offset + start, nbytes=nbytes)
         raw = read_array(self.checkpoint, part)
+        if turned:
+            raw = raw.byteswap()
         dtype = find_dtype(tensor.dtype)
         native = dtype is not None and dtype.native
-        return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
 
     def array(self, one: Examined) -> NDArray[np.float64] | None:
         """Its numbers once more, in its shape; None where they had to be decoded, are too many for a closer look or
@@ -164,5 +171,6 @@ class Subject:
             return None
         dtype = find_dtype(one.tensor.dtype)
         if dtype is not None and dtype.native:
-            return raw.astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                return raw.astype(np.float64)
         return to_float32(raw, one.tensor.dtype).astype(np.float64)

@@ -19,6 +19,8 @@ class Thresholds:
     few: int = 256
     #: A weight of larger magnitude is no working network's.
     large: float = 1e3
+    #: No parameter of a larger magnitude, a bias or a scale either, is a working network's.
+    absurd: float = 1e30
 
     # Scale, dead and repeated parts, sparsity, storage.
     #: A row whose mean magnitude is below this part of the median row's puts nothing out.
@@ -64,9 +66,9 @@ class Thresholds:
     #: Tensors of fewer values are on a shorter type's grid by chance.
     least_values: int = 8
     #: Bytes of a stretch of zeros as a broken download or disk leaves it.
-    zero_nbytes: int = 4096
+    zero_nbytes: int = 2048
     #: Bytes of a stretch that repeats another one of the file.
-    repeated_nbytes: int = 1 << 20
+    repeated_nbytes: int = 4096
 
     # Batch norms.
     #: torch's default epsilon: a smaller running variance no longer decides the gain.
@@ -83,6 +85,10 @@ class Thresholds:
     norm_shift_times: float = 4.0
     #: Share of such channels from which on it is said.
     norm_shift_share: float = 0.05
+    #: Deviation of the inputs that the first norm's statistics fit.
+    norm_input: float = 20.0
+    #: That deviation over what the later norms fit.
+    norm_input_ratio: float = 10.0
 
     # Initialisation.
     #: sqrt(n) times the Kolmogorov-Smirnov distance up to which values may be of a distribution. One in a thousand of

@@ -59,9 +59,12 @@ class NumbersCheck:
 
 def _of_set(checkpoint: Checkpoint, state: StateDict | None, report: HealthReport) -> Iterator[Finding]:
     """The findings of one set; beside the likeliest weights, said with the set's name where it is about its tensors."""
+    from inspector.health.checks import OF_THE_FILE  # numpy only where numbers are read
+
     own = {name for name, _ in report.roles}
     for finding in report.findings:
-        if state is None or state is checkpoint.weights or not own.issuperset(finding.subjects):
+        shared = finding.id in OF_THE_FILE or not own.issuperset(finding.subjects)
+        if state is None or state is checkpoint.weights or shared:
             yield finding
         else:
             yield replace(finding, says=f"In {shorten_middle(state.label, 60)}: {finding.says}")

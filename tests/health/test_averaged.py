@@ -106,3 +106,72 @@ def test_nan_in_an_average_is_an_error(tmp_path: Path) -> None:
     average.module.fc.weight.data[0, 0] = float("nan")
     (found,) = findings(tmp_path, _beside(run, average), CHECK)
     assert (found.id, found.severity, found.subjects) == ("average-non-finite", Severity.ERROR, ("module.fc.weight",))
+
+
+def _wide(*, noise: float = 0.05) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Six layers with their norms, and an average that lags a little behind."""
+    torch.manual_seed(0)
+    live: dict[str, torch.Tensor] = {}
+    for i in range(6):
+        live[f"{i}.conv.weight"] = torch.randn(20, 20, 3, 3) / 13
+        live[f"{i}.bn.weight"] = 1 + 0.1 * torch.randn(20)
+        live[f"{i}.bn.bias"] = 0.1 * torch.randn(20)
+        live[f"{i}.bn.running_mean"] = torch.randn(20)
+        live[f"{i}.bn.running_var"] = torch.rand(20) + 0.5
+    lag = {name: tensor + noise * tensor.std() * torch.randn_like(tensor) for name, tensor in live.items()}
+    return live, lag
+
+
+def _said(tmp_path: Path, live: Saved, lag: Saved, *, epoch: int = 5) -> list[tuple[str, Severity, tuple[str, ...]]]:
+    found = findings(tmp_path, {"state_dict": live, "state_dict_ema": lag, "epoch": epoch}, CHECK)
+    return [(f.id, f.severity, f.subjects) for f in found]
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05, 0.3])
+def test_an_average_that_lags_has_no_finding(tmp_path: Path, noise: float) -> None:
+    assert _said(tmp_path, *_wide(noise=noise)) == []
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("3.conv.weight", lambda t: t.transpose(0, 1).contiguous()),
+        ("3.conv.weight", torch.zeros_like),
+        ("3.bn.bias", lambda t: t.flip(0)),
+        ("3.bn.running_mean", lambda t: t.flip(0)),
+    ],
+)
+def test_one_tensor_that_points_elsewhere_is_named(
+    tmp_path: Path, name: str, damage: Callable[[torch.Tensor], torch.Tensor], side: int
+) -> None:
+    both = _wide()
+    both[side][name] = damage(both[side][name])
+    assert _said(tmp_path, *both) == [("average-unlike", Severity.WARNING, (name,))]
+
+
+def test_where_all_point_a_little_elsewhere_none_stands_out(tmp_path: Path) -> None:
+    live, lag = _wide()
+    for i, part in enumerate((0.3, 0.6, 1.0, 1.5, 2.5, 4.0)):
+        name = f"{i}.conv.weight"
+        lag[name] = live[name] + part * live[name].std() * torch.randn_like(live[name])
+    assert [said for said in _said(tmp_path, live, lag) if said[0] == "average-unlike"] == []
+
+
+def test_an_average_as_initialised_is_a_warning_once_it_was_trained(tmp_path: Path) -> None:
+    live, lag = _wide()
+    for name, tensor in lag.items():
+        if ".bn." in name:
+            lag[name] = torch.full_like(tensor, float("weight" in name or "var" in name))
+    assert [said[:2] for said in _said(tmp_path, live, lag)] == [("average-never-updated", Severity.WARNING)]
+    assert [said[:2] for said in _said(tmp_path, live, lag, epoch=0)] == [("average-never-updated", Severity.NOTICE)]
+
+
+def test_an_average_of_strange_kernels_is_far_away_however_small_the_distance(tmp_path: Path) -> None:
+    live, lag = _wide()
+    live["head.bias"] = lag["head.bias"] = torch.full((100,), 9.0)
+    for i in range(6):
+        lag[f"{i}.conv.weight"] = torch.randn(20, 20, 3, 3) / 13
+    found = findings(tmp_path, {"state_dict": live, "state_dict_ema": lag, "epoch": 5}, CHECK)
+    assert [f.id for f in found] == ["average-far-apart"]
+    assert dict(found[0].evidence)["distance"] < 1

@@ -82,3 +82,20 @@ def test_rows_that_fill_up_a_vocabulary_are_not_dead(tmp_path: Path) -> None:
     state = layers() | {"lm_head.weight": torch.randn(1024, 16)}
     state["lm_head.weight"][1000:] = 0
     assert observe(tmp_path, state, "dead-outputs") == ()
+
+
+@pytest.mark.parametrize(("width", "said"), [(1, 0), (3, 0), (4, 1)])
+def test_rows_of_a_number_or_two_are_small_by_chance(tmp_path: Path, width: int, said: int) -> None:
+    torch.manual_seed(0)
+    table = torch.randn(1500, width)
+    table[363] = 1e-5
+    assert len(observe(tmp_path, {"user_bias.weight": table}, "dead-outputs", "dead-inputs")) == said
+
+
+def test_rows_in_a_stretch_of_zeros_are_not_said_twice_and_others_are(tmp_path: Path) -> None:
+    weight = _conv()
+    weight.view(-1)[1500:3500] = 0
+    assert observe(tmp_path, {"conv.weight": weight}, "dead-outputs") == ()
+    weight[100] = 0
+    found = only(observe(tmp_path, {"conv.weight": weight}, "dead-outputs"))
+    assert (number(found, "dead"), found.says.split("the first at ")[1]) == (1, "100.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from inspector.findings import Severity
@@ -83,3 +84,31 @@ def test_short_rows_and_dead_ones_are_left_alone(tmp_path: Path) -> None:
     assert (
         observe(tmp_path, {"dw.weight": short, "near.weight": near, "conv.weight": weight}, "duplicate-filters") == ()
     )
+
+
+def _table(rows: int = 1000) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(rows, 16) * 0.3
+
+
+@pytest.mark.parametrize(("copies", "severity"), [(1, Severity.NOTICE), (50, Severity.NOTICE), (51, Severity.WARNING)])
+def test_entries_of_a_table_that_are_copies(tmp_path: Path, copies: int, severity: Severity) -> None:
+    table = _table()
+    table[600 : 600 + copies] = table[100 : 100 + copies]
+    found = only(observe(tmp_path, {"user_emb.weight": table}, "duplicate-rows", "duplicate-filters", "untouched-rows"))
+    assert (found.id, found.severity, number(found, "copies")) == ("duplicate-rows", severity, copies)
+    where = "each 500 rows behind it." if copies > 1 else "row 600 as 100."
+    assert found.says.endswith(f"are exact copies of another, {where}")
+
+
+def test_entries_nobody_uses_and_words_that_mean_the_same_are_quiet(tmp_path: Path) -> None:
+    filled, zero, constant, near, narrow = (_table() for _ in range(5))
+    filled[900:] = filled[899].clone()
+    zero[900:] = 0
+    constant[[3, 5]] = 1
+    near[7] = near[8] * 1.0001
+    narrow = torch.randn(1000, 8)
+    narrow[7] = narrow[8]
+    tables = {"filled": filled, "zero": zero, "constant": constant, "near": near, "narrow": narrow}
+    state = {f"{name}.embed_tokens.weight": table for name, table in tables.items()}
+    assert observe(tmp_path, state, "duplicate-rows", "duplicate-filters") == ()

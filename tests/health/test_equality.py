@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.health.equality import Budget, are_equal, distance, likely_copies, may_equal
+from inspector.health.equality import Budget, are_equal, distance, likely_copies, may_equal, resemblance
 from inspector.readers import open_checkpoint
 from inspector.weights.measure import measure_tensor
 
@@ -40,7 +41,8 @@ def test_a_budget_is_not_exceeded(tmp_path: Path) -> None:
     budget = Budget(799)
     assert are_equal(checkpoint, tensors["a"], tensors["b"], budget) is None
     assert (budget.nbytes, budget.left_out) == (799, ["a"])
-    assert distance(checkpoint, [(tensors["a"], tensors["b"])], budget) is None
+    assert resemblance(checkpoint, tensors["a"], tensors["b"], budget) is None
+    assert distance([]) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
@@ -48,11 +50,23 @@ def test_a_distance_is_that_of_all_numbers_together(tmp_path: Path, dtype: torch
     torch.manual_seed(0)
     one, two, far = torch.randn(50, 30).to(dtype), torch.randn(7).to(dtype), torch.randn(50, 30)
     checkpoint, tensors = _opened(tmp_path, one=one, two=two, far=far, near=two.clone())
-    found = distance(checkpoint, [(tensors["one"], tensors["far"]), (tensors["two"], tensors["near"])], Budget(1 << 20))
+    budget = Budget(1 << 20)
+    pairs = [resemblance(checkpoint, tensors[a], tensors[b], budget) for a, b in (("one", "far"), ("two", "near"))]
+    found = distance([pair for pair in pairs if pair is not None])
     x, y, z = (t.to(torch.float32).numpy().astype(np.float64) for t in (one, far, two))
     expected = np.sqrt(((y - x) ** 2).sum() / ((x**2).sum() + (z**2).sum()))
     assert found is not None and found.tensors == 2
     assert found.relative == pytest.approx(expected, rel=1e-12)
+    assert pairs[0] is not None and pairs[1] is not None and pairs[1].cosine == pytest.approx(1, abs=1e-12)
+    cosine = (x * y).sum() / np.sqrt((x**2).sum() * (y**2).sum())
+    assert pairs[0].cosine == pytest.approx(cosine, abs=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b", "cosine", "relative"), [(0, 0, 1, 0), (0, 1, 0, math.inf), (1, 0, 0, 1)])
+def test_zeros_point_nowhere(tmp_path: Path, a: float, b: float, cosine: float, relative: float) -> None:
+    checkpoint, tensors = _opened(tmp_path, a=torch.full((9,), float(a)), b=torch.full((9,), float(b)))
+    found = resemblance(checkpoint, tensors["a"], tensors["b"], Budget(1 << 20))
+    assert found is not None and (found.cosine, found.relative) == (cosine, relative)
 
 
 def test_nan_everywhere_may_be_equal(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from inspector.findings import Severity
@@ -33,6 +34,13 @@ def test_a_huge_bias_is_a_note(tmp_path: Path) -> None:
     assert observe(tmp_path, state, "large-weight") == ()
     state["fc.bias"][2] = -1e5
     assert only(observe(tmp_path, state, "large-weight")).severity is Severity.NOTICE
+
+
+@pytest.mark.parametrize(("value", "severity"), [(9e29, Severity.NOTICE), (-1e30, Severity.WARNING)])
+def test_an_absurd_bias_is_a_warning(tmp_path: Path, value: float, severity: Severity) -> None:
+    state = {"fc.weight": torch.randn(8, 8), "fc.bias": torch.randn(8)}
+    state["fc.bias"][2] = value
+    assert only(observe(tmp_path, state, "large-weight")).severity is severity
 
 
 def test_what_is_no_weight_may_be_large(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_a_parameter_without_a_gradient_is_named(tmp_path: Path) -> None:
 def test_a_moment_of_nothing_but_zeros_is_a_parameter_without_a_gradient(tmp_path: Path) -> None:
     saved = Run().step(4).saved()
     _state(saved, 7)["exp_avg_sq"].zero_()
+    _state(saved, 7)["exp_avg"].zero_()
     (found,) = findings(tmp_path, saved, CHECK)
     assert (found.id, found.subjects) == ("parameter-without-gradient", ("head.weight",))
     assert ("moments all zero", 1) in found.evidence

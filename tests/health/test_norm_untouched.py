@@ -81,3 +81,16 @@ def test_a_counter_of_zero_beside_statistics_is_a_note_where_others_counted(tmp_
     assert (found.severity, found.subjects) == (Severity.NOTICE, ("1.num_batches_tracked",))
     state["4.num_batches_tracked"] *= 0  # None counted: converted from a library without counters.
     assert observe(tmp_path, state, ID) == ()
+
+
+def test_a_norm_that_counted_far_fewer_batches_is_a_notice(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[part for _ in range(5) for part in (nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3))])
+    state = steps(model, torch.randn(4, 3, 12, 12), count=30, lr=0.01).state_dict()
+    assert observe(tmp_path, state, ID) == ()
+    state["3.num_batches_tracked"].fill_(4)
+    assert observe(tmp_path, state, ID) == ()
+    state["3.num_batches_tracked"].fill_(3)
+    (found,) = observe(tmp_path, state, ID)
+    assert (found.severity, found.subjects) == (Severity.NOTICE, ("3.num_batches_tracked",))
+    assert found.says == "1 batch norm of 5 (3) counted 3 batches; 4 others counted 30."

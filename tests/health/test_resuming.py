@@ -87,3 +87,14 @@ def test_a_file_of_very_many_optimizers_stays_short(tmp_path: Path) -> None:
     optimizer["param_groups"][0]["lr"] = -1.0
     found = findings(tmp_path, copied({f"o{n}": dict(optimizer) for n in range(100)}))
     assert len(found) < 10
+
+
+@pytest.mark.parametrize(("base", "said"), [(0.5, 1), (None, 0)])
+def test_a_schedule_that_begins_elsewhere_than_the_optimizer_is_a_notice(
+    tmp_path: Path, base: float | None, said: int
+) -> None:
+    saved = Run("Adam", "ExponentialLR").epoch(3).saved()
+    if base is not None:
+        saved["scheduler"]["base_lrs"] = [base]
+    found = [f for f in findings(tmp_path, saved, CHECK) if "base_lrs" in f.says]
+    assert [f.severity for f in found] == [Severity.NOTICE] * said

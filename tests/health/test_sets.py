@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from inspector.checkpoint import source
+from inspector.findings import Severity
 from inspector.health import examine as examine_module
 from inspector.health.examine import examine, examine_sets
 from inspector.health.thresholds import DEFAULTS
@@ -61,3 +62,12 @@ def _counting(own, read: list[int]):  # type: ignore[no-untyped-def]
         return answer
 
     return counted
+
+
+def test_what_is_about_the_file_is_said_once(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    live = {f"{i}.weight": torch.randn(20, 20) for i in range(6)}
+    lag = {name: tensor + 0.01 for name, tensor in live.items()} | {"3.weight": torch.randn(20, 20)}
+    torch.save({"state_dict": live, "state_dict_ema": lag}, tmp_path / "run.pth")
+    found = NumbersCheck(thresholds=DEFAULTS)(open_checkpoint(tmp_path / "run.pth"))
+    assert [f.id for f in found if f.severity in (Severity.WARNING, Severity.ERROR)] == ["average-unlike"]

@@ -6,6 +6,7 @@ from inspector.findings import Check
 from inspector.health.checks import (
     adapters,
     averaged,
+    byte_order,
     constant,
     copied_layers,
     dead,
@@ -17,7 +18,9 @@ from inspector.health.checks import (
     moment_rows,
     moment_shapes,
     moments,
+    moments_lost,
     non_finite,
+    norm_input_scale,
     norm_scale,
     norm_shift,
     norm_untouched,
@@ -40,10 +43,32 @@ from inspector.health.checks import (
 from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
-    *(non_finite.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
-    *(norm_variance.CHECK, norm_untouched.CHECK, dead.CHECK, duplicates.CHECK, copied_layers.CHECK),
+    *(byte_order.CHECK, non_finite.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
+    *(
+        norm_variance.CHECK,
+        norm_input_scale.CHECK,
+        norm_untouched.CHECK,
+        dead.CHECK,
+        duplicates.CHECK,
+        copied_layers.CHECK,
+    ),
     *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
     *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
     *(packed.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
-    *(moments.CHECK, moment_rows.CHECK, moment_shapes.CHECK, grad_scaler.CHECK, resuming.CHECK, progress.CHECK),
+    *(
+        moments.CHECK,
+        moments_lost.CHECK,
+        moment_rows.CHECK,
+        moment_shapes.CHECK,
+        grad_scaler.CHECK,
+        resuming.CHECK,
+        progress.CHECK,
+    ),
+)
+
+# Kinds about the file and what stands beside the weights: they are the same from whichever set of weights one looks.
+OF_THE_FILE = frozenset(
+    kind.id
+    for check in (averaged, moments, moments_lost, moment_rows, moment_shapes, grad_scaler, resuming, progress)
+    for kind in check.CHECK.kinds
 )

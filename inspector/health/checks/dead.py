@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned, output_axis
@@ -19,7 +18,9 @@ from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
+from inspector.health.zero_stretch import zero_stretch
 from inspector.units import human_share
+from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import column_means, row_means
 
 DEAD_OUTPUTS = FindingKind(
@@ -64,24 +65,32 @@ def _find(subject: Subject) -> Iterator[Finding]:
         if t.rows is None or axis is None or t.minimum == t.maximum:
             continue
         layers += 1
-        sides = row_means(t.rows), column_means(t.rows)
         if t.finite < t.numel:
             # Of what is no number no median row can be told.
             continue
-        outputs += _dead(subject, one, sides[axis])
+        outputs += _dead(subject, one, t, axis)
         # What few outputs do not read is a few weights of zero.
-        if one.role is not Role.DEPTHWISE and len(sides[axis]) >= _LEAST:
-            inputs += _dead(subject, one, sides[1 - axis])
+        if one.role is not Role.DEPTHWISE and t.shape[axis] >= _LEAST:
+            inputs += _dead(subject, one, t, 1 - axis)
     yield from _outputs(subject, outputs, layers)
     if inputs:
         inputs.sort(key=lambda each: -each.share)
         yield _inputs(subject, inputs)
 
 
-def _dead(subject: Subject, one: Examined, means: NDArray[np.float64]) -> Iterator[_Dead]:
-    if len(means) < _LEAST:
+def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> Iterator[_Dead]:
+    assert t.rows is not None
+    means = row_means(t.rows) if axis == 0 else column_means(t.rows)
+    # Rows of a number or two are small by chance.
+    if len(means) < _LEAST or t.numel < _LEAST * len(means):
         return
     alive = means[means > 0]
+    if axis == 0 and len(alive) < len(means):
+        # Rows in a stretch of zeros that begins or ends inside of rows are said with it.
+        lost = zero_stretch(subject, one, t)
+        if lost is not None and not lost.by_rows:
+            means = means.copy()
+            means[lost.rows.start : lost.rows.stop] = np.inf
     limit = subject.thresholds.dead * float(np.median(alive)) if len(alive) else 0.0
     places = np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
     if len(places):

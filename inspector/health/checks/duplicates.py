@@ -1,4 +1,5 @@
-"""Filters of one layer that are the same, or nearly: they compute one feature twice (arXiv:1811.07275).
+"""Filters of one layer that are the same, or nearly: they compute one feature twice (arXiv:1811.07275). Rows of a table
+that are the same, to the bit: its entries cannot be told apart.
 
 Rows that agree in sum and largest magnitude are read again and compared; near copies are looked for by cosine where the
 matrix is small.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import output_axis
+from inspector.health.checks.embedding_rows import is_table
 from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
@@ -28,8 +30,11 @@ from inspector.weights.rows import row_largest, row_means
 DUPLICATE_FILTERS = FindingKind(
     "duplicate-filters", Severity.WARNING, "Filters of a layer are the same", also=(Severity.NOTICE,)
 )
+DUPLICATE_ROWS = FindingKind(
+    "duplicate-rows", Severity.NOTICE, "Entries of a table are the same", also=(Severity.WARNING,)
+)
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.LINEAR, Role.RECURRENT)
+_ROLES = (Role.CONV, Role.DEPTHWISE, Role.LINEAR, Role.RECURRENT, Role.EMBEDDING)
 # Key and value heads are repeated for grouped queries, experts are copied from one layer.
 _REPEATED = re.compile(
     r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
@@ -64,20 +69,27 @@ class _Copies:
 
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[tuple[Severity, bool], list[_Copies]] = defaultdict(list)
+    tables: dict[Severity, list[_Copies]] = defaultdict(list)
     left = _MOST_WORK_OF_ALL
     for one, t in subject.measured(*_ROLES):
         if not _is_fit(subject, one, t):
             continue
         assert t.rows is not None
+        table = is_table(one, t)
         work = t.rows.count**2 * t.rows.length
         near = work <= min(left, _MOST_WORK) and t.rows.count <= _MOST_ROWS
-        long = t.rows.length >= subject.thresholds.duplicate_length
-        if long and not near:
+        # Words that mean the same may lie near each other.
+        wanted = t.rows.length >= subject.thresholds.duplicate_length and not table
+        if wanted and not near:
             subject.leave_out("rows not compared for near copies: too many or too long", [one.name])
-        near = near and long
+        near = near and wanted
         left -= work if near else 0
         found = _copies(subject, one, t, near=near)
         if found is None or not (found.exact or found.share > subject.thresholds.duplicate_share):
+            continue
+        if table:
+            many = found.share > subject.thresholds.duplicate_share
+            tables[Severity.WARNING if many else Severity.NOTICE].append(found)
             continue
         copied = found.exact and bool(_REPEATED.search(one.name))
         quiet = copied or found.share <= subject.thresholds.duplicate_share
@@ -85,13 +97,19 @@ def _find(subject: Subject) -> Iterator[Finding]:
     for (severity, copied), layers in groups.items():
         layers.sort(key=lambda each: -each.share)
         yield _finding(subject, severity, layers, copied=copied)
+    for severity, layers in tables.items():
+        layers.sort(key=lambda each: -each.share)
+        yield _table_finding(subject, severity, layers)
 
 
 def _is_fit(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
     rows = t.rows
     if rows is None or rows.count < _LEAST_ROWS or rows.length < _LEAST_EXACT:
         return False
-    if output_axis(subject, one) != 0 or t.finite < t.numel:
+    table = is_table(one, t)
+    if table and rows.length < subject.thresholds.duplicate_length:
+        return False
+    if not (table or output_axis(subject, one) == 0) or t.finite < t.numel:
         return False
     # Rows of a handful of values are equal by chance, and those of a constant anyway.
     ways = math.inf if t.distinct is None else rows.length * math.log(max(1, t.distinct))
@@ -112,6 +130,8 @@ def _copies(subject: Subject, one: Examined, t: TensorStatistics, *, near: bool)
     matrix = array.reshape(t.rows.count, t.rows.length)
     places = np.flatnonzero(alive)
     exact = _equal_rows(matrix, places) if candidates else []
+    if is_table(one, t):
+        exact = _without_filling(matrix, exact)
     pairs = exact or (_near_rows(matrix, places, subject.thresholds.duplicate_cosine) if near else [])
     if not pairs:
         return None
@@ -136,6 +156,17 @@ def _equal_rows(matrix: NDArray[np.float64], places: NDArray[np.intp]) -> list[t
         if of != row:
             pairs.append((row, of))
     return pairs
+
+
+def _without_filling(matrix: NDArray[np.float64], pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Without rows of one number, and without the largest set of three or more equal rows: entries that are not used,
+    of which the check of untouched rows tells."""
+    pairs = [(row, of) for row, of in pairs if matrix[row].min() < matrix[row].max()]
+    firsts = Counter(of for _, of in pairs)
+    if not firsts:
+        return []
+    most, times = firsts.most_common(1)[0]
+    return [(row, of) for row, of in pairs if times < 2 or of != most]
 
 
 def _near_rows(matrix: NDArray[np.float64], places: NDArray[np.intp], least: float) -> list[tuple[int, int]]:
@@ -170,4 +201,22 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Copies], *,
     )
 
 
-CHECK = Check(kinds=(DUPLICATE_FILTERS,), find=_find)
+def _table_finding(subject: Subject, severity: Severity, tables: Sequence[_Copies]) -> Finding:
+    worst = tables[0]
+    names = [each.name for each in tables]
+    where = f", each {worst.distance:,} rows behind it" if worst.distance else f", row {worst.row:,} as {worst.of:,}"
+    return DUPLICATE_ROWS.found(
+        f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are exact copies "
+        f"of another{where}{also(names)}.",
+        severity=severity,
+        subjects=bounded(names),
+        evidence=(
+            *(("copies", sum(each.count for each in tables)), ("rows", sum(each.rows for each in tables))),
+            *(("tensors", len(tables)), ("threshold_share", subject.thresholds.duplicate_share)),
+        ),
+        remedy="Entries that were added as copies of others and not trained since are the same on purpose. Training "
+        "moves two entries apart: otherwise a part of the table was written twice.",
+    )
+
+
+CHECK = Check(kinds=(DUPLICATE_FILTERS, DUPLICATE_ROWS), find=_find)

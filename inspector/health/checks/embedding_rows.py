@@ -18,7 +18,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
-from inspector.health.subject import Subject
+from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import Rows, TensorStatistics
 from inspector.weights.rows import row_largest, row_means
@@ -52,7 +52,7 @@ class _Untouched:
 def _find(subject: Subject) -> Iterator[Finding]:
     found = []
     for one, t in subject.measured(Role.EMBEDDING, Role.LINEAR):
-        if one.role is Role.LINEAR and t.shape[0] < max(_VOCABULARY, 2 * t.shape[1]):
+        if not is_table(one, t):
             continue
         untouched = _untouched(subject, one.name, t)
         if untouched is not None:
@@ -61,6 +61,13 @@ def _find(subject: Subject) -> Iterator[Finding]:
         tables = [each for each in found if bool(each.multiple) is padded]
         if tables:
             yield _finding(subject, kind, sorted(tables, key=lambda each: -each.count))
+
+
+def is_table(one: Examined, t: TensorStatistics) -> bool:
+    """Whether its rows stand for entries of a vocabulary: an embedding, or the head that answers with its tokens."""
+    if one.role is Role.EMBEDDING:
+        return True
+    return one.role is Role.LINEAR and len(t.shape) == 2 and t.shape[0] >= max(_VOCABULARY, 2 * t.shape[1])
 
 
 def _untouched(subject: Subject, name: str, t: TensorStatistics) -> _Untouched | None:

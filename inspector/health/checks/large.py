@@ -27,10 +27,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
         spread = known and t.numel >= limits.few and t.rms > limits.large_rms
         # What nobody knows may be anything, and a bias of -10,000 be meant.
         if largest > limits.large or spread:
-            # A norm behind the layer makes its scale free, so that a spread alone is a note.
-            groups[Severity.WARNING if known and largest > limits.large else Severity.NOTICE].append(
-                (largest, t.rms, one.name)
-            )
+            # A norm behind the layer makes its scale free, so that a spread alone is a note; and no sum in float32 is
+            # left with a digit beside what is absurd.
+            wrong = (known and largest > limits.large) or (one.role is not Role.OTHER and largest >= limits.absurd)
+            groups[Severity.WARNING if wrong else Severity.NOTICE].append((largest, t.rms, one.name))
     for severity, tensors in groups.items():
         tensors.sort(key=lambda each: -each[0])
         largest, rms, name = tensors[0]

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.checks.moments_lost import lost_state
 from inspector.health.listing import bounded, listed
 from inspector.health.subject import Subject
 from inspector.health.training.optimizers import Entry, Optimizer
@@ -113,12 +114,15 @@ def _unmoved(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
     zero = {
         entry.key
         for entry, name, t in _measured(subject, optimizer)
-        if name in optimizer.kind.gradients and t.zero == t.numel and not t.nan
+        if name in optimizer.kind.gradients and t.zero == t.numel and not t.nan and not _moving(subject, entry)
     }
     keys = [key for group in optimizer.groups for key in group.keys]
     never = {key for key in keys if key not in optimizer.entries}
     behind = {key for key, steps in optimizer.steps.items() if steps == 0}
-    found = [optimizer.names.get(key) or f"entry {key}" for key in keys if key in zero | never | behind]
+    # Of what was trained and has lost its state another check tells.
+    lost = {key for keys_of in lost_state(subject, optimizer) for key in keys_of}
+    unmoved = (zero | never | behind) - lost
+    found = [optimizer.names.get(key) or f"entry {key}" for key in keys if key in unmoved]
     if not found:
         return
     steps = "" if most is None else f" in {most:,.0f} steps"
@@ -129,12 +133,19 @@ def _unmoved(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
         evidence=(
             ("parameters", len(found)),
             ("listed", len(keys)),
-            ("without state", len(never)),
-            ("moments all zero", len(zero)),
+            ("without state", len(never - lost)),
+            ("moments all zero", len(zero - lost)),
         ),
         remedy="Frozen or unused on purpose (an auxiliary head, a branch that another phase trains, one behind a layer "
         "that begins at zero) it is normal. If it should train: is it used in forward, and does the loss reach it?",
     )
+
+
+def _moving(subject: Subject, entry: Entry) -> bool:
+    """Whether its averaged gradients are not zero, which contradicts squares that are."""
+    tensor = entry.tensors.get("exp_avg")
+    t = subject.measured_by_path.get(tensor.path) if tensor is not None else None
+    return t is not None and t.zero < t.numel
 
 
 def _differing(optimizer: Optimizer) -> Iterator[Finding]:

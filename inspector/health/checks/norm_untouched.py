@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
@@ -14,6 +15,10 @@ from inspector.units import counted
 NEVER_UPDATED = FindingKind(
     "norm-never-updated", Severity.WARNING, "Running statistics were never updated", also=(Severity.NOTICE,)
 )
+
+# So many times fewer batches than so many of the norms counted.
+_BEHIND = 10
+_MOST = 0.5
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
@@ -53,6 +58,27 @@ def _find(subject: Subject) -> Iterator[Finding]:
             remedy="Statistics from another file, frozen since, look like this. The counter matters only to a norm "
             "with momentum=None.",
         )
+    yield from _behind(norms)
+
+
+def _behind(norms: list[BatchNorm]) -> Iterator[Finding]:
+    """Norms that counted far fewer batches than nearly all others."""
+    counts = [norm.batches for norm in norms if norm.batches]
+    usual, times = Counter(counts).most_common(1)[0] if counts else (0, 0)
+    behind = [norm for norm in norms if norm.batches and norm.batches * _BEHIND <= usual]
+    if not behind or times <= _MOST * len(counts):
+        return
+    fewest = min(norm.batches or 0 for norm in behind)
+    yield NEVER_UPDATED.found(
+        f"{counted(len(behind), 'batch norm')} of {len(norms):,} ({_names(behind)}) counted {fewest:,} "
+        f"{'batch' if fewest == 1 else 'batches'}{' or more' if len(behind) > 1 else ''}; {times:,} others counted "
+        f"{usual:,}.",
+        severity=Severity.NOTICE,
+        subjects=bounded([norm.name_of(Role.COUNTER) for norm in behind]),
+        evidence=(("norms", len(behind)), ("of", len(norms)), ("batches", fewest), ("usual", usual)),
+        remedy="A norm that was added or reset late, or a branch that seldom runs, looks like this. Otherwise it comes "
+        "from another file.",
+    )
 
 
 def _names(norms: list[BatchNorm]) -> str:

@@ -35,6 +35,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     yield from _zero(with_rates)
     yield from _invalid(with_rates)
     yield from _disagreeing(with_rates, training.schedules)
+    yield from _bases(with_rates, training.schedules)
     yield from _over(training.schedules)
 
 
@@ -146,6 +147,27 @@ def _over(schedules: Sequence[Schedule]) -> Iterator[Finding]:
             remedy="A finished training. To go on, make a new schedule: "
             + ("its next step raises an error." if fails else "with its next steps the learning rate rises again."),
         )
+
+
+def _bases(optimizers: Sequence[Optimizer], schedules: Sequence[Schedule]) -> Iterator[Finding]:
+    """A schedule copies each group's initial_lr when it is made (torch/optim/lr_scheduler.py, _LRScheduler)."""
+    for schedule in schedules if len(optimizers) == 1 else ():
+        begun = [group.initial_lr for group in optimizers[0].groups]
+        # A cyclic one has bounds of its own.
+        if schedule.base is None or schedule.kind == "CyclicLR" or len(begun) != len(schedule.base):
+            continue
+        pairs = [(a, b) for a, b in zip(begun, schedule.base, strict=True) if a is not None]
+        apart = [(a, b) for a, b in pairs if not math.isclose(a, b, rel_tol=_EQUAL, abs_tol=0)]
+        if apart:
+            initial, base = apart[0]
+            yield RATES_DISAGREE.found(
+                f"{schedule.called} begins from {base:g} (base_lrs), and {optimizers[0].called} from {initial:g} "
+                f"(initial_lr), in {counted(len(apart), 'group')} of {len(begun):,}.",
+                severity=Severity.NOTICE,
+                subjects=(schedule.label, optimizers[0].label),
+                evidence=(("base", base), ("initial", initial), ("groups", len(apart))),
+                remedy="One was changed by hand, or they are of two trainings: the schedule's next step goes by it.",
+            )
 
 
 CHECK = Check(kinds=(RESUMING, RATE_ZERO, RATE_INVALID, RATES_DISAGREE, SCHEDULE_OVER), find=_find)

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import is_pruned
 from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
+from inspector.health.zero_stretch import ROLES, may_have_stretches, zero_stretch
 from inspector.units import human_bytes
 from inspector.weights.report import PAGE, TensorStatistics
 
@@ -29,10 +29,12 @@ REPEATED_STRETCH = FindingKind(
     "repeated-stretch", Severity.ERROR, "A weight holds the same stretch twice", also=(Severity.NOTICE,)
 )
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.EMBEDDING, Role.RECURRENT, Role.OTHER)
-# One stretch, not a pattern of many: so much of all zeroed pages lies in it, and so much of the rest is not zero.
-_ALONE = 0.9
-_MOST_ZERO_ELSEWHERE = 0.1
+# Less is believed only of what was read again and stands alone: so much of all repeated pages lies in it, so much of it
+# is not zero, and so many values are in it.
+_LARGE = 1 << 20
+_ALONE = 0.5
+_MOST_ZERO = 0.5
+_LEAST_VALUES = 64
 _REPEATED = re.compile(
     r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
 )
@@ -54,8 +56,8 @@ class _Stretch:
 def _find(subject: Subject) -> Iterator[Finding]:
     zeros: list[_Stretch] = []
     copies: dict[Severity, list[_Stretch]] = defaultdict(list)
-    for one, t in subject.measured(*_ROLES):
-        if len(t.shape) < 2 or t.minimum == t.maximum or t.distinct is not None or is_pruned(subject, one):
+    for one, t in subject.measured(*ROLES):
+        if not may_have_stretches(subject, one, t):
             continue
         zero = _zeroed(subject, one, t)
         # Whole rows are what the checks of rows say.
@@ -71,72 +73,70 @@ def _find(subject: Subject) -> Iterator[Finding]:
         yield _copy_finding(subject, severity, sorted(found, key=lambda each: -each.nbytes))
 
 
-def _row(t: TensorStatistics) -> int:
-    return math.prod(t.shape[1:])
-
-
 def _zeroed(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch | None:
+    found = zero_stretch(subject, one, t)
+    if found is None:
+        return None
+    return _Stretch(
+        name=one.name,
+        nbytes=(found.end - found.begin) * DTYPES[t.dtype].itemsize,
+        begin=found.begin,
+        end=found.end,
+        numel=t.numel,
+        of=0,
+        by_rows=found.by_rows,
+    )
+
+
+def _repeated(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch | None:
     pages, size = t.pages, DTYPES[t.dtype].itemsize
-    # A page that is zero in part lies at both ends of a stretch, perhaps.
-    if (pages.zero_run + 2) * PAGE * size <= subject.thresholds.zero_nbytes or not pages.zero_run:
+    begin, end = pages.repeated_at * PAGE, (pages.repeated_at + pages.repeated_run) * PAGE
+    of, row = pages.repeated_from * PAGE, math.prod(t.shape[1:])
+    distance = begin - of
+    # A page that is a copy in part lies at both ends, perhaps.
+    if not pages.repeated_run or (end - begin + 2 * PAGE) * size <= subject.thresholds.repeated_nbytes:
         return None
-    if (
-        pages.zero_run < _ALONE * pages.zero
-        or t.zero - pages.zero_run * PAGE > _MOST_ZERO_ELSEWHERE * t.numel + 2 * PAGE
-    ):
-        return None
-    begin, end = pages.zero_at * PAGE, (pages.zero_at + pages.zero_run) * PAGE
     array = subject.array(one)
-    if array is not None:
-        filled = np.flatnonzero(array.ravel())
-        begin = int(filled[filled < begin].max()) + 1 if (filled < begin).any() else 0
-        end = int(filled[filled >= end].min()) if (filled >= end).any() else t.numel
-    elif end + PAGE > t.numel:
-        end = t.numel
-    if (end - begin) * size <= subject.thresholds.zero_nbytes:
-        return None
-    row = _row(t)
-    by_rows = begin % row == 0 and end % row == 0
     if array is None:
-        # Known to a page only.
-        by_rows = -begin % row < PAGE or begin % row < PAGE
+        if (end - begin) * size < _LARGE:
+            return None
+    else:
+        flat = array.ravel()
+        begin, end = _stretched(flat, begin, end, distance)
+        # Whole rows are what the check of rows compares.
+        if (distance % row == 0 and end - begin >= row) or (end - begin) * size < subject.thresholds.repeated_nbytes:
+            return None
+        small = (end - begin) * size < _LARGE
+        if small and (pages.repeated_run < _ALONE * pages.repeated or not _is_rich(flat[begin:end])):
+            return None
+    # Pages copied from rows lie at a distance of whole rows, and channels that were repeated of whole kernels; a page
+    # of the disk does so only where these are as long.
+    disk = (distance * size) % _LARGE == 0
+    kernel = math.prod(t.shape[2:])
     return _Stretch(
         name=one.name,
         nbytes=(end - begin) * size,
         begin=begin,
         end=end,
         numel=t.numel,
-        of=0,
-        by_rows=by_rows,
+        of=begin - distance,
+        by_rows=(distance % row == 0 or (kernel > 1 and distance % kernel == 0)) and not disk,
     )
 
 
-def _repeated(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch | None:
-    pages, size = t.pages, DTYPES[t.dtype].itemsize
-    length = pages.repeated_run * PAGE
-    if length * size < subject.thresholds.repeated_nbytes:
-        return None
-    begin, of = pages.repeated_at * PAGE, pages.repeated_from * PAGE
-    array = subject.array(one)
-    if array is not None:
-        flat = array.ravel()
-        if not np.array_equal(flat[begin : begin + length], flat[of : of + length]):
-            return None
-        if (begin - of) % _row(t) == 0 and length >= _row(t):
-            # Whole rows, which the check of rows compares.
-            return None
-    # Pages copied from rows lie at a distance of whole rows; a page of the disk does so only where rows are as long.
-    distance, row = begin - of, _row(t)
-    disk = (distance * size) % subject.thresholds.repeated_nbytes == 0
-    return _Stretch(
-        name=one.name,
-        nbytes=length * size,
-        begin=begin,
-        end=begin + length,
-        numel=t.numel,
-        of=of,
-        by_rows=distance % row == 0 and not disk,
-    )
+def _stretched(flat: NDArray[np.float64], begin: int, end: int, distance: int) -> tuple[int, int]:
+    """From pages to elements: as far as what lies so far apart is the same; (begin, begin) where it is not in them."""
+    same = flat[distance:] == flat[: len(flat) - distance]
+    if not same[begin - distance : end - distance].all():
+        return begin, begin
+    unlike = np.flatnonzero(~same) + distance
+    before, behind = unlike[unlike < begin], unlike[unlike >= end]
+    return int(before[-1]) + 1 if len(before) else distance, int(behind[0]) if len(behind) else len(flat)
+
+
+def _is_rich(values: NDArray[np.float64]) -> bool:
+    """Whether it is numbers, and no pattern of a few."""
+    return bool((values == 0).mean() <= _MOST_ZERO) and len(np.unique(values)) >= _LEAST_VALUES
 
 
 def _zero_finding(subject: Subject, found: Sequence[_Stretch]) -> Finding:

@@ -1,0 +1,128 @@
+"""Moments that contradict what they belong to: of zero or missing beside a trained weight, or beside each other.
+
+Adam moves a weight by lr m / (sqrt(v) + eps) (Kingma and Ba 2014, 1412.6980): m is an average of gradients and v of
+their squares, so that v is zero only where every gradient was, and m then is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.listing import bounded, listed
+from inspector.health.moved import has_moved, looking_at
+from inspector.health.subject import Subject
+from inspector.health.training.optimizers import Optimizer
+from inspector.units import counted
+from inspector.weights.report import TensorStatistics
+
+STATE_LOST = FindingKind(
+    "optimizer-state-lost",
+    Severity.WARNING,
+    "An optimizer's state of a trained parameter is gone",
+    also=(Severity.NOTICE,),
+)
+CONTRADICT = FindingKind(
+    "moments-contradict", Severity.WARNING, "Moments of a parameter contradict each other", also=(Severity.NOTICE,)
+)
+
+# Of more parameters it was meant: biases alone are trained, or a part is frozen.
+_MOST = 0.25
+# The square of a smaller gradient may be zero as float32.
+_LEAST_GRADIENT = 1e-15
+
+
+def _find(subject: Subject) -> Iterator[Finding]:
+    for optimizer in subject.training.optimizers:
+        zero, missing = lost_state(subject, optimizer)
+        for keys, how in ((zero, "moments of nothing but zeros"), (missing, "no moments")):
+            if keys:
+                yield _lost(subject, optimizer, keys, how)
+        yield from _contradicting(subject, optimizer)
+
+
+def lost_state(subject: Subject, optimizer: Optimizer) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Keys of parameters that were trained, in a module whose other parameters have moments: those whose own are zero
+    though steps were counted, and those without any."""
+    own = looking_at(subject, optimizer.weights) if optimizer.weights is not None else None
+    keys = [key for group in optimizer.groups for key in group.keys]
+    if own is None or not optimizer.whole or not optimizer.most_steps or optimizer.kind.name == "LBFGS":
+        return (), ()
+    states = {key: _moments(subject, optimizer, key) for key in keys}
+    alive = {key for key, moments in states.items() if any(t.zero < t.numel for t in moments.values())}
+    modules = {optimizer.names[key].rpartition(".")[0] for key in alive if key in optimizer.names}
+    found: list[str] = []
+    for key in keys:
+        name = optimizer.names.get(key, "")
+        if key not in alive and name in own.by_name and name.rpartition(".")[0] in modules:
+            found += [key] if has_moved(own, own.by_name[name]) is not False else []
+    if len(found) > _MOST * len(keys):
+        return (), ()
+    zero = tuple(key for key in found if states[key] and optimizer.steps.get(key, 0) > 1)
+    return zero, tuple(key for key in found if key not in optimizer.entries)
+
+
+def _moments(subject: Subject, optimizer: Optimizer, key: str) -> dict[str, TensorStatistics]:
+    """What was measured of a parameter's state, as large as the parameter, by field."""
+    entry = optimizer.entries.get(key)
+    tensors = entry.tensors if entry is not None else {}
+    measured = {name: subject.measured_by_path.get(tensor.path) for name, tensor in tensors.items()}
+    return {name: t for name, t in measured.items() if t is not None and t.shape and t.numel and name != "step"}
+
+
+def _lost(subject: Subject, optimizer: Optimizer, keys: tuple[str, ...], how: str) -> Finding:
+    names = [optimizer.names[key] for key in keys]
+    own = looking_at(subject, optimizer.weights)
+    # What is frozen has no moments rather than moments of zero.
+    stepped = all(key in optimizer.entries for key in keys)
+    sure = own is not None and all(has_moved(own, own.by_name[name]) for name in names)
+    return STATE_LOST.found(
+        f"{optimizer.called} has {how} for {counted(len(names), 'parameter')} whose numbers are not those that torch "
+        f"initialises with, after {optimizer.most_steps or 0:,.0f} steps: {listed(names)}. Other parameters of the "
+        "same modules have moments.",
+        severity=Severity.WARNING if stepped and sure else Severity.NOTICE,
+        subjects=bounded(names),
+        evidence=(("parameters", len(names)), ("listed", optimizer.listed), ("steps", optimizer.most_steps or 0)),
+        remedy="The weight was trained and its state was lost: after resuming, its first steps are as long as those of "
+        "a new training. Take an earlier checkpoint, or warm up again. Harmless where it came from another training "
+        "and is frozen in this one.",
+    )
+
+
+def _contradicting(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
+    without_squares: list[str] = []
+    without_gradients: list[str] = []
+    for key, entry in optimizer.entries.items():
+        moments = _moments(subject, optimizer, key)
+        first, second = moments.get("exp_avg"), moments.get("exp_avg_sq")
+        if first is None or second is None or second.dtype == "float16" or not (first.finite and second.finite):
+            continue
+        largest = max(abs(first.minimum), abs(first.maximum))
+        if second.zero == second.numel and largest > _LEAST_GRADIENT:
+            without_squares.append(entry.label)
+        elif first.zero == first.numel and second.zero < second.numel:
+            without_gradients.append(entry.label)
+    if without_squares:
+        yield CONTRADICT.found(
+            f"{optimizer.called} has averaged gradients other than zero for "
+            f"{counted(len(without_squares), 'parameter')}, and averages of their squares of nothing but zeros: "
+            f"{listed(without_squares)}.",
+            subjects=bounded(without_squares),
+            evidence=(("parameters", len(without_squares)), ("threshold", _LEAST_GRADIENT)),
+            remedy="The next step divides by eps alone, and throws these weights far away. Drop their state, or take "
+            "an earlier checkpoint.",
+        )
+    if without_gradients:
+        yield CONTRADICT.found(
+            f"{optimizer.called} has averaged squares other than zero for "
+            f"{counted(len(without_gradients), 'parameter')}, and averaged gradients of nothing but zeros: "
+            f"{listed(without_gradients)}.",
+            severity=Severity.NOTICE,
+            subjects=bounded(without_gradients),
+            evidence=(("parameters", len(without_gradients)),),
+            remedy="Gradients that have been zero for a thousand steps end like this (a branch that is used no more, a "
+            "layer that died). Otherwise the averages were lost.",
+        )
+
+
+CHECK = Check(kinds=(STATE_LOST, CONTRADICT), find=_find)
