@@ -10,6 +10,7 @@ from inspector.doctor.causes import (
     joined,
     linear,
     losses,
+    masks,
     norms,
     python,
     repairs,
@@ -26,6 +27,7 @@ from inspector.doctor.scene import Scene
 CAUSES: tuple[Cause, ...] = (
     norms.SINGLE_VALUE,
     *losses.CAUSES,
+    *masks.CAUSES,
     *types.CAUSES,
     *code.CAUSES,
     *python.CAUSES,

@@ -14,6 +14,7 @@ KINDS = {
     "device": "operands are on several devices",
     "quantised": "quantised and plain tensors meet",
     "index-type": "what is looked up by is no whole number",
+    "mask-type": "a mask, or what where asks, is no bool",
     "type": "operands have several element types, or one that the operator does not know",
     "endless-recursion": "a forward calls itself",
     "no-forward": "what was called has no forward: a container, or a name misspelt",
