@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inspector.doctor.cuts import Cuts
 from inspector.doctor.frames import own_line
+from inspector.doctor.gradients import GraphLines
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.reshapes import Reshape, reshape_of
 from inspector.doctor.squeezes import Squeezes
@@ -107,7 +109,9 @@ class Recorder(Listener):
         self.asked: tuple[str, Sequence[Any], Mapping[str, Any]] = ("", (), {})
         self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
         self.used: set[int] = set()
-        self.squeezes, self.cuts = Squeezes(), Cuts()
+        self.squeezes, self.cuts, self.lines = Squeezes(), Cuts(), GraphLines()
+        # Whether the forward takes gradients itself, as energies and physics do.
+        self.differentiates = False
         self.reshapes: list[Reshape] = []
         self.all_negative: list[AllNegative] = []
         self.in_place: list[InPlace] = []
@@ -131,12 +135,14 @@ class Recorder(Listener):
         # Attributes are read by functions, too: x.shape is __get__.
         if name not in ("__get__", "__set__"):
             self.asked = (name, args, kwargs)
+            self.differentiates |= name == "grad" and isinstance(function, FunctionType)
             if name not in ("size", "dim"):
                 self.function_name, self.function_args = name, (args, kwargs)
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         if self.gradients:
             self.cuts.returned(function, args, kwargs, output)
+            self.lines.returned(function, args, output)
         reshape = reshape_of(function, args, output)
         if reshape is not None and len(self.reshapes) < _MOST_TENSORS:
             self.reshapes.append(reshape)
