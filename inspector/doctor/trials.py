@@ -148,6 +148,14 @@ class Trials:
         finally:
             setattr(module, name, before)
 
+    def runs_with_gradients(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """With numbers, and gradients recorded."""
+        if self._numbers_left <= 0:
+            return False
+        self._numbers_left -= 1
+        with as_it_was(self._model):
+            return _passes(self._model, args, kwargs, grad=True)
+
     def runs_replaced(self, replace: Replace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """With what functions of torch are given changed by `replace`, with numbers; False where it changed nothing."""
         mode = _Replaced(replace)
@@ -164,9 +172,9 @@ class Trials:
         return self._bare
 
 
-def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, grad: bool = False) -> bool:
     try:
-        output = watch(model, *copied(args, kwargs), Listener())
+        output = watch(model, *copied(args, kwargs), Listener(), grad=grad)
     except ForwardError:
         return False
     # view(-1, 400) makes more samples of a larger picture, and raises nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.doctor.causes import (
     code,
     convolution,
+    differentiating,
     embeddings,
     indexing,
     joined,
@@ -30,6 +31,7 @@ CAUSES: tuple[Cause, ...] = (
     *masks.CAUSES,
     *types.CAUSES,
     *code.CAUSES,
+    *differentiating.CAUSES,
     *python.CAUSES,
     *squeezed.CAUSES,
     *embeddings.CAUSES,

@@ -35,6 +35,7 @@ KINDS = {
     "in-place-on-leaf": "a parameter or input that needs a gradient is changed in place",
     "in-place-needed": "what the backward pass needs was changed in place",
     "numpy-of-gradient": "a tensor of a graph of gradients is to become an array",
+    "needs-gradient": "a forward takes gradients of what records none",
     "truth-of-many": "a condition asks for the truth of several values",
     "number-of-many": "several values are used as one number",
     "size-is-no-integer": "a size was divided by /",
