@@ -279,7 +279,7 @@ class Recorder(Listener):
         if share or (gap is not None and gap > WIDE_GAP):
             function = name.strip("_").replace("safe_", "")
             self.saturations.append(
-                Saturation(path=inside, function=function, share=share, count=made.numel(), gap=gap)
+                Saturation(path=inside, function=function, share=share or 0.0, count=made.numel(), gap=gap)
             )
 
     def _channels_second(self, tensor: Tensor) -> bool:
