@@ -114,3 +114,8 @@ def parse_size(text: str) -> int:
     if nbytes < _LEAST:
         raise UsageError(f'"{text[:40]}" is no size.', hint="Write 2GB, 500MB or a number of bytes, 1,000 at least.")
     return nbytes
+
+
+def with_article(word: str) -> str:
+    """A class's name in a sentence: "an EncoderOutput", "a tuple"."""
+    return f"{'an' if word[:1].lower() in tuple('aeio') else 'a'} {word}"

@@ -86,10 +86,13 @@ def _who_turned_it_off() -> str:
 
 def _leaves(tensor: Tensor) -> frozenset[int]:
     """Ids of the leaves that its graph begins with."""
-    if tensor.grad_fn is None:
-        return frozenset((id(tensor),))
-    waiting: list[Any] = [tensor.grad_fn]
-    seen, found = {tensor.grad_fn}, set()
+    return frozenset((id(tensor),)) if tensor.grad_fn is None else leaves_of(tensor.grad_fn)
+
+
+def leaves_of(node: Any) -> frozenset[int]:
+    """Ids of the leaves that the graph behind a node begins with."""
+    waiting: list[Any] = [node]
+    seen, found = {node}, set()
     while waiting and len(seen) < _MOST_NODES:
         node = waiting.pop()
         variable = getattr(node, "variable", None)

@@ -100,6 +100,31 @@ def forward_code(module: nn.Module) -> CodeType | None:
     return getattr(inspect.getattr_static(type(module), "forward", None), "__code__", None)
 
 
+def returning_line(function: Any) -> SourceLine | None:
+    """The last return of a plain Python function; None where there is no source."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    lines = linecache.getlines(code.co_filename, getattr(function, "__globals__", None))
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    own = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _begins(n) == code.co_firstlineno]
+    returns = [n.lineno for found in own for n in ast.walk(found) if isinstance(n, ast.Return)]
+    if not returns:
+        return None
+    at = max(returns)
+    return SourceLine(
+        file=shown_file(code.co_filename), line=at, text=without_folders(lines[at - 1].strip())[:_MOST_TEXT]
+    )
+
+
+def _begins(node: ast.FunctionDef) -> int:
+    """A function's code begins with its decorators."""
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
 def shown_file(filename: str) -> str:
     """Its name alone; of an installed package from the package on."""
     inside = _PACKAGES.sub("", filename)

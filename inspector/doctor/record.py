@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inspector.doctor.cuts import Cuts
 from inspector.doctor.frames import own_line
+from inspector.doctor.gradients import GraphLines
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.reshapes import Reshape, reshape_of
 from inspector.doctor.squeezes import Squeezes
@@ -32,8 +34,17 @@ _READS = ("numpy", "__array__", "tolist", "item")
 _SIGMOID_END = 0.5 - 0.5 * (1 - 0.01) ** 0.5
 _TANH_END = (1 - 0.01) ** 0.5
 _SURE = 0.999
+# Of a row of a softmax: compared with the greatest; a gap beyond is a mask's (-1e9, -10000).
+_RANK, _MASKED = 5, 5_000.0
+# exp(-30) is 1e-13: nothing of float32 is left.
+WIDE_GAP = 30.0
 # What gives another view of the same values.
 _VIEWS = {"slice", "select", "view", "unsqueeze", "squeeze", "expand", "t", "transpose", "permute", "alias", "detach"}
+# What makes one of many, and which of its arguments says over which dimensions.
+_REDUCES = {
+    "_softmax": 1, "_log_softmax": 1, "_safe_softmax": 1, "mean": 1, "var": 1, "std": 1, "norm": 2,
+    "linalg_vector_norm": 2, "var_mean": 1, "std_mean": 1, "cumsum": 1, "amax": 1, "logsumexp": 1,
+}  # fmt: skip
 _CHANNELS_SECOND = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training"}
 
 
@@ -66,7 +77,19 @@ class InPlace:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A column and a row of `count` numbers each that an operator made a square of."""
+    """A column and a row of `count` numbers each that an operator made a square of. difference: of two tensors of
+    their own, as in a loss, and not of one with itself."""
+
+    operator: str
+    count: int
+    inside: str
+    line: SourceLine | None
+    difference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OverFirst:
+    """A softmax, mean or norm over dimension 0, of so many entries, of a tensor with more dimensions."""
 
     operator: str
     count: int
@@ -107,11 +130,14 @@ class Recorder(Listener):
         self.asked: tuple[str, Sequence[Any], Mapping[str, Any]] = ("", (), {})
         self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
         self.used: set[int] = set()
-        self.squeezes, self.cuts = Squeezes(), Cuts()
+        self.squeezes, self.cuts, self.lines = Squeezes(), Cuts(), GraphLines()
+        # Whether the forward takes gradients itself, as energies and physics do.
+        self.differentiates = False
         self.reshapes: list[Reshape] = []
         self.all_negative: list[AllNegative] = []
         self.in_place: list[InPlace] = []
         self.spreads: list[Spread] = []
+        self.over_first: list[OverFirst] = []
         self.maps: list[tuple[str, tuple[int, ...]]] = []
         self._index: dict[int, int] = {}
         self._depth: dict[int, int] = {}
@@ -131,12 +157,14 @@ class Recorder(Listener):
         # Attributes are read by functions, too: x.shape is __get__.
         if name not in ("__get__", "__set__"):
             self.asked = (name, args, kwargs)
+            self.differentiates |= name == "grad" and isinstance(function, FunctionType)
             if name not in ("size", "dim"):
                 self.function_name, self.function_args = name, (args, kwargs)
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         if self.gradients:
             self.cuts.returned(function, args, kwargs, output)
+            self.lines.returned(function, args, output)
         reshape = reshape_of(function, args, output)
         if reshape is not None and len(self.reshapes) < _MOST_TENSORS:
             self.reshapes.append(reshape)
@@ -206,9 +234,20 @@ class Recorder(Listener):
                 parts = [tuple(t.shape) for t in given]
                 if isinstance(dim, int) and len({len(shape) for shape in parts}) == 1:
                     self._joined[id(made[0])] = (weakref.ref(made[0]), parts, dim % made[0].dim())
+            if name in _REDUCES and given and given[0].dim() > 1 and len(self.over_first) < _MOST_TENSORS:
+                dims = operation.args[_REDUCES[name]] if len(operation.args) > _REDUCES[name] else None
+                if 0 in (
+                    one % given[0].dim()
+                    for one in (dims if isinstance(dims, list | tuple) else [dims])
+                    if one is not None
+                ):
+                    plain = name.strip("_").removeprefix("safe_").removeprefix("linalg_vector_")
+                    self.over_first.append(OverFirst(plain, given[0].shape[0], inside, own_line()))
             count = _spread(given, made)
             if count and len(self.spreads) < _MOST_TENSORS:
-                self.spreads.append(Spread(name.strip("_"), count, inside, own_line()))
+                loss = name in ("sub", "rsub") or name.endswith("_loss")
+                apart = loss and given[0].untyped_storage().data_ptr() != given[1].untyped_storage().data_ptr()
+                self.spreads.append(Spread(name.strip("_"), count, inside, own_line(), apart))
             if self.values and made:
                 self._look(name, inside, operation, made[0], self.maker(given[0]) if given else "")
 
@@ -229,15 +268,19 @@ class Recorder(Listener):
                     )
             return
         share: float | None = None
+        gap: float | None = None
         if name in ("sigmoid", "sigmoid_"):
             share = float(((made < _SIGMOID_END) | (made > 1 - _SIGMOID_END)).double().mean())
         elif name in ("tanh", "tanh_"):
             share = float((made.abs() > _TANH_END).double().mean())
         elif name in ("_softmax", "_safe_softmax") and made.shape[operation.args[1]] > 1:
             share = float((made.amax(operation.args[1]) > _SURE).double().mean())
-        if share:
+            gap = _gap(operation.args[0], operation.args[1])
+        if share or (gap is not None and gap > WIDE_GAP):
             function = name.strip("_").replace("safe_", "")
-            self.saturations.append(Saturation(path=inside, function=function, share=share, count=made.numel()))
+            self.saturations.append(
+                Saturation(path=inside, function=function, share=share or 0.0, count=made.numel(), gap=gap)
+            )
 
     def _channels_second(self, tensor: Tensor) -> bool:
         kept = self._second.get(id(tensor))
@@ -289,6 +332,16 @@ def _spread(given: Sequence[Tensor], made: Sequence[Tensor]) -> int:
     count = row.shape[0] if row.dim() == 1 else 0
     square = count > 1 and tuple(column.shape) == (count, 1) and tuple(made[0].shape) in ((count, count), ())
     return count if square else 0
+
+
+def _gap(logits: Tensor, dim: int) -> float | None:
+    """How far the greatest of a row stands above the fifth, median of rows; None where fewer are not masked."""
+    if logits.shape[dim] < _RANK + 1:
+        return None
+    top = logits.double().topk(_RANK, dim).values
+    gaps = (top.select(dim, 0) - top.select(dim, _RANK - 1)).flatten()
+    gaps = gaps[gaps < _MASKED]
+    return float(gaps.median()) if gaps.numel() else None
 
 
 def _dtype(tensor: Tensor) -> str:

@@ -135,12 +135,14 @@ class DeadChannels:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
     """Values of a sigmoid, tanh or softmax at the ends of its range. share: of them, where its slope is below 1 % of
-    its greatest; of a softmax rows whose greatest probability is above 0.999."""
+    its greatest; of a softmax rows whose greatest probability is above 0.999. gap: of a softmax, how far the greatest
+    logit of a row stands above the fifth (median of rows); None where that was not measured."""
 
     path: str
     function: str
     share: float
     count: int
+    gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

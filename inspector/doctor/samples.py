@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.utils._pytree import tree_map_only
 
 from inspector.doctor.modes import run_in_mode
-from inspector.doctor.record import unwatched
+from inspector.doctor.record import OverFirst, unwatched
 from inspector.doctor.reshapes import Reshape, remedy_of_reshape, told_reshape
 from inspector.doctor.trials import MOST_NUMBERS
 from inspector.findings import Finding, FindingKind, Severity
@@ -85,11 +85,13 @@ def find_mixed(
     alone: Sequence[Tensor],
     one: SampleSums,
     reshapes: Sequence[Reshape] = (),
+    over_first: Sequence[OverFirst] = (),
 ) -> Iterator[Finding]:
     """The samples once alone and once behind as many others; nothing where that cannot be told.
 
     alone: what came out of them in evaluation, one: what was heard of that pass. The others stand first: a recurrent
     layer that takes the batch for time hands on from there. reshapes: those that may have moved the batch.
+    over_first: what ran over dimension 0.
     """
     if one.failed:
         return
@@ -119,6 +121,15 @@ def find_mixed(
     if reshapes:
         yield MIXED.found(
             f"{says}: {told_reshape(reshapes[0])}.", subjects=(path,), remedy=remedy_of_reshape(reshapes[0])
+        )
+        return
+    named = next((o for o in over_first if o.inside == path and o.count == batch), None)
+    if named is not None and named.line is not None and not isinstance(module, nn.Softmax | nn.LogSoftmax):
+        line = f"({named.line.file}, line {named.line.line}: {named.line.text})"
+        yield MIXED.found(
+            f"{says}: {named.operator} {line} goes over dimension 0.",
+            subjects=(path,),
+            remedy="Name the dimension that is meant: dim=-1 for the last, dim=1 for what stands behind the batch.",
         )
         return
     # Whoever gives time first means it so, unless dimension 1 is gone: one answer for each entry of dimension 0.

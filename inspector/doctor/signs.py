@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import nn
 
-from inspector.doctor.record import Recorder
+from inspector.doctor.record import WIDE_GAP, Recorder
 from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_share
@@ -21,7 +21,12 @@ CONSTANT = FindingKind("output-constant", Severity.WARNING, "A module gives one 
 DEAD = FindingKind("dead-channels", Severity.NOTICE, "Most channels of a ReLU are never positive")
 SATURATED = FindingKind("saturated", Severity.NOTICE, "A sigmoid, tanh or softmax is at its ends")
 TOO_LARGE = FindingKind("beyond-half", Severity.NOTICE, "Values are too large for half precision")
-SPREAD = FindingKind("samples-crossed", Severity.NOTICE, "Each sample is computed with every other by broadcasting")
+SPREAD = FindingKind(
+    "samples-crossed",
+    Severity.NOTICE,
+    "Each sample is computed with every other by broadcasting",
+    (Severity.WARNING,),
+)
 GIVES_NOTHING = FindingKind("gives-nothing", Severity.WARNING, "The forward gives no tensor")
 
 # Fewer values are zero or equal by chance: the squeeze of a small block.
@@ -140,8 +145,11 @@ def _own_zeros(module: nn.Module | None) -> str:
     return ""
 
 
-def find_spread(recorder: Recorder, batch: int) -> Iterator[Finding]:
-    """A column and a row as long as the batch that became a square: answers (N, 1) beside targets (N,)."""
+def find_spread(recorder: Recorder, batch: int, *, gives_loss: bool = False) -> Iterator[Finding]:
+    """A column and a row as long as the batch that became a square: answers (N, 1) beside targets (N,).
+
+    gives_loss: a single number comes out, so that a difference is most likely a loss's.
+    """
     seen = set()
     for one in recorder.spreads:
         if one.count != batch or (one.operator, one.line) in seen:
@@ -151,6 +159,7 @@ def find_spread(recorder: Recorder, batch: int) -> Iterator[Finding]:
         yield SPREAD.found(
             f"{one.operator} in {one.inside or 'the model itself'}{line} makes {one.count}x{one.count} of "
             f"{one.count}x1 and {one.count}, as many as the batch has samples.",
+            severity=Severity.WARNING if gives_loss and one.difference else None,
             subjects=(one.inside,),
             remedy="Where every sample was to meet its own: give both one shape, squeeze(1) or unsqueeze(1).",
         )
@@ -172,7 +181,15 @@ def find_dead(dead: Sequence[DeadChannels]) -> Iterator[Finding]:
 def find_saturated(saturations: Sequence[Saturation], last: str) -> Iterator[Finding]:
     """last: path of the module that ended last before the model; its certainty is the answer's own."""
     for one in saturations:
-        if one.share > _MOST_OF and one.count >= 8 * LEAST_VALUES and one.path not in ("", last):
+        if one.gap is not None and one.gap > WIDE_GAP and one.count >= 8 * LEAST_VALUES and one.path not in ("", last):
+            yield SATURATED.found(
+                f"The softmax in {one.path} gets logits far apart: the greatest of a row stands {one.gap:.0f} above "
+                f"the fifth (median), and exp(-{one.gap:.0f}) of it is left.",
+                subjects=(one.path,),
+                evidence=(("gap", round(one.gap, 3)), ("share", round(one.share, 4)), ("values", one.count)),
+                remedy="Is 1/sqrt(d) missing, as attention has it? Hardly any gradient goes through there.",
+            )
+        elif one.share > _MOST_OF and one.count >= 8 * LEAST_VALUES and one.path not in ("", last):
             yield SATURATED.found(
                 f"{human_share(one.share)} of the {one.function} in {one.path} are at the ends of its range.",
                 subjects=(one.path,),

@@ -39,6 +39,7 @@ from inspector.errors import ModelError
 from inspector.findings import Finding, FindingKind, Severity, ranked
 from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import ForwardError, tensors_in, watch
+from inspector.units import with_article
 
 FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
 _BAD = ("output-not-finite", "output-all-zeros", "output-constant")
@@ -101,13 +102,17 @@ def trace_model(
         last = next((call.path for call in reversed(recorder.calls) if call.ended and call.path), "")
         findings += [*find_dead(recorder.dead), *find_saturated(recorder.saturations, last)]
     first = next(tensors_in((given, named)), None)
-    findings += find_spread(recorder, first.shape[0] if first is not None and first.dim() else 0)
+    findings += find_spread(
+        recorder,
+        first.shape[0] if first is not None and first.dim() else 0,
+        gives_loss=any(t.dim() == 0 and t.is_floating_point() for t in tensors_in(output)),
+    )
     findings += find_own_layers(model, recorder, before)
     if failure is None and next(tensors_in(output), None) is None:
         kind = type(output).__name__
         findings.append(
             GIVES_NOTHING.found(
-                f"The forward gives a {kind}, and no tensor in it.",
+                f"The forward gives {with_article(kind)}, and no tensor in it.",
                 remedy=_remedy(output),
             )
         )
@@ -240,7 +245,7 @@ def _compare(
     random = draws is not None
     mixed = [] if draws is None else [random_finding(draws)]
     if draws is None and sums is not None:
-        mixed += find_mixed(model, args, kwargs, ours, sums, recorder.reshapes)
+        mixed += find_mixed(model, args, kwargs, ours, sums, recorder.reshapes, recorder.over_first)
     try:
         other = run_in_mode(model, args, kwargs, training=True)
     except ForwardError as raised:

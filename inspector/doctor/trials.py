@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from inspector.forward.bare import bare_copy
@@ -59,6 +60,25 @@ def copied(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, .
 
     own: tuple[tuple[Any, ...], dict[str, Any]] = tree_map_only(Tensor, one, (tuple(args), dict(kwargs)))
     return own
+
+
+#: (name of a function of torch, its arguments) -> others for it; None to leave them.
+Replace = Callable[[str, Sequence[Any], Mapping[str, Any]], tuple[Sequence[Any], Mapping[str, Any]] | None]
+
+
+class _Replaced(TorchFunctionMode):
+    """hits: how many calls it changed."""
+
+    def __init__(self, replace: Replace) -> None:
+        super().__init__()
+        self._replace, self.hits = replace, 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = self._replace(getattr(func, "__name__", ""), args, kwargs or {})
+        if made is None:
+            return func(*args, **(kwargs or {}))
+        self.hits += 1
+        return func(*made[0], **made[1])
 
 
 class Trials:
@@ -128,6 +148,20 @@ class Trials:
         finally:
             setattr(module, name, before)
 
+    def runs_with_gradients(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """With numbers, and gradients recorded."""
+        if self._numbers_left <= 0:
+            return False
+        self._numbers_left -= 1
+        with as_it_was(self._model):
+            return _passes(self._model, args, kwargs, grad=True)
+
+    def runs_replaced(self, replace: Replace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """With what functions of torch are given changed by `replace`, with numbers; False where it changed nothing."""
+        mode = _Replaced(replace)
+        with mode:
+            return self.runs_with_numbers(args, kwargs) and mode.hits > 0
+
     def _on_meta(self) -> nn.Module | None:
         """A copy without numbers; None where there can be none."""
         if self._bare is None and not self._bare_failed:
@@ -138,9 +172,9 @@ class Trials:
         return self._bare
 
 
-def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, grad: bool = False) -> bool:
     try:
-        output = watch(model, *copied(args, kwargs), Listener())
+        output = watch(model, *copied(args, kwargs), Listener(), grad=grad)
     except ForwardError:
         return False
     # view(-1, 400) makes more samples of a larger picture, and raises nothing.

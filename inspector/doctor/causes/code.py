@@ -15,7 +15,7 @@ from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene, kinds_in
-from inspector.units import counted
+from inspector.units import counted, with_article
 
 
 def find_no_forward(scene: Scene) -> Diagnosis | None:
@@ -156,7 +156,8 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
         code = f"{found.written}[0]" if found.written else code
         return Diagnosis(
             cause="tuple-handed-on",
-            says=f"{place} gives a {type(value).__name__} of {counted(len(value), 'part')} ({parts}), and {taken}.",
+            says=f"{place} gives {with_article(type(value).__name__)} of {counted(len(value), 'part')} ({parts}), "
+            f"and {taken}.",
             fix="Hand on the part that is meant."
             + (
                 " nn.Sequential cannot: call the recurrent layer yourself."
@@ -168,7 +169,7 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
     keys = list(value)[:6] if isinstance(value, Mapping) else []
     return Diagnosis(
         cause="tuple-handed-on",
-        says=f"{place} gives a {type(value).__name__}"
+        says=f"{place} gives {with_article(type(value).__name__)}"
         + (f" with {', '.join(map(str, keys))}" if keys else "")
         + f", and {taken}.",
         fix="Hand on the part that is meant.",
@@ -182,7 +183,7 @@ def _in_sequential(scene: Scene) -> bool:
 
 def _given_no_tensor(scene: Scene, value: Any) -> Diagnosis:
     kind = type(value).__name__
-    says = f"{scene.path} was given a {kind}, not a tensor."
+    says = f"{scene.path} was given {with_article(kind)}, not a tensor."
     if value is None:
         return Diagnosis(
             cause="none-given", says=says, fix="Look at who should have made it.", sureness=Sureness.LIKELY

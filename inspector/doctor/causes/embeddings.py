@@ -52,6 +52,14 @@ def find_out_of_range(scene: Scene) -> Diagnosis | None:
             fix="Negative numbers (-1, -100) stand for padding or ignored labels and are not to be looked up.",
             code="x = x.clamp(min=0)  # and mask these positions",
         )
+    if low >= 1 and high == rows and indices.numel() > 1:
+        return Diagnosis(
+            cause="index-out-of-range",
+            says=f"{scene.path} has rows 0 to {rows - 1:,} and was asked for {high:,}: {scene.told(indices)}. "
+            f"The least index is {low:,}.",
+            fix=f"If they count from 1, subtract 1; else make the table nn.Embedding({high + 1}, ...).",
+            code=f"{scene.variable_of(indices) or 'x'} - 1",
+        )
     return Diagnosis(
         cause="index-out-of-range",
         says=f"{scene.path} has rows 0 to {rows - 1:,} and was asked for {high:,}: {scene.told(indices)}.",
@@ -66,11 +74,17 @@ def find_plain_index(scene: Scene) -> Diagnosis | None:
     if match is None:
         return None
     tensor = next((t for t in scene.recorder.function_args[0] if isinstance(t, Tensor)), None)
+    indices = next((t for t in scene.function_tensors if t is not tensor and not t.is_floating_point()), None)
+    plain = indices is not None and indices.numel() > 1 and not indices.is_meta and indices.dtype is not torch.bool
+    from_one = plain and match[1] == match[3] and indices is not None and int(indices.min()) >= 1
+    least = f" The least index is {int(indices.min()):,}." if from_one and indices is not None else ""
     told = f" of {scene.told(tensor)}" if tensor is not None and _has(tensor, int(match[2]), int(match[3])) else ""
     return Diagnosis(
         cause="index-out-of-range",
-        says=f"Index {match[1]} was asked for in dimension {match[2]}{told}, which has {match[3]}.",
-        fix="Counting begins at 0: the last one is size - 1.",
+        says=f"Index {match[1]} was asked for in dimension {match[2]}{told}, which has {match[3]}.{least}",
+        fix="If they count from 1, subtract 1: counting begins at 0."
+        if least
+        else "Counting begins at 0: the last one is size - 1.",
     )
 
 

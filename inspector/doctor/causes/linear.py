@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -211,6 +213,9 @@ def find_product(scene: Scene) -> Diagnosis | None:
     if scene.recorder.function_name == "linear":
         if b.dim() != 2 or a.shape[-1] == b.shape[-1]:
             return None
+        mended = _turned_weight(scene, a, b)
+        if mended is not None:
+            return mended
         return Diagnosis(
             cause="linear-features",
             says=f"A weight of {human_shape(tuple(b.shape))} takes {counted(b.shape[-1], 'feature')} and received "
@@ -241,6 +246,34 @@ def find_product(scene: Scene) -> Diagnosis | None:
             fix="All dimensions but the last two have to be equal, or 1.",
         )
     return None
+
+
+def _turned_weight(scene: Scene, x: Tensor, weight: Tensor) -> Diagnosis | None:
+    """F.linear transposes the weight itself, and got one that was transposed before; tried out."""
+    if weight.shape[0] != x.shape[-1]:
+        return None
+
+    def turn(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Any] | None:
+        given = kwargs.get("weight", args[1] if len(args) > 1 else None)
+        at = args[0] if args else kwargs.get("input")
+        if name != "linear" or not isinstance(given, Tensor) or not isinstance(at, Tensor) or given.dim() != 2:
+            return None
+        if at.shape[-1] == given.shape[1] or at.shape[-1] != given.shape[0]:
+            return None
+        return ([at, given.t(), *args[2:]], {k: v for k, v in kwargs.items() if k not in ("weight", "input")})
+
+    if not scene.trials.runs_replaced(turn, scene.args, scene.kwargs):
+        return None
+    text = scene.frame.where.text if scene.frame is not None else ""
+    written = next((one for one in (".t()", ".T", ".mT", ".transpose(0, 1)") if text.count(one) == 1), "")
+    return Diagnosis(
+        cause="linear-features",
+        says=f"A weight of {human_shape(tuple(weight.shape))} takes {counted(weight.shape[-1], 'feature')} and "
+        f"received {x.shape[-1]:,}: {scene.told(x)}. linear transposes the weight itself.",
+        fix=f"Take out {written}." if written else "Hand it over transposed.",
+        code=text.replace(written, "") if written else "weight = weight.t()",
+        tried=("the weight the other way round: runs through",),
+    )
 
 
 CAUSES = (

@@ -15,7 +15,7 @@ from inspector.doctor.causes.statements import value_of
 from inspector.doctor.frames import without_folders
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
-from inspector.units import counted
+from inspector.units import counted, with_article
 
 _MESSAGES = (
     (
@@ -161,7 +161,9 @@ def find_key(scene: Scene) -> Diagnosis | None:
             return Diagnosis(
                 cause="no-such-key",
                 says=f"{ast.unparse(holder)} has no {key!r}; it has {keys or 'nothing'}.",
-                fix=nearest(str(key), [str(one) for one in value]) or "Ask for one that is there.",
+                fix=_of_module(scene, str(key), list(map(str, value)))
+                or nearest(str(key), [str(one) for one in value])
+                or "Ask for one that is there.",
             )
         listed = isinstance(value, list | tuple | nn.ModuleList | nn.Sequential)
         if isinstance(scene.error, IndexError) and listed and "out of range" in scene.text:
@@ -172,6 +174,24 @@ def find_key(scene: Scene) -> Diagnosis | None:
                 fix="Counting begins at 0.",
             )
     return None
+
+
+def _of_module(scene: Scene, key: str, keys: list[str]) -> str:
+    """What is missing is called like a module, and so are the others: nothing put this one there."""
+    modules = {**{p.rpartition(".")[2]: (p, m) for p, m in scene.model.named_modules() if p}, **{
+        p: (p, m) for p, m in scene.model.named_modules() if p
+    }}  # fmt: skip
+    if key not in modules or not keys or not all(one in modules for one in keys):
+        return ""
+    path, module = modules[key]
+    ran = any(call.path == path and call.ended for call in scene.recorder.calls)
+    hooked = [modules[one][0] for one in keys if modules[one][1]._forward_hooks]
+    says = f"{path} is a module that {'ran' if ran else 'did not run'}, and nothing put it there"
+    if ran and hooked and not module._forward_hooks:
+        return (
+            f"{says}: {', '.join(hooked[:3])} {'has' if len(hooked) == 1 else 'have'} a forward hook, {path} has none."
+        )
+    return f"{says}: look where the others are put in."
 
 
 _NOT_CALLABLE = re.compile(r"'(\w+)' object is not callable")
@@ -222,7 +242,7 @@ def find_wrong_kind(scene: Scene) -> Diagnosis | None:
         if name:
             return Diagnosis(
                 cause="none-given" if kind == "NoneType" else "not-a-tensor",
-                says=f"{name} is {'None' if kind == 'NoneType' else f'a {kind}'}, and a tensor is wanted there.",
+                says=f"{name} is {'None' if kind == 'NoneType' else with_article(kind)}, and a tensor is wanted there.",
                 fix="Give it a value before, or ask for it: if x is None."
                 if kind == "NoneType"
                 else "Take the part that is meant, as x[0]."

@@ -65,6 +65,9 @@ def find_type(scene: Scene) -> Diagnosis | None:
         if len(types) > 1:
             first = pool[0]
             second = next(t for t in pool if t.dtype != first.dtype)
+            of_model = _of_model(scene, first, second)
+            if of_model is not None:
+                return of_model
             return Diagnosis(
                 cause="type",
                 says=f"Two tensors of different types meet: {scene.told(first)} is {_short(first.dtype)}, "
@@ -112,6 +115,28 @@ def find_type(scene: Scene) -> Diagnosis | None:
         fix=fix,
         code=code,
         tried=tried,
+    )
+
+
+def _of_model(scene: Scene, *pair: Tensor) -> Diagnosis | None:
+    """float64 beside float32, where it is a buffer or parameter of the model's; what it is a view of is named, too."""
+    if {t.dtype for t in pair} != {torch.float64, torch.float32}:
+        return None
+    double, other = sorted(pair, key=lambda t: t.dtype is not torch.float64)
+    name = scene.recorder.model_tensor(double)
+    if not name:
+        return None
+    path, _, own = name.rpartition(".")
+    module = scene.model.get_submodule(path)
+    is_buffer = own in module._buffers
+    as_float = module._buffers[own].float() if is_buffer else None  # type: ignore[union-attr]
+    ran = is_buffer and scene.trials.runs_set(module, own, as_float, (scene.args, scene.kwargs))
+    return Diagnosis(
+        cause="type",
+        says=f"The {'buffer' if is_buffer else 'parameter'} {name} is float64 and meets float32: {scene.told(other)}.",
+        fix="Arrays from NumPy are float64: make it float32 where it is set.",
+        code=f'self.register_buffer("{own}", {own}.float())' if is_buffer else f"{own} = {own}.float()",
+        tried=(f"{name} in float32: runs through",) if ran else (),
     )
 
 
