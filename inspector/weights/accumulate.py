@@ -72,9 +72,11 @@ def accumulate(
     infinite.
     """
     tally = _Tally(dtype, shape, codes, narrow)
-    for tile in _tiles(chunks):
-        tally.take(tile)
-    return tally.result()
+    # Sums of huge magnitudes overflow float32: what is infinite then is so in the report, and no news for the terminal.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for tile in _tiles(chunks):
+            tally.take(tile)
+        return tally.result()
 
 
 def _tiles(chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
