@@ -40,7 +40,7 @@ def test_a_forward_that_differentiates_by_its_input(tmp_path: Path, training: bo
     model = Net(forward_written(tmp_path, SLOPE), fc=nn.Linear(4, 4))
     said = diagnosed(model, torch.rand(3, 4), training=training)
     assert said.cause == "needs-gradient" and said.code == "x = x.requires_grad_()" and "runs through" in said.tried[0]
-    assert ("--train" in said.fix) is not training
+    assert ("training mode" in said.fix) is not training
 
 
 def test_a_forward_that_differentiates_by_its_weights_needs_training_alone(tmp_path: Path) -> None:

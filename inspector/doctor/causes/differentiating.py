@@ -38,7 +38,7 @@ def find_needs_gradient(scene: Scene) -> Diagnosis | None:
         return Diagnosis(
             cause="needs-gradient",
             says=f"{scene.path} calls {called}, and this pass recorded no gradients, as evaluation does.",
-            fix="Run it with --train; whoever evaluates it needs gradients on there, too.",
+            fix="Run it in training mode; whoever evaluates it needs gradients on there, too.",
             code="with torch.enable_grad():",
             tried=("with gradients recorded: runs through",),
         )
@@ -47,7 +47,7 @@ def find_needs_gradient(scene: Scene) -> Diagnosis | None:
         return None
     told = f" for {scene.told(lacking[0])}" if lacking else ""
     name = _own_name(scene, lacking)
-    more = " The pass has to record gradients, too: trace --train, torch.enable_grad()." if off else ""
+    more = " The pass has to record gradients, too: training mode, torch.enable_grad()." if off else ""
     return Diagnosis(
         cause="needs-gradient",
         says=f"{called} in {scene.path} asks for a gradient{told}, and nothing of it was recorded: it requires none.",
