@@ -37,6 +37,7 @@ SLICES = (
     "cam",
     "exports",
     "error_messages",
+    "events",
 )
 
 # A part may import its own files, the floor, and what is named here.
@@ -96,6 +97,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "error_messages": ("keys", "readers"),
     "flops": ("forward",),
     "graph": ("forward", "readers"),
+    # What TensorBoard is shown: histograms and the fingerprint of weights, a graph's nodes; and the readers' wire format.
+    "events": ("weights", "graph", "readers"),
     "doctor": ("forward",),
     "params": (),
 }
@@ -134,7 +137,7 @@ def test_streamlit_only_in_web() -> None:
 
 NO_TORCH = (
     *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
-    *("survey", "health", "lint"),
+    *("survey", "health", "lint", "events"),
     "__init__",
     *FLOOR,
 )

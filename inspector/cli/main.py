@@ -34,6 +34,7 @@ from inspector.cli.ending import (
     restore_output,
     signals_raised,
 )
+from inspector.cli.events import events
 from inspector.cli.explain import explain
 from inspector.cli.explain_error import explain_error
 from inspector.cli.flops import flops
@@ -45,6 +46,7 @@ from inspector.cli.repair import repair
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
 from inspector.cli.surgery import surgery
+from inspector.cli.tensorboard import tensorboard
 from inspector.cli.trace import trace
 from inspector.cli.unwrap import unwrap
 from inspector.errors import ExportError, InspectorError
@@ -81,6 +83,8 @@ for _name, _command in (
     ("stats", stats),
     ("card", card),
     ("explain", explain),
+    ("events", events),
+    ("tensorboard", tensorboard),
     ("app", app_),
 ):
     app.command(_name, cls=Command)(_command)
