@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeVar
 
 from inspector.events.messages import Event, Metadata, SummaryValue, read_hyperparameters, read_values
@@ -74,8 +75,9 @@ class Collector:
         if tag.plugin == _SCALARS:
             self._scalar(tag, value, event, data)
         elif tag.plugin == _HPARAMS:
-            if value.metadata is not None and len(self.hyperparameters) < _MOST_HPARAMS:
-                self.hyperparameters.update(read_hyperparameters(data, value.metadata.content))
+            if value.metadata is not None:
+                found = read_hyperparameters(data, value.metadata.content)
+                self.hyperparameters.update(islice(found, _MOST_HPARAMS - len(self.hyperparameters)))
         elif tag.plugin in MAKERS:
             point = MAKERS[tag.plugin](value, event, data, place)
             if point is None:

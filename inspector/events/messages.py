@@ -20,6 +20,8 @@ _DESCRIPTION_NBYTES = 2000
 _DOUBLE = struct.Struct("<d")
 _SINGLE = struct.Struct("<f")
 _START = 1
+# Numbers of a histogram that are not packed into one field, as writers do.
+_MOST_FIELDS = 1 << 15
 
 
 @dataclass(slots=True)
@@ -185,5 +187,7 @@ def read_histogram(data: bytes, span: _Span) -> tuple[float, float, list[_Span],
         elif wire in (BYTES, FIXED64) and number in (6, 7):
             if (end - start) % 8:
                 raise BadWire(f"the numbers at byte {start:,} are no whole float64")
+            if len(edges) + len(counts) >= _MOST_FIELDS:
+                raise BadWire(f"a histogram has more than {_MOST_FIELDS:,} fields")
             (edges if number == 6 else counts).append((start, end))
     return low, high, edges, counts

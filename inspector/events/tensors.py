@@ -30,6 +30,8 @@ _UNSIGNED = {16, 17}
 #: Numbers of one tensor that are decoded: a curve at ten thousand thresholds has 60,000.
 MOST_NUMBERS = 1 << 18
 _MOST_STRINGS = 1 << 12
+# Fields of values; writers pack theirs into one.
+_MOST_FIELDS = 1 << 15
 _MOST_DIMENSIONS = 16
 
 
@@ -61,7 +63,7 @@ def read_tensor(data: bytes, at: int, end: int) -> Tensor:
             if not tensor.too_many:
                 tensor.strings.append((start, stop))
         elif number in _FLOATS or number in _INTEGERS or number == _HALF_BITS:
-            tensor.too_many = tensor.too_many or len(tensor.values) >= MOST_NUMBERS
+            tensor.too_many = tensor.too_many or len(tensor.values) >= _MOST_FIELDS
             if not tensor.too_many:
                 tensor.values.append((number, wire, start, stop))
     return tensor
@@ -86,7 +88,7 @@ def numbers_of(data: bytes, tensor: Tensor) -> NDArray[np.float64] | None:
     shape says. As TensorFlow has it, the last of too few values stands for those that are missing."""
     kind = _TYPES.get(tensor.dtype)
     numel = math.prod(tensor.shape)
-    if kind is None or tensor.too_many or any(n < 0 for n in tensor.shape) or numel > MOST_NUMBERS:
+    if kind is None or tensor.too_many or any(not 0 <= n <= MOST_NUMBERS for n in (*tensor.shape, numel)):
         return None
     if tensor.content is not None and tensor.content[1] > tensor.content[0]:
         start, end = tensor.content
