@@ -97,7 +97,7 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "error_messages": ("keys", "readers"),
     "flops": ("forward",),
     "graph": ("forward", "readers"),
-    # What TensorBoard is shown: histograms and the fingerprint of weights, a graph's nodes; and the readers' wire format.
+    # What TensorBoard is shown of weights and graphs; and the readers' wire format.
     "events": ("weights", "graph", "readers"),
     "doctor": ("forward",),
     "params": (),

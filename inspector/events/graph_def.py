@@ -24,7 +24,7 @@ _MOST_TEXT = 300
 def graph_def(graph: Graph) -> bytes:
     """The fields of a GraphDef: operators with their shapes and settings, and a node for each tensor of the file that
     one reads, in the box of its module. Names are TensorFlow's: what it does not allow is written as "_"."""
-    names = _Names()
+    names = _Names({_scope(node.group) for node in graph.nodes})
     inputs: dict[str, list[str]] = {}
     shapes: dict[str, tuple[Size, ...] | None] = {}
     own = {node.id: names.take(_scope(node.group), node.id) for node in graph.nodes}
@@ -47,13 +47,11 @@ def graph_def(graph: Graph) -> bytes:
 class _Names:
     """Gives each node a name of its own; one that is also a box's would be drawn as the box."""
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def __init__(self, scopes: Iterable[tuple[str, ...]]) -> None:
+        self._taken = {"/".join(scope[:depth]) for scope in scopes for depth in range(1, len(scope) + 1)}
         self._next: dict[str, int] = {}
 
     def take(self, scope: tuple[str, ...], name: str) -> str:
-        for depth in range(1, len(scope) + 1):
-            self._taken.add("/".join(scope[:depth]))
         wanted = "/".join((*scope, _legal(name)))
         made, number = wanted, self._next.get(wanted, 1)
         while made in self._taken:

@@ -159,7 +159,7 @@ def _of_records(records: Records, source: ByteSource) -> Iterator[Finding]:
         yield EVENTS_DAMAGED.found(
             f"{counted(records.n_damaged, 'record')} of {name} {_be(records.n_damaged, 'does', 'do')} not agree "
             f"with the checksum beside the data and went unread, the first at byte {records.first_damaged or 0:,}. "
-            "TensorBoard stops there.",
+            "TensorBoard shows what they hold now, or stops there, by how it was started.",
             subjects=(name,),
             evidence=(("records", records.n_damaged), ("at", records.first_damaged or 0)),
             remedy="Copy the file again from where it was written.",

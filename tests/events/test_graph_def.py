@@ -24,9 +24,12 @@ def _node(ident: str, label: str, group: str = "", kind: NodeKind = NodeKind.OPE
 
 NODES = (
     _node("x", "input", kind=NodeKind.INPUT),
+    _node("head", "relu"),
     _node("conv", "conv2d", "layer1.0", NodeKind.OPERATOR, "layer1.0.weight", "layer1.0.bias"),
-    # A node that is called as a box, two whose legal names are the same, and one with a name of TensorBoard's own signs.
+    # Nodes that are called as a box, before and behind it.
     _node("layer1", "relu"),
+    _node("linear", "linear", "head"),
+    # Two whose legal names are the same, and one with signs that mean something to TensorBoard.
     _node("a b", "add"),
     _node("a?b", "add"),
     _node("^out:0/ü", "output", kind=NodeKind.OUTPUT),

@@ -74,6 +74,23 @@ def test_a_scalar_in_each_form_of_a_tensor(dtype: int, parts: bytes, expected: f
     assert points(_scalar_of(dtype, parts), "x") == [(0, expected)]
 
 
+def test_the_last_of_too_few_values_stands_for_the_rest() -> None:
+    """As TensorFlow writes a constant: one value and a shape."""
+    tensor = _tensor(2, double(6, 1.0), double(6, 4.0), shape=(2, 3))
+    (series,) = read(value("h", tensor, metadata("histograms"))).histograms
+    assert list(series.points[0]) == [(1.0, 4.0, 4.0), (4.0, 4.0, 4.0)]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(double(2, 0.5), 0.5), (text(3, "adam"), "adam"), (varint(4, 1), True), (varint(4, 0), False)],
+)
+def test_a_hyperparameter_has_its_type(number: bytes, expected: object) -> None:
+    content = message(3, message(1, text(1, "p"), message(2, number)))
+    ((name, found),) = read(value("h", metadata("hparams", content))).hyperparameters
+    assert name == "p" and found == expected and type(found) is type(expected)
+
+
 def test_one_number_in_a_shape_of_ones_is_a_scalar() -> None:
     assert points(_scalar_of(2, double(6, 4.0), shape=(1, 1)), "x") == [(0, 4.0)]
 

@@ -83,7 +83,7 @@ def _tensorflow_table(source: ByteSource, head: bytes, name: str) -> InspectorEr
     if b"brain.Event:" in head[:64]:
         return UnknownFormat(
             f"{name} is a TensorBoard log (events.out.tfevents), not a checkpoint.",
-            hint="Look at it with TensorBoard; open the file with the weights here.",
+            hint="Look at it with TensorBoard, or with the command events; open the file with the weights here.",
         )
     if source.size >= 48 and source.read(source.size - 8, 8) == _TABLE_MAGIC:
         return UnknownFormat(
