@@ -37,6 +37,7 @@ SLICES = (
     "cam",
     "exports",
     "error_messages",
+    "compare",
 )
 
 # A part may import its own files, the floor, and what is named here.
@@ -98,6 +99,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "graph": ("forward", "readers"),
     "doctor": ("forward",),
     "params": (),
+    # Two files are paired by names, by their tables or by the repair plan between them, and their numbers are decoded.
+    "compare": ("weights", "keys"),
 }
 
 
@@ -134,7 +137,7 @@ def test_streamlit_only_in_web() -> None:
 
 NO_TORCH = (
     *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
-    *("survey", "health", "lint"),
+    *("survey", "health", "lint", "compare"),
     "__init__",
     *FLOOR,
 )
