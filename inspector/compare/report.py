@@ -9,10 +9,10 @@ from inspector.checkpoint.types import Shape, StateRole
 from inspector.compare.numbers import Change, PairNumbers
 
 __all__ = [
+    "MEASURED",
     "Alignment",
     "Change",
     "Diff",
-    "MEASURED",
     "ModuleDiff",
     "OtherChange",
     "OtherKind",
