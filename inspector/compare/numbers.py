@@ -1,8 +1,8 @@
 """What two tensors of equally many numbers have to do with each other, as sums that can be added up further.
 
 Every sum is in float64 over the elements that are finite on both sides, on the fixed grid of
-`inspector/weights/moments.py`, so that it is the same to the last bit however the bytes came. Norms are within 1e-12 of math.fsum's, the dot product
-within 1e-12 of |a| |b|.
+`inspector/weights/moments.py`, so that it is the same to the last bit however the bytes came. Norms are within 1e-12
+of math.fsum's, the dot product within 1e-12 of |a| |b|.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class PairNumbers:
     equal: pairs with the same value: NaN beside NaN counts, and 0 beside -0; zeroed ones never do.
     nan_a, nan_b, infinite_a, infinite_b: elements. nan_both: pairs of two NaN. odd_equal: pairs of two NaN, or of the
     same infinity.
-    sum_a, sum_b, square_a, square_b, dot: of a, b, a^2, b^2, a b. square_delta: of (b - a)^2. For complex numbers
-    squares of magnitudes, the real part of the product, and no sums (NaN).
+    sum_a, sum_b, square_a, square_b, dot: of a, b, a^2, b^2, a b. square_delta: of (b - a)^2. Complex numbers are two
+    numbers each.
     largest: the largest |b - a| of the finite pairs and the first place that has it; None where none differ.
     zeroed: pairs with b = 0 and a not. largest_zeroed: the largest |a| of them. smallest_kept: the smallest |a| of the
     finite pairs where neither is 0. None without any such pair.

@@ -48,7 +48,7 @@ class Relation(StrEnum):
     UNREAD = "unread"
 
 
-#: Pairs of one shape whose bytes are not the same: they all have numbers.
+#: Pairs of one shape whose bytes are not the same: they have numbers, unless the note says why not.
 MEASURED = (Relation.CAST, Relation.TRUNCATED, Relation.CHANGED)
 
 
@@ -81,10 +81,11 @@ class TensorSide:
 class TensorDiff:
     """Two tensors that belong together, or one that has no counterpart.
 
-    a, b: None for what only the other file has. numbers: of CAST, TRUNCATED and CHANGED pairs, and of the rows that both
-    of a RESHAPED pair have where those differ; None for all others.
+    a, b: None for what only the other file has. numbers: of CAST, TRUNCATED and CHANGED pairs, and of the rows that
+    both of a RESHAPED pair have where those differ; None for all others.
     reshape, axes: of a RESHAPED pair; axes: which of the first one's axes each of the second one's is (TRANSPOSED).
     rows: of a RESHAPED pair that differs along its first axis alone, how many rows both have.
+    parts: numbers for one element, 2 of complex ones: real and imaginary parts are counted, and places in them.
     by_digest: known beforehand, so that nothing was read.
     note: what else is to be said, a clause: how it was cast, why it was not read; "" for nothing.
     """
@@ -96,6 +97,7 @@ class TensorDiff:
     reshape: Reshape | None = None
     axes: tuple[int, ...] = ()
     rows: int = 0
+    parts: int = 1
     by_digest: bool = False
     note: str = ""
 
@@ -127,7 +129,7 @@ class Totals:
     """Tensors of some part of the files.
 
     counts: (relation, tensors), in the order of `Relation`, without those that none has.
-    parameters_a, parameters_b: elements. elements: of the pairs that were compared element by element or byte by byte;
+    parameters_a, parameters_b: elements. elements: of the pairs that were compared, two for a complex number that changed;
     equal: those of them with the same value. numbers: of all CAST, TRUNCATED and CHANGED pairs, added up; None without.
     """
 
@@ -173,6 +175,7 @@ class Way(StrEnum):
     NAMES = "names"
     TABLE = "a table of names"
     PLAN = "the repair plan"
+    BYTES = "equal bytes"
     ORDER = "shapes and order"
     NONE = "nothing"
 
@@ -291,7 +294,8 @@ class Diff:
 
     tensors: in the first file's order, then what only the second has. modules: every module before those in it, the
     whole first. totals: of the whole. others: what differs beside the numbers. verdicts: the exact ones first.
-    read_nbytes: tensor bytes of both files that were read; what known digests spared is not in it.
+    skipped: what was not compared, and why. read_nbytes: tensor bytes of both files that were read; what known digests
+    spared is not in it.
     seconds: how long it took.
     """
 
@@ -303,6 +307,7 @@ class Diff:
     totals: Totals
     others: tuple[OtherChange, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    skipped: tuple[str, ...] = ()
     read_nbytes: int = 0
     seconds: float = 0.0
 
