@@ -16,6 +16,7 @@ from inspector.compare.align import Operand, Pairs, align, by_order, candidates,
 from inspector.compare.modules import modules_of, total_of
 from inspector.compare.others import other_changes
 from inspector.compare.pair import Held, compare_pair, piece_chunks
+from inspector.compare.relatives import find_relatives
 from inspector.compare.report import Diff, Relation, Side, TensorDiff, Way
 from inspector.compare.verdicts import find_verdicts
 from inspector.errors import InspectorError
@@ -63,7 +64,14 @@ def compare_checkpoints(
         skipped=tuple(_skipped(one, two)),
         read_nbytes=read_nbytes,
     )
-    return replace(found, verdicts=find_verdicts(found), seconds=time.perf_counter() - began)
+    related, left = find_relatives(
+        found, a, b, {t.name: t for t in one.tensors}, {t.name: t for t in two.tensors}
+    )
+    return replace(
+        found,
+        verdicts=(*find_verdicts(found), *related),
+        seconds=time.perf_counter() - began,
+    )
 
 
 def _operand(checkpoint: Checkpoint, state: StateDict | None) -> Operand:

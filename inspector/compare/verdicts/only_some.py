@@ -19,7 +19,8 @@ def _decide(diff: Diff) -> Verdict | None:
     changed, same = of_relation(diff, Relation.CHANGED), of_relation(diff, Relation.SAME)
     if not changed or not same or len(changed) + len(same) < len(diff.tensors):
         return None
-    if not any(_is_weight(t) for t in same):
+    # Scales of one, shifts of zero and counters are equal in networks that have nothing to do with each other.
+    if not any(t.a is not None and len(t.a.shape) > 1 for t in same):
         return None
     trained = [t for t in changed if _is_weight(t)]
     moved = len(changed) - len(trained)
