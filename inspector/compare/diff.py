@@ -64,9 +64,7 @@ def compare_checkpoints(
         skipped=tuple(_skipped(one, two)),
         read_nbytes=read_nbytes,
     )
-    related, left = find_relatives(
-        found, a, b, {t.name: t for t in one.tensors}, {t.name: t for t in two.tensors}
-    )
+    related, _ = find_relatives(found, a, b, {t.name: t for t in one.tensors}, {t.name: t for t in two.tensors})
     return replace(
         found,
         verdicts=(*find_verdicts(found), *related),

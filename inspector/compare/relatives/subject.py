@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 #: Elements of a tensor that is read again, whole; larger ones are not examined, and that is said.
 MOST_NUMEL = 1 << 25
 #: Half a unit in the last place, as a share of the number.
-_UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 _NARROWER = ("float64", "float32", "float16", "bfloat16")
 
 
@@ -108,7 +108,7 @@ class Relatives:
         b = np.asarray(numbers_of(two, dtype_b), np.float64).reshape(shape)
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             return None
-        unit = max(_UNITS.get(dtype, 2.0**-24) for dtype in (dtype_a, dtype_b))
+        unit = max(UNITS.get(dtype, 2.0**-24) for dtype in (dtype_a, dtype_b))
         return Two(diff=pair, a=a, b=b, kernel=math.prod(pair.a.shape[2:]), unit=unit)
 
     def each(self, pairs: tuple[TensorDiff, ...]) -> Iterator[Two]:
