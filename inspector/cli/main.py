@@ -19,6 +19,7 @@ from inspector.cli.card import card
 from inspector.cli.check import check
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
+from inspector.cli.diff import diff
 from inspector.cli.ending import (
     STOPPED,
     UNREAD,
@@ -69,6 +70,7 @@ for _name, _command in (
     ("check", check),
     ("identify", identify),
     ("diagnose", diagnose),
+    ("diff", diff),
     ("repair", repair),
     ("unwrap", unwrap),
     ("convert", convert),

@@ -17,6 +17,7 @@ from inspector.compare.modules import modules_of, total_of
 from inspector.compare.others import other_changes
 from inspector.compare.pair import Held, compare_pair, piece_chunks
 from inspector.compare.report import Diff, Relation, Side, TensorDiff, Way
+from inspector.compare.sentences import say
 from inspector.compare.verdicts import find_verdicts
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
@@ -63,7 +64,8 @@ def compare_checkpoints(
         skipped=tuple(_skipped(one, two)),
         read_nbytes=read_nbytes,
     )
-    return replace(found, verdicts=find_verdicts(found), seconds=time.perf_counter() - began)
+    found = replace(found, verdicts=find_verdicts(found))
+    return replace(found, says=say(found), seconds=time.perf_counter() - began)
 
 
 def _operand(checkpoint: Checkpoint, state: StateDict | None) -> Operand:
