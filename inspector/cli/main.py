@@ -46,6 +46,7 @@ from inspector.cli.repair import repair
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
 from inspector.cli.surgery import surgery
+from inspector.cli.textconv import textconv
 from inspector.cli.trace import trace
 from inspector.cli.unwrap import unwrap
 from inspector.errors import ExportError, InspectorError
@@ -81,6 +82,7 @@ for _name, _command in (
     ("graph", graph),
     ("trace", trace),
     ("stats", stats),
+    ("textconv", textconv),
     ("card", card),
     ("explain", explain),
     ("app", app_),

@@ -36,7 +36,7 @@ def count_of(totals: Totals) -> str:
     moved = ""
     if totals.relative is not None and totals.count(Relation.CHANGED):
         moved = (
-            f" Over those that changed the difference is {totals.relative:.3g} of the first file's norm, "
+            f" Over all that differ in number the difference is {totals.relative:.3g} of the first file's norm, "
             f"and {human_share(totals.share_changed)} of all elements compared have another value."
         )
     said = ", ".join(parts) if parts else "all the same"

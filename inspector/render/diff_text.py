@@ -31,7 +31,7 @@ _STYLE = {
     Relation.UNREAD: "bold red",
 }
 _OTHERS = 40
-_ROWS = 2_000
+_ROWS = 200
 
 
 def diff_text(diff: Diff) -> RenderableType:
