@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.checkpoint.casts import cast
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.floats import float8_table
 from inspector.compare.kernel import values
 
 _FLOATS = ("float64", "float32", "float16", "bfloat16")
 _EIGHT = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+_BITS = {"float64": np.uint64, "float32": np.uint32, "float16": np.uint16, "bfloat16": np.uint16}
 Raw = NDArray[Any]
 
 
@@ -66,6 +66,11 @@ class CastCheck:
 
 
 def _made_of(source: tuple[Raw, str], made: tuple[Raw, str], cut: bool) -> bool:
+    if not cut and made[1] in _FLOATS and source[1] not in _EIGHT:
+        bits = cast(*source, made[1]).view(_BITS[made[1]])
+        if np.array_equal(bits, np.ascontiguousarray(made[0]).view(_BITS[made[1]])):
+            return True
+    # Bit for bit, but for what a NaN holds beside being one.
     expected = truncated(*source, made[1]) if cut else rounded(*source, made[1])
     held = values(*made)
     alike = (expected == held) & (np.signbit(expected) == np.signbit(held))
@@ -91,7 +96,7 @@ def truncated(raw: Raw, dtype: str, wanted: str) -> Raw:
     plain = (own, "float32" if own.dtype == np.float32 else "float64")
     with np.errstate(over="ignore", invalid="ignore"):
         made = np.ascontiguousarray(cast(*plain, wanted) if plain[1] != wanted else own.copy())
-        bits = made.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[DTYPES[wanted].itemsize]).copy()
+        bits = made.view(_BITS[wanted]).copy()
         # Sign and magnitude: one less is the next number towards zero.
         bits[np.abs(values(made, wanted)) > np.abs(own)] -= bits.dtype.type(1)
         return values(bits.view(made.dtype), wanted)

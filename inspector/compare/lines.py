@@ -12,15 +12,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.compare.kernel import values
+from inspector.compare.kernel import BLOCK, values
 from inspector.compare.numbers import total
-from inspector.compare.pair import Held, piece_chunks, stored_type, tiles
+from inspector.compare.pair import Held, blocks, piece_chunks, stored_type
 from inspector.errors import InspectorError
 from inspector.progress import silent
 from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.meter import Meter
-from inspector.weights.moments import TILE, column_sums
+from inspector.weights.moments import column_sums
 
 #: Characters of a tensor's sha256.
 DIGEST = 8
@@ -75,13 +75,13 @@ def _digest(checkpoint: Checkpoint, tensor: TensorInfo) -> str:
 
 
 def _rms(checkpoint: Checkpoint, tensor: TensorInfo) -> str:
-    place = TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=TILE)
+    place = TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=BLOCK)
     squares: list[float] = []
     count = odd = 0
     try:
         decoded = find_decoder(tensor).decode(place)
-        for tile in tiles(decoded):
-            own = values(tile, decoded.dtype).astype(np.float64)
+        for block in blocks(decoded):
+            own = values(block, decoded.dtype).astype(np.float64)
             finite = np.isfinite(own)
             if not finite.all():
                 odd += own.size - int(np.count_nonzero(finite))
