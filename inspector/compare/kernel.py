@@ -42,7 +42,6 @@ def _loops() -> ModuleType | None:
 
 def values(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Raw elements as float32 where that has them all, else as float64; integers of 64 bits are rounded to it."""
-    kind = DTYPES[dtype]
     if dtype == "bool":
         truth: NDArray[Any] = (raw.view(np.uint8) != 0).astype(np.float32)
         return truth
