@@ -31,7 +31,11 @@ def write(path: Path, arrays: dict[str, object], metadata: dict[str, str] | None
     for name, value in arrays.items():
         code, array = value if isinstance(value, tuple) else (CODES[np.asarray(value).dtype.name], np.asarray(value))
         raw = np.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": code, "shape": list(np.shape(array)), "data_offsets": [len(data), len(data) + len(raw)]}
+        header[name] = {
+            "dtype": code,
+            "shape": list(np.shape(array)),
+            "data_offsets": [len(data), len(data) + len(raw)],
+        }
         data += raw
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -44,9 +48,7 @@ def opened(path: Path) -> Checkpoint:
 
 
 def compare(folder: Path, a: dict[str, object], b: dict[str, object]) -> Diff:
-    return compare_checkpoints(
-        opened(write(folder / "a.safetensors", a)), opened(write(folder / "b.safetensors", b))
-    )
+    return compare_checkpoints(opened(write(folder / "a.safetensors", a)), opened(write(folder / "b.safetensors", b)))
 
 
 def compare_one(folder: Path, a: object, b: object) -> TensorDiff:

@@ -133,7 +133,9 @@ def test_any_cut_gives_the_same_bytes(tmp_path: Path, seeds: Callable[..., range
         own = np.random.default_rng(seed)
         sums = PairSums("float32", "float32")
         cuts = [np.sort(own.integers(0, n, own.integers(1, 60))) for _ in range(2)]
-        sides = [Decoded(dtype="float32", shape=(n,), chunks=np.split(x, cut)) for x, cut in zip((a, b), cuts, strict=True)]
+        sides = [
+            Decoded(dtype="float32", shape=(n,), chunks=np.split(x, cut)) for x, cut in zip((a, b), cuts, strict=True)
+        ]
         for x, y in zip(*map(blocks, sides), strict=True):
             sums.add(x, y)
         assert repr(sums.result()) == repr(whole)
