@@ -75,6 +75,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lint",
         "cards",
         "render",
+        "textconv",
         *SLICES,
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
@@ -84,7 +85,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "lint", "render"),
         *SLICES,
     ),
-    "__main__": ("cli",),
+    # git's question, answered without the command line's machinery.
+    "textconv": ("checkpoint", "readers", "compare"),
+    "__main__": ("cli", "textconv"),
 }
 # A slice may see another slice's result types, and export needs what it exports.
 EXTRA: dict[str, tuple[str, ...]] = {
@@ -137,7 +140,7 @@ def test_streamlit_only_in_web() -> None:
 
 NO_TORCH = (
     *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
-    *("survey", "health", "lint", "compare"),
+    *("survey", "health", "lint", "compare", "textconv"),
     "__init__",
     *FLOOR,
 )

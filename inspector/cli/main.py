@@ -19,6 +19,7 @@ from inspector.cli.card import card
 from inspector.cli.check import check
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
+from inspector.cli.diff import diff
 from inspector.cli.ending import (
     STOPPED,
     UNREAD,
@@ -45,6 +46,7 @@ from inspector.cli.repair import repair
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
 from inspector.cli.surgery import surgery
+from inspector.cli.textconv import textconv
 from inspector.cli.trace import trace
 from inspector.cli.unwrap import unwrap
 from inspector.errors import ExportError, InspectorError
@@ -69,6 +71,7 @@ for _name, _command in (
     ("check", check),
     ("identify", identify),
     ("diagnose", diagnose),
+    ("diff", diff),
     ("repair", repair),
     ("unwrap", unwrap),
     ("convert", convert),
@@ -79,6 +82,7 @@ for _name, _command in (
     ("graph", graph),
     ("trace", trace),
     ("stats", stats),
+    ("textconv", textconv),
     ("card", card),
     ("explain", explain),
     ("app", app_),

@@ -37,6 +37,11 @@ class Operand:
     state: StateDict | None
     tensors: tuple[TensorInfo, ...]
 
+    @property
+    def by_name(self) -> dict[str, TensorInfo]:
+        """The tensors by their names."""
+        return {tensor.name: tensor for tensor in self.tensors}
+
 
 @dataclass(slots=True)
 class Pairs:

@@ -1,7 +1,8 @@
 """Is one tensor the other in another type: rounded to the nearest, cut off, or widened exactly?
 
 Rounding is torch's (`inspector/checkpoint/casts.py`): ties to even, float64 to 16 bits by way of float32. To 8-bit
-floats as torch 2.1 and later round them: what is too large becomes infinite, or NaN where the type has no infinity.
+floats as torch 2.15 rounds them: what is too large becomes infinite, or NaN where the type has no infinity; for
+float8_e4m3fn its largest number, where earlier releases make a NaN of it, which counts as well.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.checkpoint.casts import cast
-from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.floats import float8_table
 from inspector.compare.kernel import values
 
 _FLOATS = ("float64", "float32", "float16", "bfloat16")
 _EIGHT = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+_CLIPPED = "float8_e4m3fn"
+_BITS = {"float64": np.uint64, "float32": np.uint32, "float16": np.uint16, "bfloat16": np.uint16}
 Raw = NDArray[Any]
 
 
@@ -66,10 +68,18 @@ class CastCheck:
 
 
 def _made_of(source: tuple[Raw, str], made: tuple[Raw, str], cut: bool) -> bool:
+    if not cut and made[1] in _FLOATS and source[1] not in _EIGHT:
+        bits = cast(*source, made[1]).view(_BITS[made[1]])
+        if np.array_equal(bits, np.ascontiguousarray(made[0]).view(_BITS[made[1]])):
+            return True
+    # Bit for bit, but for what a NaN holds beside being one.
     expected = truncated(*source, made[1]) if cut else rounded(*source, made[1])
     held = values(*made)
     alike = (expected == held) & (np.signbit(expected) == np.signbit(held))
-    return bool((alike | (np.isnan(expected) & np.isnan(held))).all())
+    alike |= np.isnan(expected) & np.isnan(held)
+    if made[1] == _CLIPPED:
+        alike |= np.isnan(held) & (np.abs(values(*source)) > _steps(_CLIPPED)[1][-1])
+    return bool(alike.all())
 
 
 def rounded(raw: Raw, dtype: str, wanted: str) -> Raw:
@@ -91,7 +101,7 @@ def truncated(raw: Raw, dtype: str, wanted: str) -> Raw:
     plain = (own, "float32" if own.dtype == np.float32 else "float64")
     with np.errstate(over="ignore", invalid="ignore"):
         made = np.ascontiguousarray(cast(*plain, wanted) if plain[1] != wanted else own.copy())
-        bits = made.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[DTYPES[wanted].itemsize]).copy()
+        bits = made.view(_BITS[wanted]).copy()
         # Sign and magnitude: one less is the next number towards zero.
         bits[np.abs(values(made, wanted)) > np.abs(own)] -= bits.dtype.type(1)
         return values(bits.view(made.dtype), wanted)
@@ -116,7 +126,7 @@ def _eight(own: NDArray[np.float32], name: str, *, cut: bool) -> Raw:
         # In the very middle the even one: where the lower is odd, the upper.
         tie = (at < len(middles)) & (middles[np.minimum(at, len(middles) - 1)] == size) & (at % 2 == 1)
         at = at + tie
-    beyond = np.inf if name == "float8_e5m2" else np.nan
+    beyond = {"float8_e5m2": np.inf, _CLIPPED: numbers[-1]}.get(name, np.nan)
     made = np.where(at < len(numbers), numbers[np.minimum(at, len(numbers) - 1)], beyond)
     made = np.where(np.isinf(size), beyond, made)
     made = np.where(np.isnan(own), np.nan, np.copysign(made, own)).astype(np.float32)

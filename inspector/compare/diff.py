@@ -18,6 +18,7 @@ from inspector.compare.others import other_changes
 from inspector.compare.pair import Held, compare_pair, piece_chunks
 from inspector.compare.relatives import find_relatives
 from inspector.compare.report import Diff, Relation, Side, TensorDiff, Way
+from inspector.compare.sentences import say
 from inspector.compare.verdicts import find_verdicts
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
@@ -32,13 +33,15 @@ def compare_checkpoints(
     *,
     a_state: StateDict | None = None,
     b_state: StateDict | None = None,
+    relatives: bool = True,
     workers: int = 1,
     progress: Progress = silent,
 ) -> Diff:
     """What the second checkpoint is to the first.
 
     a_state, b_state: which state dict of each; the likeliest weights where none is given, all tensors of a file that
-    has none. workers: threads that read side by side; the report is the same to the last bit. progress: in bytes of
+    has none. relatives: whether it is also asked what the two have to do with each other, which reads what changed once
+    more. workers: threads that read side by side; the report is the same to the last bit. progress: in bytes of
     both files. What cannot be read is in the report; raises only what progress raises.
     """
     began = time.perf_counter()
@@ -64,12 +67,18 @@ def compare_checkpoints(
         skipped=tuple(_skipped(one, two)),
         read_nbytes=read_nbytes,
     )
-    related, _ = find_relatives(found, a, b, {t.name: t for t in one.tensors}, {t.name: t for t in two.tensors})
-    return replace(
-        found,
-        verdicts=(*find_verdicts(found), *related),
-        seconds=time.perf_counter() - began,
-    )
+    found = replace(found, verdicts=find_verdicts(found))
+    if relatives:
+        related, left = find_relatives(found, a, b, one.by_name, two.by_name)
+        found = replace(found, verdicts=(*found.verdicts, *related), skipped=(*found.skipped, *_not_examined(left)))
+    return replace(found, says=say(found), seconds=time.perf_counter() - began)
+
+
+def _not_examined(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    shown = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+    return (f"Where {counted(len(names), 'tensor')} ({shown}) may come from: too large, or not finite.",)
 
 
 def _operand(checkpoint: Checkpoint, state: StateDict | None) -> Operand:

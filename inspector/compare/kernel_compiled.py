@@ -141,12 +141,13 @@ def _pair_narrow(x: Any, y: Any, brain: Any, sums: Any, counts: Any) -> None:  #
         _count(one[:n], two[:n], counts)
 
 
-def pair(a: Any, b: Any, kind: str) -> tuple[Any, Any]:
-    """(7, WIDTH) sums and (6,) counts of two tiles of one kind ("float32", "bfloat16", "float16"): see `kernel.py`."""
-    sums, counts = np.zeros((7, WIDTH)), np.array([0, 0, 0, 0, 0xFFFFFFFF, 0], np.int64)
+def pair(a: Any, b: Any, kind: str, sums: Any) -> Any:
+    """(6,) counts of two pieces of one kind ("float32", "bfloat16", "float16"); their sums are added to (7, WIDTH)
+    `sums`, from the first column on. See `kernel.py`."""
+    counts = np.array([0, 0, 0, 0, 0xFFFFFFFF, 0], np.int64)
     one, two = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if kind == "float32":
         _pair(one.view(np.uint32), two.view(np.uint32), sums, counts)
     else:
         _pair_narrow(one.view(np.uint16), two.view(np.uint16), kind == "bfloat16", sums, counts)
-    return sums, counts
+    return counts

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from inspector.checkpoint.casts import numbers_of
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.compare.pair import tiles
+from inspector.compare.pair import blocks
 from inspector.compare.relatives.subject import UNITS, Matrix
 from inspector.compare.report import Verdict
 from inspector.errors import InspectorError
@@ -252,5 +252,5 @@ def _tiles(files: Sequence[Checkpoint], held: Sequence[TensorInfo]) -> Iterator[
         find_decoder(t).decode(TensorBytes(checkpoint=file, tensor=t, at_once=TILE))
         for file, t in zip(files, held, strict=True)
     ]
-    for together in zip(*(tiles(one) for one in decoded), strict=True):
+    for together in zip(*(blocks(one) for one in decoded), strict=True):
         yield np.stack([np.asarray(numbers_of(x, d.dtype), np.float64) for x, d in zip(together, decoded, strict=True)])

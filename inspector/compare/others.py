@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from inspector.checkpoint.data import read_array, to_float32
-from inspector.checkpoint.types import Checkpoint, ModuleNode, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalVerdict, ModuleNode, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.compare.align import Operand
 from inspector.compare.report import OtherChange, OtherKind
@@ -41,7 +41,7 @@ def other_changes(a: Operand, b: Operand, names: Mapping[str, str]) -> tuple[Oth
         *_container(a, b, names),
         *_values(a, b),
         *_modules(a, b),
-        *_differing(OtherKind.VERSION, _versions(a.state), _versions(b.state)),
+        *_differing(OtherKind.VERSION, _versions(a.state), _versions(b.state), "versions of modules"),
         *_code(a.checkpoint, b.checkpoint),
         *_state_dicts(a, b),
     ]
@@ -49,7 +49,12 @@ def other_changes(a: Operand, b: Operand, names: Mapping[str, str]) -> tuple[Oth
     return tuple(sorted(found, key=lambda change: order.index(change.kind))[:MOST_CHANGES])
 
 
-def _differing(kind: OtherKind, a: Held, b: Held) -> Iterator[OtherChange]:
+def _differing(kind: OtherKind, a: Held, b: Held, several: str = "") -> Iterator[OtherChange]:
+    """several: what many of them are called, where a side without any is one line and not one for each."""
+    if several and bool(a) != bool(b) and len(a) + len(b) > 1:
+        says = [f"{len(held):,} {several}" if held else None for held in (a, b)]
+        yield OtherChange(kind=kind, where="", a=says[0], b=says[1])
+        return
     for where in (*a, *(key for key in b if key not in a)):
         if a.get(where) != b.get(where):
             yield OtherChange(kind=kind, where=where, a=_cut(a.get(where)), b=_cut(b.get(where)))
@@ -118,8 +123,10 @@ def _plain_values(side: Operand) -> Held:
         path, value = waiting.pop()
         left -= 1
         if value.kind in _PLAIN and path:
-            held.setdefault(".".join(path), value.says)
-        waiting += [((*path, label), child) for label, child in reversed(value.children)]
+            held.setdefault(".".join(path).removeprefix("__metadata__."), value.says)
+        # A module's attributes are its hyperparameters, which `_modules` holds against each other.
+        if value.kind is not ValueKind.MODULE:
+            waiting += [((*path, label), child) for label, child in reversed(value.children)]
     return dict(sorted(held.items()))
 
 
@@ -153,8 +160,11 @@ def _versions(state: StateDict | None) -> Held:
 
 
 def _code(a: Checkpoint, b: Checkpoint) -> Iterator[OtherChange]:
-    """Names that a load would import, and program text in the files."""
-    ones, twos = ({use.name: f"imported ({use.verdict})" for use in side.globals} for side in (a, b))
+    """Names that a load would import, but for those of every file that torch writes, and program text in the files."""
+    ones, twos = (
+        {use.name: f"imported ({use.verdict})" for use in side.globals if use.verdict is not GlobalVerdict.KNOWN}
+        for side in (a, b)
+    )
     yield from _differing(OtherKind.CODE, ones, twos)
     texts = (
         {
@@ -163,7 +173,8 @@ def _code(a: Checkpoint, b: Checkpoint) -> Iterator[OtherChange]:
         }
         for side in (a, b)
     )
-    yield from _differing(OtherKind.CODE, *texts)
+    one, two = texts
+    yield from _differing(OtherKind.CODE, one, two)
 
 
 def _state_dicts(a: Operand, b: Operand) -> Iterator[OtherChange]:

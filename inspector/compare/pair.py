@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.checkpoint.data import iter_chunks, read_array
+from inspector.checkpoint.data import iter_reused_chunks, read_array
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.layout import PACKED_LAYOUTS
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.compare.casts import CastCheck
-from inspector.compare.kernel import PairSums
+from inspector.compare.kernel import BLOCK, PairSums
 from inspector.compare.report import Relation, Reshape, TensorDiff, TensorSide
 from inspector.errors import InspectorError, ReadError
 from inspector.units import human_bytes
 from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.types import Decoded, TensorBytes
 from inspector.weights.meter import Meter
-from inspector.weights.moments import TILE
 from inspector.weights.report import NumberKind
 
-_CHUNK_NBYTES = 1 << 20
+#: Of each tensor at a time: both together stay in a processor's second cache.
+_CHUNK_NBYTES = 1 << 18
 #: Two tensors with their axes exchanged are told from others only up to this size, since both have to be in memory.
 MOST_TRANSPOSED_NBYTES = 256 << 20
 _MOST_AXES = 4
@@ -116,7 +116,7 @@ def _chunks(held: Held, tensor: TensorInfo, meter: Meter) -> Iterator[Tile]:
     if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
         raise ReadError("the file declares it but holds no data for it")
     # Cut at equal elements in both files.
-    return meter.watching(iter_chunks(held.checkpoint, tensor, chunk_nbytes=_CHUNK_NBYTES))
+    return meter.watching(iter_reused_chunks(held.checkpoint, tensor, count=max(1, _CHUNK_NBYTES // dtype.itemsize)))
 
 
 def piece_chunks(held: Held, meter: Meter) -> Iterator[bytes]:
@@ -130,10 +130,15 @@ def piece_chunks(held: Held, meter: Meter) -> Iterator[bytes]:
 
 
 def _equal(ones: Iterator[Tile], twos: Iterator[Tile]) -> bool:
-    for x, y in zip(ones, twos, strict=True):
-        if not np.array_equal(np.ascontiguousarray(x).view(np.uint8), np.ascontiguousarray(y).view(np.uint8)):
-            return False
-    return True
+    return all(_alike(x, y) for x, y in zip(ones, twos, strict=True))
+
+
+def _alike(x: Tile, y: Tile) -> bool:
+    """Whether their bytes are equal, eight at a time where they come so."""
+    one, two = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in (x, y))
+    if one.nbytes == two.nbytes and not one.nbytes % 8:
+        one, two = one.view(np.uint64), two.view(np.uint64)
+    return np.array_equal(one, two)
 
 
 def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
@@ -152,7 +157,7 @@ def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     sums = PairSums(one.dtype, two.dtype)
     plain = one.decoding is None or one.decoding.kind is NumberKind.PARTS
     check = CastCheck(one.dtype, two.dtype) if plain and not same_kind else None
-    for x, y in zip(tiles(one), tiles(two), strict=True):
+    for x, y in zip(blocks(one), blocks(two), strict=True):
         sums.add(x, y)
         if check is not None:
             check.add(x, y)
@@ -170,8 +175,12 @@ def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
 
 
 def _decoded(held: Held, meter: Meter) -> Decoded:
-    place = TensorBytes(checkpoint=held.checkpoint, tensor=held.tensor, at_once=TILE, watch=meter.watching)
-    return find_decoder(held.tensor).decode(place)
+    place = TensorBytes(checkpoint=held.checkpoint, tensor=held.tensor, at_once=BLOCK, watch=meter.watching)
+    decoder = find_decoder(held.tensor)
+    decoded = decoder.decode(place)
+    if decoder.id != "plain" or not held.tensor.storage_id:
+        return decoded
+    return replace(decoded, chunks=meter.watching(iter_reused_chunks(held.checkpoint, held.tensor, count=BLOCK)))
 
 
 def _why_not(one: Decoded, two: Decoded) -> str:
@@ -197,19 +206,20 @@ def _elsewhere(a: Held, b: Held, one: Decoded, meter: Meter) -> str:
     return "" if ones[-1].shape == twos[-1].shape else "other numbers of values are stored"
 
 
-def tiles(decoded: Decoded, most: int | None = None) -> Iterator[Tile]:
-    """The numbers in pieces of TILE, the last one shorter; the first `most` of them where that is given."""
+def blocks(decoded: Decoded, most: int | None = None) -> Iterator[Tile]:
+    """The numbers in pieces of BLOCK, the last one shorter; the first `most` of them where that is given. Each is to be
+    looked at before the next is taken."""
     held: list[Tile] = []
     size, left = 0, most
     for chunk in decoded.chunks:
         rest = chunk.reshape(-1) if left is None else chunk.reshape(-1)[:left]
         left = None if left is None else left - rest.size
         while rest.size:
-            part, rest = rest[: TILE - size], rest[TILE - size :]
+            part, rest = rest[: BLOCK - size], rest[BLOCK - size :]
             size += part.size
             # What is kept for later is copied: a decoder may write the next numbers over it.
-            held.append(part if size == TILE else part.copy())
-            if size == TILE:
+            held.append(part if size == BLOCK else part.copy())
+            if size == BLOCK:
                 yield held[0] if len(held) == 1 else np.concatenate(held)
                 held, size = [], 0
         if left == 0:
@@ -268,7 +278,7 @@ def _rows(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     most = rows * math.prod(a.tensor.shape[1:]) * one.per_element
     sums = PairSums(one.dtype, two.dtype)
     alike = True
-    for x, y in zip(tiles(one, most), tiles(two, most), strict=True):
+    for x, y in zip(blocks(one, most), blocks(two, most), strict=True):
         sums.add(x, y)
         alike = alike and one.dtype == two.dtype and x.tobytes() == y.tobytes()
     numbers = sums.result()

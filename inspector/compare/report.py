@@ -129,8 +129,9 @@ class Totals:
     """Tensors of some part of the files.
 
     counts: (relation, tensors), in the order of `Relation`, without those that none has.
-    parameters_a, parameters_b: elements. elements: of the pairs that were compared, two for a complex number that changed;
-    equal: those of them with the same value. numbers: of all CAST, TRUNCATED and CHANGED pairs, added up; None without.
+    parameters_a, parameters_b: elements. elements: of the pairs that were compared, two for a complex
+    number that changed. equal: those of them with the same value. numbers: of all CAST, TRUNCATED and CHANGED
+    pairs, added up; None without.
     """
 
     counts: tuple[tuple[Relation, int], ...] = ()
@@ -293,9 +294,9 @@ class Diff:
     """The second file held against the first.
 
     tensors: in the first file's order, then what only the second has. modules: every module before those in it, the
-    whole first. totals: of the whole. others: what differs beside the numbers. verdicts: the exact ones first.
-    skipped: what was not compared, and why. read_nbytes: tensor bytes of both files that were read; what known digests
-    spared is not in it.
+    whole first. totals: of the whole. says: the answer in a sentence. others: what differs beside the numbers.
+    verdicts: the exact ones first. skipped: what was not compared, and why. read_nbytes: tensor bytes of both files
+    that were read; what known digests spared is not in it.
     seconds: how long it took.
     """
 
@@ -305,6 +306,7 @@ class Diff:
     tensors: tuple[TensorDiff, ...]
     modules: tuple[ModuleDiff, ...]
     totals: Totals
+    says: str = ""
     others: tuple[OtherChange, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     skipped: tuple[str, ...] = ()

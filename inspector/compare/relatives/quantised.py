@@ -50,11 +50,11 @@ def _decide(subject: Relatives) -> Verdict | None:
     (group, levels), _ = found.most_common(1)[0]
     per = {0: "one step a tensor", -1: "one step a row"}.get(group, f"one step for {group} neighbours")
     bits = max(int(np.ceil(np.log2(max(levels, 2)))), 1)
-    proved = off == 0
+    proved = off == 0 and not subject.left_out
     end = (
-        f"and no difference exceeds half a step (the largest is {furthest:.3f} of it)"
-        if proved
-        else f"but {off:,} of them have differences beyond half a step, as rounding that makes up for itself leaves"
+        f"but {off:,} of them have differences beyond half a step, as rounding that makes up for itself leaves"
+        if off
+        else f"and no difference exceeds half a step (the largest is {furthest:.3f} of it)"
     )
     return Verdict(
         id=RELATIVE.id,

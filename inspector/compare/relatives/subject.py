@@ -23,6 +23,8 @@ Matrix = NDArray[np.float64]
 
 #: Elements of a tensor that is read again, whole; larger ones are not examined, and that is said.
 MOST_NUMEL = 1 << 25
+#: Elements that are read again in all, a tensor counted each time.
+BUDGET = 1 << 30
 #: Half a unit in the last place, as a share of the number.
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 _NARROWER = ("float64", "float32", "float16", "bfloat16")
@@ -55,6 +57,7 @@ class Relatives:
     of_b: dict[str, TensorInfo]
     left_out: dict[str, None] = field(default_factory=dict)
     _last: list[Two] = field(default_factory=list)
+    _read_numel: list[int] = field(default_factory=lambda: [0])
 
     @cached_property
     def changed(self) -> tuple[TensorDiff, ...]:
@@ -92,8 +95,9 @@ class Relatives:
     def _read(self, pair: TensorDiff) -> Two | None:
         if pair.a is None or pair.b is None or pair.a.numel > MOST_NUMEL or pair.a.shape != pair.b.shape:
             return None
-        if not pair.a.shape or not pair.a.numel:
+        if not pair.a.shape or not pair.a.numel or self._read_numel[0] + pair.a.numel > BUDGET:
             return None
+        self._read_numel[0] += pair.a.numel
         try:
             (one, dtype_a), (two, dtype_b) = (
                 read_numbers(self.a, self.of_a[pair.a.name]),

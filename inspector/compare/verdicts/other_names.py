@@ -16,7 +16,7 @@ def _decide(diff: Diff) -> Verdict | None:
         id=VERDICT.id,
         title=VERDICT.title,
         says=(
-            f"The same weights under other names: {counted(n, 'tensor')} of {n:,} are equal to the last bit, "
+            f"The same weights under other names: {counted(n, 'tensor')}, equal to the last bit, "
             f"{len(renamed):,} of them by another name."
         ),
         proved=True,

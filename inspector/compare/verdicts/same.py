@@ -15,7 +15,7 @@ def _decide(diff: Diff) -> Verdict | None:
     return Verdict(
         id=VERDICT.id,
         title=VERDICT.title,
-        says=f"The same weights: {counted(n, 'tensor')} of {counted(n, 'tensor')} are equal to the last bit.",
+        says=f"The same weights: {counted(n, 'tensor')}, equal to the last bit.",
         proved=True,
         test=how,
         number=1.0,
