@@ -30,8 +30,8 @@ from inspector.weights.moments import TILE
 
 #: More files than this are not solved for at once.
 MOST_FILES = 9
-# Of the rounding of the merge's type, for two parents and for each further one.
-_ROUNDINGS, _MORE = 0.6, 0.3
+# Of the rounding of the merge's type (two products and a sum leave 0.4 to 0.65), for two parents and for each further.
+_ROUNDINGS, _MORE = 1.0, 0.3
 _SCATTER = 1.5
 _CONDITION = 1e8
 # How much nearer than the nearest single parent it has to be, and what a coefficient of none is.

@@ -25,7 +25,8 @@ def say(diff: Diff) -> str:
         return "Neither file has tensors to compare."
     if diff.alignment.way is Way.NONE:
         return f"The two have nothing in common. {diff.alignment.says}"
-    return count_of(diff.totals) + _beside(diff.others)
+    likeness = next((f" {verdict.says}" for verdict in diff.verdicts), "")
+    return count_of(diff.totals) + likeness + _beside(diff.others)
 
 
 def count_of(totals: Totals) -> str:

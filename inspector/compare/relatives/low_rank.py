@@ -67,14 +67,14 @@ def _rank_of(two: Two) -> tuple[int, float] | None:
     delta = two.b - two.a
     rows, columns = int(delta.any(axis=1).sum()), int(delta.any(axis=0).sum())
     side = min(delta.shape)
-    if side < _LEAST_SIDE:
+    # A merged LoRA moves all rows; of a few rows or columns it is the number of those that is low.
+    if side < _LEAST_SIDE or 2 * rows < delta.shape[0] or 2 * columns < delta.shape[1]:
         return None
     values = _singular_values(delta)
     rms = float(np.sqrt(np.mean(two.b * two.b)))
     floor = two.unit * rms * float(np.sqrt(delta.shape[0]) + np.sqrt(delta.shape[1]))
     rank = int((values > floor).sum())
-    # Of few rows or columns it is the number of those that is low.
-    if rank == 0 or rank > side // _MOST_OF_SIDE or rank >= len(values) or min(rows, columns) <= 2 * rank:
+    if rank == 0 or rank > side // _MOST_OF_SIDE or rank >= len(values):
         return None
     below = float(values[rank])
     gap = float(values[rank - 1]) / below if below else float("inf")
