@@ -52,6 +52,6 @@ def compare(folder: Path, a: dict[str, object], b: dict[str, object]) -> Diff:
 
 
 def compare_one(folder: Path, a: object, b: object) -> TensorDiff:
-    """Two tensors called "w", beside one that is the same, so that their names are what pairs them."""
+    """Two tensors called "w"."""
     (found,) = compare(folder, {"w": a}, {"w": b}).tensors
     return found
