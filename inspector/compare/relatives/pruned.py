@@ -35,6 +35,9 @@ def _decide(subject: Relatives) -> Verdict | None:
             refuted_by="one element that is neither zero nor as it was",
             subjects=names,
         )
+    if any(t.numbers is not None and t.numbers.rest_equal for t in cut):
+        # Zeros in some, and something else in others: no training does that.
+        return None
     cosines = [(c, t.numbers.finite) for t in cut if t.numbers and (c := t.numbers.centred_cosine) is not None]
     alike = sum(size for c, size in cosines if c > _COSINE and c * size**0.5 >= _Z)
     if alike < 0.8 * sum(size for _, size in cosines) or not cosines:
