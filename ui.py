@@ -27,6 +27,9 @@ PAGES = {
     "See it work": [
         st.Page("pages/explain.py", title="Explain", icon=":material/visibility:", url_path="explain"),
     ],
+    "Compare": [
+        st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:", url_path="compare"),
+    ],
     "Fix": [
         st.Page("pages/repair.py", title="Repair", icon=":material/build:", url_path="repair"),
         st.Page("pages/convert.py", title="Convert", icon=":material/swap_horiz:", url_path="convert"),

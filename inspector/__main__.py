@@ -1,6 +1,20 @@
-"""`python -m inspector`."""
+"""`python -m inspector`, and the command `inspector`."""
 
-from inspector.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Run a command and leave with its exit code."""
+    words = sys.argv[1:]
+    # git asks once for each version of each file; what all other commands need takes longer than the answer.
+    if len(words) == 2 and words[0] == "textconv" and not words[1].startswith("-"):
+        from inspector.textconv import run
+
+        sys.exit(run(words[1]))
+    from inspector.cli.main import main as main_
+
+    main_()
+
 
 # Processes that a scan starts import this module again.
 if __name__ == "__main__":

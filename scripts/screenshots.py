@@ -49,6 +49,7 @@ SHOTS = (
     Shot(page="weights", sample="shapes_sick.pth"),
     Shot(page="architecture", sample="shapes_module.pth"),
     Shot(page="explain", sample="shapes.safetensors"),
+    Shot(page="compare", sample="shapes.pth"),
 )
 
 
@@ -114,6 +115,9 @@ def _prepare(page: Page, shot: Shot) -> None:
         page.get_by_text("1 tensor of").wait_for()
         _settle(page)
         page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 20, "y": 55}, force=True)
+        page.get_by_test_id("stPlotlyChart").wait_for()
+    elif shot.page == "compare":
+        page.get_by_role("button", name="Sick weights").click()
         page.get_by_test_id("stPlotlyChart").wait_for()
     elif shot.page in {"overview", "weights"}:
         page.get_by_test_id("stPlotlyChart").last.wait_for()

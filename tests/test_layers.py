@@ -38,6 +38,7 @@ SLICES = (
     "exports",
     "error_messages",
     "events",
+    "compare",
 )
 
 # A part may import its own files, the floor, and what is named here.
@@ -75,6 +76,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lint",
         "cards",
         "render",
+        "textconv",
         *SLICES,
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
@@ -84,7 +86,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "lint", "render"),
         *SLICES,
     ),
-    "__main__": ("cli",),
+    # git's question, answered without the command line's machinery.
+    "textconv": ("checkpoint", "readers", "compare"),
+    "__main__": ("cli", "textconv"),
 }
 # A slice may see another slice's result types, and export needs what it exports.
 EXTRA: dict[str, tuple[str, ...]] = {
@@ -101,6 +105,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "events": ("weights", "graph", "readers"),
     "doctor": ("forward",),
     "params": (),
+    # Two files are paired by names, by their tables or by the repair plan between them, and their numbers are decoded.
+    "compare": ("weights", "keys"),
 }
 
 
@@ -137,7 +143,7 @@ def test_streamlit_only_in_web() -> None:
 
 NO_TORCH = (
     *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
-    *("survey", "health", "lint", "events"),
+    *("survey", "health", "lint", "compare", "textconv", "events"),
     "__init__",
     *FLOOR,
 )

@@ -7,6 +7,7 @@ deflated storage is inflated up to what it declares. Byte order is always made l
 from __future__ import annotations
 
 import math
+import sys
 import zlib
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.floats import float8_table
 from inspector.checkpoint.layout import PACKED, is_contiguous, packed_shape, span_of, why_unreadable
+from inspector.checkpoint.source import read_into
 from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.units import human_bytes
@@ -25,6 +27,7 @@ __all__ = [
     "is_contiguous",
     "is_stored_as",
     "iter_chunks",
+    "iter_reused_chunks",
     "read_array",
     "read_bytes",
     "read_storage",
@@ -33,6 +36,7 @@ __all__ = [
     "why_unreadable",
 ]
 
+_LITTLE = sys.byteorder == "little"
 _MOST_EXPANDED = 16
 _EXPANDED_NBYTES = 1 << 30
 
@@ -76,6 +80,26 @@ def iter_chunks(
     flat = view.reshape(-1) if view.flags.c_contiguous else view.flat
     for at in range(0, numel, step):
         yield _resolve(np.asarray(flat[at : at + step]), tensor)
+
+
+def iter_reused_chunks(checkpoint: Checkpoint, tensor: TensorInfo, *, count: int) -> Iterator[NDArray[np.generic]]:
+    """As `iter_chunks`, `count` elements each, into one array again and again: look at each before taking the next."""
+    dtype = np.dtype(DTYPES[tensor.dtype].raw)
+    storage = _storage(checkpoint, tensor)
+    stored = storage.offset is not None and storage.deflated_nbytes is None and storage.inline is None
+    plain = tensor.encoding is None and not storage.big_endian and _LITTLE and tensor.dtype not in PACKED
+    if not stored or not plain or not is_contiguous(tensor):
+        yield from iter_chunks(checkpoint, tensor, chunk_nbytes=count * dtype.itemsize)
+        return
+    _check_span(checkpoint, tensor, storage)
+    at, left = (storage.offset or 0) + tensor.offset * dtype.itemsize, tensor.numel
+    held = np.empty(min(count, left), dtype)
+    raw = held.view(np.uint8).data
+    while left:
+        n = min(count, left)
+        read_into(checkpoint.source, at, raw[: n * dtype.itemsize])
+        yield held[:n]
+        at, left = at + n * dtype.itemsize, left - n
 
 
 def is_stored_as(

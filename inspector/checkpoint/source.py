@@ -47,6 +47,15 @@ class ByteSource(Protocol):
         ...
 
 
+def read_into(source: ByteSource, offset: int, buffer: memoryview) -> None:
+    """Fills the buffer from offset on, by the source's own way where it has one. Raises as `read`."""
+    own = getattr(source, "read_into", None)
+    if own is None:
+        buffer[:] = source.read(offset, len(buffer))
+    else:
+        own(offset, buffer)
+
+
 def check_range(name: str, size: int, offset: int, n: int) -> None:
     """Raise CorruptFile unless offset .. offset + n lies inside size bytes."""
     if offset < 0 or n < 0 or offset + n > size:
@@ -118,6 +127,19 @@ class PathSource:
             offset += len(part)
             left -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """As `read`, into memory that is there already: fresh memory for each piece costs more than the reading."""
+        check_range(self.name, self.size, offset, len(buffer))
+        while buffer:
+            try:
+                n = os.preadv(self._open(), [buffer], offset)
+            except OSError as error:
+                raise ReadError(f"{self.name} cannot be read: {reason_of(error)}.") from error
+            if not n:
+                raise CorruptFile(f"{self.name} became shorter while it was read, at byte {offset:,}.")
+            offset += n
+            buffer = buffer[n:]
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Neighbours in one read: twenty thousand local headers of an archive of small tensors are a few blocks."""

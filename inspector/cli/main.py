@@ -19,6 +19,7 @@ from inspector.cli.card import card
 from inspector.cli.check import check
 from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
+from inspector.cli.diff import diff
 from inspector.cli.ending import (
     STOPPED,
     UNREAD,
@@ -47,6 +48,7 @@ from inspector.cli.scan import scan
 from inspector.cli.stats import stats
 from inspector.cli.surgery import surgery
 from inspector.cli.tensorboard import tensorboard
+from inspector.cli.textconv import textconv
 from inspector.cli.trace import trace
 from inspector.cli.unwrap import unwrap
 from inspector.errors import ExportError, InspectorError
@@ -71,6 +73,7 @@ for _name, _command in (
     ("check", check),
     ("identify", identify),
     ("diagnose", diagnose),
+    ("diff", diff),
     ("repair", repair),
     ("unwrap", unwrap),
     ("convert", convert),
@@ -81,6 +84,7 @@ for _name, _command in (
     ("graph", graph),
     ("trace", trace),
     ("stats", stats),
+    ("textconv", textconv),
     ("card", card),
     ("explain", explain),
     ("events", events),

@@ -34,6 +34,11 @@ class Meter:
         self._caller = threading.get_ident()
         self._ended = False
 
+    @property
+    def done(self) -> int:
+        """Bytes that were read."""
+        return self._done
+
     def begin(self, note: str) -> None:
         """What is read now."""
         with self._lock:

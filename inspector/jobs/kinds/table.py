@@ -60,6 +60,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(id="tensor", says="Reading the tensor", where="reports:tensor", nbytes=400 * MB),
     Kind(id="tensor-look", says="Reading the first numbers", where="reports:tensor_look", nbytes=200 * MB, kept=False),
     *_either("spectrum", "Decomposing the matrix", "reports:spectrum", kept=True),
+    *_either("difference", "Comparing the files", "comparing:difference", kept=True),
     *_either("health", "Reading the tensors", "reports:health", kept=True),
     Kind(id="costs", says="Counting the operations", where="reports:costs"),
     Kind(id="real-costs", says="Running with random numbers", where="reports:real_costs", nbytes=2000 * MB),

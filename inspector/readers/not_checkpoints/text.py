@@ -47,6 +47,12 @@ _PAGES = (
 )
 
 
+def read_pointer(head: bytes) -> tuple[str, int] | None:
+    """The sha256 and the size that a pointer of Git LFS names; None for any other text."""
+    pointer = _LFS.match(head)
+    return (pointer[1].decode(), int(pointer[2])) if pointer else None
+
+
 def name_pointer(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
     """The error for a pointer to a file that did not come along; None when it is none."""
     pointer = _LFS.match(head)

@@ -1,0 +1,168 @@
+"""diff: what differs between checkpoints, in numbers and in what they prove.
+
+Exit codes as those of diff: 0 the same weights, 1 different, 2 trouble: a file, or a tensor of otherwise equal files,
+that could not be read.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inspector.cli.ending import complain, printing
+from inspector.cli.options import Json, open_file, pick_state, progress_bar, show, show_json, use_utf8
+from inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from inspector.cli.diff_files import Compared
+    from inspector.compare.report import Diff, Verdict
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="A B [C ...]",
+        help="Checkpoints: files, folders of one in shards, http(s) addresses. Each is held against the first. Two "
+        "folders of files are compared file by file, by name.",
+    ),
+]
+Stat = Annotated[bool, typer.Option("--stat", help="A row per module instead of one per tensor.")]
+NamesOnly = Annotated[
+    bool, typer.Option("--names-only", "--name-only", help="The names of tensors that differ, and nothing else.")
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        metavar="REL",
+        min=0.0,
+        help="Numbers of one shape count as the same up to this relative L2 per tensor, in whatever type; 0: equal "
+        "values. They are still shown.",
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Exit with 1 also where only metadata, optimizer, classes or code differ.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code is the answer.")]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Accepted for git's sake: it is always so.")]
+StateBoth = Annotated[
+    str, typer.Option("--state", metavar="NAME", help='Which state dict of every file, e.g. "ema"; else the likeliest.')
+]
+StateA = Annotated[str, typer.Option("--state-a", metavar="NAME", help="Which one of the first file.")]
+StateB = Annotated[str, typer.Option("--state-b", metavar="NAME", help="Which one of the others.")]
+Jobs = Annotated[int, typer.Option(help="Tensors read side by side; 0: one per processor.", min=0, max=256)]
+
+
+def diff(
+    paths: Paths,
+    stat: Stat = False,
+    names_only: NamesOnly = False,
+    tolerance: Tolerance = None,
+    everything: All = False,
+    quiet: Quiet = False,
+    exit_code: ExitCode = False,
+    state: StateBoth = "",
+    state_a: StateA = "",
+    state_b: StateB = "",
+    jobs: Jobs = 0,
+    json: Json = False,
+) -> int:
+    """Compare checkpoints: every tensor, every module, and what that proves; exit 0 same, 1 different, 2 trouble."""
+    from inspector.cli.diff_files import Comparing, compare_paths
+
+    if len(paths) < 2:
+        raise UsageError("Two files are needed to compare.", hint="Write: diff FIRST SECOND.")
+    if stat + names_only + quiet > 1:
+        raise UsageError("--stat, --names-only and --quiet each say what is printed.", hint="Give one of them.")
+    if state and (state_a or state_b):
+        raise UsageError(
+            "--state is for all files, --state-a and --state-b for one each.", hint="Give one or the other."
+        )
+    comparing = Comparing(
+        first=lambda checkpoint: pick_state(checkpoint, state or state_a),
+        second=lambda checkpoint: pick_state(checkpoint, state or state_b),
+        workers=jobs or os.cpu_count() or 1,
+        relatives=not (stat or names_only or quiet),
+        progress=progress_bar("comparing"),
+    )
+    found = compare_paths(paths, comparing)
+    if not quiet:
+        merge = _merge(paths) if len(paths) > 2 and comparing.relatives else None
+        _print(found, merge, stat=stat, names_only=names_only, tolerance=tolerance, json=json)
+    codes = [_code(each, tolerance, everything=everything) for each in found]
+    return 2 if not codes else 1 if 1 in codes else max(codes)
+
+
+def _code(each: Compared, tolerance: float | None, *, everything: bool) -> int:
+    from inspector.compare.report import Relation
+
+    if each.diff is None:
+        return 2 if each.trouble else 1
+    differing = [t for t in each.diff.tensors if t.differs(tolerance)]
+    if any(t.relation is not Relation.UNREAD for t in differing):
+        return 1
+    if everything and any(not other.kind.is_container for other in each.diff.others):
+        return 1
+    return 2 if differing else 0
+
+
+def _merge(paths: list[str]) -> Verdict | None:
+    """Whether one of them is a merge of the others. What cannot be opened was told already."""
+    from inspector.compare.merges import find_merge
+    from inspector.errors import InspectorError
+
+    files = []
+    for path in paths:
+        with suppress(InspectorError):
+            files.append(open_file(path))
+    return find_merge(files, progress=progress_bar("looking for a merge"))
+
+
+def _print(
+    found: list[Compared],
+    merge: Verdict | None,
+    *,
+    stat: bool,
+    names_only: bool,
+    tolerance: float | None,
+    json: bool,
+) -> None:
+    if json:
+        one = found[0].diff if len(found) == 1 else None
+        rows = [{"name": each.name, "diff": each.diff, "says": each.says, "trouble": each.trouble} for each in found]
+        show_json(one if one is not None else {"diffs": rows, "merge": merge})
+        return
+    for each in found:
+        if each.trouble:
+            complain(each.says)
+    diffs = [each.diff for each in found if each.diff is not None]
+    if names_only:
+        _names(diffs, tolerance)
+        return
+
+    def text() -> RenderableType:
+        from rich.console import Group
+
+        from inspector.render.diff_text import diff_text, rows_text, stat_text
+
+        if len(found) > 1 and not stat:
+            rows = rows_text([(each.name, each.diff, each.says) for each in found])
+            return Group(merge.says, rows) if merge is not None else rows
+        made = [(stat_text if stat else diff_text)(each) for each in diffs]
+        return Group(*made, *(each.says for each in found if each.diff is None and not each.trouble))
+
+    show(None, text, as_json=False)
+
+
+def _names(diffs: list[Diff], tolerance: float | None) -> None:
+    from inspector.render.diff_text import name_lines
+
+    use_utf8()
+    with printing():
+        for each in diffs:
+            for line in name_lines(each, tolerance):
+                print(line)

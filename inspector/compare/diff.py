@@ -1,0 +1,176 @@
+"""One checkpoint held against another: pairs, one streamed pass over each, and what it comes to. No torch.
+
+Memory does not grow with the files: a tile of each tensor is held. Where both files are known to be the same by their
+sha256, nothing is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import defaultdict
+from dataclasses import replace
+
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
+from inspector.compare.align import Operand, Pairs, align, by_order, candidates, describe
+from inspector.compare.modules import modules_of, total_of
+from inspector.compare.others import other_changes
+from inspector.compare.pair import Held, compare_pair, piece_chunks
+from inspector.compare.relatives import find_relatives
+from inspector.compare.report import Diff, Relation, Side, TensorDiff, Way
+from inspector.compare.sentences import say
+from inspector.compare.verdicts import find_verdicts
+from inspector.errors import InspectorError
+from inspector.progress import Progress, silent
+from inspector.units import counted
+from inspector.weights import kernel
+from inspector.weights.meter import Meter
+
+
+def compare_checkpoints(
+    a: Checkpoint,
+    b: Checkpoint,
+    *,
+    a_state: StateDict | None = None,
+    b_state: StateDict | None = None,
+    relatives: bool = True,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> Diff:
+    """What the second checkpoint is to the first.
+
+    a_state, b_state: which state dict of each; the likeliest weights where none is given, all tensors of a file that
+    has none. relatives: whether it is also asked what the two have to do with each other, which reads what changed once
+    more. workers: threads that read side by side; the report is the same to the last bit. progress: in bytes of
+    both files. What cannot be read is in the report; raises only what progress raises.
+    """
+    began = time.perf_counter()
+    one, two = _operand(a, a_state), _operand(b, b_state)
+    nbytes = sum(tensor.nbytes for side in (one, two) for tensor in side.tensors)
+    kernel.expect(nbytes)
+    meter = Meter(progress, nbytes)
+    pairs = align(one, two)
+    if not _known_same(one, two):
+        _by_bytes(pairs, meter)
+    by_order(pairs)
+    tensors = _compared(pairs, meter, workers)
+    read_nbytes = meter.done
+    meter.end()
+    found = Diff(
+        a=_side(one),
+        b=_side(two),
+        alignment=describe(pairs),
+        tensors=tensors,
+        modules=modules_of(tensors),
+        totals=total_of(tensors),
+        others=other_changes(one, two, pairs.of),
+        skipped=tuple(_skipped(one, two)),
+        read_nbytes=read_nbytes,
+    )
+    found = replace(found, verdicts=find_verdicts(found))
+    if relatives:
+        related, left = find_relatives(found, a, b, one.by_name, two.by_name)
+        found = replace(found, verdicts=(*found.verdicts, *related), skipped=(*found.skipped, *_not_examined(left)))
+    return replace(found, says=say(found), seconds=time.perf_counter() - began)
+
+
+def _not_examined(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    shown = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+    return (f"Where {counted(len(names), 'tensor')} ({shown}) may come from: too large, or not finite.",)
+
+
+def _operand(checkpoint: Checkpoint, state: StateDict | None) -> Operand:
+    state = state or checkpoint.weights
+    return Operand(checkpoint=checkpoint, state=state, tensors=state.tensors if state else checkpoint.tensors)
+
+
+def _side(operand: Operand) -> Side:
+    checkpoint, state = operand.checkpoint, operand.state
+    return Side(
+        name=checkpoint.origin.name,
+        format_says=checkpoint.format_says,
+        file_nbytes=checkpoint.origin.nbytes,
+        sha256=checkpoint.origin.sha256,
+        state=state.label if state else "",
+        path=state.path if state else (),
+        role=state.role if state else None,
+        why=state.why if state else "the file has no state dict: all its tensors",
+        choices=tuple(other.label for other in checkpoint.state_dicts),
+        tensors=len(operand.tensors),
+        parameters=sum(tensor.numel for tensor in operand.tensors),
+        nbytes=sum(tensor.nbytes for tensor in operand.tensors),
+    )
+
+
+def _known_same(one: Operand, two: Operand) -> bool:
+    """Whether the digests of both files were known beforehand and are equal, and the same part of them is compared."""
+    a, b = one.checkpoint.origin, two.checkpoint.origin
+    paths = [side.state.path if side.state else None for side in (one, two)]
+    return a.sha256 is not None and (a.sha256, a.nbytes) == (b.sha256, b.nbytes) and paths[0] == paths[1]
+
+
+def _compared(pairs: Pairs, meter: Meter, workers: int) -> tuple[TensorDiff, ...]:
+    a, b = pairs.a.checkpoint, pairs.b.checkpoint
+    known = _known_same(pairs.a, pairs.b)
+
+    def one(pair: tuple[Held, Held]) -> TensorDiff:
+        if known:
+            return TensorDiff(a=pair[0].side, b=pair[1].side, relation=Relation.SAME, by_digest=True)
+        meter.begin(pair[0].tensor.name)
+        return compare_pair(*pair, meter)
+
+    held = [(Held(a, x), Held(b, y)) for x, y in pairs.pairs()]
+    # Tensors that show the same elements, tied weights above all, are compared once.
+    first: dict[tuple[object, ...], tuple[Held, Held]] = {}
+    for pair in held:
+        first.setdefault((pair[0].place, pair[1].place), pair)
+    answers = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
+    found = {x.tensor.name: replace(answers[(x.place, y.place)], a=x.side, b=y.side) for x, y in held}
+    removed = {t.name: TensorDiff(a=Held(a, t).side, b=None, relation=Relation.REMOVED) for t in pairs.left_a}
+    added = [TensorDiff(a=None, b=Held(b, t).side, relation=Relation.ADDED) for t in pairs.left_b]
+    return (*(found.get(t.name) or removed[t.name] for t in pairs.a.tensors), *added)
+
+
+def _by_bytes(pairs: Pairs, meter: Meter) -> None:
+    """Pairs of what names leave over: tensors with the same bytes. Several with the same bytes go in their order."""
+    found: list[tuple[str, str]] = []
+    for ones, twos in candidates(pairs):
+        mine, theirs = _digests(pairs.a, ones, meter), _digests(pairs.b, twos, meter)
+        for digest, names in mine.items():
+            others = theirs.get(digest, [])
+            # As many here as there: whichever goes to whichever, the numbers are the same.
+            if digest and len(names) == len(others):
+                found += zip(names, others, strict=True)
+    pairs.add(found, Way.BYTES)
+
+
+def _digests(side: Operand, tensors: list[TensorInfo], meter: Meter) -> dict[bytes, list[str]]:
+    digests: dict[bytes, list[str]] = defaultdict(list)
+    for tensor in tensors:
+        digests[_digest(Held(side.checkpoint, tensor), meter)].append(tensor.name)
+    return digests
+
+
+def _digest(held: Held, meter: Meter) -> bytes:
+    """Of its bytes; empty for what cannot be read, or has none."""
+    digest = hashlib.sha256()
+    try:
+        for piece in piece_chunks(held, meter):
+            digest.update(piece)
+    except (InspectorError, OSError, ValueError, MemoryError):
+        return b""
+    return digest.digest() if held.tensor.numel else b""
+
+
+def _skipped(one: Operand, two: Operand) -> list[str]:
+    found = []
+    for side, word in ((one, "first"), (two, "second")):
+        rest = [state for state in side.checkpoint.state_dicts if state is not side.state]
+        tensors = sum(len(state.tensors) for state in rest)
+        if tensors:
+            names = ", ".join(state.label for state in rest[:4]) + (" ..." if len(rest) > 4 else "")
+            found.append(f"{counted(tensors, 'tensor')} of the {word} file in other state dicts ({names}).")
+        found += [f"{side.checkpoint.origin.name}: {text}" for text in side.checkpoint.skipped]
+    return found

@@ -1,0 +1,184 @@
+"""Two tensors held against each other: sums, counts and extremes. Compiled where numba is installed, else numpy.
+
+Both give the very same bits: the order of additions is that of `inspector/weights/moments.py`, all else is exact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.checkpoint.data import to_float32
+from inspector.checkpoint.dtypes import DTYPES
+from inspector.compare.numbers import Change, PairNumbers, add_up, total
+from inspector.weights import kernel
+from inspector.weights.moments import TILE, WIDTH
+
+#: Numbers of each tensor that are looked at together; whole blocks make a tile of `moments.py`.
+BLOCK = 1 << 17
+_NAMES = ("sum_a", "sum_b", "square_a", "square_b", "square_delta", "dot")
+#: The last of the rows of sums holds the largest change of each column.
+_SUMS, _WORST = 7, 6
+_WIDE = {"int64", "uint64"}
+_KINDS = ("float32", "bfloat16", "float16")
+_ODD = 0x7F800000
+_NOTHING = 0xFFFFFFFF
+
+
+@cache
+def _loops() -> ModuleType | None:
+    try:
+        from inspector.compare import kernel_compiled
+    except (ImportError, RuntimeError):
+        # numba also gives up where it has no folder to keep what it compiled in.
+        return None
+    return kernel_compiled
+
+
+def values(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Raw elements as float32 where that has them all, else as float64; integers of 64 bits are rounded to it."""
+    if dtype == "bool":
+        truth: NDArray[Any] = (raw.view(np.uint8) != 0).astype(np.float32)
+        return truth
+    if dtype != "float32" and _in_float32(dtype):
+        with np.errstate(invalid="ignore"):
+            return to_float32(raw, dtype)
+    wide: NDArray[Any] = np.asarray(raw, np.float32 if dtype == "float32" else np.float64)
+    return wide
+
+
+class PairSums:
+    """What was found in two tensors so far, whose numbers come in pieces of BLOCK, in row-major order.
+
+    a_type, b_type: how the elements are to be read (`Decoded.dtype`).
+    """
+
+    def __init__(self, a_type: str, b_type: str) -> None:
+        self.a_type, self.b_type = a_type, b_type
+        self._narrow = all(_in_float32(dtype) for dtype in (a_type, b_type))
+        self._sums = np.zeros((_SUMS, WIDTH))
+        # What is there before a piece, to begin again from where it turns out to need another way.
+        self._before = np.empty_like(self._sums)
+        self._counts: list[PairNumbers] = []
+        self._tiles: list[list[float]] = []
+        self._largest: Change | None = None
+        self._n = 0
+
+    def add(self, a: NDArray[Any], b: NDArray[Any]) -> None:
+        """The next pieces, equally long, not empty."""
+        loops = _loops() if self._narrow and kernel.compiled() else None
+        if loops is None or not self._compiled(loops, a, b):
+            self._by_numpy(a, b)
+        worst = float(self._sums[_WORST].max())
+        if worst > (self._largest.size if self._largest is not None else 0.0):
+            self._find(a, b, worst)
+        self._n += len(a)
+        if not self._n % TILE:
+            self._end_tile()
+
+    def result(self) -> PairNumbers:
+        """Of all of them."""
+        if self._n % TILE:
+            self._end_tile()
+        sums: dict[str, Any] = {name: total([tile[at] for tile in self._tiles]) for at, name in enumerate(_NAMES)}
+        return dataclasses.replace(add_up(self._counts), largest=self._largest, **sums)
+
+    def _end_tile(self) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The columns in numpy's pairwise order; + 0.0 for sums of nothing but -0.
+            self._tiles.append([float(np.add.reduce(row)) + 0.0 for row in self._sums[:_WORST]])
+        self._sums[:] = 0.0
+        self._counts = [add_up(self._counts)]
+
+    def _compiled(self, loops: ModuleType, a: NDArray[Any], b: NDArray[Any]) -> bool:
+        """Whether it could be done: not where anything is NaN or infinite."""
+        self._before[:] = self._sums
+        if self.a_type == self.b_type and self.a_type in _KINDS:
+            counts = loops.pair(a, b, self.a_type, self._sums)
+        else:
+            counts = loops.pair(values(a, self.a_type), values(b, self.b_type), "float32", self._sums)
+        if counts[5] >= _ODD:
+            self._sums[:] = self._before
+            return False
+        self._counts.append(
+            PairNumbers(
+                n=len(a),
+                finite=len(a),
+                equal=int(counts[0]),
+                zeroed=int(counts[1]),
+                sign_flips=int(counts[2]),
+                largest_zeroed=_float(int(counts[3])) if counts[1] else None,
+                smallest_kept=_float(int(counts[4]) + 1) if counts[4] != _NOTHING else None,
+            )
+        )
+        return True
+
+    def _by_numpy(self, a: NDArray[Any], b: NDArray[Any]) -> None:
+        x, y = values(a, self.a_type), values(b, self.b_type)
+        finite = np.isfinite(x) & np.isfinite(y)
+        p, q = x.astype(np.float64), y.astype(np.float64)
+        if not finite.all():
+            p[~finite] = q[~finite] = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = q - p
+            for row, own in enumerate((p, q, p * p, q * q, apart * apart, p * q)):
+                _go_on(self._sums[row], own)
+            np.abs(apart, out=apart)
+        self._sums[_WORST, 0] = max(self._sums[_WORST, 0], float(apart.max()))
+        nan_a, nan_b = np.isnan(x), np.isnan(y)
+        both = int(np.count_nonzero(nan_a & nan_b))
+        # Integers of 64 bits are told apart before they are rounded.
+        equal = (a == b) if {self.a_type, self.b_type} <= _WIDE else (x == y)
+        gone = finite & (y == 0) & (x != 0)
+        kept = finite & (y != 0) & (x != 0)
+        size = np.abs(p)
+        self._counts.append(
+            PairNumbers(
+                n=len(x),
+                finite=int(np.count_nonzero(finite)),
+                equal=int(np.count_nonzero(equal)) + both,
+                nan_a=int(np.count_nonzero(nan_a)),
+                nan_b=int(np.count_nonzero(nan_b)),
+                infinite_a=int(np.count_nonzero(np.isinf(x))),
+                infinite_b=int(np.count_nonzero(np.isinf(y))),
+                nan_both=both,
+                odd_equal=both + int(np.count_nonzero(np.isinf(x) & (x == y))),
+                zeroed=int(np.count_nonzero(gone)),
+                largest_zeroed=float(size[gone].max()) if gone.any() else None,
+                smallest_kept=float(size[kept].min()) if kept.any() else None,
+                sign_flips=int(np.count_nonzero(kept & (np.signbit(p) != np.signbit(q)))),
+            )
+        )
+
+    def _find(self, a: NDArray[Any], b: NDArray[Any], worst: float) -> None:
+        """Where a piece has the largest change so far, its place is looked up."""
+        p, q = (values(raw, kind).astype(np.float64) for raw, kind in ((a, self.a_type), (b, self.b_type)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.abs(q - p)
+        at = int(np.flatnonzero((apart == worst) & np.isfinite(p) & np.isfinite(q))[0])
+        self._largest = Change(index=self._n + at, a=float(p[at]), b=float(q[at]), size=worst)
+
+
+def _in_float32(dtype: str) -> bool:
+    """Whether float32 has all numbers of a type."""
+    return dtype == "float32" or not DTYPES[dtype].native or DTYPES[dtype].itemsize <= 2
+
+
+def _go_on(sums: NDArray[np.float64], own: NDArray[np.float64]) -> None:
+    """Adds rows of WIDTH to the sums of their columns, one after the other; the last row may be short."""
+    rows = len(own) // WIDTH
+    table = np.empty((rows + 1, WIDTH))
+    table[0] = sums
+    table[1:] = own[: rows * WIDTH].reshape(rows, WIDTH)
+    np.add.reduce(table, axis=0, out=sums)
+    rest = own[rows * WIDTH :]
+    sums[: len(rest)] += rest
+
+
+def _float(bits: int) -> float:
+    return float(np.array([bits], np.uint32).view(np.float32)[0])

@@ -1,0 +1,54 @@
+"""The answer of a comparison in one sentence: what was proved, else what differs in numbers."""
+
+from __future__ import annotations
+
+from inspector.compare.report import Diff, OtherChange, OtherKind, Relation, Totals, Way
+from inspector.units import counted, human_share
+
+_DIFFERENT = (
+    (Relation.CHANGED, "changed"),
+    (Relation.CAST, "only cast"),
+    (Relation.TRUNCATED, "cut off to another type"),
+    (Relation.RESHAPED, "of another shape"),
+    (Relation.ADDED, "only in the second file"),
+    (Relation.REMOVED, "only in the first"),
+    (Relation.UNREAD, "not compared"),
+)
+
+
+def say(diff: Diff) -> str:
+    """What the two files are to each other."""
+    proved = next((verdict.says for verdict in diff.verdicts if verdict.proved), "")
+    if proved:
+        return proved + _beside(diff.others)
+    if not diff.tensors:
+        return "Neither file has tensors to compare."
+    if diff.alignment.way is Way.NONE:
+        return f"The two have nothing in common. {diff.alignment.says}"
+    likeness = next((f" {verdict.says}" for verdict in diff.verdicts), "")
+    return count_of(diff.totals) + likeness + _beside(diff.others)
+
+
+def count_of(totals: Totals) -> str:
+    """How many tensors are what, and how far they moved, as a sentence."""
+    parts = [f"{totals.count(relation):,} {words}" for relation, words in _DIFFERENT if totals.count(relation)]
+    same = totals.count(Relation.SAME)
+    rest = f"; {same:,} {'is' if same == 1 else 'are'} the same" if same and parts else ""
+    moved = ""
+    if totals.relative is not None and totals.count(Relation.CHANGED):
+        moved = (
+            f" Over all that differ in number the difference is {totals.relative:.3g} of the first file's norm, "
+            f"and {human_share(totals.share_changed)} of all elements compared have another value."
+        )
+    said = ", ".join(parts) if parts else "all the same"
+    return f"Of {counted(totals.tensors, 'tensor')} {said}{rest}.{moved}"
+
+
+def _beside(others: tuple[OtherChange, ...]) -> str:
+    """What else differs, by kind; what is only of the container is left out."""
+    kinds = [kind for kind in OtherKind if not kind.is_container and any(o.kind is kind for o in others)]
+    if not kinds:
+        return ""
+    counts = [(kind, sum(other.kind is kind for other in others)) for kind in kinds]
+    listed = ", ".join(f"{kind} ({n:,})" if n > 1 else f"{kind}" for kind, n in counts)
+    return f" Beside the weights differ: {listed}."

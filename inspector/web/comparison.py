@@ -1,0 +1,188 @@
+"""Two files held against each other, as the Compare page shows it: the answer, a strip of all tensors, a table."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.compare.report import Diff, Relation, Side, TensorDiff
+from inspector.jobs.job import Job
+from inspector.jobs.kinds.table import sized
+from inspector.render import compare_figures as plots
+from inspector.render.diff_text import largest_change, tensor_name, tensor_note
+from inspector.render.spreadsheet import csv_text
+from inspector.units import counted, human_bytes, human_shape
+from inspector.web import jobs, measuring, reports
+from inspector.web.session import Hand
+from inspector.web.text import escaped, mono, plain, visible
+from inspector.web.trees import table
+
+_PLAIN = {"displayModeBar": False}
+_MOST_OTHERS = 200
+
+
+def compare(hand: Hand, state: StateDict | None, other: Hand, other_state: StateDict | None) -> Diff | None:
+    """The report when it is done, else None, and progress is drawn. Raises what the work raises."""
+    nbytes = sum(t.nbytes for one in (hand, other) for t in reports.checkpoint_of(one).tensors)
+    job = Job(
+        kind=sized("difference", nbytes),
+        arguments=(reports.file_of(hand, state), reports.file_of(other, other_state)),
+        near=hand.sha256,
+    )
+    found: Diff | None = jobs.await_job(job, title="Comparing every tensor")
+    return found
+
+
+def choose_other_state(checkpoint: Checkpoint, apart_from: StateDict | None) -> StateDict | None:
+    """The second file's state dict; of the same file another one than the first's."""
+    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s is not apart_from]
+    preferred = checkpoint.weights if checkpoint.weights is not apart_from else None
+    if len(states) < 2:
+        return preferred or (states[0] if states else None)
+    index = next((n for n, s in enumerate(states) if s is preferred), 0)
+    chosen = st.selectbox(
+        "State dict of the second",
+        range(len(states)),
+        index=index,
+        format_func=lambda n: visible(reports.state_label(states[n])),
+        key=f"other-state-{checkpoint.origin.sha256}",
+        width=420,
+    )
+    return states[chosen] if chosen is not None else None
+
+
+def draw_answer(diff: Diff) -> None:
+    """What the two are to each other, and by what that is known."""
+    st.html(f'<p class="mi-answer"><b>{escaped(visible(diff.says))}</b></p>')
+    st.caption(plain(visible(diff.alignment.says)))
+    for verdict in diff.verdicts:
+        word = "Proved" if verdict.proved else "A likeness"
+        icon = "verified" if verdict.proved else "join_inner"
+        with st.expander(f"{word}: {verdict.title.lower()}", icon=f":material/{icon}:"):
+            if verdict.says not in diff.says:
+                st.markdown(plain(visible(verdict.says)))
+            rows = [("Tested", escaped(visible(verdict.test)))]
+            if verdict.number is not None:
+                number = f"{verdict.number:.4g}"
+                beside = f", said from {verdict.threshold:.4g} on" if verdict.threshold is not None else ""
+                rows.append(("Number", escaped(number + beside)))
+            rows.append(("It would be refuted by", escaped(visible(verdict.refuted_by))))
+            table(("", ""), rows, key=f"verdict-{verdict.id}")
+
+
+def draw_sides(diff: Diff) -> None:
+    """Both files in a line each."""
+    table(
+        ("", "File", "Format", "State dict", "Tensors", "Parameters", "Bytes"),
+        [_side_row("First", diff.a), _side_row("Second", diff.b)],
+        key="sides",
+    )
+
+
+def _side_row(word: str, side: Side) -> tuple[str, ...]:
+    state = side.state if side.path else "the file itself"
+    return (
+        escaped(word), mono(side.name, 60), escaped(visible(side.format_says)), mono(state, 40),
+        f"{side.tensors:,}", f"{side.parameters:,}", escaped(human_bytes(side.nbytes)),
+    )  # fmt: skip
+
+
+def draw_strip(diff: Diff) -> None:
+    """How far each tensor moved."""
+    st.plotly_chart(plots.strip_figure(diff), key="strip", config=_PLAIN, alt="Change of every tensor, by layer")
+
+
+def frame_of(diff: Diff) -> pd.DataFrame:
+    """A row per tensor, in the first file's order."""
+    return pd.DataFrame([_row(tensor) for tensor in diff.tensors])
+
+
+def _row(tensor: TensorDiff) -> dict[str, object]:
+    numbers = tensor.numbers
+    sides = [side for side in (tensor.a, tensor.b) if side is not None]
+    return {
+        "Tensor": visible(tensor_name(tensor)),
+        "What": str(tensor.relation),
+        "Shape": " -> ".join(dict.fromkeys(human_shape(side.shape) for side in sides)),
+        "Type": " -> ".join(dict.fromkeys(side.dtype for side in sides)),
+        "Relative L2": numbers.relative if numbers is not None else None,
+        "Cosine": numbers.cosine if numbers is not None else None,
+        "Changed": numbers.changed / numbers.n if numbers is not None and numbers.n else None,
+        "Largest change": largest_change(tensor),
+        "Note": visible(tensor_note(tensor)),
+    }
+
+
+def draw_table(diff: Diff) -> TensorDiff | None:
+    """The tensors, filtered; the one whose row is chosen."""
+    present = [relation for relation in Relation if diff.totals.count(relation)]
+    usual = [relation for relation in present if relation is not Relation.SAME]
+    left, right = st.columns([3, 4])
+    wanted = left.multiselect(
+        "What", present, default=usual or present, format_func=str, key=f"diff-what-{diff.b.sha256}"
+    )
+    text = right.text_input("Name contains", key="diff-name", placeholder="layer4")
+    kept = [t for t in diff.tensors if t.relation in wanted and text.casefold() in t.name.casefold()]
+    st.caption(f"{counted(len(kept), 'tensor')} of {len(diff.tensors):,}. A chosen row shows both histograms.")
+    if not kept:
+        return None
+    event = st.dataframe(
+        pd.DataFrame([_row(tensor) for tensor in kept]),
+        hide_index=True,
+        key="diff-table",
+        height=min(440, 38 + 35 * len(kept)),
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "Relative L2": st.column_config.NumberColumn(format="%.4g"),
+            "Cosine": st.column_config.NumberColumn(format="%.6f"),
+            "Changed": st.column_config.NumberColumn(format="percent"),
+        },
+        alt="What differs, per tensor",
+    )
+    rows = event.selection.rows
+    return kept[rows[0]] if rows and rows[0] < len(kept) else None
+
+
+def draw_histograms(
+    chosen: TensorDiff, hand: Hand, state: StateDict | None, other: Hand, its: StateDict | None
+) -> None:
+    """Both histograms of one pair over each other."""
+    if chosen.a is None or chosen.b is None:
+        st.caption("Only one of the files has it.")
+        return
+    logarithmic = st.toggle("Logarithmic counts", value=True, key="diff-log")
+    found = []
+    for one, chosen_state, side in ((hand, state, chosen.a), (other, its, chosen.b)):
+        checkpoint = reports.checkpoint_of(one)
+        tensors = chosen_state.tensors if chosen_state is not None else checkpoint.tensors
+        found.append(measuring.tensor_statistics(one, next(t for t in tensors if t.name == side.name)))
+    st.plotly_chart(
+        plots.overlay_figure(found[0], found[1], logarithmic=logarithmic),
+        key="diff-histograms",
+        config=_PLAIN,
+        alt=f"Histograms of {chosen.name} in both files",
+    )
+
+
+def draw_others(diff: Diff) -> None:
+    """What differs beside the numbers."""
+    if diff.others:
+        st.subheader("Beside the weights")
+        rows = [
+            (escaped(str(o.kind)), mono(o.where, 60) if o.where else "", mono(o.a or "-", 60), mono(o.b or "-", 60))
+            for o in diff.others[:_MOST_OTHERS]
+        ]
+        table(("What", "Where", "First", "Second"), rows, key="others")
+        if len(diff.others) > _MOST_OTHERS:
+            st.caption(f"{len(diff.others) - _MOST_OTHERS:,} further ones are in the JSON.")
+    if diff.skipped:
+        st.subheader("Not compared")
+        table(("What",), [(escaped(visible(what)),) for what in diff.skipped], key="not-compared")
+
+
+def csv_of(diff: Diff) -> str:
+    """The table to take along."""
+    frame = frame_of(diff)
+    return csv_text(list(frame.columns), frame.itertuples(index=False, name=None))
