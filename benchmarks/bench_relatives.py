@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 from inspector.compare.diff import compare_checkpoints
 from inspector.compare.report import Diff
@@ -35,7 +35,7 @@ class Mlp(nn.Module):
         self.f1, self.f2, self.f3 = nn.Linear(64, 128), nn.Linear(128, 96), nn.Linear(96, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.f3(F.relu(self.f2(F.relu(self.f1(x.flatten(1))))))
+        return self.f3(functional.relu(self.f2(functional.relu(self.f1(x.flatten(1))))))
 
     @staticmethod
     def permute(state: State, g: torch.Generator) -> State:
@@ -54,9 +54,9 @@ class Cnn(nn.Module):
         self.f1, self.f2 = nn.Linear(48 * 9, 64), nn.Linear(64, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.b1(self.c1(x)))
-        x = F.max_pool2d(F.relu(self.b2(self.c2(self.dw(x)))), 2)
-        return self.f2(F.relu(self.f1(x.flatten(1))))
+        x = functional.relu(self.b1(self.c1(x)))
+        x = functional.max_pool2d(functional.relu(self.b2(self.c2(self.dw(x)))), 2)
+        return self.f2(functional.relu(self.f1(x.flatten(1))))
 
     @staticmethod
     def permute(state: State, g: torch.Generator) -> State:
@@ -137,7 +137,7 @@ def train(model: nn.Module, seed: int, steps: int, lr: float = 1e-3, mask: State
     g = torch.Generator().manual_seed(seed + 1)
     for _ in range(steps):
         batch = torch.randint(0, len(x), (64,), generator=g)
-        loss = F.cross_entropy(model(x[batch]), y[batch])
+        loss = functional.cross_entropy(model(x[batch]), y[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
