@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from inspector.cam.layers.proposals import propose_layers
     from inspector.checkpoint.torch_bridge import to_state_dict, to_torch
     from inspector.checkpoint.types import Checkpoint
+    from inspector.compare.diff import compare_checkpoints
     from inspector.doctor.feature_maps import map_features
     from inspector.doctor.maps_asked import MapsAsked
     from inspector.doctor.trace import trace_model
@@ -65,6 +66,7 @@ _HOMES = {
     "apply_plan": "inspector.keys.apply",
     "build_model": "inspector.architectures.build",
     "check": "inspector.lint.check",
+    "compare_checkpoints": "inspector.compare.diff",
     "count_costs": "inspector.flops.count",
     "count_parameters": "inspector.params.count",
     "diagnose": "inspector.keys.diagnose",
@@ -110,6 +112,7 @@ __all__ = [
     "apply_plan",
     "build_model",
     "check",
+    "compare_checkpoints",
     "count_costs",
     "count_parameters",
     "diagnose",

@@ -22,6 +22,7 @@ from sessions import with_sessions
 
 from inspector.cam.methods import METHODS
 from inspector.cam.trust.measures import MEASURES
+from inspector.compare.verdicts import VERDICTS
 from inspector.doctor.causes.entry import KINDS
 from inspector.exports.writers import WRITERS
 from inspector.keys.operations import OPERATIONS
@@ -122,6 +123,13 @@ def pages() -> dict[str, str]:
                 (m.id, m.title, m.says, {True: "more", False: "less", None: "neither"}[m.higher], m.paper)
                 for m in MEASURES
             ),
+        ),
+        "verdicts.md": _page(
+            "Verdicts of a comparison",
+            "What `diff` says of two files as a whole, the cheap and exact first. Each names its test, its number and "
+            "what would refute it (`--json`). None says which file came first, or that one was made from the other.",
+            ("Id", "Verdict", "Said when"),
+            ((verdict.id, verdict.title, verdict.says) for verdict in VERDICTS),
         ),
         "exports.md": _page(
             "Exports",

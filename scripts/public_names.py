@@ -13,7 +13,8 @@ SECTIONS = {
     "What is it": ("recognise", "count_parameters", "measure_weights", "inspect", "Question"),
     "Is it any good": ("examine", "Thresholds", "check", "CheckRequest", "Settings"),
     "Compare and repair": (
-        "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan", "load_repaired", "python_code",
+        "compare_checkpoints", "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan",
+        "load_repaired", "python_code",
     ),
     "Cut and freeze": ("plan_surgery", "Drop", "Extract", "NewHead", "freeze_code"),
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from inspector.cam.methods import METHODS
+from inspector.compare.verdicts import VERDICTS
 from inspector.exports.writers import WRITERS
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
@@ -20,6 +21,7 @@ PLACES = (
     ("inspector/keys/rules", "RULE", RULES),
     ("inspector/cam/methods", "METHOD", METHODS),
     ("inspector/exports/writers", "WRITER", WRITERS),
+    ("inspector/compare/verdicts", "VERDICT", VERDICTS),
 )
 
 
