@@ -14,11 +14,9 @@ import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned, output_axis
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
-from inspector.health.zero_stretch import zero_stretch
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import column_means, row_means
@@ -85,12 +83,6 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
     if len(means) < _LEAST or t.numel < _LEAST * len(means):
         return
     alive = means[means > 0]
-    if axis == 0 and len(alive) < len(means):
-        # Rows in a stretch of zeros that begins or ends inside of rows are said with it.
-        lost = zero_stretch(subject, one, t)
-        if lost is not None and not lost.by_rows:
-            means = means.copy()
-            means[lost.rows.start : lost.rows.stop] = np.inf
     limit = subject.thresholds.dead * float(np.median(alive)) if len(alive) else 0.0
     places = np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
     if len(places):
@@ -137,7 +129,7 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], *, p
         f"{worst.dead:,} of {worst.count:,} outputs of {shown(worst.name)} ({human_share(worst.share)}) are {how} "
         f"zero, the first at {worst.first:,}{why}{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("dead", sum(each.dead for each in layers)), ("outputs", sum(each.count for each in layers))),
             *(("exactly_zero", sum(each.zero for each in layers)), ("worst_share", worst.share)),
@@ -157,7 +149,7 @@ def _inputs(subject: Subject, layers: Sequence[_Dead]) -> Finding:
     return DEAD_INPUTS.found(
         f"{shown(worst.name)} does not read {worst.dead:,} of its {worst.count:,} inputs ({human_share(worst.share)}), "
         f"the first at {worst.first:,}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("dead", sum(each.dead for each in layers)), ("inputs", sum(each.count for each in layers))),
             *(("tensors", len(layers)), ("threshold", subject.thresholds.dead)),

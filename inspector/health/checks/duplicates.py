@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import output_axis
 from inspector.health.checks.embedding_rows import is_table
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
@@ -188,7 +187,7 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Copies], *,
         f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are {how} another"
         f"{where}{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("copies", sum(each.count for each in layers)), ("rows", sum(each.rows for each in layers))),
             *(("exact", worst.exact), ("tensors", len(layers)), ("threshold", subject.thresholds.duplicate_cosine)),
@@ -209,7 +208,7 @@ def _table_finding(subject: Subject, severity: Severity, tables: Sequence[_Copie
         f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are exact copies "
         f"of another{where}{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("copies", sum(each.count for each in tables)), ("rows", sum(each.rows for each in tables))),
             *(("tensors", len(tables)), ("threshold_share", subject.thresholds.duplicate_share)),

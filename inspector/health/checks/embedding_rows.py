@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
@@ -118,7 +117,7 @@ def _finding(subject: Subject, kind: FindingKind, tables: list[_Untouched]) -> F
     return kind.found(
         f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({share}) {worst.how}, "
         f"the first at {worst.first:,}{filled}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("rows", worst.count), ("of", worst.rows), ("first", worst.first), ("tensors", len(tables))),
             ("threshold_errors", subject.thresholds.shell_errors),

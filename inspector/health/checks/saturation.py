@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
@@ -120,7 +119,7 @@ def _clipped_finding(subject: Subject, tensors: Sequence[_Clipped]) -> Finding:
         f"{worst.count:,} of {worst.numel:,} values of {shown(worst.name)} "
         f"({human_share(worst.count / worst.numel)}) are exactly its smallest, {worst.low:.4g}, "
         f"or its largest, {worst.high:.4g}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("count", worst.count), ("numel", worst.numel), ("minimum", worst.low), ("maximum", worst.high)),
             *(("tensors", len(tensors)), ("threshold", subject.thresholds.clipped)),
@@ -137,7 +136,7 @@ def _few_finding(tensors: Sequence[_Few]) -> Finding:
     return FEW_VALUES.found(
         f"{shown(worst.name)} takes {worst.distinct:,} different values in {part}: what {bits} bits hold, stored as "
         f"floats{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("distinct", worst.distinct), ("bits", bits), ("tensors", len(tensors)), ("threshold", 256)),
         remedy="Quantised weights that were turned back into floats look so: the file could be far smaller, and what "
         "rounding took away is not in it. Binary and ternary networks are like this on purpose.",

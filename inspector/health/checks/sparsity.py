@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
@@ -117,7 +116,7 @@ def _finding(subject: Subject, layers: Sequence[_Sparse]) -> Finding:
         f"{worst.zero:,} of {worst.numel:,} weights of {shown(worst.name)} ({human_share(worst.share)}) are exactly "
         f"zero{says}{also(names)}.",
         severity=Severity.INFO if pattern == "2:4" else Severity.NOTICE,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("zero", zero), ("numel", numel), ("share", zero / numel), ("pattern", pattern or "none")),
             *(("tensors", len(layers)), ("threshold", subject.thresholds.sparse)),
