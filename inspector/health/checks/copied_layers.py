@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.equality import Budget, are_equal, likely_copies, same_place
 from inspector.health.phrases import shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS
 from inspector.health.subject import Subject
 
 COPIED_LAYERS = FindingKind(
@@ -26,7 +26,6 @@ COPIED_LAYERS = FindingKind(
     explains=("equal-weights-stored-twice",),
 )
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
 # Of a block whose weights are equal to this part, the whole block was copied.
 _BLOCK = 0.5
 # Of fewer values tensors are equal because they were made so: windows, constants.
@@ -67,7 +66,7 @@ def _pairs(subject: Subject) -> Iterator[tuple[str, str, int, bool]]:
     budget = Budget(subject.thresholds.compared_nbytes)
     measured = [
         (one.tensor, t)
-        for one, t in subject.measured(*_ROLES)
+        for one, t in subject.measured(*LAYERS)
         if t.numel >= subject.thresholds.few and (t.distinct is None or t.distinct > _FEW)
     ]
     for first, *others in likely_copies(measured):
@@ -85,7 +84,7 @@ class _Blocks:
         self._equal = equal
         self._below: dict[str, set[str]] = defaultdict(set)
         self._known: dict[tuple[str, str], tuple[int, int]] = {}
-        for one, t in subject.measured(*_ROLES):
+        for one, t in subject.measured(*LAYERS):
             if t.numel >= subject.thresholds.few:
                 segments = one.name.split(".")
                 for depth in range(min(len(segments) - 1, _DEEPEST) + 1):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import is_pruned, output_axis
+from inspector.health.axes import VOCABULARY, is_pruned, output_axis
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
@@ -26,13 +26,10 @@ DEAD_OUTPUTS = FindingKind(
 )
 DEAD_INPUTS = FindingKind("dead-inputs", Severity.NOTICE, "Inputs that a layer does not read")
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
 # Of fewer no share can be told.
 _LEAST = 4
 # From so many layers on, filters that are exactly zero were taken out.
 _PRUNED_LAYERS = 3
-# Rows of a vocabulary's head: those at the end fill it up.
-_VOCABULARY = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     outputs: list[_Dead] = []
     inputs: list[_Dead] = []
     layers = 0
-    for one, t in subject.measured(*_ROLES):
+    for one, t in subject.measured(*LAYERS):
         axis = output_axis(subject, one)
         # A tensor of one number only is said to be that.
         if t.rows is None or axis is None or t.minimum == t.maximum:
@@ -103,8 +100,8 @@ def _outputs(subject: Subject, found: Sequence[_Dead], layers: int) -> Iterator[
     everywhere = exact >= _PRUNED_LAYERS and exact * 2 >= layers
     groups: dict[tuple[Severity, bool], list[_Dead]] = defaultdict(list)
     for each in found:
-        # What fills up a vocabulary is said as that.
-        if each.tail and each.count >= _VOCABULARY:
+        # The last rows of a vocabulary's head fill it up.
+        if each.tail and each.count >= VOCABULARY:
             continue
         pruned = each.pruned or (everywhere and each.zero == each.dead)
         groups[_severity(subject, each, pruned=pruned), pruned].append(each)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
@@ -20,7 +20,7 @@ from inspector.weights.table import finite_cells
 CLIPPED_VALUES = FindingKind("clipped-values", Severity.NOTICE, "Many values are exactly the largest or smallest")
 FEW_VALUES = FindingKind("few-values", Severity.NOTICE, "Weights take only a handful of values")
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.EMBEDDING, Role.RECURRENT)
+_ROLES = (*LAYERS, Role.EMBEDDING)
 # Values at the very end against those at the next one: a uniform grid has as many there.
 _PILE = 8
 # Elements for each value, below which few values are chance.

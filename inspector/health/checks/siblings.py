@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
 
@@ -34,8 +34,7 @@ _REMEDIES = {
     UNLIKE_ROLE: "Heads and layers that begin near zero, and those before a norm, are free to differ. Otherwise the "
     "layer was scaled twice, or not trained like the others.",
 }
-_MATRICES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
-_IN_BLOCKS = (*_MATRICES, Role.NORM_SCALE)
+_IN_BLOCKS = (*LAYERS, Role.NORM_SCALE)
 _NUMBER = re.compile(r"\d+")
 # A median absolute deviation of normal values is this part of their standard deviation.
 _MAD = 0.6745

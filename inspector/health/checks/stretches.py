@@ -7,7 +7,6 @@ been made on purpose: pruned filters, rows that fill up a vocabulary, heads that
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import is_pruned
+from inspector.health.axes import is_pruned, is_repeated
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_bytes
 from inspector.weights.report import PAGE, TensorStatistics
@@ -31,7 +30,7 @@ REPEATED_STRETCH = FindingKind(
     "repeated-stretch", Severity.ERROR, "A weight holds the same stretch twice", also=(Severity.NOTICE,)
 )
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.EMBEDDING, Role.RECURRENT, Role.OTHER)
+_ROLES = (*LAYERS, Role.EMBEDDING, Role.OTHER)
 # Zeros are one stretch, not a pattern of many, where so much of all of them lies in it, and so much of the rest is not.
 _OF_ZEROS = 0.9
 _MOST_ZERO_ELSEWHERE = 0.1
@@ -41,9 +40,6 @@ _LARGE = 1 << 20
 _ALONE = 0.5
 _MOST_ZERO = 0.5
 _LEAST_VALUES = 64
-_REPEATED = re.compile(
-    r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +67,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             zeros.append(zero)
         copy = _repeated(subject, one, t)
         if copy is not None:
-            meant = copy.by_rows or _REPEATED.search(one.name)
+            meant = copy.by_rows or is_repeated(one)
             copies[Severity.NOTICE if meant else Severity.ERROR].append(copy)
     if zeros:
         yield _zero_finding(subject, sorted(zeros, key=lambda each: -each.nbytes))
