@@ -26,6 +26,15 @@ DEAD_OUTPUTS = FindingKind(
 )
 DEAD_INPUTS = FindingKind("dead-inputs", Severity.NOTICE, "Inputs that a layer does not read")
 
+# What goes on with the sentence says why they are zero on purpose.
+_PRUNED, _BASIS = "; the layer is pruned", ", where the basis of a Fourier transform has the sine of frequency 0"
+_REMEDIES = {
+    _PRUNED: "Structured pruning leaves filters like this on purpose: taking them out makes the network smaller.",
+    _BASIS: "The sines of frequency 0 and of half the sampling rate are zero by construction, and fixed: nothing is to "
+    "be done.",
+    "": "Weight decay under a norm ends like this, and pruning; the outputs are then constant, and could be left out. "
+    "Filters that all lie side by side were rather lost in writing or copying: compare an earlier checkpoint.",
+}
 # Of fewer no share can be told.
 _LEAST = 4
 # From so many layers on, filters that are exactly zero were taken out.
@@ -34,7 +43,8 @@ _PRUNED_LAYERS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dead:
-    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones."""
+    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones. why: they are, of
+    `_REMEDIES`."""
 
     name: str
     count: int
@@ -42,8 +52,7 @@ class _Dead:
     zero: int
     first: int
     tail: bool
-    pruned: bool
-    depthwise: bool
+    why: str
 
     @property
     def share(self) -> float:
@@ -90,38 +99,48 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
             zero=int((means == 0).sum()),
             first=int(places[0]),
             tail=bool(places[0] == len(means) - len(places)),
-            pruned=is_pruned(subject, one),
-            depthwise=one.role is Role.DEPTHWISE,
+            why=_PRUNED if is_pruned(subject, one) else _BASIS if _is_basis(t, places.tolist()) else "",
         )
+
+
+def _is_basis(t: TensorStatistics, places: list[int]) -> bool:
+    """Whether they are the sines of frequency 0 and of half the sampling rate, where a convolution computes a Fourier
+    transform: (frequencies, 1, window), the sines behind the cosines or alone."""
+    if len(t.shape) != 3 or t.shape[1] != 1:
+        return False
+    frequencies = t.shape[2] // 2 + 1
+    return (t.shape[0], places) in (
+        (2 * frequencies, [frequencies, 2 * frequencies - 1]),
+        (frequencies, [0, frequencies - 1]),
+    )
 
 
 def _outputs(subject: Subject, found: Sequence[_Dead], layers: int) -> Iterator[Finding]:
     exact = sum(each.zero == each.dead for each in found)
     everywhere = exact >= _PRUNED_LAYERS and exact * 2 >= layers
-    groups: dict[tuple[Severity, bool], list[_Dead]] = defaultdict(list)
+    groups: dict[tuple[Severity, str], list[_Dead]] = defaultdict(list)
     for each in found:
         # The last rows of a vocabulary's head fill it up.
         if each.tail and each.count >= VOCABULARY:
             continue
-        pruned = each.pruned or (everywhere and each.zero == each.dead)
-        groups[_severity(subject, each, pruned=pruned), pruned].append(each)
-    for (severity, pruned), layer in groups.items():
+        why = each.why or (_PRUNED if everywhere and each.zero == each.dead else "")
+        groups[_severity(subject, each, meant=bool(why)), why].append(each)
+    for (severity, why), layer in groups.items():
         layer.sort(key=lambda each: -each.share)
-        yield _finding(subject, severity, layer, pruned=pruned)
+        yield _finding(subject, severity, layer, why)
 
 
-def _severity(subject: Subject, each: _Dead, *, pruned: bool) -> Severity:
+def _severity(subject: Subject, each: _Dead, *, meant: bool) -> Severity:
     limits = subject.thresholds
-    if pruned or each.share <= limits.dead_warning:
+    if meant or each.share <= limits.dead_warning:
         return Severity.NOTICE
     return Severity.ERROR if each.share > limits.dead_error else Severity.WARNING
 
 
-def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], *, pruned: bool) -> Finding:
+def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], why: str) -> Finding:
     worst = layers[0]
     names = [each.name for each in layers]
     how = "exactly" if worst.zero == worst.dead else "almost"
-    why = "; the layer is pruned" if pruned else ""
     return DEAD_OUTPUTS.found(
         f"{worst.dead:,} of {worst.count:,} outputs of {shown(worst.name)} ({human_share(worst.share)}) are {how} "
         f"zero, the first at {worst.first:,}{why}{also(names)}.",
@@ -133,10 +152,7 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], *, p
             *(("tensors", len(layers)), ("threshold", subject.thresholds.dead)),
             ("threshold_share", subject.thresholds.dead_warning),
         ),
-        remedy="Structured pruning leaves filters like this on purpose: taking them out makes the network smaller."
-        if pruned
-        else "Weight decay under a norm ends like this, and pruning; the outputs are then constant, and could be left "
-        "out. Filters that all lie side by side were rather lost in writing or copying: compare an earlier checkpoint.",
+        remedy=_REMEDIES[why],
     )
 
 
