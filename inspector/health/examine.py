@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.findings import Finding, ranked
 from inspector.health.checks import CHECKS
 from inspector.health.phrases import listed, reported
@@ -17,7 +17,6 @@ from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
 from inspector.weights.measure import Readings, read_tensors
 
-_OF_WEIGHTS = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
 _MOST_SETS = 16
 
 
@@ -55,11 +54,12 @@ def examine_sets(
     workers: int = 1,
     progress: Progress = silent,
 ) -> tuple[tuple[StateDict | None, HealthReport], ...]:
-    """The same of several state dicts, each number read once: of `sets_of_weights` when not given.
+    """The same of several state dicts, each number read once: of the file's `weight_sets` when not given.
 
-    At most 16 are examined: of more, the report of the first says so.
+    None stands for all tensors, as where there is no set. At most 16 are examined: of more, the report of the first
+    says so.
     """
-    states = sets_of_weights(checkpoint) if states is None else states
+    states = (checkpoint.weight_sets or (None,)) if states is None else states
     shown = states[:_MOST_SETS]
     own = [tensor for state in shown for tensor in (state or checkpoint).tensors]
     paths = {tensor.path for tensor in own}
@@ -73,13 +73,6 @@ def examine_sets(
         left = (f"{len(states) - len(shown):,} further sets of weights", f"the file holds {len(states):,} of them")
         found[0] = first, replace(report, not_examined=(*report.not_examined, left))
     return tuple(found)
-
-
-def sets_of_weights(checkpoint: Checkpoint) -> tuple[StateDict | None, ...]:
-    """Every set of weights in the file (its averages, the halves of a GAN), the likeliest first; (None,) without any,
-    which stands for all tensors."""
-    found = [s for s in checkpoint.state_dicts if s.role in _OF_WEIGHTS and s.tensors]
-    return tuple(sorted(found, key=lambda s: s is not checkpoint.weights)) or (None,)
 
 
 def add_spectra(
