@@ -52,13 +52,15 @@ class FindingKind:
     """What can be noticed, declared once as a constant beside its maker.
 
     id: stable and kebab-case, what whoever filters or gates goes by. severity: the usual one; also: the others that it
-    may have. title: a line that holds for every file, without numbers.
+    may have. title: a line that holds for every file, without numbers. explains: ids of kinds that are not said as well
+    of a tensor that one of this kind names, where one rule goes over all findings (`health/examine.py`).
     """
 
     id: str
     severity: Severity
     title: str
     also: tuple[Severity, ...] = ()
+    explains: tuple[str, ...] = ()
 
     def found(
         self,

@@ -17,7 +17,7 @@ from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.plain_load import PlainLoad, plain_load
 from inspector.keys.report import KeyReport
-from inspector.units import counted, human_bytes
+from inspector.units import counted, human_bytes, shorten_middle
 
 # Of findings: names that torch.load does not take by itself.
 _REFUSES = "weights-only-refuses"
@@ -248,11 +248,28 @@ def _noticed(inspection: Inspection, findings: Sequence[Finding]) -> Answer:
     words = count_words(findings)
     says = words[0].upper() + words[1:]
     severity = worst(findings) or Severity.INFO
-    if inspection.health is not None or inspection.checkpoint.weights is None:
+    left = _left(inspection)
+    if not left:
         return Answer(topic=Topic.NOTICED, says=f"{says}.", severity=severity)
     # Until then a file full of NaN looks as well as any.
-    unread = f"{says} so far; the numbers have not been read."
-    return Answer(topic=Topic.NOTICED, says=unread, severity=None if severity is Severity.INFO else severity)
+    says = f"{says} so far; {left}."
+    return Answer(topic=Topic.NOTICED, says=says, severity=None if severity is Severity.INFO else severity)
+
+
+def _left(inspection: Inspection) -> str:
+    """Which numbers nobody has examined, "" where all were."""
+    checkpoint, health = inspection.checkpoint, inspection.health
+    if health is None:
+        return "the numbers have not been read" if checkpoint.weights is not None else ""
+    others = [
+        state
+        for state in checkpoint.weight_sets
+        if state.path != health.weights.state_dict and any(len(t.shape) > 1 for t in state.tensors)
+    ]
+    if not others:
+        return ""
+    more = f" and {counted(len(others) - 1, 'more set', 'more sets')} of weights" if len(others) > 1 else ""
+    return f"the numbers of {shorten_middle(others[0].label, 60)}{more} have not been examined by themselves"
 
 
 def count_words(findings: Iterable[Finding]) -> str:

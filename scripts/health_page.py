@@ -23,6 +23,12 @@ _USE = re.compile(r"\b(?:limits|thresholds)\.(\w+)")
 _IMPORT = re.compile(r"from inspector\.health\.([\w.]+) import")
 _MORE = 4
 
+
+def _explains() -> str:
+    kinds = (kind for check in CHECKS for kind in check.kinds if kind.explains)
+    return "\n".join(f"- `{kind.id}`: {', '.join(f'`{one}`' for one in kind.explains)}" for kind in kinds)
+
+
 _TEXT = f"""# Health of a checkpoint's numbers
 
 Every number of a file is read once, a tensor at a time; then {len(CHECKS)} checks ask what was measured. The Weights
@@ -46,6 +52,10 @@ page shows what they found, `stats` prints it, `check` gates by it, `examine` gi
 
 A check knows what a tensor is for (its role, from its name, shape, type and neighbours) and leaves alone what it does
 not know. Each finding says its number, its threshold and when it is harmless; [findings.md](findings.md) lists them.
+
+What one finding explains is not said a second time of the same tensors:
+
+{_explains()}
 
 ## What is left out
 
@@ -71,6 +81,9 @@ ignore = ["sparse-weights"]
 large = 5000.0
 dead_warning = 0.05
 ```
+
+Whoever selects a kind that another explains hears of that one too; to leave out the one that explains does not bring
+the explained back.
 
 In Python: `examine(checkpoint, thresholds=Thresholds(large=5000.0))`.
 

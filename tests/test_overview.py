@@ -175,6 +175,22 @@ def test_what_the_numbers_say_is_counted_with_the_rest(tmp_path: Path) -> None:
     assert answered(summarise(checkpoint))[Topic.NOTICED][0].startswith("No error, no warning")
 
 
+@pytest.mark.parametrize(
+    ("sets", "says"), [(1, ""), (2, "discriminator"), (3, "discriminator and 1 more set of weights")]
+)
+def test_other_sets_of_weights_are_said_not_to_have_been_examined(sets: int, says: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    keys = ("generator", "discriminator", "critic")[:sets]
+    held = {key: {"a.weight": torch.randn(8, 8), "b.weight": torch.randn(8, 8).tanh()} for key in keys}
+    torch.save({**held, "best_acc1": torch.tensor(0.5)}, tmp_path / "run.pth")
+    checkpoint = open_checkpoint(tmp_path / "run.pth")
+    inspection = inspect(checkpoint, (*HEADER_QUESTIONS, Question.HEALTH))
+    text, severity = answered(summarise_reports(inspection))[Topic.NOTICED]
+    left = f" so far; the numbers of {says} have not been examined by themselves" if says else ""
+    assert text == f"No error, no warning{left}."
+    assert severity is (None if says else Severity.INFO)
+
+
 @pytest.mark.parametrize("trained", [True, False])
 def test_a_file_that_is_mostly_optimizer_state_says_so_in_what_it_is(tmp_path: Path, trained: bool) -> None:
     model = nn.Linear(64, 64)

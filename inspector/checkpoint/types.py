@@ -297,11 +297,12 @@ class Checkpoint:
         return tuple(pair for pair in self.metadata if not pair[0].startswith(beside))
 
     @property
+    def weight_sets(self) -> tuple[StateDict, ...]:
+        """Every state dict that may be meant as weights (averages, the halves of a GAN), the likeliest first."""
+        wanted = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
+        return tuple(s for role in wanted for s in self.state_dicts if s.role is role and s.tensors)
+
+    @property
     def weights(self) -> StateDict | None:
         """The state dict most likely meant as the model's weights, None when there is none."""
-        wanted = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
-        for role in wanted:
-            for state in self.state_dicts:
-                if state.role is role and state.tensors:
-                    return state
-        return None
+        return next(iter(self.weight_sets), None)

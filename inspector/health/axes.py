@@ -1,9 +1,18 @@
-"""Along which axis of a weight its outputs lie, and what was done to it on purpose."""
+"""Along which axis of a weight its outputs lie, what its rows stand for, and what was done to it on purpose."""
 
 from __future__ import annotations
 
+import re
+
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
+from inspector.weights.report import TensorStatistics
+
+#: Rows of a vocabulary's head.
+VOCABULARY = 1000
+_REPEATED = re.compile(
+    r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
+)
 
 
 def output_axis(subject: Subject, one: Examined) -> int | None:
@@ -30,7 +39,19 @@ def output_axis(subject: Subject, one: Examined) -> int | None:
     return None if shape[0] == shape[1] and one.module.endswith(("c_proj", "c_attn", "c_fc")) else 0
 
 
+def is_table(one: Examined, t: TensorStatistics) -> bool:
+    """Whether its rows stand for entries of a vocabulary: an embedding, or the head that answers with its tokens."""
+    if one.role is Role.EMBEDDING:
+        return True
+    return one.role is Role.LINEAR and len(t.shape) == 2 and t.shape[0] >= max(VOCABULARY, 2 * t.shape[1])
+
+
 def is_pruned(subject: Subject, one: Examined) -> bool:
     """Whether torch.nn.utils.prune keeps a mask beside it."""
     name = one.last.removesuffix("_orig")
     return subject.beside(one, f"{name}_mask") is not None
+
+
+def is_repeated(one: Examined) -> bool:
+    """Whether its name is that of key and value heads, repeated for grouped queries, or of experts made from one."""
+    return _REPEATED.search(one.name) is not None

@@ -27,15 +27,16 @@ Pair = tuple[TensorInfo, TensorInfo]
 
 @dataclass(slots=True)
 class Budget:
-    """How many bytes may still be read. left_out: tensors that were not compared for want of it."""
+    """How many bytes may still be read. what: they are read for. left_out: tensors that were not, for want of it."""
 
     nbytes: int
+    what: str = "compared with others"
     left_out: list[str] = field(default_factory=list)
     #: Half a sentence about them.
     why: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.why = f"not compared with others: up to {human_bytes(self.nbytes)} are read again for that"
+        self.why = f"not {self.what}: up to {human_bytes(self.nbytes)} are read again for that"
 
     def take(self, tensor: TensorInfo, times: int = 2) -> bool:
         """Whether the tensor may be read this often; it is counted."""

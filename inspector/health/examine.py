@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.findings import Finding, ranked
 from inspector.health.checks import CHECKS
-from inspector.health.listing import listed
+from inspector.health.phrases import listed, reported
 from inspector.health.report import HealthReport
-from inspector.health.roles import roles_of
 from inspector.health.spectra import measure_spectra
-from inspector.health.subject import Examined, Subject
+from inspector.health.subject import Subject, examined
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
-from inspector.weights.measure import measure_tensors, measure_weights
-from inspector.weights.report import WeightsReport
+from inspector.weights.measure import Readings, read_tensors
 
-_OF_WEIGHTS = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
 _MOST_SETS = 16
 
 
@@ -39,16 +37,42 @@ def examine(
     workers: threads that read side by side. progress counts bytes, then, from nought again, the elements of matrices.
     Raises only what progress raises.
     """
-    state = state or checkpoint.weights
-    own = state.tensors if state else checkpoint.tensors
-    places = {tensor.path for tensor in own}
-    rest = tuple(t for t in checkpoint.tensors if t.path not in places) if whole else ()
-    total = sum(t.nbytes for t in own) + sum(t.nbytes for t in rest)
-    read = sum(t.nbytes for t in own)
-    report = measure_weights(checkpoint, state, workers=workers, progress=_part(progress, 0, total))
-    beyond = measure_tensors(checkpoint, rest, workers=workers, progress=_part(progress, read, total))
-    health = judge(checkpoint, state, report, beyond, thresholds=thresholds)
-    return add_spectra(health, checkpoint, state, thresholds=thresholds, progress=progress) if spectra else health
+    states = (state or checkpoint.weights,)
+    ((_, report),) = examine_sets(
+        checkpoint, states, thresholds=thresholds, whole=whole, spectra=spectra, workers=workers, progress=progress
+    )
+    return report
+
+
+def examine_sets(
+    checkpoint: Checkpoint,
+    states: Sequence[StateDict | None] | None = None,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+    whole: bool = True,
+    spectra: bool = False,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> tuple[tuple[StateDict | None, HealthReport], ...]:
+    """The same of several state dicts, each number read once: of the file's `weight_sets` when not given.
+
+    None stands for all tensors, as where there is no set. At most 16 are examined: of more, the report of the first
+    says so.
+    """
+    states = (checkpoint.weight_sets or (None,)) if states is None else states
+    shown = states[:_MOST_SETS]
+    own = [tensor for state in shown for tensor in (state or checkpoint).tensors]
+    paths = {tensor.path for tensor in own}
+    rest = [tensor for tensor in checkpoint.tensors if tensor.path not in paths] if whole else []
+    readings = read_tensors(checkpoint, [*own, *rest], workers=workers, progress=progress)
+    found = [(state, judge(checkpoint, state, readings, thresholds=thresholds)) for state in shown]
+    if spectra:
+        found = [(s, add_spectra(h, checkpoint, s, thresholds=thresholds, progress=progress)) for s, h in found]
+    if len(states) > len(shown):
+        first, report = found[0]
+        left = (f"{len(states) - len(shown):,} further sets of weights", f"the file holds {len(states):,} of them")
+        found[0] = first, replace(report, not_examined=(*report.not_examined, left))
+    return tuple(found)
 
 
 def add_spectra(
@@ -69,67 +93,25 @@ def add_spectra(
     )
 
 
-def examine_sets(
-    checkpoint: Checkpoint,
-    *,
-    thresholds: Thresholds = DEFAULTS,
-    spectra: bool = False,
-    workers: int = 1,
-    progress: Progress = silent,
-) -> tuple[tuple[StateDict | None, HealthReport], ...]:
-    """The same of every set of weights in the file (its averages, the halves of a GAN), each number read once.
-
-    The likeliest weights come first; (None, report) of all tensors where there is no set. At most 16 are examined:
-    of more, the report of the first says so.
-    """
-    sets = [s for s in checkpoint.state_dicts if s.role in _OF_WEIGHTS and s.tensors]
-    if not sets:
-        alone = examine(checkpoint, thresholds=thresholds, spectra=spectra, workers=workers, progress=progress)
-        return ((None, alone),)
-    sets.sort(key=lambda s: s is not checkpoint.weights)
-    whole = measure_tensors(checkpoint, checkpoint.tensors, workers=workers, progress=progress)
-    found = [(s, _judged_alone(checkpoint, s, whole, thresholds)) for s in sets[:_MOST_SETS]]
-    if spectra:
-        found = [(s, add_spectra(report, checkpoint, s, thresholds=thresholds)) for s, report in found]
-    if len(sets) > _MOST_SETS:
-        first, report = found[0]
-        left = (f"{len(sets) - _MOST_SETS:,} further sets of weights", f"the file holds {len(sets):,} of them")
-        found[0] = first, replace(report, not_examined=(*report.not_examined, left))
-    return tuple(found)
-
-
-def _judged_alone(
-    checkpoint: Checkpoint, state: StateDict, whole: WeightsReport, thresholds: Thresholds
-) -> HealthReport:
-    """One set's share of what was measured."""
-    names = {tensor.path: tensor.name for tensor in state.tensors}
-    own = tuple(replace(s, name=names[s.path]) for s in whole.tensors if s.path in names)
-    rest = tuple(s for s in whole.tensors if s.path not in names)
-    read = {s.path for s in own}
-    why = dict(whole.skipped)
-    skipped = tuple((t.name, why.get(t.name, "It could not be read.")) for t in state.tensors if t.path not in read)
-    report = replace(whole, state_dict=state.path, tensors=own, skipped=skipped)
-    others = set(names.values())
-    beyond = replace(whole, tensors=rest, skipped=tuple(s for s in whole.skipped if s[0] not in others))
-    return judge(checkpoint, state, report, beyond, thresholds=thresholds)
-
-
 def judge(
-    checkpoint: Checkpoint,
-    state: StateDict | None,
-    report: WeightsReport,
-    beyond: WeightsReport,
-    *,
-    thresholds: Thresholds = DEFAULTS,
+    checkpoint: Checkpoint, state: StateDict | None, readings: Readings, *, thresholds: Thresholds = DEFAULTS
 ) -> HealthReport:
-    """The checks over what was measured. beyond: the rest of the file."""
-    subject = _subject(checkpoint, state, report, beyond, thresholds)
-    found: list[Finding] = []
-    for check in CHECKS:
-        found += check.find(subject)
+    """The checks over what was read: of a state dict, and of the rest of the file."""
+    own = (state or checkpoint).tensors
+    paths = {tensor.path for tensor in own}
+    report = replace(readings.report(own), state_dict=state.path if state else ())
+    beyond = readings.report(tensor for tensor in checkpoint.tensors if tensor.path not in paths)
+    subject = Subject(
+        checkpoint=checkpoint,
+        state=state,
+        tensors=examined(own, {one.path: one for one in report.tensors}),
+        report=report,
+        others={one.path: one for one in beyond.tensors},
+        thresholds=thresholds,
+    )
     return HealthReport(
         weights=report,
-        findings=ranked(found),
+        findings=reported(_found(subject)),
         roles=tuple((one.name, one.role) for one in subject.tensors),
         not_examined=(*report.skipped, *beyond.skipped, *_left_out(subject)),
         beyond=len(beyond.tensors),
@@ -137,38 +119,22 @@ def judge(
     )
 
 
+def _found(subject: Subject) -> Iterator[Finding]:
+    """What the checks find in their order. What a finding explains (`FindingKind.explains`) is not said again of the
+    tensors that it names: they have no numbers for it."""
+    explained: dict[str, frozenset[str]] = defaultdict(frozenset)
+    for check in CHECKS:
+        # Nearly always one: nothing is explained.
+        for names in dict.fromkeys(explained[kind.id] for kind in check.kinds):
+            kinds = {kind.id: kind for kind in check.kinds if explained[kind.id] == names}
+            for finding in check.find(subject.without(names)):
+                if finding.id in kinds:
+                    yield finding
+                    for other in kinds[finding.id].explains:
+                        explained[other] |= {*finding.subjects}
+
+
 def _left_out(subject: Subject) -> Iterator[tuple[str, str]]:
     for why, names in subject.left_out.items():
         if names:
             yield listed(tuple(names)), why
-
-
-def _subject(
-    checkpoint: Checkpoint,
-    state: StateDict | None,
-    report: WeightsReport,
-    beyond: WeightsReport,
-    thresholds: Thresholds,
-) -> Subject:
-    tensors: tuple[TensorInfo, ...] = state.tensors if state else checkpoint.tensors
-    measured = {one.path: one for one in report.tensors}
-    roles = roles_of(tensors)
-    return Subject(
-        checkpoint=checkpoint,
-        state=state,
-        tensors=tuple(
-            Examined(tensor=tensor, role=roles[tensor.path], statistics=measured.get(tensor.path)) for tensor in tensors
-        ),
-        report=report,
-        others={one.path: one for one in beyond.tensors},
-        thresholds=thresholds,
-    )
-
-
-def _part(progress: Progress, begun: int, whole: int) -> Progress:
-    """Progress of one of several readings, as part of all of them."""
-
-    def tell(done: int, total: int | None, note: str) -> None:
-        progress(begun + done, whole, note)
-
-    return tell

@@ -11,11 +11,11 @@ from inspector.health.freshness import Freshness, Standing, freshness_of
 from inspector.health.generator import on_uniform_lattice
 from inspector.health.initialisers import default_bias_bound
 from inspector.health.norms import batch_norms
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
 
-_LAYERS = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT, Role.EMBEDDING)
+_LAYERS = (*LAYERS, Role.EMBEDDING)
 # Fewer biases tell nothing by their last bits.
 _BIASES = 64
 

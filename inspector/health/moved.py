@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from inspector.health.freshness import Proof, Standing, freshness_of
 from inspector.health.layers import begins_like_this
-from inspector.health.roles import Role, roles_of
-from inspector.health.subject import Examined, Subject
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject, examined
 
 
 def looking_at(subject: Subject, path: tuple[str, ...] | None) -> Subject | None:
@@ -17,9 +17,7 @@ def looking_at(subject: Subject, path: tuple[str, ...] | None) -> Subject | None
     state = next((one for one in subject.checkpoint.state_dicts if one.path == path), None)
     if state is None:
         return None
-    roles, measured = roles_of(state.tensors), subject.measured_by_path
-    tensors = tuple(Examined(tensor=t, role=roles[t.path], statistics=measured.get(t.path)) for t in state.tensors)
-    return replace(subject, state=state, tensors=tensors)
+    return replace(subject, state=state, tensors=examined(state.tensors, subject.measured_by_path))
 
 
 def has_moved(subject: Subject, one: Examined) -> bool | None:

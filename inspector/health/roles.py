@@ -50,9 +50,9 @@ class Role(StrEnum):
         return self in _WEIGHTS
 
 
-_WEIGHTS = frozenset(
-    {Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT, Role.LORA_A, Role.LORA_B}
-)
+#: A layer's own weights, not an adapter's.
+LAYERS = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
+_WEIGHTS = frozenset({*LAYERS, Role.LORA_A, Role.LORA_B})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

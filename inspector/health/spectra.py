@@ -16,7 +16,7 @@ from inspector.checkpoint.data import read_array, to_float32
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
-from inspector.findings import ranked
+from inspector.health.phrases import reported
 from inspector.health.power_law import PowerLaw, fit_power_law
 from inspector.health.roles import Role, roles_of
 from inspector.health.spectrum_findings import find_in_spectra
@@ -71,7 +71,7 @@ def measure_spectra(
     progress(total, total, "done")
     return SpectrumReport(
         spectra=tuple(spectra),
-        findings=ranked(find_in_spectra(spectra, thresholds)),
+        findings=reported(find_in_spectra(spectra, thresholds)),
         skipped=tuple(skipped),
     )
 

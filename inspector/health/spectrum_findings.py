@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from inspector.findings import Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.spectrum_report import Spectrum
 from inspector.health.thresholds import Thresholds
@@ -54,7 +54,7 @@ def _strong(spectra: Sequence[Spectrum], limits: Thresholds) -> Iterator[Finding
             f"{counted(len(strong), f'{role} weight')} ({listed(names)}) of {len(alike):,} "
             f"{'has' if len(strong) == 1 else 'have'} a spectral norm up to {largest:.4g}, {largest / middle:.3g} "
             f"times the median of {middle:.4g}.",
-            subjects=bounded(names),
+            subjects=names,
             evidence=(("largest", largest), ("median", middle), ("limit", limits.spectral_ratio)),
             remedy="It can blow up what comes in by that factor. Harmless before a norm layer, which takes the scale "
             "out again, and where the norm is that of one direction alone (see its stable rank).",
@@ -85,7 +85,7 @@ def _low_rank(spectra: Sequence[Spectrum], limits: Thresholds) -> Iterator[Findi
             f"{first.name} has an effective rank of {first.effective_rank:.1f} of {first.living:,} "
             f"({human_share(share)}) and a stable rank of {first.stable_rank:.3g}.",
             severity=severity,
-            subjects=bounded(names),
+            subjects=names,
             evidence=(
                 *(("weights", len(found)), ("effective rank", first.effective_rank or 0.0), ("of", first.living)),
                 *(("stable rank", first.stable_rank), ("limit of the share", limits.rank_share)),
@@ -108,7 +108,7 @@ def _tails(spectra: Sequence[Spectrum], limits: Thresholds) -> Iterator[Finding]
         f"Of {counted(len(fitted), 'fitted spectrum', 'fitted spectra')}, {len(light):,} "
         f"{'has' if len(light) == 1 else 'have'} a power-law exponent above {limits.alpha_most:g} and {len(heavy):,} "
         f"below {limits.alpha_least:g} ({listed(light + heavy)}); the median is {median(alphas):.2f}.",
-        subjects=bounded(light + heavy),
+        subjects=light + heavy,
         evidence=(
             *(("spectra", len(fitted)), ("above", len(light)), ("below", len(heavy))),
             *(("median", median(alphas)), ("limit above", limits.alpha_most), ("limit below", limits.alpha_least)),

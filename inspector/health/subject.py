@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from inspector.checkpoint.data import is_contiguous, read_array, to_float32
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
-from inspector.health.roles import Role
+from inspector.health.roles import Role, roles_of
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.health.training.numbers import Measured
 from inspector.health.training.state import Training, read_training
@@ -54,6 +54,14 @@ class Examined:
         return dtype is not None and dtype.floating and not dtype.name.startswith(("complex", "bcomplex"))
 
 
+def examined(
+    tensors: Sequence[TensorInfo], measured: Mapping[tuple[str, ...], TensorStatistics]
+) -> tuple[Examined, ...]:
+    """Those of one state dict, with what was measured of them by path."""
+    roles = roles_of(tensors)
+    return tuple(Examined(tensor=t, role=roles[t.path], statistics=measured.get(t.path)) for t in tensors)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """What the checks are given.
@@ -70,10 +78,19 @@ class Subject:
     others: Mapping[tuple[str, ...], TensorStatistics]
     thresholds: Thresholds = DEFAULTS
     left_out: dict[str, dict[str, None]] = field(default_factory=dict)
+    # The numbers of one tensor, by its path.
+    _last: dict[tuple[str, ...], NDArray[np.float64]] = field(default_factory=dict)
 
     def leave_out(self, why: str, names: Iterable[str]) -> None:
         """Note that a check passes over these. why: half a sentence, the same for all that share it."""
         self.left_out.setdefault(why, {}).update(dict.fromkeys(names))
+
+    def without(self, names: Set[str]) -> Subject:
+        """The same, in which these tensors have no numbers."""
+        if not names:
+            return self
+        tensors = tuple(replace(one, statistics=None) if one.name in names else one for one in self.tensors)
+        return replace(self, tensors=tensors)
 
     @cached_property
     def by_name(self) -> Mapping[str, Examined]:
@@ -157,8 +174,19 @@ class Subject:
             return np.asarray(raw if native else to_float32(raw, tensor.dtype), np.float32)
 
     def array(self, one: Examined) -> NDArray[np.float64] | None:
-        """Its numbers once more, in its shape; None where they had to be decoded, are too many for a closer look or
-        cannot be read."""
+        """Its numbers once more, in its shape and not to be written to; None where they had to be decoded, are too many
+        for a closer look or cannot be read. The last one is kept, for whichever check asks next."""
+        path = one.tensor.path
+        if path not in self._last:
+            self._last.clear()
+            array = self._read_again(one)
+            if array is None:
+                return None
+            array.flags.writeable = False
+            self._last[path] = array
+        return self._last[path]
+
+    def _read_again(self, one: Examined) -> NDArray[np.float64] | None:
         if one.statistics is not None and one.statistics.decoding is not None:
             return None
         if one.tensor.numel * 8 > _READ_NBYTES:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.nested import same_numbers
-from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
 from inspector.keys import sentences
@@ -30,8 +30,6 @@ from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
 from inspector.units import counted
 
-# The role of state dicts that could be a model's weights, the likeliest first.
-_ROLES = (StateRole.WEIGHTS, StateRole.EMA, StateRole.OTHER)
 # A question with more options helps nobody.
 _MOST_RIVALS = 8
 
@@ -59,7 +57,7 @@ def diagnose(
     for rule_id in accept:
         if rule_id not in asked:
             raise UsageError(f'"{rule_id}" is nothing to accept.', hint=f"These are: {', '.join(asked)}.")
-    candidates = [state] if state is not None else _candidates(checkpoint)
+    candidates = [state] if state is not None else checkpoint.weight_sets
     if not candidates:
         return _nothing(checkpoint, target)
     reports: list[KeyReport] = []
@@ -91,7 +89,7 @@ def diagnose(
     if state is None:
         return sentences.with_other_states(reports[best], checkpoint.state_dicts)
     plan = reports[best].plan
-    if plan is None or len(_candidates(checkpoint)) == 1:
+    if plan is None or len(checkpoint.weight_sets) == 1:
         return reports[best]
     return replace(reports[best], plan=replace(plan, state_option=state.label))
 
@@ -122,12 +120,6 @@ def _which(best: StateDict, rivals: Sequence[StateDict]) -> Ambiguity:
         question=f"{counted(len(options), 'set')} of weights in this file fit the target: {names}. Which one?",
         options=options,
     )
-
-
-def _candidates(checkpoint: Checkpoint) -> list[StateDict]:
-    found = [s for role in _ROLES for s in checkpoint.state_dicts if s.role is role and s.tensors]
-    first = checkpoint.weights
-    return sorted(found, key=lambda s: s is not first)
 
 
 _PROMISES = ("refused", "part", "fits")

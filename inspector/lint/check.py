@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inspector.findings import Finding
 from inspector.lint.baseline import fingerprints_of, path_from, read_baseline
-from inspector.lint.kinds import ALWAYS, OF_NUMBERS, OF_SPECTRA, find_ids
+from inspector.lint.kinds import ALWAYS, OF_NUMBERS, OF_SPECTRA, find_ids, with_explaining
 from inspector.lint.numbers import NUMBERS_LEFT, NumbersCheck
 from inspector.lint.report import Checked, CheckedFile, CheckReport, KnownFinding
 from inspector.lint.request import CheckRequest
@@ -78,7 +78,8 @@ class _Filter:
     def __init__(self, request: CheckRequest) -> None:
         settings = request.settings
         self._request = request
-        self._select = find_ids(settings.select, "select") | ALWAYS if settings.select else None
+        # Who waits for NaN must hear of bytes the other way round, which say it all.
+        self._select = with_explaining(find_ids(settings.select, "select")) | ALWAYS if settings.select else None
         self._ignore = find_ids(settings.ignore, "ignore")
         self._overrides = [(one.paths, find_ids(one.ignore, "check.overrides")) for one in settings.overrides]
         self._folder = settings.folder if settings.folder is not None else request.base

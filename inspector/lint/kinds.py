@@ -57,6 +57,11 @@ def find_ids(patterns: Iterable[str], option: str) -> frozenset[str]:
     return frozenset(chosen)
 
 
+def with_explaining(ids: frozenset[str]) -> frozenset[str]:
+    """With the kinds that are said in place of one of them."""
+    return ids | {kind.id for kind in checked_kinds() if ids.intersection(kind.explains)}
+
+
 def _matches(ident: str, pattern: str) -> bool:
     if "*" in pattern:
         return fnmatch.fnmatchcase(ident, pattern.replace("[", "[[]").replace("?", "[?]"))

@@ -14,7 +14,7 @@ from inspector.web.components import finding_cards
 from inspector.web.text import escaped, visible
 
 _PLURAL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "remark"}
-_CHOSEN = "weights-tensor"
+_CHOSEN, _MUTED = "weights-tensor", "mute"
 _BUTTONS = 3
 _ROWS = 12
 
@@ -62,12 +62,14 @@ def filtered(health: HealthReport) -> tuple[Finding, ...]:
     muted = right.multiselect(
         "Muted",
         list(titles),
+        [one for one in st.query_params.get_all(_MUTED) if one in titles],
         format_func=lambda one: visible(titles[one]),
         placeholder="nothing",
-        key="mute",
-        bind="query-params",
+        key="weights-muted",
         help="What you do not want to see for this file. It stands in the address, so that a link keeps it.",
     )
+    # Bound to the address by Streamlit, titles would stand in it, which change.
+    st.query_params[_MUTED] = muted
     return tuple(
         f
         for f in health.findings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,26 @@ from inspector.weights.moments import TILE
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What one read over many tensors gave. answers: a tensor's statistics, or why it has none, by its place."""
+
+    answers: Mapping[tuple[object, ...], TensorStatistics | str]
+    seconds: float
+
+    def report(self, tensors: Iterable[TensorInfo]) -> WeightsReport:
+        """Of those of them that were read, under their own names."""
+        measured: list[TensorStatistics] = []
+        skipped: list[tuple[str, str]] = []
+        for tensor in tensors:
+            answer = self.answers.get(_place(tensor))
+            if isinstance(answer, str):
+                skipped.append((tensor.name, answer))
+            elif answer is not None:
+                measured.append(dataclasses.replace(answer, name=tensor.name, path=tensor.path))
+        return WeightsReport(state_dict=(), tensors=tuple(measured), skipped=tuple(skipped), seconds=self.seconds)
+
+
 def measure_weights(
     checkpoint: Checkpoint, state: StateDict | None = None, *, workers: int = 1, progress: Progress = silent
 ) -> WeightsReport:
@@ -38,14 +58,14 @@ def measure_weights(
     elements of the same storage are read once. Raises only what progress raises.
     """
     state = state or checkpoint.weights
-    tensors = state.tensors if state else checkpoint.tensors
-    report = measure_tensors(checkpoint, tensors, workers=workers, progress=progress)
+    tensors = (state or checkpoint).tensors
+    report = read_tensors(checkpoint, tensors, workers=workers, progress=progress).report(tensors)
     return dataclasses.replace(report, state_dict=state.path if state else ())
 
 
-def measure_tensors(
+def read_tensors(
     checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, workers: int = 1, progress: Progress = silent
-) -> WeightsReport:
+) -> Readings:
     """The same of any tensors of the file."""
     began = time.perf_counter()
     first: dict[tuple[object, ...], TensorInfo] = {}
@@ -64,22 +84,9 @@ def measure_tensors(
         except (OSError, ValueError, MemoryError) as error:
             return f"{tensor.name} could not be read: {error}."
 
-    found = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
-    measured: list[TensorStatistics] = []
-    skipped: list[tuple[str, str]] = []
-    for tensor in tensors:
-        answer = found[_place(tensor)]
-        if isinstance(answer, str):
-            skipped.append((tensor.name, answer))
-        else:
-            measured.append(dataclasses.replace(answer, name=tensor.name, path=tensor.path))
+    answers = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
     meter.end()
-    return WeightsReport(
-        state_dict=(),
-        tensors=tuple(measured),
-        skipped=tuple(skipped),
-        seconds=time.perf_counter() - began,
-    )
+    return Readings(answers=answers, seconds=time.perf_counter() - began)
 
 
 def measure_tensor(
@@ -146,6 +153,6 @@ def code_values(dtype: str) -> NDArray[np.float64] | None:
 def _place(tensor: TensorInfo) -> tuple[object, ...]:
     """What has to be equal for two names to show the very same elements."""
     if tensor.storage_id is None:
-        return ("", tensor.path, tensor.name)
+        return ("", tensor.path)
     decoder = find_decoder(tensor).id
     return (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride, tensor.dtype, tensor.encoding, decoder)

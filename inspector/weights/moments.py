@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 WIDTH = 512
 #: Elements of a tile; four of them are 2^20.
 TILE = 1 << 18
+#: Elements of a row of a tensor that are added up side by side, and how far in float32.
+LANES = 64
+STRETCH = 512 * LANES
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.weights import kernel
+from inspector.weights.moments import LANES, STRETCH
 from inspector.weights.report import Rows
 
 # More rows or longer ones are not kept apart: 16 MB of sums for either.
 _MOST = 1 << 21
 _ROWS_AT_ONCE = kernel.ROWS_AT_ONCE
-# Elements of a row that are added up side by side, and how far in float32.
-_LANES = 64
-_STRETCH = 512 * _LANES
 _LEAST, _LARGEST = np.float32(1e-45), np.finfo(np.float32).max
 
 
@@ -110,12 +108,12 @@ class RowTally:
 def _row_totals(sizes: NDArray[np.floating]) -> NDArray[np.float64]:
     """(rows, length) -> (rows,): every 64th element in the type itself, over a stretch; the rest in float64."""
     rows, length = sizes.shape
-    sums = np.zeros((rows, _LANES))
-    for first in range(0, length, _STRETCH):
-        part = sizes[:, first : first + _STRETCH]
-        steps = part.shape[1] // _LANES
-        lanes = np.add.reduce(part[:, : steps * _LANES].reshape(rows, steps, _LANES), axis=1)
-        rest = part[:, steps * _LANES :]
+    sums = np.zeros((rows, LANES))
+    for first in range(0, length, STRETCH):
+        part = sizes[:, first : first + STRETCH]
+        steps = part.shape[1] // LANES
+        lanes = np.add.reduce(part[:, : steps * LANES].reshape(rows, steps, LANES), axis=1)
+        rest = part[:, steps * LANES :]
         lanes[:, : rest.shape[1]] += rest
         sums += lanes
     # One after the other, as the compiled loop adds them.

@@ -36,11 +36,29 @@ def test_what_is_muted_stands_in_the_address(visitor, samples: Path) -> None:  #
     page.get_by_role("option", name=re.compile("very large values")).click()
     page.keyboard.press("Escape")
     visitor.settle()
-    page.wait_for_url(re.compile("mute=A.tensor.has.very.large.values"))
+    page.wait_for_url(re.compile("mute=large-weight"))
     page.wait_for_function("() => !document.querySelector('[data-finding=large-weight]')")
     assert page.locator("[data-finding=non-finite]").count() == 1
     page.reload()
     page.locator("[data-finding=non-finite]").first.wait_for()
     visitor.settle()
     assert page.locator("[data-finding=large-weight]").count() == 0
+    visitor.check_calm()
+
+
+def test_a_spectrum_is_computed_when_it_is_asked_for(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
+    visitor.upload(samples / "shapes_sick.pth")
+    visitor.visit("Weights")
+    page = visitor.page
+    page.get_by_role("button", name="conv5.0.weight").first.click()
+    page.get_by_role("figure", name="Histogram of conv5.0.weight").wait_for()
+    visitor.settle()
+    page.get_by_role("radio", name=re.compile("Spectrum")).or_(
+        page.get_by_role("button", name=re.compile("Spectrum$"))
+    ).first.click()
+    page.get_by_role("button", name="Compute the spectrum").click()
+    page.get_by_role("figure", name="Singular values of conv5.0.weight, largest first").wait_for()
+    visitor.settle()
+    # A quarter of its 1,024 outputs are zero, and 192 inputs are the shorter side.
+    assert "1024x192" in visitor.text() and "stable rank" in visitor.text()
     visitor.check_calm()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -92,10 +93,23 @@ def test_rows_of_a_number_or_two_are_small_by_chance(tmp_path: Path, width: int,
     assert len(observe(tmp_path, {"user_bias.weight": table}, "dead-outputs", "dead-inputs")) == said
 
 
-def test_rows_in_a_stretch_of_zeros_are_not_said_twice_and_others_are(tmp_path: Path) -> None:
-    weight = _conv()
-    weight.view(-1)[1500:3500] = 0
-    assert observe(tmp_path, {"conv.weight": weight}, "dead-outputs") == ()
-    weight[100] = 0
-    found = only(observe(tmp_path, {"conv.weight": weight}, "dead-outputs"))
-    assert (number(found, "dead"), found.says.split("the first at ")[1]) == (1, "100.")
+def test_rows_of_a_weight_with_a_stretch_of_zeros_are_not_said_as_well_and_those_of_others_are(tmp_path: Path) -> None:
+    torn, dead = _conv(), _conv()
+    torn.view(-1)[1500:3500] = 0
+    dead[100] = 0
+    found = observe(tmp_path, {"a.weight": torn, "b.weight": dead}, "zero-stretch", "dead-outputs")
+    assert [(f.id, f.subjects) for f in found] == [("zero-stretch", ("a.weight",)), ("dead-outputs", ("b.weight",))]
+    assert number(found[1], "dead") == 1
+
+
+@pytest.mark.parametrize("window", [8, 256])
+@pytest.mark.parametrize("both", [True, False])
+def test_sines_that_are_zero_in_a_fourier_basis_are_said_to_be_that(tmp_path: Path, window: int, both: bool) -> None:
+    basis = np.fft.rfft(np.eye(window), axis=0)
+    rows = np.concatenate([basis.real, basis.imag]) if both else basis.imag
+    weight = torch.from_numpy(rows * np.hanning(window + 2)[1:-1]).float().unsqueeze(1)
+    found = only(observe(tmp_path, {"stft.weight": weight}, "dead-outputs"))
+    assert found.severity is Severity.NOTICE and number(found, "dead") == 2
+    assert "zero by construction" in found.remedy and "Fourier" in found.says
+    weight[2] = 0
+    assert "Fourier" not in only(observe(tmp_path, {"stft.weight": weight}, "dead-outputs")).says

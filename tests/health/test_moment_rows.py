@@ -8,7 +8,11 @@ import pytest
 import torch
 
 from inspector.findings import Severity
+from inspector.health.checks import moment_rows
 from inspector.health.checks.moment_rows import CHECK
+from inspector.health.examine import examine
+from inspector.readers import open_checkpoint
+from inspector.weights import row_sums
 from tests.health.trainings import Run, findings
 
 
@@ -37,3 +41,19 @@ def test_scattered_zeros_are_no_rows(tmp_path: Path) -> None:
     saved = Run(frozen=["emb.weight"]).step(5).saved()
     saved["optimizer"]["state"][4]["exp_avg_sq"] *= 1 - torch.eye(16)
     assert findings(tmp_path, saved, CHECK) == ()
+
+
+def test_rows_of_what_is_too_large_to_be_read_again_are_said_not_to_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = Run(frozen=["emb.weight"]).step(5).saved()
+    saved["optimizer"]["state"][4]["exp_avg_sq"][3] = 0
+    torch.save(saved, tmp_path / "run.pth")
+    monkeypatch.setattr(row_sums, "_MOST", 0)
+    monkeypatch.setattr(moment_rows, "_READ_NBYTES", 4 * 16 * 16 - 1)
+    report = examine(open_checkpoint(tmp_path / "run.pth"))
+    ((what, why),) = [one for one in report.passed_over if "without a gradient" in one[1]]
+    assert what.endswith("exp_avg_sq") and why.startswith("not searched for rows without a gradient: up to 1.02 kB")
+    monkeypatch.setattr(moment_rows, "_READ_NBYTES", 4 * 16 * 16)
+    enough = examine(open_checkpoint(tmp_path / "run.pth"))
+    assert "rows-without-gradient" in {f.id for f in enough.findings} and enough.passed_over == ()

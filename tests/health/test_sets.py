@@ -45,13 +45,22 @@ def test_of_one_set_it_says_what_examine_says(tmp_path: Path) -> None:
     assert report.weights.tensors == alone.weights.tensors
 
 
-def test_each_number_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read_of_another_set_is_told_under_the_same_name(tmp_path: Path) -> None:
+    whole, empty = torch.randn(6, 5), torch.zeros(6, 5, device="meta")
+    torch.save({"state_dict": {"a": whole, "b": empty}, "state_dict_ema": {"a": empty, "b": whole}}, tmp_path / "w.pth")
+    for _, report in examine_sets(open_checkpoint(tmp_path / "w.pth")):
+        assert len(report.weights.tensors) == report.beyond == 1
+        assert len(report.weights.skipped) == len(report.beyond_skipped) == 1
+
+
+@pytest.mark.parametrize("sets", [True, False])
+def test_each_number_is_read_once(sets: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = open_checkpoint(saved(tmp_path / "gan.pth", sick=False))
     read: list[int] = []
     # Some checks look at a few numbers once more.
     monkeypatch.setattr(examine_module, "CHECKS", ())
     monkeypatch.setattr(source.PathSource, "read", _counting(source.PathSource.read, read))
-    examine_sets(checkpoint)
+    (examine_sets if sets else examine)(checkpoint)
     assert sum(read) == sum(t.nbytes for t in checkpoint.tensors)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.adapter_names import adapted_layer, is_adapter_tensor, is_rank_first
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_shape
 
@@ -101,7 +101,7 @@ def _zero(adapters: list[_Adapter]) -> Iterator[Finding]:
     if dead:
         yield DEAD.found(
             f"Both matrices of {counted(len(dead), 'adapter')} of {len(whole):,} are zero: {listed(dead)}.",
-            subjects=bounded(dead),
+            subjects=dead,
             evidence=(("adapters", len(dead)), ("of", len(whole))),
             remedy="Each is the other's gradient, so that no training moves them. Make A random again; a rank that was "
             "pruned to nothing is harmless.",
@@ -112,7 +112,7 @@ def _zero(adapters: list[_Adapter]) -> Iterator[Finding]:
             f"B is zero in {'all ' if every else ''}{counted(len(idle), 'adapter')}"
             + (": the adapter adds nothing." if every else f" of {len(whole):,}: {listed(idle)}."),
             severity=Severity.WARNING if every else Severity.NOTICE,
-            subjects=bounded(idle),
+            subjects=idle,
             evidence=(("adapters", len(idle)), ("of", len(whole))),
             remedy="B begins at zero, and the first step moves it: it was saved before training, or no optimizer has "
             "it. Layers that a batch never uses (experts) stay so."
@@ -133,7 +133,7 @@ def _ranks(adapters: list[_Adapter]) -> Iterator[Finding]:
         yield RANKS_DIFFER.found(
             f"{counted(len(wrong), 'adapter')} of {len(adapters):,} cannot be multiplied: of {listed([layer])} A is "
             f"{human_shape(first)} and B {human_shape(last)}, ranks {first[0]:,} and {last[1]:,}.",
-            subjects=bounded([name for name, _, _ in wrong]),
+            subjects=[name for name, _, _ in wrong],
             evidence=(("adapters", len(wrong)), ("rank of A", first[0]), ("rank of B", last[1])),
             remedy="Matrices of two adapters were mixed, or one was cut to another rank: take both from one file.",
         )
@@ -145,7 +145,7 @@ def _half(adapters: list[_Adapter]) -> Iterator[Finding]:
         names = [matrix.name for one in halves for matrix in (one.first, one.last) if matrix is not None]
         yield HALF.found(
             f"Of {counted(len(adapters), 'adapter')}, {len(halves):,} lack one of two matrices: {listed(names)}.",
-            subjects=bounded(names),
+            subjects=names,
             evidence=(("halves", len(halves)), ("of", len(adapters))),
             remedy="Adapters that share a matrix keep it elsewhere. Otherwise the file is a part of one.",
         )

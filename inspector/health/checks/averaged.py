@@ -24,8 +24,7 @@ from inspector.health.equality import (
     may_equal,
     resemblance,
 )
-from inspector.health.listing import bounded, listed
-from inspector.health.phrases import also, shown
+from inspector.health.phrases import also, listed, shown
 from inspector.health.role_names import RUNNING_MEANS
 from inspector.health.subject import Subject
 from inspector.keys.optimizer.map import parameters_of
@@ -152,7 +151,7 @@ def _broken(subject: Subject, one: _Averaged) -> Generator[Finding, None, bool]:
         yield AVERAGE_NON_FINITE.found(
             f"The averaged weights in {one.label} hold NaN or infinity in {len(bad):,} of "
             f"{counted(len(one.pairs), 'parameter')}: {listed(names)}.",
-            subjects=bounded(names),
+            subjects=names,
             evidence=(("parameters", len(bad)), ("nan", sum(t.nan for _, t in bad))),
             remedy="An average never recovers from a NaN. Begin it anew from the trained weights.",
         )
@@ -203,7 +202,7 @@ def _at_rest(subject: Subject, one: _Averaged, resting: Sequence[TensorInfo]) ->
         f"({listed(names)}) are still 1 or 0 throughout, and the trained ones are not.",
         # One update makes an average of them.
         severity=Severity.WARNING if proved and one.updates != 0 else Severity.NOTICE,
-        subjects=(one.label, *bounded(names)),
+        subjects=(one.label, *names),
         evidence=(("tensors", len(names)), *evidence),
         remedy="Averages that begin late (SWA) are so until then. Otherwise update() was never called, was given "
         "another model, or the file holds the average of a new one.",
@@ -283,7 +282,7 @@ def _unlike(one: _Averaged, kind: str, compared: Sequence[tuple[TensorInfo, Rese
     yield UNLIKE.found(
         f"{shown(tensor.name)} and its average in {one.label} have a cosine of {worst.cosine:.2f}, while the other "
         f"{kind} have {min(rest):.2f} and more{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("cosine", worst.cosine), ("least of the others", min(rest)), ("distance", worst.relative)),
             *(("tensors", len(names)), ("of", len(compared)), ("threshold", _UNLIKE)),

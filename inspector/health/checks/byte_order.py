@@ -14,12 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
 
-BYTE_SWAPPED = FindingKind("byte-swapped", Severity.ERROR, "A tensor looks byte-swapped")
+BYTE_SWAPPED = FindingKind(
+    "byte-swapped",
+    Severity.ERROR,
+    "A tensor looks byte-swapped",
+    # What is said of the size of numbers that nobody wrote.
+    explains=(
+        *("non-finite", "large-weight", "norm-variance-negative", "norm-variance-tiny", "norm-variance-huge"),
+        *("norm-scale-near-zero", "norm-shift-silences", "dead-outputs", "dead-inputs", "untouched-rows"),
+        *("padded-vocabulary", "unlike-siblings", "unlike-role", "shifted-weights", "outlier-channels"),
+        *("half-precision-overflow", "half-precision-underflow"),
+    ),
+)
 
 # From where on it is worth another look.
 _HUGE = {"float16": 1e4}
@@ -49,7 +59,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         f"{shown(worst.name)} looks byte-swapped: it reaches {worst.largest:.3g} in magnitude and holds "
         f"{worst.broken:,} NaN or infinite numbers of {worst.numel:,}; with the bytes of each turned it ends at "
         f"{worst.turned:.3g}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("largest", worst.largest), ("largest turned", worst.turned), ("non-finite", worst.broken)),
             *(("tensors", len(names)), ("threshold", subject.thresholds.large)),

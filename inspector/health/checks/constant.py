@@ -13,8 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
-from inspector.health.phrases import shown
+from inspector.health.phrases import listed, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -115,7 +114,7 @@ def _zeros(severity: Severity, tensors: Sequence[Measured]) -> Finding:
         if len(names) == 1
         else f"All numbers of {len(names):,} tensors are 0: {listed(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("tensors", len(names)), ("numel", sum(each.numel for _, each in tensors)), ("largest", 0.0)),
         remedy="Such layers begin at zero in several libraries, so that a branch adds nothing at first: harmless in a "
         "new network, and a sign in a trained one that no training reached them."
@@ -132,7 +131,7 @@ def _constants(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     return CONSTANT_WEIGHT.found(
         f"{first}." if len(names) == 1 else f"{first}; one number each also in {listed(names[1:])}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("value", t.minimum), ("tensors", len(names))),
         remedy="Training rarely leaves a weight like this; fixed averaging filters are like this on purpose. Look at "
         "how it was written or initialised.",

@@ -12,29 +12,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
+from inspector.health.equality import Budget, are_equal, likely_copies, same_place
 from inspector.health.phrases import shown
-from inspector.health.roles import Role
-from inspector.health.subject import Examined, Subject
-from inspector.weights.report import TensorStatistics
+from inspector.health.roles import LAYERS
+from inspector.health.subject import Subject
 
 COPIED_LAYERS = FindingKind(
-    "copied-layers", Severity.NOTICE, "Layers are exact copies of others", also=(Severity.WARNING,)
+    "copied-layers",
+    Severity.NOTICE,
+    "Layers are exact copies of others",
+    also=(Severity.WARNING,),
+    explains=("equal-weights-stored-twice",),
 )
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
 # Of a block whose weights are equal to this part, the whole block was copied.
 _BLOCK = 0.5
-_MOST_READ = 256 << 20
 # Of fewer values tensors are equal because they were made so: windows, constants.
 _FEW = 8
 # Segments of a name that are looked at.
 _DEEPEST = 12
-
-Measured = tuple[Examined, TensorStatistics]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,28 +63,18 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 def _pairs(subject: Subject) -> Iterator[tuple[str, str, int, bool]]:
     """(name, the first that equals it, bytes, whether they were compared)."""
-    groups: dict[tuple[object, ...], list[Measured]] = defaultdict(list)
-    for one, t in subject.measured(*_ROLES):
-        if t.numel >= subject.thresholds.few and (t.distinct is None or t.distinct > _FEW):
-            key = (t.shape, t.dtype, t.minimum, t.maximum, t.mean, t.std, t.zero, t.table)
-            groups[key].append((one, t))
-    left = _MOST_READ
-    for members in groups.values():
-        if len(members) < 2:
-            continue
-        first, t = members[0]
-        original = subject.array(first) if t.numel * 8 <= left else None
-        for other, _ in members[1:]:
-            if other.tensor.storage_id is not None and _place(other) == _place(first):
-                continue
-            array = subject.array(other) if original is not None and t.numel * 8 <= left else None
-            left -= t.numel * 8 if array is not None else 0
-            if array is None or original is None or np.array_equal(array, original, equal_nan=True):
-                yield other.name, first.name, other.tensor.nbytes, array is not None
-
-
-def _place(one: Examined) -> tuple[object, ...]:
-    return one.tensor.storage_id, one.tensor.offset, one.tensor.stride
+    budget = Budget(subject.thresholds.compared_nbytes)
+    measured = [
+        (one.tensor, t)
+        for one, t in subject.measured(*LAYERS)
+        if t.numel >= subject.thresholds.few and (t.distinct is None or t.distinct > _FEW)
+    ]
+    for first, *others in likely_copies(measured):
+        for other in others:
+            equal = not same_place(first, other) and are_equal(subject.checkpoint, first, other, budget)
+            if equal is not False:
+                yield other.name, first.name, other.nbytes, equal is True
+    subject.leave_out(budget.why, budget.left_out)
 
 
 class _Blocks:
@@ -97,7 +84,7 @@ class _Blocks:
         self._equal = equal
         self._below: dict[str, set[str]] = defaultdict(set)
         self._known: dict[tuple[str, str], tuple[int, int]] = {}
-        for one, t in subject.measured(*_ROLES):
+        for one, t in subject.measured(*LAYERS):
             if t.numel >= subject.thresholds.few:
                 segments = one.name.split(".")
                 for depth in range(min(len(segments) - 1, _DEEPEST) + 1):
@@ -135,7 +122,7 @@ def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
     return COPIED_LAYERS.found(
         f"{shown(first.name)} is {sure} {shown(first.source)}, though stored a second time{more}.",
         severity=severity,
-        subjects=bounded([each.name for each in copies]),
+        subjects=[each.name for each in copies],
         evidence=(
             *(("copies", len(copies)), ("nbytes", sum(each.nbytes for each in copies))),
             *(("compared", first.verified), ("equal_in_block", first.equal), ("weights_of_block", first.of)),

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import is_pruned, output_axis
-from inspector.health.listing import bounded
+from inspector.health.axes import VOCABULARY, is_pruned, output_axis
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.health.zero_stretch import zero_stretch
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import column_means, row_means
@@ -28,18 +26,25 @@ DEAD_OUTPUTS = FindingKind(
 )
 DEAD_INPUTS = FindingKind("dead-inputs", Severity.NOTICE, "Inputs that a layer does not read")
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
+# What goes on with the sentence says why they are zero on purpose.
+_PRUNED, _BASIS = "; the layer is pruned", ", where the basis of a Fourier transform has the sine of frequency 0"
+_REMEDIES = {
+    _PRUNED: "Structured pruning leaves filters like this on purpose: taking them out makes the network smaller.",
+    _BASIS: "The sines of frequency 0 and of half the sampling rate are zero by construction, and fixed: nothing is to "
+    "be done.",
+    "": "Weight decay under a norm ends like this, and pruning; the outputs are then constant, and could be left out. "
+    "Filters that all lie side by side were rather lost in writing or copying: compare an earlier checkpoint.",
+}
 # Of fewer no share can be told.
 _LEAST = 4
 # From so many layers on, filters that are exactly zero were taken out.
 _PRUNED_LAYERS = 3
-# Rows of a vocabulary's head: those at the end fill it up.
-_VOCABULARY = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dead:
-    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones."""
+    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones. why: they are, of
+    `_REMEDIES`."""
 
     name: str
     count: int
@@ -47,8 +52,7 @@ class _Dead:
     zero: int
     first: int
     tail: bool
-    pruned: bool
-    depthwise: bool
+    why: str
 
     @property
     def share(self) -> float:
@@ -59,7 +63,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     outputs: list[_Dead] = []
     inputs: list[_Dead] = []
     layers = 0
-    for one, t in subject.measured(*_ROLES):
+    for one, t in subject.measured(*LAYERS):
         axis = output_axis(subject, one)
         # A tensor of one number only is said to be that.
         if t.rows is None or axis is None or t.minimum == t.maximum:
@@ -85,12 +89,6 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
     if len(means) < _LEAST or t.numel < _LEAST * len(means):
         return
     alive = means[means > 0]
-    if axis == 0 and len(alive) < len(means):
-        # Rows in a stretch of zeros that begins or ends inside of rows are said with it.
-        lost = zero_stretch(subject, one, t)
-        if lost is not None and not lost.by_rows:
-            means = means.copy()
-            means[lost.rows.start : lost.rows.stop] = np.inf
     limit = subject.thresholds.dead * float(np.median(alive)) if len(alive) else 0.0
     places = np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
     if len(places):
@@ -101,53 +99,60 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
             zero=int((means == 0).sum()),
             first=int(places[0]),
             tail=bool(places[0] == len(means) - len(places)),
-            pruned=is_pruned(subject, one),
-            depthwise=one.role is Role.DEPTHWISE,
+            why=_PRUNED if is_pruned(subject, one) else _BASIS if _is_basis(t, places.tolist()) else "",
         )
+
+
+def _is_basis(t: TensorStatistics, places: list[int]) -> bool:
+    """Whether they are the sines of frequency 0 and of half the sampling rate, where a convolution computes a Fourier
+    transform: (frequencies, 1, window), the sines behind the cosines or alone."""
+    if len(t.shape) != 3 or t.shape[1] != 1:
+        return False
+    frequencies = t.shape[2] // 2 + 1
+    return (t.shape[0], places) in (
+        (2 * frequencies, [frequencies, 2 * frequencies - 1]),
+        (frequencies, [0, frequencies - 1]),
+    )
 
 
 def _outputs(subject: Subject, found: Sequence[_Dead], layers: int) -> Iterator[Finding]:
     exact = sum(each.zero == each.dead for each in found)
     everywhere = exact >= _PRUNED_LAYERS and exact * 2 >= layers
-    groups: dict[tuple[Severity, bool], list[_Dead]] = defaultdict(list)
+    groups: dict[tuple[Severity, str], list[_Dead]] = defaultdict(list)
     for each in found:
-        # What fills up a vocabulary is said as that.
-        if each.tail and each.count >= _VOCABULARY:
+        # The last rows of a vocabulary's head fill it up.
+        if each.tail and each.count >= VOCABULARY:
             continue
-        pruned = each.pruned or (everywhere and each.zero == each.dead)
-        groups[_severity(subject, each, pruned=pruned), pruned].append(each)
-    for (severity, pruned), layer in groups.items():
+        why = each.why or (_PRUNED if everywhere and each.zero == each.dead else "")
+        groups[_severity(subject, each, meant=bool(why)), why].append(each)
+    for (severity, why), layer in groups.items():
         layer.sort(key=lambda each: -each.share)
-        yield _finding(subject, severity, layer, pruned=pruned)
+        yield _finding(subject, severity, layer, why)
 
 
-def _severity(subject: Subject, each: _Dead, *, pruned: bool) -> Severity:
+def _severity(subject: Subject, each: _Dead, *, meant: bool) -> Severity:
     limits = subject.thresholds
-    if pruned or each.share <= limits.dead_warning:
+    if meant or each.share <= limits.dead_warning:
         return Severity.NOTICE
     return Severity.ERROR if each.share > limits.dead_error else Severity.WARNING
 
 
-def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], *, pruned: bool) -> Finding:
+def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], why: str) -> Finding:
     worst = layers[0]
     names = [each.name for each in layers]
     how = "exactly" if worst.zero == worst.dead else "almost"
-    why = "; the layer is pruned" if pruned else ""
     return DEAD_OUTPUTS.found(
         f"{worst.dead:,} of {worst.count:,} outputs of {shown(worst.name)} ({human_share(worst.share)}) are {how} "
         f"zero, the first at {worst.first:,}{why}{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("dead", sum(each.dead for each in layers)), ("outputs", sum(each.count for each in layers))),
             *(("exactly_zero", sum(each.zero for each in layers)), ("worst_share", worst.share)),
             *(("tensors", len(layers)), ("threshold", subject.thresholds.dead)),
             ("threshold_share", subject.thresholds.dead_warning),
         ),
-        remedy="Structured pruning leaves filters like this on purpose: taking them out makes the network smaller."
-        if pruned
-        else "Weight decay under a norm ends like this, and pruning; the outputs are then constant, and could be left "
-        "out. Filters that all lie side by side were rather lost in writing or copying: compare an earlier checkpoint.",
+        remedy=_REMEDIES[why],
     )
 
 
@@ -157,7 +162,7 @@ def _inputs(subject: Subject, layers: Sequence[_Dead]) -> Finding:
     return DEAD_INPUTS.found(
         f"{shown(worst.name)} does not read {worst.dead:,} of its {worst.count:,} inputs ({human_share(worst.share)}), "
         f"the first at {worst.first:,}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("dead", sum(each.dead for each in layers)), ("inputs", sum(each.count for each in layers))),
             *(("tensors", len(layers)), ("threshold", subject.thresholds.dead)),

@@ -8,7 +8,6 @@ matrix is small.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import output_axis
-from inspector.health.checks.embedding_rows import is_table
-from inspector.health.listing import bounded
+from inspector.health.axes import is_repeated, is_table, output_axis
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
@@ -35,10 +32,6 @@ DUPLICATE_ROWS = FindingKind(
 )
 
 _ROLES = (Role.CONV, Role.DEPTHWISE, Role.LINEAR, Role.RECURRENT, Role.EMBEDDING)
-# Key and value heads are repeated for grouped queries, experts are copied from one layer.
-_REPEATED = re.compile(
-    r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
-)
 _MOST_ROWS = 1024
 # Multiplications for near copies, of one layer and of the whole file: a second or so.
 _MOST_WORK = 1 << 30
@@ -68,8 +61,7 @@ class _Copies:
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    groups: dict[tuple[Severity, bool], list[_Copies]] = defaultdict(list)
-    tables: dict[Severity, list[_Copies]] = defaultdict(list)
+    groups: dict[tuple[FindingKind, Severity, bool], list[_Copies]] = defaultdict(list)
     left = _MOST_WORK_OF_ALL
     for one, t in subject.measured(*_ROLES):
         if not _is_fit(subject, one, t):
@@ -85,21 +77,14 @@ def _find(subject: Subject) -> Iterator[Finding]:
         near = near and wanted
         left -= work if near else 0
         found = _copies(subject, one, t, near=near)
-        if found is None or not (found.exact or found.share > subject.thresholds.duplicate_share):
-            continue
-        if table:
-            many = found.share > subject.thresholds.duplicate_share
-            tables[Severity.WARNING if many else Severity.NOTICE].append(found)
-            continue
-        copied = found.exact and bool(_REPEATED.search(one.name))
-        quiet = copied or found.share <= subject.thresholds.duplicate_share
-        groups[Severity.NOTICE if quiet else Severity.WARNING, copied].append(found)
-    for (severity, copied), layers in groups.items():
+        many = found is not None and found.share > subject.thresholds.duplicate_share
+        if found is not None and (found.exact or many):
+            copied = found.exact and not table and is_repeated(one)
+            severity = Severity.WARNING if many and not copied else Severity.NOTICE
+            groups[DUPLICATE_ROWS if table else DUPLICATE_FILTERS, severity, copied].append(found)
+    for (kind, severity, copied), layers in groups.items():
         layers.sort(key=lambda each: -each.share)
-        yield _finding(subject, severity, layers, copied=copied)
-    for severity, layers in tables.items():
-        layers.sort(key=lambda each: -each.share)
-        yield _table_finding(subject, severity, layers)
+        yield _finding(subject, kind, severity, layers, copied=copied)
 
 
 def _is_fit(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
@@ -179,43 +164,32 @@ def _near_rows(matrix: NDArray[np.float64], places: NDArray[np.intp], least: flo
     return [(int(places[i]), int(places[int(np.argmax(close[i]))])) for i in found]
 
 
-def _finding(subject: Subject, severity: Severity, layers: Sequence[_Copies], *, copied: bool) -> Finding:
-    worst = layers[0]
+def _finding(
+    subject: Subject, kind: FindingKind, severity: Severity, layers: Sequence[_Copies], *, copied: bool
+) -> Finding:
+    worst, table = layers[0], kind is DUPLICATE_ROWS
     names = [each.name for each in layers]
     how = "copied from" if copied else "exact copies of" if worst.exact else "nearly the same as"
     where = f", each {worst.distance:,} rows behind it" if worst.distance else f", row {worst.row:,} as {worst.of:,}"
-    return DUPLICATE_FILTERS.found(
+    return kind.found(
         f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are {how} another"
         f"{where}{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("copies", sum(each.count for each in layers)), ("rows", sum(each.rows for each in layers))),
-            *(("exact", worst.exact), ("tensors", len(layers)), ("threshold", subject.thresholds.duplicate_cosine)),
+            *(() if table else (("exact", worst.exact),)),
+            ("tensors", len(layers)),
+            *(() if table else (("threshold", subject.thresholds.duplicate_cosine),)),
             ("threshold_share", subject.thresholds.duplicate_share),
         ),
-        remedy="Heads that are repeated for grouped queries and experts made from one layer are copied on purpose."
+        remedy="Entries that were added as copies of others and not trained since are the same on purpose. Training "
+        "moves two entries apart: otherwise a part of the table was written twice."
+        if table
+        else "Heads that are repeated for grouped queries and experts made from one layer are copied on purpose."
         if copied
         else "Layers that were widened by copying (Net2Net) look so, and grey filters of a first layer nearly. "
         "Otherwise the rows compute one feature several times: was a part of the tensor written twice?",
-    )
-
-
-def _table_finding(subject: Subject, severity: Severity, tables: Sequence[_Copies]) -> Finding:
-    worst = tables[0]
-    names = [each.name for each in tables]
-    where = f", each {worst.distance:,} rows behind it" if worst.distance else f", row {worst.row:,} as {worst.of:,}"
-    return DUPLICATE_ROWS.found(
-        f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({human_share(worst.share)}) are exact copies "
-        f"of another{where}{also(names)}.",
-        severity=severity,
-        subjects=bounded(names),
-        evidence=(
-            *(("copies", sum(each.count for each in tables)), ("rows", sum(each.rows for each in tables))),
-            *(("tensors", len(tables)), ("threshold_share", subject.thresholds.duplicate_share)),
-        ),
-        remedy="Entries that were added as copies of others and not trained since are the same on purpose. Training "
-        "moves two entries apart: otherwise a part of the table was written twice.",
     )
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
+from inspector.health.axes import is_table
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
-from inspector.health.subject import Examined, Subject
+from inspector.health.subject import Subject
 from inspector.units import human_share
 from inspector.weights.report import Rows, TensorStatistics
 from inspector.weights.rows import row_largest, row_means
@@ -33,8 +33,6 @@ _ERROR = math.sqrt(1 - 2 / math.pi)
 _LEAST_ROWS, _LEAST_COLUMNS = 16, 16
 # Vocabularies are filled up to multiples of these, with fewer rows than one of them.
 _ROUND = (256, 128, 64)
-# A head of a vocabulary, which has its rows.
-_VOCABULARY = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +59,6 @@ def _find(subject: Subject) -> Iterator[Finding]:
         tables = [each for each in found if bool(each.multiple) is padded]
         if tables:
             yield _finding(subject, kind, sorted(tables, key=lambda each: -each.count))
-
-
-def is_table(one: Examined, t: TensorStatistics) -> bool:
-    """Whether its rows stand for entries of a vocabulary: an embedding, or the head that answers with its tokens."""
-    if one.role is Role.EMBEDDING:
-        return True
-    return one.role is Role.LINEAR and len(t.shape) == 2 and t.shape[0] >= max(_VOCABULARY, 2 * t.shape[1])
 
 
 def _untouched(subject: Subject, name: str, t: TensorStatistics) -> _Untouched | None:
@@ -118,7 +109,7 @@ def _finding(subject: Subject, kind: FindingKind, tables: list[_Untouched]) -> F
     return kind.found(
         f"{worst.count:,} of {worst.rows:,} rows of {shown(worst.name)} ({share}) {worst.how}, "
         f"the first at {worst.first:,}{filled}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("rows", worst.count), ("of", worst.rows), ("first", worst.first), ("tensors", len(tables))),
             ("threshold_errors", subject.thresholds.shell_errors),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
@@ -61,7 +61,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         yield OVERFLOWS.found(
             f"{counted(len(beyond), 'tensor')} ({listed([t.name for t in beyond])}) "
             f"{'reaches' if len(beyond) == 1 else 'reach'} {largest:.4g} in magnitude; float16 ends at {LARGEST:,.0f}.",
-            subjects=bounded([t.name for t in beyond]),
+            subjects=[t.name for t in beyond],
             evidence=(("tensors", len(beyond)), ("largest", largest), ("limit", LARGEST)),
             remedy="As float16 these numbers are infinite. Use bfloat16, or leave these tensors in float32 (running "
             "variances and an optimizer's moments always).",
@@ -73,7 +73,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"As float16, {human_share(zeroed / whole)} of the numbers of {counted(len(losses), 'weight')} "
             f"({listed([x.name for x in losses])}) would become 0 and {human_share(coarse / whole)} would lose "
             "digits.",
-            subjects=bounded([x.name for x in losses]),
+            subjects=[x.name for x in losses],
             evidence=(
                 *(("weights", len(losses)), ("zeroed", zeroed / whole), ("coarse", coarse / whole)),
                 *(("zero below", _ZERO), ("coarse below", _COARSE)),

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
@@ -38,7 +37,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         yield LARGE_WEIGHT.found(
             f"{shown(name)} reaches {largest:.3g} in magnitude, with a root mean square of {rms:.3g}{also(names)}.",
             severity=severity,
-            subjects=bounded(names),
+            subjects=names,
             evidence=(
                 *(("largest", largest), ("rms", rms), ("tensors", len(names))),
                 *(("threshold_largest", limits.large), ("threshold_rms", limits.large_rms)),

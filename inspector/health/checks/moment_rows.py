@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.equality import Budget
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.health.training.optimizers import Entry, Optimizer
@@ -28,14 +29,14 @@ _READ_NBYTES = 256 << 20
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    room = [_READ_NBYTES]
+    budget = Budget(_READ_NBYTES, "searched for rows without a gradient")
     for optimizer in subject.training.optimizers:
         if not optimizer.most_steps and optimizer.steps:
             continue
         found = [
             (entry, rows)
             for entry in optimizer.entries.values()
-            if (rows := _zero_rows(subject, optimizer, entry, room)) is not None and 0 < len(rows[0]) < rows[1]
+            if (rows := _zero_rows(subject, optimizer, entry, budget)) is not None and 0 < len(rows[0]) < rows[1]
         ]
         tables = [(entry, rows) for entry, rows in found if _is_table(subject, optimizer, entry)]
         layers = [(entry, rows) for entry, rows in found if not _is_table(subject, optimizer, entry)]
@@ -43,6 +44,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             yield _tables(optimizer, tables)
         if layers:
             yield _layers(optimizer, layers)
+    subject.leave_out(budget.why, budget.left_out)
 
 
 _Found = list[tuple[Entry, tuple[NDArray[np.int64], int]]]
@@ -56,7 +58,7 @@ def _tables(optimizer: Optimizer, found: _Found) -> Finding:
         f"{zero:,} of {rows:,} rows of {listed(names)} never had a gradient: rows {_ids(ids, len(found[0][1][0]))}"
         f"{f' of {names[0]}' if len(found) > 1 else ''}.",
         severity=Severity.INFO,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("rows", zero), ("of", rows), ("first", ids[0])),
         remedy="Tokens that never occurred in training: padding, reserved ones, a vocabulary rounded up. What they "
         "answer is what they began with.",
@@ -69,7 +71,7 @@ def _layers(optimizer: Optimizer, found: _Found) -> Finding:
     return ROWS_WITHOUT_GRADIENT.found(
         f"{zero:,} of {rows:,} rows of {counted(len(found), 'parameter')} in {optimizer.label} never "
         f"had a gradient other than zero: {listed(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("rows", zero), ("of", rows), ("layers", len(found))),
         remedy="A row is an output channel. Units that never fired (dead ReLUs), pruned ones, and what a zero behind "
         "them cuts off look like this; after a few steps it may still change.",
@@ -87,7 +89,7 @@ def _is_table(subject: Subject, optimizer: Optimizer, entry: Entry) -> bool:
 
 
 def _zero_rows(
-    subject: Subject, optimizer: Optimizer, entry: Entry, room: list[int]
+    subject: Subject, optimizer: Optimizer, entry: Entry, budget: Budget
 ) -> tuple[NDArray[np.int64], int] | None:
     """(which rows are all zero, of how many) of the moment that tells; None where none does."""
     for name in sorted(optimizer.kind.gradients):
@@ -100,9 +102,8 @@ def _zero_rows(
         if t.rows is not None:
             largest = row_largest(t.rows)
         else:
-            room[0] -= t.numel * 8
             one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
-            array = subject.array(one) if room[0] >= 0 else None
+            array = subject.array(one) if budget.take(tensor, 1) else None
             if array is None:
                 continue
             largest = np.abs(array).reshape(t.shape[0], -1).max(axis=1)

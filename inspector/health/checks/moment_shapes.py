@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from inspector.checkpoint.types import Shape, StateRole
 from inspector.checkpoint.values import ValueKind
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.subject import Subject
 from inspector.health.training.optimizers import Entry, Optimizer
 from inspector.keys.optimizer.map import ELEMENTWISE, parameters_of
@@ -29,7 +28,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             yield MOMENT_SHAPE.found(
                 f"{optimizer.called} has state of another shape than its parameter for "
                 f"{counted(len(wrong), 'entry', 'entries')}: {shown}.",
-                subjects=bounded(names),
+                subjects=names,
                 evidence=(("entries", len(wrong)), ("listed", optimizer.listed)),
                 remedy="load_state_dict takes it, and the first step then fails. It was saved for another model, often "
                 "before a layer was replaced: drop the state of these entries, or resume with a new optimizer.",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.checks.moments_lost import lost_state
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.subject import Subject
 from inspector.health.training.optimizers import Entry, Optimizer
 from inspector.units import counted, human_share
@@ -54,7 +54,7 @@ def _non_finite(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
         yield MOMENT_NON_FINITE.found(
             f"{optimizer.called} holds NaN or infinity in {fields} of {counted(len(names), 'parameter')}: "
             f"{listed(names)}.",
-            subjects=bounded(names),
+            subjects=names,
             evidence=(
                 ("parameters", len(names)),
                 ("nan", sum(t.nan for _, _, t in bad)),
@@ -77,7 +77,7 @@ def _negative(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
         yield MOMENT_NEGATIVE.found(
             f"{optimizer.called} holds averages of squares below zero for {counted(len(names), 'parameter')}, down to "
             f"{worst.minimum:.3g} in {field}: {listed(names)}.",
-            subjects=bounded(names),
+            subjects=names,
             evidence=(("parameters", len(names)), ("smallest", worst.minimum), ("threshold", 0)),
             remedy="A square root of it is NaN at the next step. No gradient leads there: the state was averaged with "
             "another, cast or damaged. Drop the optimizer's state and warm up again.",
@@ -100,7 +100,7 @@ def _lost(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
         yield STEP_LOST.found(
             f"{optimizer.called} has moments of {counted(len(moved), 'parameter')} that gradients have moved, and "
             f"counts 0 steps for them: {listed(moved)}.",
-            subjects=bounded(moved),
+            subjects=moved,
             evidence=(("parameters", len(moved)), ("steps", 0)),
             remedy="Adam divides by 1 - beta^step, so that its first steps after resuming are too long. Set step to "
             "what was trained.",
@@ -129,7 +129,7 @@ def _unmoved(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
     yield WITHOUT_GRADIENT.found(
         f"{optimizer.called} lists {counted(len(keys), 'parameter')}, and {len(found):,} of them never had a gradient "
         f"other than zero{steps}: {listed(found)}.",
-        subjects=bounded(found),
+        subjects=found,
         evidence=(
             ("parameters", len(found)),
             ("listed", len(keys)),
@@ -158,7 +158,7 @@ def _differing(optimizer: Optimizer) -> Iterator[Finding]:
         f"{optimizer.called} has stepped {counted(counts[usual], 'parameter')} {usual:,.0f} times and {len(others):,} "
         f"others {_range(counts, usual)} times ({human_share(len(others) / sum(counts.values()))}): "
         f"{listed(others)}.",
-        subjects=bounded(others),
+        subjects=others,
         evidence=(
             ("usual", usual),
             ("fewest", min(counts)),

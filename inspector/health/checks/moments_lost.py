@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
 from inspector.health.moved import has_moved, looking_at
+from inspector.health.phrases import listed
 from inspector.health.subject import Subject
 from inspector.health.training.optimizers import Optimizer
 from inspector.units import counted
@@ -81,7 +81,7 @@ def _lost(subject: Subject, optimizer: Optimizer, keys: tuple[str, ...], how: st
         f"initialises with, after {optimizer.most_steps or 0:,.0f} steps: {listed(names)}. Other parameters of the "
         "same modules have moments.",
         severity=Severity.WARNING if stepped and sure else Severity.NOTICE,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("parameters", len(names)), ("listed", optimizer.listed), ("steps", optimizer.most_steps or 0)),
         remedy="The weight was trained and its state was lost: after resuming, its first steps are as long as those of "
         "a new training. Take an earlier checkpoint, or warm up again. Harmless where it came from another training "
@@ -107,7 +107,7 @@ def _contradicting(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
             f"{optimizer.called} has averaged gradients other than zero for "
             f"{counted(len(without_squares), 'parameter')}, and averages of their squares of nothing but zeros: "
             f"{listed(without_squares)}.",
-            subjects=bounded(without_squares),
+            subjects=without_squares,
             evidence=(("parameters", len(without_squares)), ("threshold", _LEAST_GRADIENT)),
             remedy="The next step divides by eps alone, and throws these weights far away. Drop their state, or take "
             "an earlier checkpoint.",
@@ -118,7 +118,7 @@ def _contradicting(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
             f"{counted(len(without_gradients), 'parameter')}, and averaged gradients of nothing but zeros: "
             f"{listed(without_gradients)}.",
             severity=Severity.NOTICE,
-            subjects=bounded(without_gradients),
+            subjects=without_gradients,
             evidence=(("parameters", len(without_gradients)),),
             remedy="Gradients that have been zero for a thousand steps end like this (a branch that is used no more, a "
             "layer that died). Otherwise the averages were lost.",

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
@@ -46,7 +45,7 @@ def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     return NON_FINITE.found(
         f"{shown(one.name)} holds {_count_of(t)} among {t.numel:,}{_place(t)}{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             ("nan", sum(each.nan for _, each in tensors)),
             ("infinite", sum(each.infinite for _, each in tensors)),

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
 from inspector.health.norms import batch_norms
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import human_share
@@ -34,7 +34,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     yield PRUNABLE.found(
         f"{resting:,} of {channels:,} channels of batch norms ({human_share(resting / channels)}) have a scale below "
         f"{limit:g} of their layer's largest, in {listed(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("channels", resting), ("of", channels), ("limit", limit)),
         remedy="Weight decay and training for sparsity bring this about, and nothing is wrong with it: these channels "
         "could be pruned with little loss.",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
 from inspector.health.norms import batch_norms
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import human_share
@@ -36,7 +36,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     yield SILENT.found(
         f"{silent:,} of {channels:,} channels of batch norms ({human_share(silent / channels)}) are shifted more than "
         f"{times:g} times their scale below zero, in {listed(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("channels", silent), ("of", channels), ("limit", -times), ("fires, if normal", fires)),
         remedy="With a ReLU next such a unit fires for fewer than 1 in 10,000 values, if they are normal; it could be "
         "pruned. It means nothing before another activation, or before a sum with a shortcut.",

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
 from inspector.health.norms import BatchNorm, batch_norms
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import counted
@@ -31,7 +31,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"{counted(len(trained), 'batch norm')} of {len(norms):,} ({_names(trained)}) "
             f"{'has' if len(trained) == 1 else 'have'} running means of 0 and variances of 1 throughout, beside a "
             "scale and shift that were trained or batches that were counted.",
-            subjects=bounded([norm.name_of(Role.RUNNING_MEAN) for norm in trained]),
+            subjects=[norm.name_of(Role.RUNNING_MEAN) for norm in trained],
             evidence=(("norms", len(trained)), ("of", len(norms))),
             remedy="In evaluation it normalises by these and answers otherwise than in training. Averaged weights need "
             "torch.optim.swa_utils.update_bn; else run training batches through it in training mode. Harmless where "
@@ -43,7 +43,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"{counted(len(rest), 'batch norm')} of {len(norms):,} ({_names(rest)}) "
             f"{'is' if len(rest) == 1 else 'are'} as initialised, while others hold statistics.",
             severity=Severity.NOTICE,
-            subjects=bounded([norm.name_of(Role.RUNNING_MEAN) for norm in rest]),
+            subjects=[norm.name_of(Role.RUNNING_MEAN) for norm in rest],
             evidence=(("norms", len(rest)), ("of", len(norms))),
             remedy="No batch went through it: a branch that is not used, a new part, or a norm folded into its layer.",
         )
@@ -53,7 +53,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             f"{counted(len(uncounted), 'batch norm')} of {len(norms):,} ({_names(uncounted)}) "
             f"{'holds' if len(uncounted) == 1 else 'hold'} statistics, but counted 0 batches; others counted some.",
             severity=Severity.NOTICE,
-            subjects=bounded([norm.name_of(Role.COUNTER) for norm in uncounted]),
+            subjects=[norm.name_of(Role.COUNTER) for norm in uncounted],
             evidence=(("norms", len(uncounted)), ("of", len(norms)), ("batches", 0)),
             remedy="Statistics from another file, frozen since, look like this. The counter matters only to a norm "
             "with momentum=None.",
@@ -74,7 +74,7 @@ def _behind(norms: list[BatchNorm]) -> Iterator[Finding]:
         f"{'batch' if fewest == 1 else 'batches'}{' or more' if len(behind) > 1 else ''}; {times:,} others counted "
         f"{usual:,}.",
         severity=Severity.NOTICE,
-        subjects=bounded([norm.name_of(Role.COUNTER) for norm in behind]),
+        subjects=[norm.name_of(Role.COUNTER) for norm in behind],
         evidence=(("norms", len(behind)), ("of", len(norms)), ("batches", fewest), ("usual", usual)),
         remedy="A norm that was added or reset late, or a branch that seldom runs, looks like this. Otherwise it comes "
         "from another file.",

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
 from inspector.health.norms import BatchNorm, Values, batch_norms
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import counted
@@ -40,7 +40,7 @@ def _negative(norms: list[BatchNorm]) -> Iterator[Finding]:
     lowest = min(float(norm.var.min()) for norm, _ in hits)
     yield NEGATIVE.found(
         f"{_where(hits)} of {_names(hits)} have a negative running variance, down to {lowest:.4g}.",
-        subjects=bounded(_subjects(hits)),
+        subjects=_subjects(hits),
         evidence=(("channels", _channels(hits)), ("lowest", lowest), ("limit", 0.0)),
         remedy="No variance is negative: below -eps the channel answers NaN. Files written by averaging or "
         "extrapolating weights can hold such; run training batches through the network to measure them anew.",
@@ -67,7 +67,7 @@ def _tiny(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
         yield TINY.found(
             f"{_where(working)} of {_names(working)} have a running variance below {eps:g}, so that eps decides "
             f"their gain, up to {gain:.4g}.",
-            subjects=bounded(_subjects(working)),
+            subjects=_subjects(working),
             evidence=(("channels", _channels(working)), ("limit", eps), ("largest gain", gain)),
             remedy="What came in was constant while training. Anything else that comes in now is blown up by that "
             "gain. Harmless where the channel stays constant, and where the layer's own eps is larger.",
@@ -77,7 +77,7 @@ def _tiny(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
             f"{_where(resting)} of {_names(resting)} have a running variance below {eps:g}, and a scale near zero, or "
             "filters of zeros or a depthwise convolution before them.",
             severity=Severity.NOTICE,
-            subjects=bounded(_subjects(resting)),
+            subjects=_subjects(resting),
             evidence=(("channels", _channels(resting)), ("limit", eps)),
             remedy="Dead channels look like this: nothing varies in them and the norm lets nothing through. "
             "They can be pruned.",
@@ -111,7 +111,7 @@ def _huge(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
         largest = max(float(norm.var.max()) for norm, _ in beyond)
         yield HUGE.found(
             f"{_where(beyond)} of {_names(beyond)} have a running variance up to {largest:.4g}.",
-            subjects=bounded(_subjects(beyond)),
+            subjects=_subjects(beyond),
             evidence=(("channels", _channels(beyond)), ("largest", largest), ("limit", limits.norm_var_huge)),
             remedy="The layer before it put out very large numbers while the statistics were taken: training was "
             "diverging, or inputs were not normalised. Harmless where that is the network's usual scale.",
@@ -121,7 +121,7 @@ def _huge(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
         yield HUGE.found(
             f"{_where(unlike)} of {_names(unlike)} have a running variance up to {ratio:.4g} times the median of "
             "their layer.",
-            subjects=bounded(_subjects(unlike)),
+            subjects=_subjects(unlike),
             evidence=(("channels", _channels(unlike)), ("ratio", ratio), ("limit", limits.norm_var_ratio)),
             remedy="The norm all but mutes such a channel on ordinary inputs. A few batches with extreme values, or a "
             "damaged number, look like this; measure the statistics anew on training data.",

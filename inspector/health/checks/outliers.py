@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
@@ -55,7 +54,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         f"{worst.peak:.3g} times the tensor's root mean square: int8 would cost "
         f"{human_share(worst.whole_error)} with one scale, {human_share(worst.rows_error)} with one for each "
         f"row{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("peak_over_rms", worst.peak), ("row_over_median", worst.row), ("row", worst.place)),
             *(("int8_error", worst.whole_error), ("int8_error_by_row", worst.rows_error), ("tensors", len(found))),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_shape
 
@@ -122,7 +122,7 @@ def _described(subject: Subject, known: Sequence[_Layer]) -> Finding:
         f"{counted(len(known), 'layer')} packed as {name} with {bits} bits"
         + (f", in groups of {', '.join(f'{size:,}' for size in sizes[:3])} inputs" if sizes else "")
         + f"{zeros}.",
-        subjects=bounded([layer.module for layer in known]),
+        subjects=[layer.module for layer in known],
         evidence=(("layers", len(known)), ("bits", bits), ("group size", sizes[0] if sizes else 0)),
         remedy="Load it with the library that packed it.",
     )
@@ -155,7 +155,7 @@ def _shapes(layers: Sequence[_Layer], known: Sequence[_Layer]) -> Iterator[Findi
         f"The parts of {counted(len(wrong), 'packed layer')} of {len(layers):,} fit neither GPTQ nor AWQ: "
         f"{wrong[0].module} has {wrong[0].shapes}.",
         severity=Severity.ERROR if proved else Severity.NOTICE,
-        subjects=bounded([layer.module for layer in wrong]),
+        subjects=[layer.module for layer in wrong],
         evidence=(("layers", len(wrong)), ("of", len(layers))),
         remedy="All parts of a layer must come from one quantisation: take it anew from where it was packed. "
         "Repacked layouts (Marlin, ExLlama) differ on purpose.",
@@ -183,7 +183,7 @@ def _indices(subject: Subject, known: Sequence[_Layer]) -> Iterator[Finding]:
     if outside:
         yield GROUP_INDEX.found(
             f"g_idx of {counted(len(outside), 'packed layer')} points outside its groups: {listed(outside)}.",
-            subjects=bounded(outside),
+            subjects=outside,
             evidence=(("layers", len(outside)), ("of", len(known))),
             remedy="It says which row of the scales an input uses. Scales and index are of two quantisations.",
         )
@@ -191,7 +191,7 @@ def _indices(subject: Subject, known: Sequence[_Layer]) -> Iterator[Finding]:
         yield GROUP_INDEX.found(
             f"g_idx of {counted(len(uneven), 'packed layer')} fills its groups unevenly: {listed(uneven)}.",
             severity=Severity.NOTICE,
-            subjects=bounded(uneven),
+            subjects=uneven,
             evidence=(("layers", len(uneven)), ("of", len(known))),
             remedy="Also with act-order, every group has as many inputs. Harmless where a tool merged layers.",
         )
@@ -209,7 +209,7 @@ def _scales(layers: Sequence[_Layer]) -> Iterator[Finding]:
         yield PACKED_SCALES.found(
             f"Scales of {counted(len(found), 'packed layer')} are not above zero: {zero:,} zeros, the lowest "
             f"{lowest:.3g}; {listed([module for module, _ in found])}.",
-            subjects=bounded([module for module, _ in found]),
+            subjects=[module for module, _ in found],
             evidence=(("layers", len(found)), ("zeros", zero), ("lowest", lowest), ("threshold", 0)),
             remedy="Under a scale of zero a whole group of weights is zero: pruned, or below what float16 holds. "
             "AutoRound writes negative scales on purpose; GPTQ and AWQ do not.",

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
 
@@ -48,7 +48,7 @@ def _pruned(subject: Subject) -> Iterator[Finding]:
     yield PRUNED.found(
         f"{counted(len(pairs), 'weight')} kept with a pruning mask, {human_share(zero / max(1, total))} of it "
         f"masked: {listed(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("weights", len(pairs)), ("masked", zero), ("of", total)),
         remedy="Call torch.nn.utils.prune.remove(module, name) before saving: weight = weight_orig * weight_mask. The "
         "file then loads into a plain model.",
@@ -61,7 +61,7 @@ def _pruned(subject: Subject) -> Iterator[Finding]:
     if odd:
         yield MASK_VALUES.found(
             f"{counted(len(odd), 'pruning mask')} of {len(pairs):,} hold other numbers than 0 and 1: {listed(odd)}.",
-            subjects=bounded(odd),
+            subjects=odd,
             evidence=(("masks", len(odd)), ("of", len(pairs))),
             remedy="It multiplies the weight, so that what it keeps changes too. A soft mask on purpose is harmless.",
         )
@@ -82,7 +82,7 @@ def _weight_norm(subject: Subject) -> Iterator[Finding]:
     if names:
         yield WEIGHT_NORM.found(
             f"{counted(len(names), 'weight')} kept as length and direction (weight norm): {listed(names)}.",
-            subjects=bounded(names),
+            subjects=names,
             evidence=(("weights", len(names)),),
             remedy="Call torch.nn.utils.remove_weight_norm, or parametrize.remove_parametrizations, before saving for "
             "use: weight = g * v / ||v||. To train on, keep it.",
@@ -106,7 +106,7 @@ def _spectral_norm(subject: Subject) -> Iterator[Finding]:
     names = list(dict.fromkeys(weight.name for weight, _ in vectors))
     yield SPECTRAL_NORM.found(
         f"{counted(len(names), 'weight')} kept with the vectors of a spectral norm: {listed(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("weights", len(names)),),
         remedy="Call torch.nn.utils.remove_spectral_norm, or parametrize.remove_parametrizations, before saving for "
         "use: weight = original / (u W v). To train on, keep it.",
@@ -117,7 +117,7 @@ def _spectral_norm(subject: Subject) -> Iterator[Finding]:
         yield SPECTRAL_VECTORS.found(
             f"{counted(len(odd), 'vector')} of spectral norms are not of length 1, the farthest of {worst:.3g}: "
             f"{listed([name for name, _ in odd])}.",
-            subjects=bounded([name for name, _ in odd]),
+            subjects=[name for name, _ in odd],
             evidence=(("vectors", len(odd)), ("length", worst), ("threshold", _UNIT)),
             remedy="The weight is divided by u W v, so that its scale is off by as much until a training step makes "
             "the vector new. Averaged weights have such vectors.",

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
@@ -21,7 +20,7 @@ from inspector.weights.table import finite_cells
 CLIPPED_VALUES = FindingKind("clipped-values", Severity.NOTICE, "Many values are exactly the largest or smallest")
 FEW_VALUES = FindingKind("few-values", Severity.NOTICE, "Weights take only a handful of values")
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.EMBEDDING, Role.RECURRENT)
+_ROLES = (*LAYERS, Role.EMBEDDING)
 # Values at the very end against those at the next one: a uniform grid has as many there.
 _PILE = 8
 # Elements for each value, below which few values are chance.
@@ -120,7 +119,7 @@ def _clipped_finding(subject: Subject, tensors: Sequence[_Clipped]) -> Finding:
         f"{worst.count:,} of {worst.numel:,} values of {shown(worst.name)} "
         f"({human_share(worst.count / worst.numel)}) are exactly its smallest, {worst.low:.4g}, "
         f"or its largest, {worst.high:.4g}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("count", worst.count), ("numel", worst.numel), ("minimum", worst.low), ("maximum", worst.high)),
             *(("tensors", len(tensors)), ("threshold", subject.thresholds.clipped)),
@@ -137,7 +136,7 @@ def _few_finding(tensors: Sequence[_Few]) -> Finding:
     return FEW_VALUES.found(
         f"{shown(worst.name)} takes {worst.distinct:,} different values in {part}: what {bits} bits hold, stored as "
         f"floats{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(("distinct", worst.distinct), ("bits", bits), ("tensors", len(tensors)), ("threshold", 256)),
         remedy="Quantised weights that were turned back into floats look so: the file could be far smaller, and what "
         "rounding took away is not in it. Binary and ternary networks are like this on purpose.",

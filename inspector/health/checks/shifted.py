@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
@@ -38,7 +37,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     names = [each[-1] for each in found]
     yield SHIFTED_WEIGHTS.found(
         f"{shown(name)} has a mean of {mean:.3g}, {ratio:.3g} times its standard deviation of {std:.3g}{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("mean", mean), ("std", std), ("ratio", ratio), ("tensors", len(names))),
             ("threshold", limits.shifted),

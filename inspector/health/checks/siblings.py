@@ -19,17 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
 
 UNLIKE_SIBLINGS = FindingKind("unlike-siblings", Severity.NOTICE, "A layer's scale is unlike its siblings'")
 UNLIKE_ROLE = FindingKind("unlike-role", Severity.NOTICE, "A layer's scale is unlike that of the file's others")
 
-_MATRICES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
-_IN_BLOCKS = (*_MATRICES, Role.NORM_SCALE)
+_REMEDIES = {
+    UNLIKE_SIBLINGS: "Layers drift apart in training, and a norm behind a layer makes its scale free. A layer that was "
+    "copied from elsewhere, scaled twice or damaged in the file is found so too: compare it with an earlier "
+    "checkpoint.",
+    UNLIKE_ROLE: "Heads and layers that begin near zero, and those before a norm, are free to differ. Otherwise the "
+    "layer was scaled twice, or not trained like the others.",
+}
+_IN_BLOCKS = (*LAYERS, Role.NORM_SCALE)
 _NUMBER = re.compile(r"\d+")
 # A median absolute deviation of normal values is this part of their standard deviation.
 _MAD = 0.6745
@@ -54,11 +59,19 @@ class _Unlike:
 
 def _find(subject: Subject) -> Iterator[Finding]:
     found = _in_blocks(subject)
-    if found:
-        yield _block_finding(subject, sorted(found.values(), key=lambda each: -abs(each.z)))
+    blocks = sorted(found.values(), key=lambda each: -abs(each.z))
+    if blocks:
+        worst = blocks[0]
+        says = f"the {worst.usual:.3g} of its {worst.siblings:,} siblings (robust z {worst.z:.1f})"
+        measured = (("siblings_rms", worst.usual), ("z", worst.z))
+        yield _finding(UNLIKE_SIBLINGS, blocks, says, measured, subject.thresholds.sibling_z)
     rest = [each for each in _by_role(subject) if each.name not in found]
+    rest.sort(key=lambda each: -abs(math.log(each.factor)))
     if rest:
-        yield _role_finding(subject, sorted(rest, key=lambda each: -abs(math.log(each.factor))))
+        worst = rest[0]
+        says = f"what the file's {worst.siblings:,} layers of its kind have for its width"
+        measured = (("usual_rms", worst.usual), ("factor", worst.factor))
+        yield _finding(UNLIKE_ROLE, rest, says, measured, subject.thresholds.sibling_factor)
 
 
 def _in_blocks(subject: Subject) -> Mapping[str, _Unlike]:
@@ -128,34 +141,16 @@ def _is_scaled(t: TensorStatistics) -> bool:
     return t.finite == t.numel and 0 < t.rms < math.inf
 
 
-def _block_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
+def _finding(
+    kind: FindingKind, layers: Sequence[_Unlike], says: str, measured: tuple[tuple[str, float], ...], threshold: float
+) -> Finding:
+    """says: what the worst is compared with."""
     worst, names = layers[0], [each.name for each in layers]
-    return UNLIKE_SIBLINGS.found(
-        f"{shown(worst.name)} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} the "
-        f"{worst.usual:.3g} of its {worst.siblings:,} siblings (robust z {worst.z:.1f}){also(names)}.",
-        subjects=bounded(names),
-        evidence=(
-            *(("rms", worst.rms), ("siblings_rms", worst.usual), ("z", worst.z), ("tensors", len(layers))),
-            ("threshold", subject.thresholds.sibling_z),
-        ),
-        remedy="Layers drift apart in training, and a norm behind a layer makes its scale free. A layer that was "
-        "copied from elsewhere, scaled twice or damaged in the file is found so too: compare it with an "
-        "earlier checkpoint.",
-    )
-
-
-def _role_finding(subject: Subject, layers: Sequence[_Unlike]) -> Finding:
-    worst, names = layers[0], [each.name for each in layers]
-    return UNLIKE_ROLE.found(
-        f"{shown(worst.name)} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} what the file's "
-        f"{worst.siblings:,} layers of its kind have for its width{also(names)}.",
-        subjects=bounded(names),
-        evidence=(
-            *(("rms", worst.rms), ("usual_rms", worst.usual), ("factor", worst.factor), ("tensors", len(layers))),
-            ("threshold", subject.thresholds.sibling_factor),
-        ),
-        remedy="Heads and layers that begin near zero, and those before a norm, are free to differ. Otherwise the "
-        "layer was scaled twice, or not trained like the others.",
+    return kind.found(
+        f"{shown(worst.name)} has a root mean square of {worst.rms:.3g}, {_times(worst.factor)} {says}{also(names)}.",
+        subjects=names,
+        evidence=(("rms", worst.rms), *measured, ("tensors", len(layers)), ("threshold", threshold)),
+        remedy=_REMEDIES[kind],
     )
 
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_pruned
-from inspector.health.listing import bounded
 from inspector.health.phrases import also, shown
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
@@ -26,7 +25,6 @@ from inspector.weights.rows import row_means
 
 SPARSE_WEIGHTS = FindingKind("sparse-weights", Severity.NOTICE, "Many weights are exactly zero", also=(Severity.INFO,))
 
-_ROLES = (Role.CONV, Role.DEPTHWISE, Role.TRANSPOSED, Role.LINEAR, Role.RECURRENT)
 # Beyond it, groups of four hold two zeros by chance.
 _MOST_FOR_PATTERN = 0.6
 _LEAST_FOR_PATTERN = 0.45
@@ -50,7 +48,7 @@ class _Sparse:
 
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[str, list[_Sparse]] = defaultdict(list)
-    for one, t in subject.measured(*_ROLES):
+    for one, t in subject.measured(*LAYERS):
         if t.numel < subject.thresholds.few or t.minimum == t.maximum or t.zero < subject.thresholds.sparse * t.numel:
             continue
         # Rows without weights are said as dead outputs.
@@ -117,7 +115,7 @@ def _finding(subject: Subject, layers: Sequence[_Sparse]) -> Finding:
         f"{worst.zero:,} of {worst.numel:,} weights of {shown(worst.name)} ({human_share(worst.share)}) are exactly "
         f"zero{says}{also(names)}.",
         severity=Severity.INFO if pattern == "2:4" else Severity.NOTICE,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("zero", zero), ("numel", numel), ("share", zero / numel), ("pattern", pattern or "none")),
             *(("tensors", len(layers)), ("threshold", subject.thresholds.sparse)),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.freshness import Freshness, Proof, Standing
 from inspector.health.layers import Layer, layers_of, trained_signs
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.subject import Subject
 from inspector.units import counted, human_share
 
@@ -75,7 +75,7 @@ def _fresh_file(fresh: Sequence[Layer], and_what: str) -> Finding:
     return FRESH_FILE.found(
         f"{counted(len(fresh), 'layer')} ({listed([one.name for one in fresh])}) "
         f"{'is' if len(fresh) == 1 else 'are'} as initialised; {and_what}.",
-        subjects=bounded([one.name for one in fresh]),
+        subjects=[one.name for one in fresh],
         evidence=(("layers", len(fresh)), ("elements", numel), *_evidence(fresh)),
         remedy=f"{_HOW[_weakest(fresh)]} Right for a file that training is to start from; nothing was learnt in it.",
     )
@@ -94,7 +94,7 @@ def _unlike(
         f"{listed([one.name for one in fresh])}) {'is' if len(fresh) == 1 else 'are'} unchanged since "
         f"initialisation, while {counted(len(moved), 'other')} changed.",
         severity=Severity.WARNING if sure and not alone else Severity.NOTICE,
-        subjects=bounded([one.name for one in fresh]),
+        subjects=[one.name for one in fresh],
         evidence=(
             *(("layers", len(fresh)), ("of", len(layers)), ("moved", len(moved))),
             *(("elements", sum(one.numel for one in fresh)), ("other signs of training", signs), *_evidence(fresh)),

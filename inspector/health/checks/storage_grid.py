@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.subject import Subject
 from inspector.units import counted, human_bytes
 from inspector.weights.report import TensorStatistics
@@ -46,7 +46,7 @@ def _finding(subject: Subject, dtype: str, fits: str, tensors: Sequence[TensorSt
     return NARROWER_TYPE.found(
         f"{what} of {counted(len(names), f'{dtype} tensor')} ({listed(names)}) fit {fits}: saved so, the file is "
         f"{human_bytes(saved)} smaller and loses nothing.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("tensors", len(names)), ("numel", numel), ("saved_nbytes", saved), ("type", fits)),
             ("threshold_numel", subject.thresholds.least_numel),

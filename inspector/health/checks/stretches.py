@@ -7,7 +7,6 @@ been made on purpose: pruned filters, rows that fill up a vocabulary, heads that
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,27 +16,30 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded
+from inspector.health.axes import is_pruned, is_repeated
 from inspector.health.phrases import also, shown
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.health.zero_stretch import ROLES, may_have_stretches, zero_stretch
 from inspector.units import human_bytes
 from inspector.weights.report import PAGE, TensorStatistics
 
-ZERO_STRETCH = FindingKind("zero-stretch", Severity.ERROR, "A weight holds a stretch of zeros")
+ZERO_STRETCH = FindingKind(
+    "zero-stretch", Severity.ERROR, "A weight holds a stretch of zeros", explains=("dead-outputs",)
+)
 REPEATED_STRETCH = FindingKind(
     "repeated-stretch", Severity.ERROR, "A weight holds the same stretch twice", also=(Severity.NOTICE,)
 )
 
+_ROLES = (*LAYERS, Role.EMBEDDING, Role.OTHER)
+# Zeros are one stretch, not a pattern of many, where so much of all of them lies in it, and so much of the rest is not.
+_OF_ZEROS = 0.9
+_MOST_ZERO_ELSEWHERE = 0.1
 # Less is believed only of what was read again and stands alone: so much of all repeated pages lies in it, so much of it
 # is not zero, and so many values are in it.
 _LARGE = 1 << 20
 _ALONE = 0.5
 _MOST_ZERO = 0.5
 _LEAST_VALUES = 64
-_REPEATED = re.compile(
-    r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +58,8 @@ class _Stretch:
 def _find(subject: Subject) -> Iterator[Finding]:
     zeros: list[_Stretch] = []
     copies: dict[Severity, list[_Stretch]] = defaultdict(list)
-    for one, t in subject.measured(*ROLES):
-        if not may_have_stretches(subject, one, t):
+    for one, t in subject.measured(*_ROLES):
+        if len(t.shape) < 2 or t.minimum == t.maximum or t.distinct is not None or is_pruned(subject, one):
             continue
         zero = _zeroed(subject, one, t)
         # Whole rows are what the checks of rows say.
@@ -65,7 +67,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             zeros.append(zero)
         copy = _repeated(subject, one, t)
         if copy is not None:
-            meant = copy.by_rows or _REPEATED.search(one.name)
+            meant = copy.by_rows or is_repeated(one)
             copies[Severity.NOTICE if meant else Severity.ERROR].append(copy)
     if zeros:
         yield _zero_finding(subject, sorted(zeros, key=lambda each: -each.nbytes))
@@ -74,18 +76,35 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 
 def _zeroed(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch | None:
-    found = zero_stretch(subject, one, t)
-    if found is None:
+    """The longest run of zeros where it is of `zero_nbytes` or more and nearly all the zeros there are, else None."""
+    size = DTYPES[t.dtype].itemsize
+    least = subject.thresholds.zero_nbytes // size
+    if t.zero < least:
         return None
-    return _Stretch(
-        name=one.name,
-        nbytes=(found.end - found.begin) * DTYPES[t.dtype].itemsize,
-        begin=found.begin,
-        end=found.end,
-        numel=t.numel,
-        of=0,
-        by_rows=found.by_rows,
-    )
+    array = subject.array(one)
+    begin, end = _by_pages(t) if array is None else _longest(array.ravel() == 0)
+    run, row = end - begin, math.prod(t.shape[1:])
+    alone = array is None or run >= _OF_ZEROS * t.zero
+    if run < least or not alone or t.zero - run > _MOST_ZERO_ELSEWHERE * t.numel + 2 * PAGE:
+        return None
+    # By its pages it is known to a page only.
+    near = min(begin % row, -begin % row) < PAGE
+    by_rows = near if array is None else begin % row == 0 and end % row == 0
+    return _Stretch(name=one.name, nbytes=run * size, begin=begin, end=end, numel=t.numel, of=0, by_rows=by_rows)
+
+
+def _by_pages(t: TensorStatistics) -> tuple[int, int]:
+    pages = t.pages
+    if not pages.zero_run or pages.zero_run < _OF_ZEROS * pages.zero:
+        return 0, 0
+    end = (pages.zero_at + pages.zero_run) * PAGE
+    return pages.zero_at * PAGE, t.numel if end + PAGE > t.numel else end
+
+
+def _longest(zero: NDArray[np.bool_]) -> tuple[int, int]:
+    edges = np.flatnonzero(np.diff(zero, prepend=False, append=False)).reshape(-1, 2)
+    begin, end = edges[int(np.argmax(edges[:, 1] - edges[:, 0]))] if len(edges) else (0, 0)
+    return int(begin), int(end)
 
 
 def _repeated(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch | None:
@@ -145,7 +164,7 @@ def _zero_finding(subject: Subject, found: Sequence[_Stretch]) -> Finding:
     return ZERO_STRETCH.found(
         f"{shown(worst.name)} is zero from element {worst.begin:,} {where}, {human_bytes(worst.nbytes)} of zeros in a "
         f"row{also(names)}.",
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("nbytes", worst.nbytes), ("begin", worst.begin), ("end", worst.end), ("numel", worst.numel)),
             ("tensors", len(found)),
@@ -162,7 +181,7 @@ def _copy_finding(subject: Subject, severity: Severity, found: Sequence[_Stretch
         f"{human_bytes(worst.nbytes)} of {shown(worst.name)} from element {worst.begin:,} on are the same as those "
         f"from {worst.of:,} on{also(names)}.",
         severity=severity,
-        subjects=bounded(names),
+        subjects=names,
         evidence=(
             *(("nbytes", worst.nbytes), ("begin", worst.begin), ("copy_of", worst.of)),
             *(("whole_rows", worst.by_rows), ("tensors", len(found))),

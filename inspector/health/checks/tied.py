@@ -13,7 +13,7 @@ from inspector.checkpoint.nested import EMA_NAME
 from inspector.checkpoint.types import TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.equality import Budget, are_equal, likely_copies, may_equal, same_place
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed, shown
 from inspector.health.subject import Examined, Subject
 from inspector.keys.rules.tied_weights import EMBEDDINGS, HEADS
 from inspector.units import counted, human_bytes
@@ -26,6 +26,12 @@ TIE_LOST = FindingKind(
     "An output layer differs from the embedding it is tied to",
     also=(Severity.WARNING,),
 )
+_REMEDIES = {
+    STORED_ONCE: "Tied on purpose, as a rule. safetensors.torch.save_file refuses shared storages: use save_model, or "
+    "leave one name out and tie again after loading.",
+    STORED_TWICE: "Tied weights that a writer made two of, a copy that has not been trained yet (a target network, "
+    "upcycled experts), or layers copied on purpose. If they are tied, store one.",
+}
 # Of one dimension, or shorter, copies are chance or habit.
 _FEWEST = 256
 _TIED = "tie_word_embeddings"
@@ -46,17 +52,8 @@ def _once(subject: Subject) -> Iterator[Finding]:
         if t.storage_id is not None and t.numel > 1:
             places[t.storage_id, t.offset, t.shape, t.stride].append(t)
     groups = [group for group in places.values() if len(group) > 1]
-    if groups:
-        names = [tensor.name for group in groups for tensor in group]
-        saved = sum(group[0].nbytes * (len(group) - 1) for group in groups)
-        yield STORED_ONCE.found(
-            f"{counted(len(groups), 'tensor')} {'has' if len(groups) == 1 else 'have'} several names and one storage "
-            f"({human_bytes(saved)} saved): {_pairs(groups)}.",
-            subjects=bounded(names),
-            evidence=(("tensors", len(groups)), ("names", len(names)), ("nbytes saved", saved)),
-            remedy="Tied on purpose, as a rule. safetensors.torch.save_file refuses shared storages: use save_model, "
-            "or leave one name out and tie again after loading.",
-        )
+    has = "has" if len(groups) == 1 else "have"
+    yield from _equal(STORED_ONCE, groups, f"{has} several names and one storage ({{}} saved)", "nbytes saved")
 
 
 def _twice(subject: Subject, budget: Budget) -> Iterator[Finding]:
@@ -66,26 +63,30 @@ def _twice(subject: Subject, budget: Budget) -> Iterator[Finding]:
         if t.numel >= _FEWEST and len(t.shape) > 1 and not EMA_NAME.search(one.name)
     ]
     groups = [
-        (copies[0], *equal)
-        for copies in likely_copies(measured)
+        [first, *equal]
+        for first, *others in likely_copies(measured)
         if (
             equal := [
                 other
-                for other in copies[1:]
-                if not same_place(copies[0], other) and are_equal(subject.checkpoint, copies[0], other, budget)
+                for other in others
+                if not same_place(first, other) and are_equal(subject.checkpoint, first, other, budget)
             ]
         )
     ]
+    yield from _equal(STORED_TWICE, groups, "stored more than once, bit for bit ({} more)", "nbytes extra")
+
+
+def _equal(kind: FindingKind, groups: list[list[TensorInfo]], says: str, label: str) -> Iterator[Finding]:
+    """says: what they are, with a place for the bytes of all but the first of each group."""
     if groups:
         names = [tensor.name for group in groups for tensor in group]
-        extra = sum(group[0].nbytes * (len(group) - 1) for group in groups)
-        yield STORED_TWICE.found(
-            f"{counted(len(groups), 'tensor')} stored more than once, bit for bit ({human_bytes(extra)} more): "
-            f"{_pairs(groups)}.",
-            subjects=bounded(names),
-            evidence=(("tensors", len(groups)), ("names", len(names)), ("nbytes extra", extra)),
-            remedy="Tied weights that a writer made two of, a copy that has not been trained yet (a target network, "
-            "upcycled experts), or layers copied on purpose. If they are tied, store one.",
+        nbytes = sum(group[0].nbytes * (len(group) - 1) for group in groups)
+        pairs = listed([" = ".join(shown(tensor.name) for tensor in group[:3]) for group in groups])
+        yield kind.found(
+            f"{counted(len(groups), 'tensor')} {says.format(human_bytes(nbytes))}: {pairs}.",
+            subjects=names,
+            evidence=(("tensors", len(groups)), ("names", len(names)), (label, nbytes)),
+            remedy=_REMEDIES[kind],
         )
 
 
@@ -145,10 +146,6 @@ def _is_gpt2(subject: Subject) -> bool:
 def _equal_rows(subject: Subject, embedding: Examined, head: Examined) -> int | None:
     a, b = subject.array(embedding), subject.array(head)
     return None if a is None or b is None else int((a == b).all(axis=1).sum())
-
-
-def _pairs(groups: list[list[TensorInfo]] | list[tuple[TensorInfo, ...]]) -> str:
-    return listed([" = ".join(listed([tensor.name], 1) for tensor in group[:3]) for group in groups])
 
 
 CHECK = Check(kinds=(STORED_ONCE, STORED_TWICE, TIE_LOST), find=_find)

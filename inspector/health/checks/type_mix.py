@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.listing import bounded, listed
+from inspector.health.phrases import listed
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_bytes
@@ -38,7 +38,7 @@ def _double(subject: Subject) -> Iterator[Finding]:
     yield DOUBLE.found(
         f"{counted(len(wide), 'tensor')} ({listed([one.name for one in wide])}) "
         f"{'is' if len(wide) == 1 else 'are'} float64, {human_bytes(nbytes)} in all; float32 takes half.{also}",
-        subjects=bounded([one.name for one in wide]),
+        subjects=[one.name for one in wide],
         evidence=(("tensors", len(wide)), ("nbytes", nbytes), ("fit in float32", len(exact))),
         remedy="Networks are trained and run in float32 or less; numpy's arrays are float64 unless told otherwise. "
         "Meant where a simulation or a physical model needs the digits.",
@@ -61,7 +61,7 @@ def _mixed(subject: Subject) -> Iterator[Finding]:
         f"{counted(len(mixed), 'block')} ({listed([name or 'the file' for name in mixed])}) "
         f"{'mixes' if len(mixed) == 1 else 'mix'} weights in float16 and bfloat16 ({counts[0][1]:,} and "
         f"{counts[1][1]:,}).",
-        subjects=bounded([one.name for one in odd]),
+        subjects=[one.name for one in odd],
         evidence=(("blocks", len(mixed)), *counts),
         remedy="Two layers of different types cannot be multiplied with the same input: cast the file to one of them. "
         "Merged files look like this.",
@@ -82,7 +82,7 @@ def _integers(subject: Subject) -> Iterator[Finding]:
     yield INTEGERS.found(
         f"{counted(len(wide), 'weight')} ({listed([one.name for one in wide])}) "
         f"{'is' if len(wide) == 1 else 'are'} stored as {wide[0].tensor.dtype}.",
-        subjects=bounded([one.name for one in wide]),
+        subjects=[one.name for one in wide],
         evidence=(("tensors", len(wide)), ("type", wide[0].tensor.dtype)),
         remedy="A layer's weight is a float: a cast to whole numbers loses everything below 1. Right for a table of "
         "indices that is called weight.",
