@@ -24,6 +24,8 @@ EXTRAS = {
     "starlette": "web",
     "pandas": "web",
     "plotly": "web",
+    "sklearn": "projector",
+    "umap": "projector",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PACKAGE = Path(__file__).resolve().parent
