@@ -169,6 +169,16 @@ class ChannelSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectionAsked:
+    """How vectors become a map, as `inspector.projector.project.project` takes it."""
+
+    method: str
+    components: int = 2
+    seed: int = 0
+    clusters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """What a repair is held against: a file that loads into the target, a pair of an input and its output. folder:
     where code runs."""
