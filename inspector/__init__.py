@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from inspector.lint.request import CheckRequest, Settings
     from inspector.overview import summarise
     from inspector.params.count import count_parameters
+    from inspector.projections import project_rows
     from inspector.readers import open_checkpoint
     from inspector.ready import ready_model
     from inspector.render.feature_maps import maps_sheet
@@ -83,6 +84,7 @@ _HOMES = {
     "overlay": "inspector.render.overlay",
     "parse_target": "inspector.architectures.targets",
     "plan_surgery": "inspector.surgery.plan",
+    "project_rows": "inspector.projections",
     "propose_layers": "inspector.cam.layers.proposals",
     "python_code": "inspector.keys.code",
     "ready_model": "inspector.ready",
@@ -128,6 +130,7 @@ __all__ = [
     "overlay",
     "parse_target",
     "plan_surgery",
+    "project_rows",
     "propose_layers",
     "python_code",
     "ready_model",

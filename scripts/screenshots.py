@@ -47,6 +47,7 @@ SHOTS = (
     Shot(page="contents", sample="hostile.pth"),
     Shot(page="tensors", sample="shapes.pth"),
     Shot(page="weights", sample="shapes_sick.pth"),
+    Shot(page="projector", sample="shapes_sick.pth"),
     Shot(page="architecture", sample="shapes_module.pth"),
     Shot(page="explain", sample="shapes.safetensors"),
 )
@@ -115,7 +116,7 @@ def _prepare(page: Page, shot: Shot) -> None:
         _settle(page)
         page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 20, "y": 55}, force=True)
         page.get_by_test_id("stPlotlyChart").wait_for()
-    elif shot.page in {"overview", "weights"}:
+    elif shot.page in {"overview", "weights", "projector"}:
         page.get_by_test_id("stPlotlyChart").last.wait_for()
     _settle(page)
 

@@ -90,7 +90,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *SLICES,
     ),
     "__init__": (
-        *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "lint", "render"),
+        *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "survey", "lint"),
+        "render",
         *SLICES,
     ),
     "__main__": ("cli",),

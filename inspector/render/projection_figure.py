@@ -1,7 +1,13 @@
-"""A projection as a Plotly figure: a point for each row, coloured by what is known of it."""
+"""A projection as a Plotly figure: a point for each row, coloured by what is known of it.
+
+Not Plotly's WebGL points: they compile code from text, which the app's content security policy forbids (`eval`), so
+that a browser shows nothing of them. Each point is an element of the page instead, and of these a browser moves some
+thousands: above that a sample can be chosen, over a shade of all points.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +16,19 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from inspector.projector.project import even_sample
 from inspector.projector.report import Projection
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
+from inspector.render.overlay import png_bytes
 from inspector.render.projection import title_of
 from inspector.units import human_share, shorten_middle
 
 #: Points up to which the map may be drawn in three directions.
 MOST_3D = 5000
+#: Points that can be chosen on the flat map: a box around them takes Chromium 2 s, and 60 s around 50,000.
+MOST_DRAWN = 5000
+# Cells of the shade, on either side.
+_CELLS = 280
 # Told apart by the colour-blind, on white and on black (Wong 2011, Nature Methods 8:441, and lighter ones).
 _COLOURS = (
     "#0072b2",
@@ -38,7 +50,7 @@ _GROUPS = 20
 # Up to so many points their names stand beside them.
 _NAMED = 40
 _FOUND_NAMED = 30
-_SMALL, _LARGE = 2000, 20_000
+_SMALL = 2000
 
 PLAIN, NORM, LABEL, CLUSTER, MARKED, APART = "one colour", "norm", "label", "cluster", "marked", "apart"
 
@@ -64,13 +76,18 @@ def projection_figure(
     highlighted: places to ring and name. sprites: pictures (data addresses) by place, drawn instead of points.
     """
     figure = go.Figure()
+    drawn = drawn_places(found, highlighted)
+    named = found.count <= _NAMED and bool(found.labels) and not sprites
+    if len(drawn) < found.count:
+        _add_shade(figure, found)
     if colour == NORM:
-        figure.add_trace(_trace(found, np.arange(found.count), name="", marker=_by_norm(found)))
+        figure.add_trace(_trace(found, drawn, name="", marker=_by_norm(found, drawn), named=named))
     else:
         for n, (name, places, fill) in enumerate(_groups(found, colour)):
             symbols = _SYMBOLS_3D if found.components == 3 else _SYMBOLS
             marker = {"color": fill, "symbol": symbols[n // len(_COLOURS) % len(symbols)]}
-            figure.add_trace(_trace(found, places, name=name, marker=marker))
+            kept = np.intersect1d(places, drawn)
+            figure.add_trace(_trace(found, kept, name=name, marker=marker, named=named))
     if len(highlighted):
         figure.add_trace(_highlight(found, np.asarray(highlighted)))
     if sprites and found.components == 2:
@@ -78,18 +95,61 @@ def projection_figure(
     _axes(figure, found)
     dressed(figure, height=560)
     if colour not in (NORM, PLAIN):
-        legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "itemsizing": "constant"}
-        figure.update_layout(showlegend=True, legend=legend, margin={"t": 40})
+        # Above the map lie Plotly's own buttons.
+        legend = {"orientation": "h", "y": -0.12, "yanchor": "top", "itemsizing": "constant"}
+        figure.update_layout(showlegend=True, legend=legend)
     # Without a key of its own a redraw would throw away how far somebody has zoomed in.
-    figure.update_layout(uirevision=f"{found.name}-{found.method}-{found.seed}", dragmode="pan", hovermode="closest")
+    figure.update_layout(
+        uirevision=f"{found.name}-{found.method}-{found.seed}",
+        dragmode="pan",
+        hovermode="closest",
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": _OTHER, "activecolor": ACCENT},
+        margin={"t": 34},
+    )
     if found.components == 3:
         figure.update_layout(dragmode="orbit")
     return figure
 
 
-def _trace(found: Projection, places: NDArray[np.int64], *, name: str, marker: dict[str, Any]) -> Any:
-    size = 8 if found.count <= _SMALL else 5 if found.count <= _LARGE else 3
-    named = found.count <= _NAMED and bool(found.labels)
+def drawn_places(found: Projection, wanted: Sequence[int] = ()) -> NDArray[np.int64]:
+    """Places of the points that can be chosen: all, or those wanted, apart and marked, and a sample of the others.
+
+    In three directions all are drawn.
+    """
+    if found.count <= MOST_DRAWN or found.components == 3:
+        return np.arange(found.count, dtype=np.int64)
+    first = np.zeros(found.count, bool)
+    # Half of the room at most, or a vocabulary that was hardly trained would show nothing else.
+    for flags in (np.isin(np.arange(found.count), wanted), found.apart, found.marked):
+        more = np.flatnonzero(flags & ~first)
+        room = MOST_DRAWN // 2 - int(first.sum())
+        first[more[even_sample(len(more), max(0, room))]] = True
+    for others in (np.flatnonzero(~first & ~found.marked & ~found.apart), np.flatnonzero(~first)):
+        left = others[~first[others]]
+        first[left[even_sample(len(left), MOST_DRAWN - int(first.sum()))]] = True
+    return np.flatnonzero(first).astype(np.int64)
+
+
+def _add_shade(figure: go.Figure, found: Projection) -> None:
+    """All points as a picture behind those that are drawn: the more in a place, the darker."""
+    low, high = found.coordinates[:, :2].min(axis=0), found.coordinates[:, :2].max(axis=0)
+    wide = np.where(high > low, high - low, 1.0)
+    cells = np.minimum(((found.coordinates[:, :2] - low) / wide * _CELLS).astype(np.int64), _CELLS - 1)
+    counts = np.bincount(cells[:, 1] * _CELLS + cells[:, 0], minlength=_CELLS**2).reshape(_CELLS, _CELLS)
+    logs = np.log1p(counts)
+    pixels = np.full((_CELLS, _CELLS, 4), 128, np.uint8)
+    pixels[..., 3] = np.rint(170 * logs / logs.max())
+    pixels[..., 3][counts > 0] = np.maximum(pixels[..., 3][counts > 0], 60)
+    # Row 0 of a picture is its top.
+    address = "data:image/png;base64," + base64.b64encode(png_bytes(pixels[::-1])).decode()
+    figure.add_layout_image(
+        source=address, x=float(low[0]), y=float(high[1]), sizex=float(wide[0]), sizey=float(wide[1]),
+        xref="x", yref="y", sizing="stretch", layer="below",
+    )  # fmt: skip
+
+
+def _trace(found: Projection, places: NDArray[np.int64], *, name: str, marker: dict[str, Any], named: bool) -> Any:
+    size = 8 if found.count <= _SMALL else 5
     titles = [plain_text(shorten_middle(title_of(found, int(at)), 40)) for at in places]
     norms = [f"{norm:.4g}" for norm in found.norms[places]]
     common: dict[str, Any] = {
@@ -104,14 +164,12 @@ def _trace(found: Projection, places: NDArray[np.int64], *, name: str, marker: d
     if found.components == 3:
         small = {**common["marker"], "size": max(2, size // 2)}
         return go.Scatter3d(x=x, y=y, z=found.coordinates[places, 2], **{**common, "marker": small})
-    # Text on WebGL points is drawn badly, and few points need none of it.
-    kind = go.Scatter if found.count <= _NAMED else go.Scattergl
-    return kind(x=x, y=y, textposition="top center", **common)
+    return go.Scatter(x=x, y=y, textposition="top center", **common)
 
 
-def _by_norm(found: Projection) -> dict[str, Any]:
-    norms = found.norms
-    low, high = (float(np.quantile(norms, q)) for q in (0.01, 0.99))
+def _by_norm(found: Projection, places: NDArray[np.int64]) -> dict[str, Any]:
+    norms = found.norms[places]
+    low, high = (float(np.quantile(found.norms, q)) for q in (0.01, 0.99))
     bar = {"title": {"text": "norm"}, "thickness": 12, "outlinewidth": 0}
     scale = {"colorscale": "Viridis", "cmin": low, "cmax": high if high > low else low + 1.0, "showscale": True}
     return {"color": norms, "colorbar": bar, **scale}
@@ -170,7 +228,7 @@ def _add_sprites(figure: go.Figure, found: Projection, sprites: Mapping[int, str
     for at, address in sprites.items():
         figure.add_layout_image(
             source=address, x=places[at, 0], y=places[at, 1], sizex=side, sizey=side,
-            xref="x", yref="y", xanchor="center", yanchor="middle", layer="above",
+            xref="x", yref="y", xanchor="center", yanchor="middle", layer="below",
         )  # fmt: skip
     figure.update_xaxes(range=[float(low[0]) - side, float(high[0]) + side])
     figure.update_yaxes(range=[float(low[1]) - side, float(high[1]) + side])

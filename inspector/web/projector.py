@@ -40,6 +40,7 @@ def show_rows(hand: Hand, checkpoint: Checkpoint, state: StateDict | None) -> No
     if not fit:
         st.info("No tensor of this file has two or more dimensions: there are no rows to draw.", icon=":material/info:")
         return
+    top = st.empty()
     roles = dict(roles_of(tensors))
     first = proposed_tensor(fit.values(), roles)
     start = list(fit).index(visible(first.name)) if first is not None else 0
@@ -75,7 +76,7 @@ def show_rows(hand: Hand, checkpoint: Checkpoint, state: StateDict | None) -> No
             return made
 
         st.caption(plain(f"{visible(tensor.name)}: {human_shape(tensor.shape)} of {tensor.dtype}"))
-        show_map(Source(projection=found, near=near, vectors=vectors, key=f"rows-{hand.sha256[:12]}"))
+        show_map(Source(projection=found, near=near, vectors=vectors, key=f"rows-{hand.sha256[:12]}"), top)
 
 
 def choose_method(*, rows: int) -> ProjectionAsked:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.projector.neighbours import Metric
 from inspector.projector.report import Neighbour, Points, Projection
@@ -25,7 +26,7 @@ from inspector.render.projection import (
     title_of,
     vectors_tsv,
 )
-from inspector.render.projection_figure import LABEL, MARKED, NORM, colours_for, projection_figure
+from inspector.render.projection_figure import LABEL, MARKED, NORM, colours_for, drawn_places, projection_figure
 from inspector.units import counted
 from inspector.web.guard import said
 from inspector.web.text import escaped, plain, visible
@@ -51,10 +52,10 @@ class Source:
     sprites: Mapping[int, str] | None = None
 
 
-def show_map(source: Source) -> None:
-    """The answer, the map, and what was chosen on it."""
+def show_map(source: Source, top: DeltaGenerator) -> None:
+    """The answer, in its place above the choices; the map, and what was chosen on it."""
     found = source.projection
-    st.html(f'<p class="mi-answer">{escaped(answer(found))}</p>')
+    top.html(f'<p class="mi-answer">{escaped(answer(found))}</p>')
     _draw(source)
     for says in sentences(found):
         st.caption(plain(says))
@@ -97,6 +98,12 @@ def _draw(source: Source) -> None:
         selection_mode=("points", "box", "lasso"),
         alt=f"{found.method} of {visible(found.name)}, a point for each {found.noun}",
     )
+    drawn = len(drawn_places(found, hits))
+    if drawn < found.count:
+        st.caption(
+            f"{drawn:,} of {found.count:,} points can be chosen, those that stand out among them; the grey behind is "
+            "all of them. Find, neighbours and files know all."
+        )
     chosen = chosen_places(event, found.count) if flat else []
     with said():
         if len(chosen) > 1:

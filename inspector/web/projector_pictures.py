@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 from PIL import Image
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.cam.report import Preprocessing
 from inspector.doctor.maps_asked import MapsAsked, Side
@@ -37,6 +38,7 @@ def show_pictures(hand: Hand) -> None:
         st.caption("The map appears here once that is confirmed: the model's answers depend on it.")
         return
     reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
+    top = st.empty()
     taken = _choose_pictures()
     preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
     if len(taken) < 2:
@@ -56,10 +58,10 @@ def show_pictures(hand: Hand) -> None:
             return
         for name, says in found.failed:
             st.warning(f"{plain(name)}: {plain(says)}", icon=":material/warning:")
-        _show(hand, found)
+        _show(hand, found, top)
 
 
-def _show(hand: Hand, found: PicturesProjected) -> None:
+def _show(hand: Hand, found: PicturesProjected, top: DeltaGenerator) -> None:
     projection = found.projection
     if any(one >= 0 for one in found.answers):
         by = st.segmented_control(
@@ -76,7 +78,8 @@ def _show(hand: Hand, found: PicturesProjected) -> None:
             vectors=lambda: points,
             key=f"pictures-{hand.sha256[:12]}",
             sprites=sprites,
-        )
+        ),
+        top,
     )
 
 

@@ -14,7 +14,17 @@ import torch
 from inspector.cli.main import run
 from inspector.projector.project import project
 from inspector.render.projection import answer, metadata_tsv, points_csv, projection_plain, sentences, vectors_tsv
-from inspector.render.projection_figure import APART, CLUSTER, LABEL, MARKED, NORM, colours_for, projection_figure
+from inspector.render.projection_figure import (
+    APART,
+    CLUSTER,
+    LABEL,
+    MARKED,
+    MOST_DRAWN,
+    NORM,
+    colours_for,
+    drawn_places,
+    projection_figure,
+)
 from tests.projector.making import points
 
 
@@ -79,6 +89,31 @@ def test_each_colour_draws_every_point_once() -> None:
         assert all(drawn[at] == tuple(found.coordinates[at]) for at in range(30))
     assert [t.name for t in projection_figure(found, colour=MARKED).data] == ["the others (28)", "untrained (2)"]
     assert [len(t.x) for t in projection_figure(found, colour=APART).data] == [29, 1]
+
+
+def test_of_many_points_what_stands_out_is_drawn_over_a_shade_of_all() -> None:
+    """An element of the page for each of 50,000 points would stop a browser; WebGL is what our own policy forbids."""
+    values = np.random.default_rng(0).normal(size=(MOST_DRAWN + 3000, 3)).astype(np.float32)
+    values[6001] = 60
+    flags = np.zeros(len(values), bool)
+    flags[7003] = True
+    found = project(points(values, marked=flags, marked_as="untrained"))
+    places = drawn_places(found, [7777])
+    assert (
+        len(places) == MOST_DRAWN and {6001, 7003, 7777} <= set(places.tolist()) and len(set(places.tolist())) == 5000
+    )
+    for colour in (NORM, MARKED, APART):
+        figure = projection_figure(found, colour=colour, highlighted=[7777])
+        assert {t.type for t in figure.data} == {"scatter"} and len(figure.layout.images) == 1
+        assert sum(len(t.x) for t in figure.data if t.name != "found") == MOST_DRAWN
+    assert len(drawn_places(project(points(values), components=3))) == len(values)
+
+
+def test_hardly_trained_vocabularies_leave_room_for_the_others() -> None:
+    values = np.random.default_rng(0).normal(size=(9000, 3)).astype(np.float32)
+    found = project(points(values, marked=np.arange(9000) < 8000, marked_as="untrained"))
+    places = drawn_places(found)
+    assert len(places) == MOST_DRAWN and int((places >= 8000).sum()) == 1000
 
 
 def test_groups_have_colours_of_their_own() -> None:
