@@ -155,6 +155,9 @@ def chosen_places(event: Any, count: int) -> list[int]:
 def _neighbours(source: Source, chosen: Sequence[int]) -> None:
     found = source.projection
     if not chosen:
+        if found.components == 3:
+            st.caption(f"Find a {found.noun} to see what is nearest to it; on the flat map points can be chosen, too.")
+            return
         st.caption(
             f"Choose a {found.noun} on the map, or find one, to see what is nearest to it; draw a lasso or a box for a "
             "table."
