@@ -22,6 +22,7 @@ PAGES = {
     "Look inside": [
         st.Page("pages/tensors.py", title="Tensors", icon=":material/dataset:", url_path="tensors"),
         st.Page("pages/weights.py", title="Weights", icon=":material/bar_chart:", url_path="weights"),
+        st.Page("pages/projector.py", title="Projector", icon=":material/scatter_plot:", url_path="projector"),
         st.Page("pages/architecture.py", title="Architecture", icon=":material/schema:", url_path="architecture"),
     ],
     "See it work": [

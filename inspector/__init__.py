@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from inspector.lint.request import CheckRequest, Settings
     from inspector.overview import summarise
     from inspector.params.count import count_parameters
+    from inspector.projections import project_rows
     from inspector.readers import open_checkpoint
     from inspector.ready import ready_model
     from inspector.render.feature_maps import maps_sheet
@@ -85,6 +86,7 @@ _HOMES = {
     "overlay": "inspector.render.overlay",
     "parse_target": "inspector.architectures.targets",
     "plan_surgery": "inspector.surgery.plan",
+    "project_rows": "inspector.projections",
     "propose_layers": "inspector.cam.layers.proposals",
     "python_code": "inspector.keys.code",
     "ready_model": "inspector.ready",
@@ -131,6 +133,7 @@ __all__ = [
     "overlay",
     "parse_target",
     "plan_surgery",
+    "project_rows",
     "propose_layers",
     "python_code",
     "ready_model",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from inspector.doctor.maps_asked import MapsAsked, Side
 from inspector.doctor.maps_report import Axes, FeatureMaps
@@ -10,6 +11,8 @@ from inspector.doctor.run import Wish, arguments_for
 from inspector.errors import ExplainError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import nn
 
     from inspector.architectures.types import ArchitectureSpec
@@ -27,6 +30,33 @@ def feature_maps_of(
     from inspector.doctor.feature_maps import map_features
 
     args, kwargs, input_from = arguments_for(model, spec, wish)
+    read = _reader(model, args, kwargs, asked)
+    return map_features(
+        model, args, kwargs, asked, label=label, input_from=input_from, training=wish.training, read=read
+    )
+
+
+def features_of(
+    model: nn.Module, spec: ArchitectureSpec | None, wish: Wish, asked: MapsAsked
+) -> tuple[NDArray[np.float32], int | None]:
+    """(one value per channel of a module's tensor, which column of the answer is the largest), of one picture.
+
+    The column is None where the answer is no row of scores. Raises as `feature_maps_of`.
+    """
+    from torch import Tensor
+
+    from inspector.doctor.feature_maps import pooled_features
+
+    args, kwargs, _ = arguments_for(model, spec, wish)
+    found, output = pooled_features(model, args, kwargs, asked, read=_reader(model, args, kwargs, asked))
+    scores = output if isinstance(output, Tensor) and output.dim() == 2 and output.shape[1] > 1 else None
+    return found.numpy(), None if scores is None else int(scores[0].argmax())
+
+
+def _reader(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], asked: MapsAsked
+) -> Callable[[Seen], Axes | None]:
+    """What the heat maps know of how a layer's tensor lies."""
     picture = args[0].shape[1:] if len(args) == 1 and not kwargs and args[0].dim() == 4 else None
 
     def read(seen: Seen) -> Axes | None:
@@ -46,6 +76,4 @@ def feature_maps_of(
         patches = "the network's patches lie so" if layout == "NLC" else "the network's other maps have these places"
         return Axes(layout=layout, grid=grid, prefix_tokens=prefix, because=patches)
 
-    return map_features(
-        model, args, kwargs, asked, label=label, input_from=input_from, training=wish.training, read=read
-    )
+    return read

@@ -24,7 +24,11 @@ EXTRAS = {
     "starlette": "web",
     "pandas": "web",
     "plotly": "web",
+    "sklearn": "projector",
+    "umap": "projector",
 }
+# Packages whose project on PyPI is called otherwise.
+_PROJECTS = {"PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn", "umap": "umap-learn"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -80,7 +84,10 @@ def require(name: str, what: str) -> None:
 
 def install_line(*names: str) -> str:
     """How to get these packages of EXTRAS, and all that comes with them, as a sentence."""
-    wanted = [package for extra in dict.fromkeys(EXTRAS[name] for name in names) for package in _packages(extra)]
+    wanted: list[str] = []
+    for name in names:
+        # Metadata of before the extra: the package alone. An extra's own name may be anybody's project on PyPI.
+        wanted += _packages(EXTRAS[name]) or [_PROJECTS.get(name, name)]
     return f"Run: pip install {' '.join(dict.fromkeys(wanted))}"
 
 
@@ -91,8 +98,7 @@ def _packages(extra: str) -> list[str]:
     except PackageNotFoundError:
         listed = []
     found = [line.partition(";")[0] for line in listed if f'extra == "{extra}"' in line]
-    names = [match[0] for text in found if (match := _NAME.match(text)) and match[0] != "model-inspector"]
-    return names or [extra]
+    return [match[0] for text in found if (match := _NAME.match(text)) and match[0] != "model-inspector"]
 
 
 def own_version() -> str:

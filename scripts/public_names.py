@@ -10,7 +10,7 @@ import inspector
 
 SECTIONS = {
     "Open": ("open_checkpoint", "summarise", "Checkpoint", "to_torch", "to_state_dict"),
-    "What is it": ("recognise", "count_parameters", "measure_weights", "inspect", "Question"),
+    "What is it": ("recognise", "count_parameters", "measure_weights", "inspect", "Question", "project_rows"),
     "Is it any good": ("examine", "Thresholds", "check", "CheckRequest", "Settings"),
     "Compare and repair": (
         "compare_checkpoints", "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan",

@@ -47,6 +47,7 @@ SHOTS = (
     Shot(page="contents", sample="hostile.pth"),
     Shot(page="tensors", sample="shapes.pth"),
     Shot(page="weights", sample="shapes_sick.pth"),
+    Shot(page="projector", sample="shapes_sick.pth"),
     Shot(page="architecture", sample="shapes_module.pth"),
     Shot(page="explain", sample="shapes.safetensors"),
     Shot(page="compare", sample="shapes.pth"),
@@ -119,7 +120,7 @@ def _prepare(page: Page, shot: Shot) -> None:
     elif shot.page == "compare":
         page.get_by_role("button", name="Sick weights").click()
         page.get_by_test_id("stPlotlyChart").wait_for()
-    elif shot.page in {"overview", "weights"}:
+    elif shot.page in {"overview", "weights", "projector"}:
         page.get_by_test_id("stPlotlyChart").last.wait_for()
     _settle(page)
 

@@ -12,6 +12,7 @@ from inspector.cam.methods import METHODS
 from inspector.compare.verdicts import VERDICTS
 from inspector.exports.writers import WRITERS
 from inspector.keys.rules import RULES
+from inspector.projector.methods import METHODS as PROJECTIONS
 from inspector.readers import FOLDER_READERS, READERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +21,7 @@ PLACES = (
     ("inspector/readers/folders", "READER", FOLDER_READERS),
     ("inspector/keys/rules", "RULE", RULES),
     ("inspector/cam/methods", "METHOD", METHODS),
+    ("inspector/projector/methods", "METHOD", PROJECTIONS),
     ("inspector/exports/writers", "WRITER", WRITERS),
     ("inspector/compare/verdicts", "VERDICT", VERDICTS),
 )

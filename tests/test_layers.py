@@ -39,6 +39,7 @@ SLICES = (
     "error_messages",
     "events",
     "compare",
+    "projector",
 )
 
 # A part may import its own files, the floor, and what is named here.
@@ -58,6 +59,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "traced": ("architectures", "flops", "forward", "graph"),
     # One tensor of a pass, pictured: the doctor runs it, the heat maps know how it lies.
     "feature_maps": ("architectures", "doctor", "cam"),
+    # Rows of a file's tensor as a map: what they are called is known to the heat maps.
+    "projections": ("checkpoint", "architectures", "cam", "health", "projector"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     # What a person or a gate is told of a file, from what the slices know.
     "cards": ("checkpoint", "readers", "architectures", "params"),
@@ -70,6 +73,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "ready",
         "traced",
         "feature_maps",
+        "projections",
         "inspection",
         "overview",
         "survey",
@@ -80,10 +84,17 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *SLICES,
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
-    "jobs": ("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "render", *SLICES),
-    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", "jobs", *SLICES),
+    "jobs": (
+        *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "render"),
+        *SLICES,
+    ),
+    "web": (
+        *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "render", "jobs"),
+        *SLICES,
+    ),
     "__init__": (
-        *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "lint", "render"),
+        *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "survey", "lint"),
+        "render",
         *SLICES,
     ),
     # git's question, answered without the command line's machinery.
@@ -99,6 +110,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "surgery": ("keys",),
     # An error is explained with the rules of the repair and the verdicts on globals.
     "error_messages": ("keys", "readers"),
+    # Vectors are read as they are measured, and the health checks say which of them are dead.
+    "projector": ("weights", "health", "readers"),
     "flops": ("forward",),
     "graph": ("forward", "readers"),
     # What TensorBoard is shown of weights and graphs; and the readers' wire format.

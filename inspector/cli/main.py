@@ -43,6 +43,7 @@ from inspector.cli.graph import graph
 from inspector.cli.identify import identify
 from inspector.cli.merge import merge
 from inspector.cli.open import open_
+from inspector.cli.project import project
 from inspector.cli.repair import repair
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
@@ -85,6 +86,7 @@ for _name, _command in (
     ("trace", trace),
     ("stats", stats),
     ("textconv", textconv),
+    ("project", project),
     ("card", card),
     ("explain", explain),
     ("events", events),

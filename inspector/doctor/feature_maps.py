@@ -115,21 +115,8 @@ def map_features(
     Raises NoSuchLayer for a module or call that there is not, LayerNotSpatial for what is no picture, ModelError where
     the pass fails.
     """
-    path = first_path(model, asked.path)
-    catcher = _Catcher(asked, path)
-    with in_mode(model, training=training):
-        try:
-            given = list(tensors_in((tuple(args), dict(kwargs))))
-            watch(model, args, kwargs, catcher, grad=training, one_device=any(one.is_meta for one in given))
-        except ForwardError as raised:
-            where = raised.calls[-1].path if raised.calls else ""
-            raise ModelError(
-                f"The forward pass fails in {where or 'the model itself'}, so nothing is pictured.",
-                hint="The doctor says why: trace it without asking for maps.",
-            ) from raised.error
-    batch = given[0].shape[0] if given and given[0].dim() else 1
-    seen = _seen(model, catcher, path, batch)
-    axes = _axes(seen, catcher, read)
+    seen, catcher, _ = _caught(model, args, kwargs, asked, training)
+    path, axes = seen.path, _axes(seen, catcher, read)
     channels = _as_channels(seen.first, axes)
     values = tuple(statistics_of(one) for one in channels)
     statistics = tuple(one for one in values if one is not None)
@@ -160,6 +147,42 @@ def map_features(
         drawn=(drawn.shape[1], drawn.shape[2]),
         raw=drawn.numpy(),
     )
+
+
+def pooled_features(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], asked: MapsAsked, *, read: ReadAxes | None = None
+) -> tuple[Tensor, Any]:
+    """(one value of each channel of one tensor of a pass, what the model answered), of the first sample.
+
+    A vector is taken as it is, of a map the mean over its places, of tokens that over their patches. Raises as
+    `map_features`.
+    """
+    seen, catcher, output = _caught(model, args, kwargs, asked, False)
+    whole = seen.shape[0] == seen.batch and all(side == 1 for side in seen.shape[2:])
+    if len(seen.shape) >= 2 and whole and 0 not in seen.shape:
+        return seen.first.reshape(-1).float(), output
+    return _as_channels(seen.first, _axes(seen, catcher, read)).float().mean(dim=(1, 2)), output
+
+
+def _caught(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], asked: MapsAsked, training: bool
+) -> tuple[Seen, _Catcher, Any]:
+    """The asked tensor of one pass, what was told of shapes on the way, and the model's answer."""
+    path = first_path(model, asked.path)
+    catcher = _Catcher(asked, path)
+    with in_mode(model, training=training):
+        try:
+            given = list(tensors_in((tuple(args), dict(kwargs))))
+            blank = any(one.is_meta for one in given)
+            output = watch(model, args, kwargs, catcher, grad=training, one_device=blank)
+        except ForwardError as raised:
+            where = raised.calls[-1].path if raised.calls else ""
+            raise ModelError(
+                f"The forward pass fails in {where or 'the model itself'}, so nothing is pictured.",
+                hint="The doctor says why: trace it without asking for maps.",
+            ) from raised.error
+    batch = given[0].shape[0] if given and given[0].dim() else 1
+    return _seen(model, catcher, path, batch), catcher, output
 
 
 def first_path(model: nn.Module, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from inspector.checkpoint.types import Shape
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
@@ -41,9 +42,14 @@ def output_axis(subject: Subject, one: Examined) -> int | None:
 
 def is_table(one: Examined, t: TensorStatistics) -> bool:
     """Whether its rows stand for entries of a vocabulary: an embedding, or the head that answers with its tokens."""
-    if one.role is Role.EMBEDDING:
+    return is_vocabulary(one.role, t.shape)
+
+
+def is_vocabulary(role: Role, shape: Shape) -> bool:
+    """The same by role and shape."""
+    if role is Role.EMBEDDING:
         return True
-    return one.role is Role.LINEAR and len(t.shape) == 2 and t.shape[0] >= max(VOCABULARY, 2 * t.shape[1])
+    return role is Role.LINEAR and len(shape) == 2 and shape[0] >= max(VOCABULARY, 2 * shape[1])
 
 
 def is_pruned(subject: Subject, one: Examined) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from inspector.cam.columns import Box, Kind
 from inspector.cam.report import PLAIN, Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.cam.targets.answers import AnswerKind
+from inspector.projector.report import Points, Projection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +167,28 @@ class ChannelSeen:
     low: float
     high: float
     thumbnail: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectionAsked:
+    """How vectors become a map, as `inspector.projector.project.project` takes it."""
+
+    method: str
+    components: int = 2
+    seed: int = 0
+    clusters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PicturesProjected:
+    """Pictures as a map of what they are at a layer. thumbnails: (h, w, 3) by place on the map. answers: the column of
+    each one's largest score, -1 where the model gives no scores. failed: (picture, why)."""
+
+    points: Points
+    projection: Projection
+    thumbnails: tuple[NDArray[np.uint8], ...]
+    answers: tuple[int, ...]
+    failed: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ PAGES = {
     "contents": ("Contents", "every global a real unpickle would import"),
     "tensors": ("Tensors", "Every tensor with shape"),
     "weights": ("Weights", "heat strip"),
+    "projector": ("Projector", "rows of any tensor as a map"),
     "architecture": ("Architecture", "recognised model with its evidence"),
     "explain": ("Explain", "heat map over your picture"),
     "repair": ("Repair", "keeps the file from loading"),

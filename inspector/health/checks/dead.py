@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import VOCABULARY, is_pruned, output_axis
@@ -89,8 +90,7 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
     if len(means) < _LEAST or t.numel < _LEAST * len(means):
         return
     alive = means[means > 0]
-    limit = subject.thresholds.dead * float(np.median(alive)) if len(alive) else 0.0
-    places = np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
+    places = dead_places(means, alive, subject.thresholds.dead)
     if len(places):
         yield _Dead(
             name=one.name,
@@ -113,6 +113,13 @@ def _is_basis(t: TensorStatistics, places: list[int]) -> bool:
         (2 * frequencies, [frequencies, 2 * frequencies - 1]),
         (frequencies, [0, frequencies - 1]),
     )
+
+
+def dead_places(means: NDArray[np.float64], alive: NDArray[np.float64], share: float) -> NDArray[np.intp]:
+    """Places of the rows of almost nothing. means: the mean magnitude of each. alive: of those that are not zero.
+    share: of their median."""
+    limit = share * float(np.median(alive)) if len(alive) else 0.0
+    return np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
 
 
 def _outputs(subject: Subject, found: Sequence[_Dead], layers: int) -> Iterator[Finding]:

@@ -63,22 +63,32 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 def _untouched(subject: Subject, name: str, t: TensorStatistics) -> _Untouched | None:
     rows = t.rows
-    if rows is None or rows.count < _LEAST_ROWS or rows.length < _LEAST_COLUMNS or t.distinct is not None:
+    if rows is None or t.distinct is not None:
         return None
-    same, zero = _equal(rows), row_largest(rows) == 0
-    shell = _in_shell(rows, subject.thresholds.shell_errors)
-    # One row of zeros is that of the padding token, and two rows may agree by chance.
-    if zero.sum() > 1 and zero.sum() >= same.sum():
-        places, how = np.flatnonzero(zero), "are zero"
-    elif same.sum() > 2:
-        places, how = np.flatnonzero(same), "are all the same"
-    elif shell.any():
-        places, how = np.flatnonzero(shell), "are as long as when they were made, while the others moved"
-    else:
+    found = untouched_rows(rows, subject.thresholds.shell_errors)
+    if found is None:
         return None
+    places, how = found
     tail = bool(places[0] == rows.count - len(places))
     multiple = next((m for m in _ROUND if rows.count % m == 0 and len(places) < m), 0) if tail else 0
     return _Untouched(name=name, rows=rows.count, count=len(places), first=int(places[0]), how=how, multiple=multiple)
+
+
+def untouched_rows(rows: Rows, shell_errors: float) -> tuple[NDArray[np.intp], str] | None:
+    """(places of the rows that no training reached, what shows it, as half a sentence); None where there are none, or
+    too few numbers to tell."""
+    if rows.count < _LEAST_ROWS or rows.length < _LEAST_COLUMNS:
+        return None
+    same, zero = _equal(rows), row_largest(rows) == 0
+    shell = _in_shell(rows, shell_errors)
+    # One row of zeros is that of the padding token, and two rows may agree by chance.
+    if zero.sum() > 1 and zero.sum() >= same.sum():
+        return np.flatnonzero(zero), "are zero"
+    if same.sum() > 2:
+        return np.flatnonzero(same), "are all the same"
+    if shell.any():
+        return np.flatnonzero(shell), "are as long as when they were made, while the others moved"
+    return None
 
 
 def _equal(rows: Rows) -> NDArray[np.bool_]:
