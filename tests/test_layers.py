@@ -56,11 +56,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "traced": ("architectures", "flops", "forward", "graph"),
     # One tensor of a pass, pictured: the doctor runs it, the heat maps know how it lies.
     "feature_maps": ("architectures", "doctor", "cam"),
+    # A model that runs, on pictures in class folders: these are read as archives and folders of checkpoints are.
+    "evaluate": ("checkpoint", "readers", "architectures", "cam"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     # What a person or a gate is told of a file, from what the slices know.
     "cards": ("checkpoint", "readers", "architectures", "params"),
     "overview": ("checkpoint", "architectures", "inspection", "keys"),
-    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", *SLICES),
+    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", "evaluate", *SLICES),
     "cli": (
         "checkpoint",
         "readers",
@@ -73,14 +75,29 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "survey",
         "lint",
         "cards",
+        "evaluate",
         "render",
         *SLICES,
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
-    "jobs": ("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "render", *SLICES),
-    "web": ("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "render", "jobs", *SLICES),
+    "jobs": (
+        "checkpoint",
+        "readers",
+        "architectures",
+        "ready",
+        "traced",
+        "feature_maps",
+        "evaluate",
+        "render",
+        *SLICES,
+    ),
+    "web": (
+        *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "evaluate", "render", "jobs"),
+        *SLICES,
+    ),
     "__init__": (
         *("checkpoint", "readers", "architectures", "ready", "inspection", "overview", "survey", "lint", "render"),
+        "evaluate",
         *SLICES,
     ),
     "__main__": ("cli",),

@@ -34,6 +34,7 @@ from inspector.cli.ending import (
     restore_output,
     signals_raised,
 )
+from inspector.cli.evaluate import evaluate
 from inspector.cli.explain import explain
 from inspector.cli.explain_error import explain_error
 from inspector.cli.flops import flops
@@ -81,6 +82,7 @@ for _name, _command in (
     ("stats", stats),
     ("card", card),
     ("explain", explain),
+    ("evaluate", evaluate),
     ("app", app_),
 ):
     app.command(_name, cls=Command)(_command)
