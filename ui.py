@@ -26,6 +26,7 @@ PAGES = {
     ],
     "See it work": [
         st.Page("pages/explain.py", title="Explain", icon=":material/visibility:", url_path="explain"),
+        st.Page("pages/evaluation.py", title="Evaluation", icon=":material/fact_check:", url_path="evaluation"),
     ],
     "Fix": [
         st.Page("pages/repair.py", title="Repair", icon=":material/build:", url_path="repair"),

@@ -27,8 +27,10 @@ from inspector.units import human_bytes
 
 # Pictures of a piece: what is lost where the work is stopped.
 PIECE = 64
-# Pictures that go through the model at once; it divides a piece.
+# Pictures that go through the model at once; it divides a piece. Of larger inputs fewer, so that what a batch takes
+# does not grow with them.
 BATCH = 16
+_USUAL_PIXELS = 256 * 256
 MOST_NBYTES = 2_000_000_000
 
 
@@ -138,10 +140,11 @@ def _prepared(
 
 def _batches(model: nn.Module, prepared: Iterator[tuple[int, Tensor]]) -> Iterator[tuple[list[int], Tensor]]:
     """Neighbours by position whose inputs are of one size."""
-    together = 1 if mixes_pictures(model) else BATCH
+    mixes = mixes_pictures(model)
     rows: list[int] = []
     waiting: list[Tensor] = []
     for row, one in prepared:
+        together = 1 if mixes else _together(one)
         if waiting and (row // together != rows[0] // together or one.shape != waiting[0].shape):
             yield rows, torch.cat(waiting)
             rows, waiting = [], []
@@ -149,6 +152,15 @@ def _batches(model: nn.Module, prepared: Iterator[tuple[int, Tensor]]) -> Iterat
         waiting.append(one)
     if waiting:
         yield rows, torch.cat(waiting)
+
+
+def _together(one: Tensor) -> int:
+    """A power of two, so that a piece is whole batches."""
+    pixels = one.shape[2] * one.shape[3]
+    together = BATCH
+    while together > 1 and together * pixels > BATCH * _USUAL_PIXELS:
+        together //= 2
+    return together
 
 
 def _forward(lent: Capture, batch: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ PAGES = {
     "weights": ("Weights", "heat strip"),
     "architecture": ("Architecture", "recognised model with its evidence"),
     "explain": ("Explain", "heat map over your picture"),
+    "evaluation": ("Evaluation", "which classes it confuses"),
     "repair": ("Repair", "keeps the file from loading"),
     "convert": ("Convert", "in another element type"),
 }
