@@ -27,6 +27,7 @@ PAGES = {
     ],
     "See it work": [
         st.Page("pages/explain.py", title="Explain", icon=":material/visibility:", url_path="explain"),
+        st.Page("pages/evaluation.py", title="Evaluation", icon=":material/fact_check:", url_path="evaluation"),
     ],
     "Compare": [
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:", url_path="compare"),

@@ -3,6 +3,7 @@
 python sample_models/build.py derive   the family of files, from the committed weights; seconds, at set-up
 python sample_models/build.py train    the weights themselves; minutes, by hand
 python sample_models/build.py train-transformer    those of the vision transformer; minutes, by hand
+python sample_models/build.py labelled OUT.zip     pictures in class folders; a second, when the Evaluation page asks
 """
 
 from __future__ import annotations
@@ -33,7 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--seed", type=int, default=7)
         command.add_argument("--share", type=float, default=1.0, help="fraction of the full number of batches")
         command.add_argument("--threads", type=int, default=1)
+    labelled = commands.add_parser("labelled", help="draw a small labelled set as a zip of class folders")
+    labelled.add_argument("output", type=Path)
     options = parser.parse_args(arguments)
+    if options.command == "labelled":
+        from sample_models.labelled import write_labelled
+
+        write_labelled(options.output)
+        return 0
     return _derive(options) if options.command == "derive" else _train(options)
 
 

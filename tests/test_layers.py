@@ -61,11 +61,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "feature_maps": ("architectures", "doctor", "cam"),
     # Rows of a file's tensor as a map: what they are called is known to the heat maps.
     "projections": ("checkpoint", "architectures", "cam", "health", "projector"),
+    # A model that runs, on pictures in class folders: these are read as archives and folders of checkpoints are.
+    "evaluate": ("checkpoint", "readers", "architectures", "cam"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     # What a person or a gate is told of a file, from what the slices know.
     "cards": ("checkpoint", "readers", "architectures", "params"),
     "overview": ("checkpoint", "architectures", "inspection", "keys"),
-    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", *SLICES),
+    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", "evaluate", *SLICES),
     "cli": (
         "checkpoint",
         "readers",
@@ -79,21 +81,35 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "survey",
         "lint",
         "cards",
+        "evaluate",
         "render",
         "textconv",
         *SLICES,
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
     "jobs": (
-        *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "render"),
+        *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "evaluate"),
+        "render",
         *SLICES,
     ),
     "web": (
-        *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "render", "jobs"),
+        *(
+            "checkpoint",
+            "readers",
+            "architectures",
+            "ready",
+            "projections",
+            "inspection",
+            "overview",
+            "evaluate",
+            "render",
+        ),
+        "jobs",
         *SLICES,
     ),
     "__init__": (
         *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "survey", "lint"),
+        "evaluate",
         "render",
         *SLICES,
     ),

@@ -36,6 +36,7 @@ from inspector.cli.ending import (
     signals_raised,
 )
 from inspector.cli.events import events
+from inspector.cli.evaluate import evaluate
 from inspector.cli.explain import explain
 from inspector.cli.explain_error import explain_error
 from inspector.cli.flops import flops
@@ -91,6 +92,7 @@ for _name, _command in (
     ("explain", explain),
     ("events", events),
     ("tensorboard", tensorboard),
+    ("evaluate", evaluate),
     ("app", app_),
 ):
     app.command(_name, cls=Command)(_command)

@@ -1,13 +1,18 @@
-"""Larger questions and answers of jobs: sheets and runs."""
+"""Larger questions and answers of jobs: sheets, runs, evaluations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.series import Stage
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cam.training_place import Place
+from inspector.evaluate.report import PictureResult
 from inspector.jobs.subjects import FileRef, Naming, PictureRef, Subject, Wanted
 
 
@@ -63,3 +68,44 @@ class StripAsked:
     one_scale: bool
     colour_map: str
     opacity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataRef:
+    """Pictures in class folders: an archive in the store, or a folder that the server's owner opened. sha256: of the
+    archive, "" for a folder. digest: as `evaluate.labels.Listing` has it, "" before it was listed."""
+
+    name: str
+    sha256: str
+    digest: str = ""
+    path: Path = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFacts:
+    """What lies there. classes: names of the class folders. Others: as `evaluate.labels.Listing`."""
+
+    data: DataRef
+    pictures: int
+    classes: tuple[str, ...]
+    empty: tuple[str, ...]
+    left_out_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadFacts:
+    """outputs: scores for each picture. seconds: of one pass of one picture."""
+
+    outputs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorstCase:
+    """A wrong answer. picture, overlay: (h, w, 3), of a thumbnail's size; overlay None where there is no map of it.
+    data: the picture's file."""
+
+    result: PictureResult
+    picture: NDArray[np.uint8]
+    overlay: NDArray[np.uint8] | None
+    data: bytes

@@ -19,7 +19,8 @@ class Kind:
     nbytes: memory beyond what the worker holds that every job of the kind may take; more is asked for with
     `Bench.need`. seconds: after which it is ended. long: may take more than some seconds, so that a worker is kept
     free of these. kept: whether the result is worth keeping for the same question. behind: seconds for which others
-    that come later are done first, for what stands below what its visitor waits for.
+    that come later are done first, for what stands below what its visitor waits for. goes_on: what was done when it was
+    stopped is kept, and the next start goes on there.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Kind:
     long: bool = False
     kept: bool = True
     behind: float = 0.0
+    goes_on: bool = False
 
     def work(self) -> Callable[..., Any]:
         """The function itself."""

@@ -19,6 +19,7 @@ from inspector.web.uploads import is_mounted, issue_token
 
 _STATIC = Path(__file__).parent / "static"
 KNOWN_ENDINGS = ".pth .pt .ckpt .bin .th .tar .safetensors .pt2 .gguf .onnx .npz"
+_SAYS = f"{KNOWN_ENDINGS} … any name"
 # At once; a folder of a whole project is no run.
 _MOST = 200
 
@@ -30,21 +31,21 @@ _component = st.components.v2.component(
 )
 
 
-def drop_zone(key: str = "dropzone") -> Stored | None:
-    """Draw it; a file that has just arrived in the store, once, else None."""
-    return next(iter(_arrived(key, apart=False)), None)
+def drop_zone(key: str = "dropzone", *, says: str = _SAYS) -> Stored | None:
+    """Draw it; a file that has just arrived in the store, once, else None. says: what it takes, in a line."""
+    return next(iter(_arrived(key, apart=False, says=says)), None)
 
 
 def drop_zones(key: str) -> tuple[Stored, ...]:
     """The same for several files that belong to each other, or a folder of them; each is stored by itself."""
-    return _arrived(key, apart=True)
+    return _arrived(key, apart=True, says=_SAYS)
 
 
-def _arrived(key: str, *, apart: bool) -> tuple[Stored, ...]:
-    return _streaming(key, apart) if is_mounted() else _fallback(key, apart)
+def _arrived(key: str, *, apart: bool, says: str) -> tuple[Stored, ...]:
+    return _streaming(key, apart, says) if is_mounted() else _fallback(key, apart)
 
 
-def _streaming(key: str, apart: bool) -> tuple[Stored, ...]:
+def _streaming(key: str, apart: bool, says: str) -> tuple[Stored, ...]:
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     result: Any = _component(
         key=key,
@@ -52,6 +53,7 @@ def _streaming(key: str, apart: bool) -> tuple[Stored, ...]:
             "url": (f"/{base}" if base else "") + UPLOAD_PATH,
             "token": issue_token(session.owner()),
             "endings": KNOWN_ENDINGS,
+            "says": says,
             "apart": apart,
         },
         on_stored_change=lambda: None,

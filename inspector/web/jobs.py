@@ -19,6 +19,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.jobs.client import Client, Running
 from inspector.jobs.job import Job
+from inspector.jobs.kinds.table import kind_named
 from inspector.jobs.settings import own_settings
 from inspector.progress import Stopped
 from inspector.units import human_duration, human_share
@@ -187,9 +188,12 @@ def _leave_if_stopped(job: Job) -> None:
 
 
 def _offer_again(job: Job) -> None:
-    st.info("Stopped: nothing was kept.", icon=":material/cancel:")
-    if st.button("Start again", key=f"again-{job.key[:16]}"):
+    goes_on = kind_named(job.kind).goes_on
+    kept = "what was done is kept, and the next start goes on there" if goes_on else "nothing was kept"
+    st.info(f"Stopped: {kept}.", icon=":material/cancel:")
+    if st.button("Go on" if goes_on else "Start again", key=f"again-{job.key[:16]}"):
         _stopped().discard(job.key)
+        _asked(job)
         st.rerun()
 
 

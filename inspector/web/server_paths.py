@@ -13,6 +13,7 @@ from inspector.web import jobs, session
 from inspector.web.store import Stored, the_store
 
 _LISTED = 2_000
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # Read in a fraction of a second.
 _LARGE_NBYTES = 100_000_000
 
@@ -41,13 +42,49 @@ def list_files() -> list[str]:
     return found
 
 
+def list_sets() -> tuple[list[str], list[str]]:
+    """(folders, archives) under the root that may hold pictures in class folders: relative paths of folders that hold
+    folders themselves, and of archives. Hidden and linked folders are left out; at most 2,000 of each."""
+    root = server_root()
+    found: list[str] = []
+    archives: list[str] = []
+    if root is None:
+        return found, archives
+    for folder, folders, files in os.walk(root, followlinks=False):
+        here = Path(folder)
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and not (here / f).is_symlink())
+        packed = [f for f in sorted(files) if f.lower().endswith(_ARCHIVES) and not f.startswith(".")]
+        archives += [str((here / f).relative_to(root)) for f in packed if _inside(here / f, root)]
+        if folders and here != root:
+            found.append(str(here.relative_to(root)))
+        if max(len(found), len(archives)) >= _LISTED:
+            break
+    return found[:_LISTED], archives[:_LISTED]
+
+
+def resolve_folder(relative: str) -> Path:
+    """A folder's real place. Raises RefusedContent for whatever lies outside the root, links included."""
+    root = server_root()
+    try:
+        real = (root / relative).resolve(strict=True) if root is not None else None
+    except (OSError, RuntimeError, ValueError):
+        real = None
+    if root is None or real is None or not real.is_relative_to(root) or not real.is_dir():
+        raise _outside()
+    return real
+
+
+def _outside() -> RefusedContent:
+    return RefusedContent(
+        "That path is outside the folder this server opens to visitors.", hint="Choose one from the list."
+    )
+
+
 def resolve_in_root(relative: str) -> Path:
     """The file's real place. Raises RefusedContent for whatever lies outside the root, symbolic links included."""
     root = server_root()
     if root is None or not _inside(root / relative, root):
-        raise RefusedContent(
-            "That path is outside the folder this server opens to visitors.", hint="Choose one from the list."
-        )
+        raise _outside()
     return (root / relative).resolve()
 
 

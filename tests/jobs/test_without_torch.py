@@ -34,7 +34,8 @@ app.session_state["hand"] = Hand(sha256=stored.sha256, name=file.name)
 app.session_state["picture"] = Picture(name=picture.name, data=picture.read_bytes())
 said = {}
 app.run()
-for page in ("overview", "contents", "tensors", "weights", "projector", "architecture", "explain", "repair", "convert"):
+LOOKED = ("overview", "contents", "tensors", "weights", "projector", "architecture")
+for page in (*LOOKED, "explain", "evaluation", "compare", "repair", "convert"):
     app.switch_page(f"pages/{page}.py").run()
     for running in jobs.the_client().running():
         running.wait(100)

@@ -21,6 +21,7 @@ PAGES = {
     "projector": ("Projector", "rows of any tensor as a map"),
     "architecture": ("Architecture", "recognised model with its evidence"),
     "explain": ("Explain", "heat map over your picture"),
+    "evaluation": ("Evaluation", "which classes it confuses"),
     "repair": ("Repair", "keeps the file from loading"),
     "convert": ("Convert", "in another element type"),
 }

@@ -55,6 +55,19 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         id="run", says="Looking through the checkpoints", where="panels:run", nbytes=800 * MB, seconds=_HOUR, long=True
     ),
+    Kind(id="class-folders", says="Listing the pictures", where="evaluation:listed", nbytes=400 * MB, kept=False),
+    Kind(id="archived-folders", says="Listing the pictures", where="evaluation:listed", nbytes=400 * MB),
+    Kind(id="head-size", says="Trying out one pass", where="evaluation:head", nbytes=800 * MB),
+    Kind(
+        id="evaluation",
+        says="Evaluating the pictures",
+        where="evaluation:evaluation",
+        nbytes=800 * MB,
+        seconds=12 * _HOUR,
+        long=True,
+        goes_on=True,
+    ),
+    Kind(id="worst-cases", says="Looking at the worst cases", where="evaluation:worst_cases", nbytes=800 * MB),
     Kind(id="strip", says="Drawing the strip", where="panels:strip_png", nbytes=800 * MB, kept=False),
     *_either("digest", "Computing the sha256", "files:digest", kept=True),
     Kind(id="tensor", says="Reading the tensor", where="reports:tensor", nbytes=400 * MB),

@@ -1,0 +1,147 @@
+"""Which pictures: an archive or folder that is dropped, one on the server, or a small set drawn on demand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from inspector.errors import ReadError
+from inspector.installed import sample_sources
+from inspector.jobs.asked import DataFacts, DataRef
+from inspector.jobs.job import Job
+from inspector.units import counted
+from inspector.web import jobs, session
+from inspector.web.dropzone import drop_zone
+from inspector.web.explain.choices import folded
+from inspector.web.guard import said
+from inspector.web.server_paths import list_sets, resolve_folder, server_root, store_path
+from inspector.web.store import Stored, the_store
+from inspector.web.text import plain
+
+_HELD = "evaluation-data"
+_ENDINGS = "a folder for each class, in a folder or in a .zip .tar .tar.gz"
+_SAMPLE = "shapes_labelled.zip"
+_SAMPLE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What this session evaluates on. sha256: of an archive in the store. folder: on the server, by its path under the
+    folder that visitors may read. One of both is ""."""
+
+    name: str
+    sha256: str = ""
+    folder: str = ""
+
+
+def choose_data() -> DataFacts | None:
+    """The boxes, folded once pictures are chosen, and what lies there; None before that, and where it cannot be
+    taken."""
+    found = None
+    with said():
+        found = _facts()
+    if found is None:
+        with st.container(border=True, key="evaluation-choice"):
+            st.markdown("**Choose pictures in class folders**")
+            _boxes()
+    else:
+        with folded(f"Pictures · {plain(_says(found))}", key="evaluation-pictures", icon=":material/photo_library:"):
+            _boxes()
+    return found
+
+
+def _boxes() -> None:
+    with said():
+        stored = drop_zone("evaluation-drop", says=_ENDINGS)
+        if stored is not None:
+            _hold(stored)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if sample_sources() is not None and st.button(
+            "Try 60 labelled shapes", key="evaluation-sample", icon=":material/science:"
+        ):
+            with said(), st.spinner("Drawing them …"):
+                _hold(_drawn_sample())
+        _server_choice()
+
+
+def _server_choice() -> None:
+    if server_root() is None:
+        return
+    folders, archives = _sets(str(server_root()))
+    choice = st.selectbox(
+        "Or on this server",
+        [*folders, *archives],
+        index=None,
+        placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
+        key="evaluation-server-path",
+    )
+    if st.button("Take it", disabled=choice is None, key="evaluation-take-path") and choice:
+        with said():
+            if choice in folders:
+                resolve_folder(choice)
+                _take(Held(name=choice, folder=choice))
+            else:
+                _hold(store_path(choice))
+
+
+@st.cache_data(ttl=60, show_spinner=False)
+def _sets(root: str) -> tuple[list[str], list[str]]:
+    """Of the root; a walk over a million pictures takes seconds."""
+    del root
+    return list_sets()
+
+
+def _hold(stored: Stored) -> None:
+    _take(Held(name=the_store().name_of(stored.sha256, session.owner()), sha256=stored.sha256))
+
+
+def _take(held: Held) -> None:
+    """The page is drawn anew with it: what stands above the boxes knows it too."""
+    st.session_state[_HELD] = held
+    st.rerun()
+
+
+def _facts() -> DataFacts | None:
+    held = st.session_state.get(_HELD)
+    if not isinstance(held, Held):
+        return None
+    # A folder may change from one look to the next.
+    job = Job(kind="class-folders" if held.folder else "archived-folders", arguments=(_ref(held),))
+    found: DataFacts = jobs.ask(job, says="Listing the pictures")
+    return found
+
+
+def _ref(held: Held) -> DataRef:
+    """Raises ReadError where it is gone, RefusedContent where it may not be read any more."""
+    if held.folder:
+        return DataRef(name=held.name, sha256="", path=resolve_folder(held.folder))
+    path = the_store().get_path(held.sha256)
+    if path is None:
+        raise ReadError(f"{held.name} is not on the server any more.", hint="Drop it again.")
+    the_store().touch(held.sha256)
+    return DataRef(name=held.name, sha256=held.sha256, path=path)
+
+
+def _says(found: DataFacts) -> str:
+    left = f", {counted(found.left_out_count, 'file')} left out" if found.left_out_count else ""
+    folders = counted(len(found.classes), "class folder")
+    return f"{found.data.name}: {counted(found.pictures, 'picture')} in {folders}{left}."
+
+
+def _drawn_sample() -> Stored:
+    """Drawn by a program of its own, the same bytes each time. Raises ReadError where that fails."""
+    sources = sample_sources()
+    assert sources is not None
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / _SAMPLE
+        command = [sys.executable, str(sources / "build.py"), "labelled", str(place)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_SAMPLE_SECONDS)
+        except (subprocess.SubprocessError, OSError) as error:
+            raise ReadError("The labelled pictures could not be drawn.", hint="Drop pictures of your own.") from error
+        return the_store().put_bytes(place.read_bytes(), name=_SAMPLE, owner=session.owner())
