@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from inspector.cli.main import run
 from inspector.projector.project import project
@@ -107,6 +110,16 @@ def test_of_many_points_what_stands_out_is_drawn_over_a_shade_of_all() -> None:
         assert {t.type for t in figure.data} == {"scatter"} and len(figure.layout.images) == 1
         assert sum(len(t.x) for t in figure.data if t.name != "found") == MOST_DRAWN
     assert len(drawn_places(project(points(values), components=3))) == len(values)
+
+
+def test_the_shade_lies_as_the_points_do() -> None:
+    """Most points left at the bottom, some right at the top, nothing in the other two corners."""
+    low, high = np.zeros((MOST_DRAWN, 2)), np.ones((1000, 2)) * [2.0, 1.0]
+    found = replace(project(points(np.eye(6000, 2))), coordinates=np.concatenate([low, high]))
+    image = projection_figure(found).layout.images[0]
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image.source.partition(",")[2]))))[..., 3]
+    assert pixels[-1, 0] == 170 and 60 < pixels[0, -1] < 170 and pixels[0, 0] == pixels[-1, -1] == 0
+    assert (image.x, image.y, image.sizex, image.sizey) == (0, 1, 2, 1)
 
 
 def test_hardly_trained_vocabularies_leave_room_for_the_others() -> None:
