@@ -35,8 +35,8 @@ from inspector.cli.ending import (
     restore_output,
     signals_raised,
 )
-from inspector.cli.events import events
 from inspector.cli.evaluate import evaluate
+from inspector.cli.events import events
 from inspector.cli.explain import explain
 from inspector.cli.explain_error import explain_error
 from inspector.cli.flops import flops

@@ -36,8 +36,10 @@ def compare(hand: Hand, state: StateDict | None, other: Hand, other_state: State
 
 def choose_other_state(checkpoint: Checkpoint, apart_from: StateDict | None) -> StateDict | None:
     """The second file's state dict; of the same file another one than the first's."""
-    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s is not apart_from]
-    preferred = checkpoint.weights if checkpoint.weights is not apart_from else None
+    # By path: the same file under another name is opened anew.
+    taken = apart_from.path if apart_from is not None else None
+    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s.path != taken]
+    preferred = next((s for s in states if s is checkpoint.weights), None)
     if len(states) < 2:
         return preferred or (states[0] if states else None)
     index = next((n for n, s in enumerate(states) if s is preferred), 0)

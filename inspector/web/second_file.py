@@ -13,7 +13,7 @@ from inspector.web.guard import said
 from inspector.web.server_paths import list_files, server_root, store_path
 from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, the_store
-from inspector.web.text import plain
+from inspector.web.text import plain, visible
 
 _QUERY, _NAME = "with", "with-name"
 _ITSELF, _RECENT, _SAMPLE, _SERVER = "itself", "recent", "sample", "server"
@@ -47,7 +47,7 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
             "Or one that is here already",
             choices,
             index=None,
-            format_func=lambda choice: plain(choice.says),
+            format_func=lambda choice: visible(choice.says),
             placeholder=f"{len(choices)} files",
             key="second-choice",
         )

@@ -22,6 +22,7 @@ PAGES = {
     "architecture": ("Architecture", "recognised model with its evidence"),
     "explain": ("Explain", "heat map over your picture"),
     "evaluation": ("Evaluation", "which classes it confuses"),
+    "compare": ("Compare", "what the numbers prove"),
     "repair": ("Repair", "keeps the file from loading"),
     "convert": ("Convert", "in another element type"),
 }
