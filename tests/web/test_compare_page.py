@@ -58,7 +58,7 @@ def test_without_a_second_file_the_boxes_to_choose_one(app: AppTest, states: Any
     page.button(key="second-go").click().run()
     finish(page)
     assert "Only 1 layer changed: head" in answer(page)
-    assert page.query_params["with-name"] == ["b.pth"]
+    assert page.query_params["with-name"] == "b.pth"
 
 
 def test_a_link_restores_both_files_and_the_table(app: AppTest, states: Any) -> None:
