@@ -121,15 +121,19 @@ def _print(found: list[Compared], *, stat: bool, names_only: bool, tolerance: fl
         _names(diffs, tolerance)
         return
 
+    by_module = stat or len(found) == 1
+    alone = [each.says for each in found if each.diff is None and not each.trouble]
+    lines = [(each.name, each.diff, each.says) for each in found]
+
     def text() -> RenderableType:
         from rich.console import Group
 
         from inspector.render.diff_text import diff_text, rows_text, stat_text
+        from inspector.render.text import safe
 
-        if len(found) > 1 and not stat:
-            return rows_text([(each.name, each.diff, each.says) for each in found])
-        made = [(stat_text if stat else diff_text)(each) for each in diffs]
-        return Group(*made, *(each.says for each in found if each.diff is None and not each.trouble))
+        return (
+            Group(*map(stat_text if stat else diff_text, diffs), *map(safe, alone)) if by_module else rows_text(lines)
+        )
 
     show(None, text, as_json=False)
 
