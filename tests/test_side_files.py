@@ -242,6 +242,7 @@ _OURS = {
     "jobs/results.py": "results of our own workers",
     "jobs/settings.py": "what the system tells of its memory",
     "jobs/walls.py": "what the system tells of our processes",
+    "textconv.py": "the null device, where nobody reads the output",
     "web/samples.py": "the samples of the checkout",
     "web/store.py": "the store's own records",
     "web/store_lock.py": "the store's own lock",

@@ -144,16 +144,20 @@ def _print(
         _names(diffs, tolerance)
         return
 
+    by_module = stat or len(found) == 1
+    alone = [each.says for each in found if each.diff is None and not each.trouble]
+    lines = [(each.name, each.diff, each.says) for each in found]
+
     def text() -> RenderableType:
         from rich.console import Group
 
         from inspector.render.diff_text import diff_text, rows_text, stat_text
+        from inspector.render.text import safe
 
-        if len(found) > 1 and not stat:
-            rows = rows_text([(each.name, each.diff, each.says) for each in found])
-            return Group(merge.says, rows) if merge is not None else rows
-        made = [(stat_text if stat else diff_text)(each) for each in diffs]
-        return Group(*made, *(each.says for each in found if each.diff is None and not each.trouble))
+        if by_module:
+            return Group(*map(stat_text if stat else diff_text, diffs), *map(safe, alone))
+        rows = rows_text(lines)
+        return Group(safe(merge.says), rows) if merge is not None else rows
 
     show(None, text, as_json=False)
 

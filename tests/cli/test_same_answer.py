@@ -35,6 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES = [
     "open own.pth",
+    "diff own.pth own.pth",
+    "diff own.pth own.pth --stat",
+    "diff own.pth own.pth --state nonsense",
+    "diff own.pth words.txt",
     "open own.pth --tree --tensors --code",
     "open own.pth --state nonsense",
     "open own.pth --state nonsense --tensors",
