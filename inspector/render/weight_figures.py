@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -38,7 +39,9 @@ _DECADES = 4.0
 _FILTER_PIXELS = 40
 _MARKED = 100
 _FEW = 10
-_DENSE_DECADES = 3
+# Powers of ten with 2 and 5 between them; labels of all powers.
+_EXPONENT = re.compile(r"(?<=e)\+?(-?)0*")  # 1e5, not 1e+05
+_DENSE_DECADES, _MOST_DECADES = 3, 10
 
 
 def symlog_figure(statistics: TensorStatistics) -> go.Figure:
@@ -187,13 +190,14 @@ def _log_ticks(values: NDArray[Any]) -> dict[str, Any]:
     least, most = float(values.min()), float(values.max())
     low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
     steps = range(1, 10) if most < 10 * least else (1, 2, 5) if high - low <= _DENSE_DECADES else (1,)
-    places = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+    apart = 1 + (high - low) // _MOST_DECADES
+    places = [step * 10.0**power for power in range(low - low % apart, high + 1, apart) for step in steps]
     if sum(least <= place <= most for place in places) < 2 and least < most:
         places = [float(f"{place:.3g}") for place in np.linspace(least, most, 4)]
     return {
         "type": "log",
         "tickvals": places,
-        "ticktext": [f"{place:,.6g}" if place < 1e6 else f"{place:.2g}".replace("e+0", "e") for place in places],
+        "ticktext": [_EXPONENT.sub(r"\1", f"{p:,.6g}" if p < 1e6 else f"{p:.2g}") for p in places],
     }
 
 
@@ -252,12 +256,18 @@ def depth_figure(report: HealthReport, sick: Sequence[str] = ()) -> go.Figure:
             mode="markers",
             name=role.value,
             customdata=[plain_text(shorten_middle(s.name, 60)) for _, s in own],
-            marker={
-                "color": _ROLE_COLOURS.get(role, _OTHER),
-                "size": [11 if s.name in marked else 7 for _, s in own],
-                "line": {"width": [2 if s.name in marked else 0 for _, s in own], "color": "#c0392b"},
-            },
+            marker={"color": _ROLE_COLOURS.get(role, _OTHER), "size": 7},
             hovertemplate="%{customdata}<br>RMS %{y:.4g}<extra></extra>",
+        )
+    ringed = [(n, s.rms) for n, s in enumerate(measured) if s.name in marked]
+    if ringed:
+        figure.add_scatter(
+            x=[n for n, _ in ringed],
+            y=[rms for _, rms in ringed],
+            mode="markers",
+            name="an error or a warning",
+            marker={"color": "#c0392b", "size": 13, "symbol": "circle-open", "line": {"width": 2}},
+            hoverinfo="skip",
         )
     few = {"dtick": 1} if len(measured) <= _FEW else {}
     figure.update_xaxes(title_text="weights, in the file's order", showgrid=False, zeroline=False, **few)
