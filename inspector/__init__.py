@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from inspector.doctor.maps_asked import MapsAsked
     from inspector.doctor.trace import trace_model
     from inspector.errors import InspectorError
+    from inspector.evaluate.run import evaluate_pictures
     from inspector.exports.convert import export_as_is
     from inspector.exports.export import export_repaired
     from inspector.exports.merge import merge_adapter
@@ -68,6 +69,7 @@ _HOMES = {
     "count_costs": "inspector.flops.count",
     "count_parameters": "inspector.params.count",
     "diagnose": "inspector.keys.diagnose",
+    "evaluate_pictures": "inspector.evaluate.run",
     "examine": "inspector.health.examine",
     "explain": "inspector.cam.explain",
     "export_as_is": "inspector.exports.convert",
@@ -113,6 +115,7 @@ __all__ = [
     "count_costs",
     "count_parameters",
     "diagnose",
+    "evaluate_pictures",
     "examine",
     "explain",
     "export_as_is",
