@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from inspector.doctor.maps_asked import MapsAsked
     from inspector.doctor.trace import trace_model
     from inspector.errors import InspectorError
+    from inspector.evaluate.run import evaluate_pictures
     from inspector.exports.convert import export_as_is
     from inspector.exports.export import export_repaired
     from inspector.exports.merge import merge_adapter
@@ -71,6 +72,7 @@ _HOMES = {
     "count_costs": "inspector.flops.count",
     "count_parameters": "inspector.params.count",
     "diagnose": "inspector.keys.diagnose",
+    "evaluate_pictures": "inspector.evaluate.run",
     "examine": "inspector.health.examine",
     "explain": "inspector.cam.explain",
     "export_as_is": "inspector.exports.convert",
@@ -118,6 +120,7 @@ __all__ = [
     "count_costs",
     "count_parameters",
     "diagnose",
+    "evaluate_pictures",
     "examine",
     "explain",
     "export_as_is",

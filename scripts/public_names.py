@@ -20,7 +20,7 @@ SECTIONS = {
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),
     "Run": (
         "ready_model", "build_model", "count_costs", "trace_model", "map_features", "MapsAsked", "maps_sheet",
-        "propose_layers", "stated_preprocessing", "explain", "overlay",
+        "propose_layers", "stated_preprocessing", "explain", "overlay", "evaluate_pictures",
     ),
     "Errors": ("InspectorError",),
 }  # fmt: skip

@@ -65,8 +65,11 @@ class Files:
         self.write(self.folder / "pictures.csv", pictures_csv(report).encode())
         self.write(self.folder / "pictures.tsv", tsv_text(*pictures_table(report)).encode())
         self.write(self.folder / "classes.tsv", tsv_text(*classes_table(report)).encode())
-        with self._place(self.folder / "scores.npy") as temporary, temporary.open("wb") as file:
-            np.save(file, scores)
+        with self._place(self.folder / "scores.npy") as temporary:
+            written = np.lib.format.open_memmap(temporary, mode="w+", dtype=scores.dtype, shape=scores.shape)
+            written[:] = scores
+            written.flush()
+            del written
 
     def write_worst(self, ready: ReadyModel, folders: ClassFolders, report: Evaluation) -> None:
         """A contact sheet of wrong answers with heat maps of what was answered."""

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from inspector.errors import ReadError
 from inspector.new_files import new_file
 from inspector.side_files import read_bytes
 
@@ -47,7 +48,10 @@ class InFolder:
 
     def read(self, number: int) -> bytes | None:
         place = self._place(number)
-        return read_bytes(place) if place.is_file() else None
+        try:
+            return read_bytes(place) if place.is_file() else None
+        except ReadError:
+            return None  # it is made again
 
     def write(self, number: int, data: bytes) -> None:
         self.folder.mkdir(exist_ok=True)

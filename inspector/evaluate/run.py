@@ -41,7 +41,7 @@ def evaluate_pictures(
     """
     folders = data if isinstance(data, ClassFolders) else open_class_folders(Path(data))
     found, mapping = score_model(ready, folders, keeper=keeper, progress=progress)
-    return summarise(found.values, found.unread, folders.listing, mapping, evaluated(ready))
+    return summarise(found.values, found.unread, folders.listing, mapping, evaluated(ready), progress=progress)
 
 
 def score_model(

@@ -113,7 +113,8 @@ def _classes(
     for index, count in enumerate(counts):
         if index not in folders and not count.answered:
             continue
-        progress(index, len(counts), "curves")
+        # The pictures are all done: it is only asked whether to go on.
+        progress(len(labels), len(labels), "curves")
         steps = steps_of(metrics.shares_of(scores, sums, index), labels == index)
         figures.append(
             ClassFigures(

@@ -17,8 +17,8 @@ from inspector.units import shorten_middle
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b3a000")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _NUMBERS_UP_TO = 20
-# Nothing is clear; little must be seen: a class of fifteen has its two errors.
-_FILL = [[0.0, "rgba(42,120,142,0.03)"], [0.001, "rgba(42,120,142,0.22)"], [1.0, "rgba(42,120,142,1)"]]
+# Nothing is clear; little must be seen, and white numbers be read on all of it, on either ground.
+_FILL = [[0.0, "rgba(128,128,128,0.06)"], [0.0005, "rgba(128,128,128,0.06)"], [0.001, "#5f7c86"], [1.0, "#175a6d"]]
 
 
 def confusion_figure(report: Evaluation) -> go.Figure:
@@ -40,6 +40,7 @@ def confusion_figure(report: Evaluation) -> go.Figure:
             colorscale=_FILL,
             showscale=False,
             text=shown if len(names) <= _NUMBERS_UP_TO else None,
+            textfont={"color": "white"},
             texttemplate="%{text}" if len(names) <= _NUMBERS_UP_TO else None,
             customdata=[[(names[a], names[b], f"{rows[a][b]:,}") for b in places] for a in places],
             hovertemplate="%{customdata[0]} taken for %{customdata[1]}: %{customdata[2]} (%{z:.1%})<extra></extra>",

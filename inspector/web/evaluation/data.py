@@ -14,6 +14,7 @@ from inspector.errors import ReadError
 from inspector.installed import sample_sources
 from inspector.jobs.asked import DataFacts, DataRef
 from inspector.jobs.job import Job
+from inspector.side_files import read_bytes
 from inspector.units import counted
 from inspector.web import jobs, session
 from inspector.web.dropzone import drop_zone
@@ -144,4 +145,4 @@ def _drawn_sample() -> Stored:
             subprocess.run(command, check=True, capture_output=True, timeout=_SAMPLE_SECONDS)
         except (subprocess.SubprocessError, OSError) as error:
             raise ReadError("The labelled pictures could not be drawn.", hint="Drop pictures of your own.") from error
-        return the_store().put_bytes(place.read_bytes(), name=_SAMPLE, owner=session.owner())
+        return the_store().put_bytes(read_bytes(place), name=_SAMPLE, owner=session.owner())

@@ -12,7 +12,8 @@ from inspector.web.explain import pictures
 from inspector.web.guard import said
 from inspector.web.text import escaped, plain
 
-_ACROSS = 4
+# Two beside each other on a telephone.
+_WIDTH = 178
 
 
 def show_worst(asked: Asked, report: Evaluation) -> None:
@@ -25,10 +26,9 @@ def show_worst(asked: Asked, report: Evaluation) -> None:
     cases = worst_cases(asked, report)
     if cases is None:
         return
-    for start in range(0, len(cases), _ACROSS):
-        columns = st.columns(_ACROSS)
-        for number, (column, case) in enumerate(zip(columns, cases[start : start + _ACROSS], strict=False), start):
-            with column:
+    with st.container(horizontal=True, gap="small", key="worst-cases"):
+        for number, case in enumerate(cases):
+            with st.container(width=_WIDTH, gap="xxsmall"):
                 _show(case, report.mapping.names, number)
 
 
