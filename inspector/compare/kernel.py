@@ -21,6 +21,8 @@ from inspector.weights.moments import TILE, WIDTH
 
 #: Numbers of each tensor that are looked at together; whole blocks make a tile of `moments.py`.
 BLOCK = 1 << 17
+#: What numpy takes at a time: its many intermediate arrays then stay in the cache, too.
+_PIECE = 1 << 15
 _NAMES = ("sum_a", "sum_b", "square_a", "square_b", "square_delta", "dot")
 #: The last of the rows of sums holds the largest change of each column.
 _SUMS, _WORST = 7, 6
@@ -73,10 +75,8 @@ class PairSums:
         """The next pieces, equally long, not empty."""
         loops = _loops() if self._narrow and kernel.compiled() else None
         if loops is None or not self._compiled(loops, a, b):
-            self._by_numpy(a, b)
-        worst = float(self._sums[_WORST].max())
-        if worst > (self._largest.size if self._largest is not None else 0.0):
-            self._find(a, b, worst)
+            for at in range(0, len(a), _PIECE):
+                self._by_numpy(a[at : at + _PIECE], b[at : at + _PIECE], self._n + at)
         self._n += len(a)
         if not self._n % TILE:
             self._end_tile()
@@ -116,9 +116,15 @@ class PairSums:
                 smallest_kept=_float(int(counts[4]) + 1) if counts[4] != _NOTHING else None,
             )
         )
+        worst = float(self._sums[_WORST].max())
+        if worst > self._largest_size:
+            # The columns that have it know where to look, which is a row of WIDTH times less than everywhere.
+            columns = np.flatnonzero(self._sums[_WORST] == worst)
+            at = min(self._first(a, b, int(column), worst) for column in columns)
+            self._note(a, b, at, self._n + at, worst)
         return True
 
-    def _by_numpy(self, a: NDArray[Any], b: NDArray[Any]) -> None:
+    def _by_numpy(self, a: NDArray[Any], b: NDArray[Any], start: int) -> None:
         x, y = values(a, self.a_type), values(b, self.b_type)
         finite = np.isfinite(x) & np.isfinite(y)
         p, q = x.astype(np.float64), y.astype(np.float64)
@@ -129,7 +135,9 @@ class PairSums:
             for row, own in enumerate((p, q, p * p, q * q, apart * apart, p * q)):
                 _go_on(self._sums[row], own)
             np.abs(apart, out=apart)
-        self._sums[_WORST, 0] = max(self._sums[_WORST, 0], float(apart.max()))
+        at = int(apart.argmax())
+        if apart[at] > self._largest_size:
+            self._note(a, b, at, start + at, float(apart[at]))
         nan_a, nan_b = np.isnan(x), np.isnan(y)
         both = int(np.count_nonzero(nan_a & nan_b))
         # Integers of 64 bits are told apart before they are rounded.
@@ -155,13 +163,21 @@ class PairSums:
             )
         )
 
-    def _find(self, a: NDArray[Any], b: NDArray[Any], worst: float) -> None:
-        """Where a piece has the largest change so far, its place is looked up."""
-        p, q = (values(raw, kind).astype(np.float64) for raw, kind in ((a, self.a_type), (b, self.b_type)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.abs(q - p)
-        at = int(np.flatnonzero((apart == worst) & np.isfinite(p) & np.isfinite(q))[0])
-        self._largest = Change(index=self._n + at, a=float(p[at]), b=float(q[at]), size=worst)
+    @property
+    def _largest_size(self) -> float:
+        return self._largest.size if self._largest is not None else 0.0
+
+    def _first(self, a: NDArray[Any], b: NDArray[Any], column: int, worst: float) -> int:
+        """The first element of a column whose change is that large."""
+        p, q = self._pair(a[column::WIDTH], b[column::WIDTH])
+        return int(np.flatnonzero(np.abs(q - p) == worst)[0]) * WIDTH + column
+
+    def _note(self, a: NDArray[Any], b: NDArray[Any], at: int, index: int, size: float) -> None:
+        p, q = self._pair(a[at : at + 1], b[at : at + 1])
+        self._largest = Change(index=index, a=float(p[0]), b=float(q[0]), size=size)
+
+    def _pair(self, a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return values(a, self.a_type).astype(np.float64), values(b, self.b_type).astype(np.float64)
 
 
 def _in_float32(dtype: str) -> bool:
