@@ -62,6 +62,21 @@ def examined(
     return tuple(Examined(tensor=t, role=roles[t.path], statistics=measured.get(t.path)) for t in tensors)
 
 
+class _Kept(dict[tuple[str, ...], NDArray[np.float64]]):
+    """Arrays by path, together no larger than one may be."""
+
+    nbytes = 0
+
+    def __setitem__(self, path: tuple[str, ...], array: NDArray[np.float64]) -> None:
+        self.nbytes += array.nbytes
+        super().__setitem__(path, array)
+
+    def make_room(self, nbytes: int) -> None:
+        """The oldest go."""
+        while self and self.nbytes + nbytes > _READ_NBYTES:
+            self.nbytes -= self.pop(next(iter(self))).nbytes
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """What the checks are given.
@@ -78,8 +93,7 @@ class Subject:
     others: Mapping[tuple[str, ...], TensorStatistics]
     thresholds: Thresholds = DEFAULTS
     left_out: dict[str, dict[str, None]] = field(default_factory=dict)
-    # The numbers of one tensor, by its path.
-    _last: dict[tuple[str, ...], NDArray[np.float64]] = field(default_factory=dict)
+    _kept: _Kept = field(default_factory=_Kept)
 
     def leave_out(self, why: str, names: Iterable[str]) -> None:
         """Note that a check passes over these. why: half a sentence, the same for all that share it."""
@@ -175,16 +189,15 @@ class Subject:
 
     def array(self, one: Examined) -> NDArray[np.float64] | None:
         """Its numbers once more, in its shape and not to be written to; None where they had to be decoded, are too many
-        for a closer look or cannot be read. The last one is kept, for whichever check asks next."""
+        for a closer look or cannot be read. The last ones are kept for other checks."""
         path = one.tensor.path
-        if path not in self._last:
-            self._last.clear()
+        if path not in self._kept:
             array = self._read_again(one)
             if array is None:
                 return None
             array.flags.writeable = False
-            self._last[path] = array
-        return self._last[path]
+            self._kept[path] = array
+        return self._kept[path]
 
     def _read_again(self, one: Examined) -> NDArray[np.float64] | None:
         if one.statistics is not None and one.statistics.decoding is not None:
@@ -192,6 +205,7 @@ class Subject:
         if one.tensor.numel * 8 > _READ_NBYTES:
             self.leave_out(f"not looked at more closely: above {_READ_NBYTES // 8:,} elements", [one.name])
             return None
+        self._kept.make_room(one.tensor.numel * 8)
         try:
             raw = read_array(self.checkpoint, one.tensor)
         except (InspectorError, OSError, ValueError, MemoryError):

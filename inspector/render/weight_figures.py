@@ -39,8 +39,8 @@ _DECADES = 4.0
 _FILTER_PIXELS = 40
 _MARKED = 100
 _FEW = 10
-# Powers of ten with 2 and 5 between them; labels of all powers.
 _EXPONENT = re.compile(r"(?<=e)\+?(-?)0*")  # 1e5, not 1e+05
+# Powers of ten with 2 and 5 between them; labels of all powers.
 _DENSE_DECADES, _MOST_DECADES = 3, 10
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from inspector.health.checks import CHECKS
-from inspector.health.examine import examine
-from inspector.health.subject import Subject, examined
 from inspector.lint.kinds import with_explaining
-from inspector.readers import open_checkpoint
 from tests.health.observed import layers, observe
 
 
@@ -63,24 +59,3 @@ def test_what_is_explained_comes_later_and_matters_no_more() -> None:
 def test_who_selects_a_kind_hears_what_is_said_in_its_place() -> None:
     assert with_explaining(frozenset({"non-finite"})) == {"non-finite", "byte-swapped"}
     assert with_explaining(frozenset({"few-values"})) == {"few-values"}
-
-
-def test_the_last_tensor_that_was_read_again_is_kept_and_no_other(tmp_path: Path) -> None:
-    torch.save({"a.weight": torch.randn(20, 30), "b.weight": torch.randn(20, 30)}, tmp_path / "w.pth")
-    checkpoint = open_checkpoint(tmp_path / "w.pth")
-    report = examine(checkpoint).weights
-    measured = {t.path: t for t in report.tensors}
-    subject = Subject(
-        checkpoint=checkpoint,
-        state=checkpoint.weights,
-        tensors=examined(checkpoint.tensors, measured),
-        report=report,
-        others={},
-    )
-    a, b = subject.tensors
-    first = subject.array(a)
-    assert first is not None and subject.without({"b.weight"}).array(a) is first
-    second = subject.array(b)
-    assert second is not None and not np.shares_memory(first, second) and subject.array(b) is second
-    again = subject.array(a)
-    assert again is not first and np.array_equal(again, first)
