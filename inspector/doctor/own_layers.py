@@ -68,11 +68,12 @@ def _attributes_of(path: str, module: nn.Module) -> Iterator[tuple[str, str, Any
 
 def is_own_class(module: nn.Module) -> bool:
     """Whether its class was written by the person, and not by a library that is installed."""
-    name = _file_of(module)
+    name = file_of(module)
     return bool(name) and is_own(name) and shown_file(name) == name.replace("\\", "/").rpartition("/")[2]
 
 
-def _file_of(module: nn.Module) -> str:
+def file_of(module: nn.Module) -> str:
+    """Of its class's forward; "" where that is no plain Python."""
     code = forward_code(module)
     return code.co_filename if code is not None else ""
 
@@ -155,7 +156,7 @@ def _evidence(line: SourceLine | None, *more: tuple[str, int]) -> tuple[tuple[st
 
 def line_of_attribute(module: nn.Module, name: str) -> SourceLine | None:
     """Where the class sets self.NAME first."""
-    file = _file_of(module)
+    file = file_of(module)
     try:
         text = read_text(file, "source")
         tree = ast.parse(text)

@@ -45,6 +45,7 @@ _REDUCES = {
     "_softmax": 1, "_log_softmax": 1, "_safe_softmax": 1, "mean": 1, "var": 1, "std": 1, "norm": 2,
     "linalg_vector_norm": 2, "var_mean": 1, "std_mean": 1, "cumsum": 1, "amax": 1, "logsumexp": 1,
 }  # fmt: skip
+_MAKERS = {"zeros", "ones", "full", "rand", "randn", "empty", "new_zeros", "new_ones", "zeros_like", "arange", "eye"}
 _CHANNELS_SECOND = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training"}
 
 
@@ -139,6 +140,7 @@ class Recorder(Listener):
         self.spreads: list[Spread] = []
         self.over_first: list[OverFirst] = []
         self.maps: list[tuple[str, tuple[int, ...]]] = []
+        self._born: dict[int, tuple[weakref.ref[Tensor], SourceLine | None]] = {}
         self._index: dict[int, int] = {}
         self._depth: dict[int, int] = {}
         self._makers: dict[int, tuple[weakref.ref[Tensor], str]] = {}
@@ -162,6 +164,8 @@ class Recorder(Listener):
                 self.function_name, self.function_args = name, (args, kwargs)
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
+        if isinstance(output, Tensor) and getattr(function, "__name__", "") in _MAKERS:
+            self._born[id(output)] = (weakref.ref(output), own_line())
         if self.gradients:
             self.cuts.returned(function, args, kwargs, output)
             self.lines.returned(function, args, output)
@@ -303,6 +307,11 @@ class Recorder(Listener):
         """Name of the parameter or buffer that it is, or is a view of."""
         kept = self._views.get(id(tensor))
         return kept[1] if kept is not None and kept[0]() is tensor else self.names.get(id(tensor), "")
+
+    def born_at(self, tensor: Tensor) -> SourceLine | None:
+        """The line that made it out of nothing (torch.zeros)."""
+        kept = self._born.get(id(tensor))
+        return kept[1] if kept is not None and kept[0]() is tensor else None
 
     def joined(self, tensor: Tensor) -> tuple[list[tuple[int, ...]], int] | None:
         """(shapes of its parts, dimension) of what torch.cat made; None for any other."""

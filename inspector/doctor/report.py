@@ -111,7 +111,8 @@ class Diagnosis:
     """Why a pass failed.
 
     cause: id of the entry that knew it; "unknown". says: one sentence. fix: what to do. code: Python lines, "" where
-    none can be given. tried: which changes were run, with what came of it.
+    none can be given. tried: which changes were run, with what came of it. change: the line that is to be changed,
+    where it is another than the one that fails: where the layer is made.
     """
 
     cause: str
@@ -120,6 +121,7 @@ class Diagnosis:
     code: str = ""
     sureness: Sureness = Sureness.CERTAIN
     tried: tuple[str, ...] = ()
+    change: SourceLine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

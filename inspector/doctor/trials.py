@@ -16,7 +16,7 @@ from inspector.forward.bare import bare_copy
 from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
 
 _MOST_TRIALS = 60
-_MOST_WITH_NUMBERS = 16
+_MOST_WITH_NUMBERS = 24
 # In an input that is still run with numbers: a batch of four at 512x512.
 MOST_NUMBERS = 4 * 3 * 512 * 512
 
@@ -147,6 +147,17 @@ class Trials:
             return self.runs_with_numbers(*given)
         finally:
             setattr(module, name, before)
+
+    def runs_batch_first(self, modules: Sequence[nn.Module], given: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
+        """With batch_first=True in all of these, with numbers."""
+        before = [(module, module.batch_first) for module in modules]
+        for module in modules:
+            module.batch_first = True  # type: ignore[assignment]
+        try:
+            return self.runs_with_numbers(*given)
+        finally:
+            for module, kept in before:
+                module.batch_first = kept
 
     def runs_with_gradients(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """With numbers, and gradients recorded."""
