@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from torch import nn
 
-from inspector.doctor.frames import shown_file
+from inspector.doctor.frames import source_line
 from inspector.doctor.own_layers import file_of, is_own_class
 from inspector.doctor.report import SourceLine
 from inspector.errors import InspectorError
@@ -27,14 +27,6 @@ def parsed_source(file: str) -> tuple[ast.Module, tuple[str, ...]] | None:
         return ast.parse(text), tuple(text.splitlines())
     except (InspectorError, SyntaxError, ValueError, RecursionError):
         return None
-
-
-def source_line(file: str, number: int) -> SourceLine | None:
-    """A line of a file, fit to be shown."""
-    parsed = parsed_source(file)
-    if parsed is None or not 0 < number <= len(parsed[1]):
-        return None
-    return SourceLine(file=shown_file(file), line=number, text=parsed[1][number - 1].strip()[:400])
 
 
 def class_of(module: nn.Module) -> tuple[str, ast.ClassDef, ast.Module] | None:

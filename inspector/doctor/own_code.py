@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.architectures.report_of_code import answer, report_of_code
 from inspector.architectures.user_code import SECONDS, Factory, parse_factory
+from inspector.doctor.loss_pairs import find_mismatch
 from inspector.doctor.report import SourceLine, Trace
 from inspector.doctor.run import Wish
 from inspector.findings import Finding, FindingKind, Severity, ranked
@@ -65,7 +66,7 @@ def with_source(trace: Trace, factory: Factory, folder: Path) -> Trace:
     failure = trace.failure
     if factory.is_file:
         text = read_text(folder / factory.where, "source")
-        replaced = tuple(find_replaced(text, file))
+        replaced = (*find_replaced(text, file), *find_mismatch(text, file, trace.ends))
         # In a package's forward the person has nothing to mend: where did they set the layer?
         if failure is not None and failure.stack and failure.line is not None and "/" in failure.line.file:
             path = next((call.path for call in trace.calls if call.number == failure.stack[-1]), "")

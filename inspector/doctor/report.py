@@ -164,12 +164,22 @@ class Modes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """What made one of the answer's tensors. function: "softmax", "log_softmax", "sigmoid", "relu", "linear" (a layer
+    without activation), "" for anything else. path: of the module that ran it. line: that makes or runs it."""
+
+    function: str
+    path: str
+    line: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One forward pass.
 
     target: what ran. inputs: (name or position, its facts). input_from: how they were made. training: the mode.
     operators: how many ran. greatest: (path, value) of the largest finite magnitude. first_bad: path of the first
-    module with a bad value. skipped: what was not looked at, and why.
+    module with a bad value. skipped: what was not looked at, and why. ends: of floating-point answers.
     """
 
     target: str
@@ -187,3 +197,4 @@ class Trace:
     greatest: tuple[str, float] | None = None
     modes: Modes | None = None
     skipped: tuple[str, ...] = ()
+    ends: tuple[End, ...] = ()

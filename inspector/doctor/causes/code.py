@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
-from inspector.doctor.constructors import line_that_makes, parsed_source, source_line
-from inspector.doctor.frames import is_own
+from inspector.doctor.constructors import line_that_makes, parsed_source
+from inspector.doctor.frames import is_own, source_line
 from inspector.doctor.report import Diagnosis, SourceLine, Sureness
 from inspector.doctor.scene import Scene, kinds_in
 from inspector.units import counted, with_article
