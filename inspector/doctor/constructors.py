@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from torch import nn
 
-from inspector.doctor.frames import source_line
+from inspector.doctor.frames import returning_line, source_line
 from inspector.doctor.own_layers import file_of, is_own_class
 from inspector.doctor.report import SourceLine
 from inspector.errors import InspectorError
@@ -64,6 +64,28 @@ def line_that_makes(model: nn.Module, path: str) -> SourceLine | None:
                     return source_line(file, statement.lineno)
         return None
     return None
+
+
+def line_that_returns(module: nn.Module | None) -> SourceLine | None:
+    """The last return of the forward of a person's own class."""
+    return returning_line(type(module).forward) if module is not None and is_own_class(module) else None
+
+
+def line_of_buffer(model: nn.Module, name: str) -> SourceLine | None:
+    """Where a class registers that buffer or parameter, or sets it first."""
+    path, _, own = name.rpartition(".")
+    found = class_of(model.get_submodule(path))
+    if found is None:
+        return None
+    lines = []
+    for node in ast.walk(found[1]):
+        registers = called_name(node) in ("register_buffer", "register_parameter")
+        given = node.args[0] if isinstance(node, ast.Call) and registers and node.args else None
+        if isinstance(given, ast.Constant) and given.value == own:
+            return source_line(found[0], given.lineno)
+        if isinstance(node, ast.Assign) and value_given(node, own) is not None:
+            lines.append(node.lineno)
+    return source_line(found[0], min(lines)) if lines else None
 
 
 def with_argument(line: SourceLine | None, name: str, value: str) -> str:
@@ -126,7 +148,7 @@ class _Search:
             found = self.line(returned, parts, (function, *scopes) if function is not None else scopes)
             if found is not None:
                 return found
-        calls = [node for node in ast.walk(value) if called_name(node) == self._kind]
+        calls = [n for n in ast.walk(value) if isinstance(n, ast.Call) and called_name(n) == self._kind]
         if len(calls) == 1:
             return calls[0].lineno
         names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and not calls]

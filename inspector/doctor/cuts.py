@@ -21,6 +21,7 @@ _MOST_NODES = 20_000
 _MOST_WALKS = 500
 # These leave torch, or say by their name that they cut.
 _LEAVES_TORCH = ("numpy", "__array__", "tolist", "item", "__float__", "__int__", "__index__")
+_REMAKES = ("tensor", "as_tensor", "from_numpy", "new_tensor", "asarray")
 _TELLS = (
     "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "requires_grad_", "data_ptr", "__len__",
     "__repr__", "__hash__", "is_contiguous", "get_device", "element_size", "storage_offset", "__bool__",
@@ -44,10 +45,17 @@ class Cuts:
     def __init__(self) -> None:
         self._found: dict[tuple[str, SourceLine | None], Cut] = {}
         self._walks = 0
+        self._left_at: dict[SourceLine, str] = {}
+        # line -> (what leaves torch there, what makes a tensor of it again, that tensor).
+        self.remade: dict[SourceLine, tuple[str, str, Tensor]] = {}
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """As a Listener's."""
         name = getattr(function, "__name__", "")
+        if name in _REMAKES and isinstance(output, Tensor) and output.is_floating_point():
+            line = own_line()
+            if line is not None and line in self._left_at:
+                self.remade[line] = (self._left_at[line], name, output)
         if name == "__get__":
             if getattr(getattr(function, "__self__", None), "__name__", "") != "data":
                 return
@@ -60,6 +68,8 @@ class Cuts:
         made = list(tensors_in(output))
         if any(t.requires_grad for t in made) or (not made and name not in _LEAVES_TORCH):
             return
+        if name in _LEAVES_TORCH and (at := own_line()) is not None:
+            self._left_at[at] = name
         whole = not made or any(t.is_floating_point() for t in made)
         line = own_line()
         if not torch.is_grad_enabled():

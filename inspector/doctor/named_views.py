@@ -30,7 +30,7 @@ class _Dimensions:
 
     of: str
     at: tuple[int, ...]
-    line: int
+    line: tuple[int, int]
 
 
 def misnamed_view(before: tuple[int, ...], after: tuple[int, ...], frame: OwnFrame | None) -> Misnamed | None:
@@ -43,13 +43,13 @@ def misnamed_view(before: tuple[int, ...], after: tuple[int, ...], frame: OwnFra
     sizes = _sizes(call)
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add | ast.Sub) for one in sizes for n in ast.walk(one)):
         return None
-    bound = _bound(frame.function_node, call.lineno)
+    bound = _bound(frame.function_node, _place(call))
     receiver = ast.unparse(call.func.value)
     for place, size in enumerate(sizes):
         named = _resolved(size, bound)
         if named is None or after[place] < 2:
             continue
-        group = _exact(named, receiver, before, frame, call.lineno) or _by_value(after[place], before)
+        group = _exact(named, receiver, before, frame, _place(call)) or _by_value(after[place], before)
         if group is None or math.prod(before[i] for i in group) != after[place]:
             continue
         behind = math.prod(before[group[-1] + 1 :])
@@ -80,17 +80,21 @@ def _sizes(call: ast.Call) -> Sequence[ast.expr]:
     return call.args
 
 
-def _bound(function: ast.AST, before: int) -> dict[str, _Dimensions]:
-    """What names stand for by the line `before`: b, c, h, w = x.shape; n = x.size(1); hw = h * w."""
+def _place(node: ast.stmt | ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _bound(function: ast.AST, before: tuple[int, int]) -> dict[str, _Dimensions]:
+    """What names stand for by the place `before`: b, c, h, w = x.shape; n = x.size(1); hw = h * w."""
     found: dict[str, _Dimensions] = {}
-    assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and n.lineno < before]
-    for statement in sorted(assigned, key=lambda one: one.lineno):
+    assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and _place(n) < before]
+    for statement in sorted(assigned, key=_place):
         for target in statement.targets:
             if isinstance(target, ast.Name):
                 found.pop(target.id, None)
                 one = _resolved(statement.value, found)
                 if one is not None:
-                    found[target.id] = _Dimensions(one.of, one.at, statement.lineno)
+                    found[target.id] = _Dimensions(one.of, one.at, _place(statement))
             elif isinstance(target, ast.Tuple):
                 names = [one.id if isinstance(one, ast.Name) else "" for one in target.elts]
                 whole = _whole_shape(statement.value)
@@ -98,7 +102,7 @@ def _bound(function: ast.AST, before: int) -> dict[str, _Dimensions]:
                 for at, name in enumerate(names):
                     found.pop(name, None)
                     if whole is not None and name not in ("", "_") and not starred:
-                        found[name] = _Dimensions(whole, (at,), statement.lineno)
+                        found[name] = _Dimensions(whole, (at,), _place(statement))
     return found
 
 
@@ -125,18 +129,18 @@ def _resolved(node: ast.expr, bound: Mapping[str, _Dimensions]) -> _Dimensions |
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
         of, index = ast.unparse(node.func.value), node.args[0] if len(node.args) == 1 else None
     if of and isinstance(index, ast.Constant) and isinstance(index.value, int) and index.value >= 0:
-        return _Dimensions(of, (index.value,), node.lineno)
+        return _Dimensions(of, (index.value,), _place(node))
     return None
 
 
 def _exact(
-    named: _Dimensions, receiver: str, before: tuple[int, ...], frame: OwnFrame, line: int
+    named: _Dimensions, receiver: str, before: tuple[int, ...], frame: OwnFrame, place: tuple[int, int]
 ) -> tuple[int, ...] | None:
     """By the name alone, where what is viewed is what the sizes were taken of, and was not assigned since."""
     if named.of != receiver or any(i >= len(before) for i in named.at):
         return None
     for node in ast.walk(frame.function_node) if frame.function_node is not None else ():
-        if isinstance(node, ast.Assign | ast.AugAssign) and named.line < node.lineno < line:
+        if isinstance(node, ast.Assign | ast.AugAssign) and named.line < _place(node) < place:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(ast.unparse(t) == receiver for t in targets):
                 return None

@@ -76,18 +76,21 @@ def _tests(
     if name in ("acos", "asin", "atanh"):
         edge = "x.clamp(-1 + 1e-6, 1 - 1e-6)".replace("x", called, 1)
         beyond: Test = lambda t: t.abs() >= 1 if name == "atanh" else t.abs() > 1  # noqa: E731
-        return [(beyond, "beyond -1 to 1", f"Rounding goes past 1: {edge} before.")]
+        far = bool((x.abs() > 1.01).any())
+        why = "A cosine is of vectors of length 1: F.normalize them first, and" if far else "Rounding goes past 1:"
+        return [(beyond, "beyond -1 to 1", f"{why} {edge} before.")]
     if name == "acosh":
         return [(lambda t: t < 1, "below 1", f"{called}.clamp(min=1 + 1e-6) before.")]
     if name in ("reciprocal", "div", "true_divide", "remainder", "fmod", "floor_divide"):
-        return [(zero, "0", f"A division by 0: {least} or + 1e-8 there. {_SUM}")]
+        return [(zero, "0", f"A division by 0: {least} or + 1e-8 there." + (f" {_SUM}" if _is_count(x) else ""))]
     if name in ("exp", "exp2", "expm1", "sinh", "cosh"):
         most = math.log(torch.finfo(x.dtype).max) if x.is_floating_point() else 88.0
         return [
             (
                 lambda t: t > most,
                 f"above {most:.0f}",
-                "exp of that is infinite: subtract the greatest first, or torch.softmax, torch.logsumexp, clamp.",
+                f"exp of that is infinite: {called}.clamp(max=20) before, or a start nearer to 0 for what makes it; of "
+                "scores torch.softmax or torch.logsumexp.",
             )
         ]
     if name in ("pow", "float_power"):

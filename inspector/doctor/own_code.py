@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.architectures.report_of_code import answer, report_of_code
 from inspector.architectures.user_code import SECONDS, Factory, parse_factory
+from inspector.doctor.building import not_built
 from inspector.doctor.loss_pairs import find_mismatch
 from inspector.doctor.report import SourceLine, Trace
 from inspector.doctor.run import Wish
@@ -53,8 +54,9 @@ def trace_code(
         }
         function = f"{__name__}:trace_built"
         trace = report_of_code(
-            text, Trace, function, arguments, folder=folder, seconds=seconds, memory_nbytes=memory_nbytes
-        )
+            text, Trace, function, arguments, folder=folder, seconds=seconds, memory_nbytes=memory_nbytes,
+            raised=lambda answer: not_built(answer, factory, wish, folder or Path.cwd()),
+        )  # fmt: skip
     return with_source(trace, factory, folder or Path.cwd())
 
 

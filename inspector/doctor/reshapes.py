@@ -78,9 +78,14 @@ def remedy_of_reshape(one: Reshape) -> str:
 
 def find_reshaped(reshapes: Sequence[Reshape], *, told: bool) -> Iterator[Finding]:
     """told: a finding that samples are mixed names the first already."""
+    alike: dict[object, list[Reshape]] = {}
     for one in list(dict.fromkeys(reshapes))[int(told) :]:
+        alike.setdefault((one.before, one.after, one.function), []).append(one)
+    for one, *others in alike.values():
+        lines = ", ".join(str(other.line.line) for other in others if other.line is not None)
+        more = f" So {'does line' if len(others) == 1 else 'do lines'} {lines}." if lines else ""
         yield RESHAPED.found(
-            f"{told_reshape(one)[0].upper()}{told_reshape(one)[1:]}.",
+            f"{told_reshape(one)[0].upper()}{told_reshape(one)[1:]}.{more}",
             evidence=() if one.line is None else (("file", one.line.file), ("line", one.line.line)),
             remedy=remedy_of_reshape(one),
         )

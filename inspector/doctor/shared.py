@@ -53,7 +53,7 @@ def _same(model: nn.Module, module: nn.Module, paths: Sequence[str]) -> Finding:
     weights = sum(p.numel() for p in module.parameters())
     line, multiplied, meant = _where(model, paths[0])
     at = f" ({line.file}, line {line.line}: {line.text})" if line is not None else ""
-    how = "[layer] * n puts one object into the list n times. " if multiplied else ""
+    how = "So the list holds one object n times. " if multiplied else ""
     return SAME_OBJECT.found(
         f"{paths[0]} to {paths[-1]} are one and the same object ({type(module).__name__}, {weights:,} weights in all, "
         f"not {len(paths) * weights:,}){at}.",
@@ -90,6 +90,11 @@ def _multiplies(written: ast.ClassDef, value: ast.expr) -> bool:
     names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
     assigned = [n.value for n in ast.walk(written) if isinstance(n, ast.Assign) and _targets(n) & names]
     for node in (one for part in (value, *assigned) for one in ast.walk(part)):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and isinstance(node.elt, ast.Name):
+            own = {n.id for one in node.generators for n in ast.walk(one.target) if isinstance(n, ast.Name)}
+            # A name of its own for what is made once; self.head is shared by whoever writes so.
+            if node.elt.id not in own:
+                return True
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             lists = [one for one in (node.left, node.right) if isinstance(one, ast.List | ast.Tuple)]
             if lists and len(lists[0].elts) == 1 and isinstance(lists[0].elts[0], ast.Name | ast.Call):

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from inspector.doctor.backward import find_backward
+from inspector.doctor.building import FAILED
 from inspector.doctor.causes import diagnose_failure
 from inspector.doctor.consequences import explained
 from inspector.doctor.constructors import line_that_makes
@@ -41,12 +42,11 @@ from inspector.doctor.signs import (
 from inspector.doctor.trials import Trials, copied, holds_lazy
 from inspector.doctor.unused import find_unused
 from inspector.errors import ModelError
-from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.findings import Finding, Severity, ranked
 from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import ForwardError, tensors_in, watch
 from inspector.units import with_article
 
-FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
 _MOST_ENDS = 8
 _ACTIVATIONS = ("softmax", "logsoftmax", "sigmoid", "relu")
 _BAD = ("output-not-finite", "output-all-zeros", "output-constant")

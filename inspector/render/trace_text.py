@@ -25,11 +25,14 @@ def trace_text(trace: Trace, *, depth: int = 2) -> RenderableType:
     """What ran, why it failed or what is to be said of it, and below that the tree as far as it came."""
     mode = "training" if trace.training else "evaluation"
     shapes = "; ".join(f"{name} {human_shape(one.shape)} {one.dtype}" for name, one in trace.inputs)
-    rows = [("Model", safe(trace.target)), ("Input", safe(shapes or "none"))]
+    rows = [("Model", safe(trace.target))]
+    if trace.calls:
+        rows.append(("Input", safe(shapes or "none")))
     if trace.input_from:
         rows.append(("", safe(trace.input_from)))
     calls, operators = counted(len(trace.calls), "module call"), counted(trace.operators, "operator")
-    rows.append(("Ran", f"in {mode}: {calls}, {operators}, " + ("failed" if trace.failure else "to its end")))
+    ran = f"in {mode}: {calls}, {operators}, " + ("failed" if trace.failure else "to its end")
+    rows.append(("Ran", ran if trace.calls else "not at all: it fails before the first module"))
     parts: list[RenderableType] = [pairs(rows)]
     others = [f for f in trace.findings if f.id != "forward-fails"]
     if trace.failure is not None and trace.diagnosis is not None:

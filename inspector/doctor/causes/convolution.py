@@ -98,7 +98,7 @@ def _candidates(rank: int, takes: int, got: int, x: Tensor) -> list[tuple[Repair
     if rank == 1:
         return [(SWAPPED,), (CHANNEL,), (BATCH,)]
     if rank == 3:
-        return [(ONE_FRAME,), (BATCH,)]
+        return [(CHANNEL,), (ONE_FRAME,), (BATCH,)] if takes == 1 else [(ONE_FRAME,), (BATCH,)]
     found: list[tuple[Repair, ...]] = []
     if x.dim() == rank + 1:
         found += [(LAST_WITHOUT_BATCH,), (CHANNEL,), (BATCH, GREY), (BATCH, ALPHA), (BATCH, COLOUR), (CHANNEL, GREY)]

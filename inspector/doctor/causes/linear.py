@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.repairs import BATCH, fitting_sides, resized_input, tried_repair
+from inspector.doctor.causes.statements import written_argument
 from inspector.doctor.constructors import called_name
 from inspector.doctor.own_layers import is_own_class
 from inspector.doctor.report import Diagnosis, Sureness
@@ -40,7 +41,7 @@ def find_linear(scene: Scene) -> Diagnosis | None:
             cause="not-flattened",
             says=f"{start}: its input of {shape} is not flattened ({' x '.join(map(str, x.shape[1:]))} = {takes:,}).",
             fix="Flatten it before this layer, from the second dimension on.",
-            code="x = x.flatten(1)",
+            code=_changed_argument(scene, x, "flatten(1)"),
         )
     if x.dim() in (1, 2) and batch > 1 and x.numel() == batch * takes and x.shape[0] != batch:
         return Diagnosis(
@@ -74,6 +75,12 @@ def find_linear(scene: Scene) -> Diagnosis | None:
     if sized is not None:
         return sized
     return _by_neighbour(scene, start, x, takes, got)
+
+
+def _changed_argument(scene: Scene, x: Tensor, call: str) -> str:
+    """What the failing line gives the layer, with a call behind it."""
+    name = scene.variable_of(x) or written_argument(scene) or "x"
+    return f"{name} = {name}.{call}" if name.isidentifier() else f"{name}.{call}"
 
 
 def map_before(scene: Scene, values: int) -> tuple[str, tuple[int, ...]] | None:

@@ -132,7 +132,7 @@ CHANNEL = Repair(
     "channel-missing",
     "The input of {shape} has no dimension for its one channel.",
     "x = x.unsqueeze(1)",
-    lambda x: x.unsqueeze(1) if x.dim() in (2, 3) and x.is_floating_point() else None,
+    lambda x: x.unsqueeze(1) if x.dim() in (2, 3, 4) and x.is_floating_point() else None,
 )
 SWAPPED = Repair(
     "sequence-transposed",

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.repairs import BATCH, SWAPPED, input_name, tried_repair
-from inspector.doctor.constructors import line_that_makes, with_argument
+from inspector.doctor.causes.statements import written_argument
+from inspector.doctor.constructors import line_of_buffer, line_that_makes, with_argument
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 from inspector.units import counted, human_shape
@@ -26,6 +27,9 @@ def find_recurrent(scene: Scene) -> Diagnosis | None:
             found = tried_repair(scene, SWAPPED)
             if found is not None:
                 return found
+        turned = _features_elsewhere(scene, layer, x) if isinstance(layer, nn.RNNBase) and x.dim() == 3 else None
+        if turned is not None:
+            return turned
         back = isinstance(layer, nn.RNNBase) and layer.input_size * 2 == x.shape[-1]
         hint = " A bidirectional layer gives twice its hidden size." if back else ""
         return Diagnosis(
@@ -49,10 +53,39 @@ def find_recurrent(scene: Scene) -> Diagnosis | None:
     return None
 
 
+def _features_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor) -> Diagnosis | None:
+    """A map of batch x channels x width, as convolutions give it, before a layer that takes the features last."""
+    takes, shape = layer.input_size, tuple(x.shape)
+    if takes not in shape[:2]:
+        return None
+    axis = 1 if shape[1] == takes else 0
+    orders = ((0, 2, 1), (2, 0, 1)) if axis == 1 else ((1, 2, 0), (2, 1, 0))
+    order = orders[0] if layer.batch_first else orders[1]
+
+    def change(given: Tensor) -> Tensor | None:
+        return given.permute(order) if tuple(given.shape) == shape else None
+
+    runs = scene.trials.runs_given(layer, change, (scene.args, scene.kwargs))
+    name = scene.variable_of(x) or written_argument(scene) or "x"
+    start = f"{name} = " if name.isidentifier() else ""
+    takes_as = "batch x time x features" if layer.batch_first else "time x batch x features (no batch_first=True)"
+    return Diagnosis(
+        cause="sequence-transposed",
+        says=f"{scene.path} takes {counted(takes, 'feature')} last and received {scene.told(x)}: "
+        f"they stand in dimension {axis}.",
+        fix=f"Permute it before: this layer takes {takes_as}.",
+        code=f"{start}{name}.permute({', '.join(map(str, order))})",
+        sureness=Sureness.CERTAIN if runs else Sureness.LIKELY,
+        tried=("that, to the end of the forward: runs through",) if runs else (),
+    )
+
+
 def _other_state(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor, wants: tuple[int, int, int]) -> Diagnosis:
     """The state has another shape; the line that made it is the one to change."""
     axis, got = (0 if layer.batch_first else 1), tuple(hidden.shape)
     name, line = input_name(scene), scene.recorder.born_at(hidden)
+    kept = scene.recorder.model_tensor(hidden)
+    line = line or (line_of_buffer(scene.model, kept) if kept else None)
     swapped = (
         f" batch_first={layer.batch_first} takes the batch of the input as its "
         f"{'first' if layer.batch_first else 'second'} dimension."
