@@ -49,11 +49,14 @@ def misnamed_view(before: tuple[int, ...], after: tuple[int, ...], frame: OwnFra
         named = _resolved(size, bound)
         if named is None or after[place] < 2:
             continue
-        group = _exact(named, receiver, before, frame, _place(call)) or _by_value(after[place], before)
+        exact = _exact(named, receiver, before, frame, _place(call))
+        group = exact or _by_value(after[place], before)
         if group is None or math.prod(before[i] for i in group) != after[place]:
             continue
-        behind = math.prod(before[group[-1] + 1 :])
-        if behind == math.prod(after[place + 1 :]) or _intact(group, before, after):
+        if math.prod(before[group[-1] + 1 :]) == math.prod(after[place + 1 :]):
+            continue
+        # Of equal sizes another name may stand for the same dimension.
+        if exact is None and _intact(group, before, after):
             continue
         return Misnamed(ast.unparse(size), _remedy(receiver, before, after, sizes))
     return None
