@@ -37,19 +37,33 @@ def main(request: dict[str, Any], answer: str) -> None:
     except SystemExit as error:
         made = {"error": f"it ended the program by itself, with exit code {error.code or 0}", "raised": True}
     except Exception as error:  # noqa: BLE001 their code may raise anything
-        made = {"error": raised(error), "raised": True}
+        made = {"error": raised(error), "raised": True, **place_of(error)}
     Path(answer).write_text(json.dumps(made), encoding="utf-8")
 
 
-def raised(error: Exception) -> str:
-    """What it was and where in their own code, without the frames between."""
+def own_frames(error: Exception) -> list[Any]:
+    """The frames of their own code, outermost first."""
     import traceback
 
     # This file runs as a text of its own, or as a part of this package.
     package = str(Path(__file__).resolve().parents[1]) if "__file__" in globals() else "<"
     others = ("<", package, sys.base_prefix)
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(others) and "site-packages" not in f.filename]
+    return [f for f in frames if not f.filename.startswith(others) and "site-packages" not in f.filename]
+
+
+def place_of(error: Exception) -> dict[str, Any]:
+    """Its class, what it says, and the line of their own code that raised it."""
+    own = own_frames(error)
+    file, line = (Path(own[-1].filename).name, own[-1].lineno or 0) if own else ("", 0)
+    text = (own[-1].line or "").strip()[:400] if own else ""
+    says = " ".join(str(error).split())[:1000]
+    return {"kind": type(error).__name__, "says": says, "file": file, "line": line, "text": text}
+
+
+def raised(error: Exception) -> str:
+    """What it was and where in their own code, without the frames between."""
+    own = own_frames(error)
     where = f", in {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
     says = " ".join(str(error).split())[:1000].rstrip(".")
     return f"it raised {type(error).__name__}: {says}{where}" if says else f"it raised {type(error).__name__}{where}"
@@ -96,7 +110,26 @@ def build(request: dict[str, Any]) -> Any:
         return found
     if not callable(found):
         return {"error": f"{name} is a {type(found).__name__}, neither a factory nor a model"}
-    return found(**request["arguments"])
+    return one_model(found(**request["arguments"]))
+
+
+def one_model(made: Any) -> Any:
+    """The network in a tuple, dict or object that a factory returns beside a loss and an optimizer: the one module with
+    weights, where there is only one; else what was returned."""
+    from torch import nn
+
+    if isinstance(made, (nn.Module, str, int, float, type(None))):
+        return made
+    values = made if isinstance(made, (tuple, list)) else made.values() if isinstance(made, dict) else None
+    if values is None:
+        values = vars(made).values() if hasattr(made, "__dict__") else ()
+    found = [value for value in values if isinstance(value, nn.Module)]
+    with_weights = [value for value in found if next(value.parameters(), None) is not None]
+    chosen = {id(value): value for value in with_weights or found}
+    if len(chosen) > 1:
+        kinds = ", ".join(type(value).__name__ for value in chosen.values())
+        return {"error": "it returned several networks (" + kinds + "); write a factory that returns one of them"}
+    return next(iter(chosen.values())) if chosen else made
 
 
 def describe(made: Any) -> dict[str, Any]:

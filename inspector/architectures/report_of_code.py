@@ -31,19 +31,26 @@ def report_of_code(
     folder: Path | None = None,
     seconds: float = SECONDS,
     memory_nbytes: int | None = None,
+    raised: Callable[[Mapping[str, object]], Report] | None = None,
 ) -> Report:
     """Run the factory, give what it returns to a function of this package there, and read its report.
 
     function: "module:name", which takes the model, `label` and the arguments, and returns `answer`. folder: where it
-    runs, the current one if None. memory_nbytes: what it may write to, unlimited if None. Raises as `target_of_code`,
-    and ModelError with what the function refused.
+    runs, the current one if None. memory_nbytes: what it may write to, unlimited if None. raised: makes a report of
+    what their code raised before there was a model, as `run_factory` gives it.
+    Raises as `target_of_code`, and ModelError with what the function refused.
     """
     factory = parse_factory(text)
     here = folder or Path.cwd()
     check_source(factory, here)
     call = {"function": function, "arguments": {**arguments, "label": factory.text}}
     with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
-        answer = run_factory(factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes, call=call)
+        answer = run_factory(
+            factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes, call=call,
+            raised=raised is not None,
+        )  # fmt: skip
+    if raised is not None and answer.get("raised"):
+        return raised(answer)
     if "refused" in answer:
         raise ModelError(str(answer["refused"])[:2000], hint=str(answer.get("hint", ""))[:500])
     try:

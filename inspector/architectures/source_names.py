@@ -42,3 +42,40 @@ def find_makers(text: str) -> Makers:
 
 def _names_in(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def offered_names(text: str) -> tuple[str, ...]:
+    """What of a text is worth being named as the network, likeliest first: classes of modules, functions without
+    arguments, models that stand at its top. Raises as `find_makers`."""
+    makers = find_makers(text)
+    tree = ast.parse(text)
+    modules: dict[str, None] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base) for base in node.bases]
+            if any(
+                base in modules or base.rpartition(".")[2].endswith(("Module", "Sequential", "Model")) for base in bases
+            ):
+                modules[node.name] = None
+    functions = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and len(node.args.args) == len(node.args.defaults)
+        and any(isinstance(inner, ast.Return) and inner.value is not None for inner in ast.walk(node))
+        and _names_in(node) & {*modules, "nn", "torchvision", "timm", "models"}
+        and not node.name.startswith("_")
+    ]
+    values = [
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name) and ast.unparse(node.value.func) in (*modules, *functions)
+    ]
+    inner = {
+        name for node in tree.body if isinstance(node, ast.ClassDef) for name in _names_in(node) if name != node.name
+    }
+    outer = [name for name in modules if name not in inner]
+    found = [*functions, *outer, *values, *(name for name in modules if name in inner)]
+    return tuple(dict.fromkeys([*(one for one in found if one == makers.likely), *found]))

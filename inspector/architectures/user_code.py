@@ -27,7 +27,10 @@ from inspector.installed import require
 from inspector.side_files import PathKind, kind_of_path, read_bytes, shown_name
 
 PREFIX = "code:"
-FORM = "Write code:model.py:build or code:package.module:factory, with arguments as ?num_classes=4&depth=18."
+FORM = (
+    "Write code:model.py:build or code:package.module:factory, the name of a class, a function or a model in it, with "
+    "arguments as ?num_classes=4&depth=18."
+)
 ALONE = "Run the factory by itself in the same folder and Python to see it fail."
 SECONDS = 120.0
 _MOST_ANSWER = 64 * 1024 * 1024  # bytes
@@ -135,11 +138,13 @@ def run_factory(
     memory_nbytes: int | None = None,
     trial: Mapping[str, object] | None = None,
     call: Mapping[str, object] | None = None,
+    raised: bool = False,
 ) -> Mapping[str, object]:
     """The runner's answer, as JSON read it: unchecked beyond being a mapping. Runs the person's code.
 
     private: an empty folder for what goes to and fro. trial: what `code_runner.attempt` shall do with the model. call:
-    "function" of this package ("module:name") that takes the model there, and its "arguments".
+    "function" of this package ("module:name") that takes the model there, and its "arguments". raised: what their code
+    raised is an answer, too: "kind", "says", "file", "line", "text".
     Raises ModelError as `target_of_code` does.
     """
     runner = (files("inspector.architectures") / "code_runner.py").read_text(encoding="utf-8")
@@ -182,10 +187,10 @@ def run_factory(
         ) from late
     if code != 0 or not answer.exists():
         raise ModelError(f"{factory.text} ended with exit code {code} and no model.{_said(printed)}", hint=ALONE)
-    return _answer_of(factory, answer, printed)
+    return _answer_of(factory, answer, printed, raised=raised)
 
 
-def _answer_of(factory: Factory, answer: Path, printed: bytearray) -> Mapping[str, object]:
+def _answer_of(factory: Factory, answer: Path, printed: bytearray, *, raised: bool) -> Mapping[str, object]:
     """What the runner wrote. Raises ModelError where that is no model."""
     try:
         found = json.loads(read_bytes(answer, most_nbytes=_MOST_ANSWER))
@@ -195,6 +200,8 @@ def _answer_of(factory: Factory, answer: Path, printed: bytearray) -> Mapping[st
         raise ModelError(f"{factory.text} left an answer that cannot be read.{_said(printed)}") from error
     if not isinstance(found, dict):
         raise ModelError(f"{factory.text} left an answer that is no description.")
+    if raised and found.get("raised") and "kind" in found:
+        return found
     if "error" in found:
         names = found.get("names")
         known = f"Callable in it: {', '.join(map(str, names))}." if isinstance(names, list) and names else FORM

@@ -13,6 +13,7 @@ from inspector.cli.options import (
     open_file,
     pick_state,
     recognised,
+    refuse_unnamed_code,
     show,
 )
 from inspector.errors import UsageError
@@ -76,6 +77,8 @@ def flops(
 ) -> int:
     """Count parameters, multiply-accumulates, memory traffic and more per module, on the meta device."""
     from inspector.architectures.user_code import is_code
+
+    refuse_unnamed_code(file)
     from inspector.flops.roofline import find_device
     from inspector.render.bill import columns_named
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.ending import complain, printing
-from inspector.cli.options import Json, State, open_file, pick_state, show
+from inspector.cli.options import Json, State, open_file, pick_state, refuse_unnamed_code, show
 from inspector.cli.output import Overwrite, check_place, written_whole
 from inspector.errors import UsageError
 from inspector.flops.input_size import parse_size
@@ -114,6 +114,8 @@ def _graph_of(file: str, size: tuple[int, ...] | None, state: str) -> Graph:
     from inspector.architectures.recognise import recognise
     from inspector.architectures.targets import is_architecture, parse_target
     from inspector.architectures.user_code import is_code
+
+    refuse_unnamed_code(file)
     from inspector.errors import UnknownArchitecture
     from inspector.graph.sources import graph_of
     from inspector.traced import graph_of_code, graph_of_spec

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from inspector.cli.ending import printing
-from inspector.errors import UsageError
+from inspector.errors import InspectorError, UsageError
 from inspector.findings import Severity
 
 if TYPE_CHECKING:
@@ -43,6 +44,25 @@ TargetOption = Annotated[
         "keys:list.txt or code:model.py:build (runs it).",
     ),
 ]
+
+
+def refuse_unnamed_code(text: str) -> None:
+    """Raise UsageError for net.py and code:net.py, which name no network, with the names that are in it."""
+    from inspector.architectures.source_names import offered_names
+    from inspector.side_files import PathKind, kind_of_path, read_text, shown_name
+
+    where = text.strip().removeprefix("code:")
+    if not where.endswith(".py") or ":" in where.rpartition("/")[2] or kind_of_path(Path(where)) is PathKind.NOTHING:
+        return
+    try:
+        names = offered_names(read_text(where, "source"))
+    except InspectorError as error:
+        raise UsageError(f"{shown_name(where)} is to be Python source. {error.says}", hint=error.hint) from error
+    written = [f"code:{where}:{name}" for name in names[:6]]
+    raise UsageError(
+        f"{shown_name(where)} is Python source; say which network in it is to be built, and it is run.",
+        hint=f"Write {' or '.join(written)}." if written else f"No network was found in it by name: code:{where}:NAME.",
+    )
 
 
 def open_file(where: str, *, digest: bool = False) -> Checkpoint:

@@ -19,6 +19,7 @@ from inspector.cli.options import (
     open_file,
     pick_state,
     recognised,
+    refuse_unnamed_code,
     show,
 )
 from inspector.doctor.maps_asked import MOST_SHOWN, Order, Scale, Side
@@ -42,14 +43,19 @@ def trace(
         str,
         typer.Argument(
             metavar="FILE|TARGET",
-            help="A checkpoint, or a target: torchvision/resnet18 (shapes alone), code:model.py:build (runs it).",
+            help="A checkpoint, or a target: torchvision/resnet18 (shapes alone), code:net.py:NAME (runs it; NAME is a "
+            "class, a function or a model in net.py).",
         ),
     ],
     image: Annotated[
         Path | None, typer.Option("--image", metavar="PICTURE", help="Run on this picture, prepared as explain does.")
     ] = None,
     input_size: Annotated[
-        str, typer.Option("--input-size", help="Random numbers, without the batch: CxHxW, e.g. 3x224x224, or tokens.")
+        str,
+        typer.Option(
+            "--input-size",
+            help="Random numbers, without the batch: 3x224x224 for pictures, 128 for so many numbers or tokens.",
+        ),
     ] = "",
     input_: Annotated[
         str,
@@ -90,6 +96,7 @@ def trace(
     from inspector.architectures.targets import is_architecture
     from inspector.architectures.user_code import is_code
 
+    refuse_unnamed_code(file)
     if sum(map(bool, (image, input_size, input_))) > 1:
         raise UsageError("A picture, a size or a file of tensors: one of them is the input.")
     size = parse_size(input_size) if input_size else None

@@ -106,6 +106,15 @@ def find_backward(model: nn.Module, output: Any, recorder: Recorder) -> Iterator
             severity=Severity.INFO if by_nature else None,
             remedy=_BY_NATURE if by_nature else _remedy(cuts),
         )
+    told = {one.line for one in recorder.cuts.behind({id(wanted[name]) for name in cut})} if cut else set()
+    for line, (left, remade, tensor) in recorder.cuts.remade.items():
+        if line not in told and id(tensor) in recorder.used:
+            yield NO_GRADIENT.found(
+                f"{left} and {remade} ({line.file}, line {line.line}: {line.text}) take values out of torch and make a "
+                "new tensor of them: no gradient goes back through it, only past it.",
+                evidence=(("file", line.file), ("line", line.line), ("text", line.text)),
+                remedy=_REMEDIES.get(left, _OTHERWISE),
+            )
 
 
 def _told(cuts: Sequence[Cut]) -> str:

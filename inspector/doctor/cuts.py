@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.doctor.frames import own_line
+from inspector.doctor.frames import is_own, line_of_with, own_line, source_line
 from inspector.doctor.report import SourceLine
-from inspector.forward.watch import tensors_in
+from inspector.forward.watch import tensors_in, watch
 
 _MOST_CUTS = 64
 _MOST_NODES = 20_000
@@ -21,6 +21,7 @@ _MOST_NODES = 20_000
 _MOST_WALKS = 500
 # These leave torch, or say by their name that they cut.
 _LEAVES_TORCH = ("numpy", "__array__", "tolist", "item", "__float__", "__int__", "__index__")
+_REMAKES = ("tensor", "as_tensor", "from_numpy", "new_tensor", "asarray")
 _TELLS = (
     "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "requires_grad_", "data_ptr", "__len__",
     "__repr__", "__hash__", "is_contiguous", "get_device", "element_size", "storage_offset", "__bool__",
@@ -44,10 +45,17 @@ class Cuts:
     def __init__(self) -> None:
         self._found: dict[tuple[str, SourceLine | None], Cut] = {}
         self._walks = 0
+        self._left_at: dict[SourceLine, str] = {}
+        # line -> (what leaves torch there, what makes a tensor of it again, that tensor).
+        self.remade: dict[SourceLine, tuple[str, str, Tensor]] = {}
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """As a Listener's."""
         name = getattr(function, "__name__", "")
+        if name in _REMAKES and isinstance(output, Tensor) and output.is_floating_point():
+            line = own_line()
+            if line is not None and line in self._left_at:
+                self.remade[line] = (self._left_at[line], name, output)
         if name == "__get__":
             if getattr(getattr(function, "__self__", None), "__name__", "") != "data":
                 return
@@ -60,10 +68,13 @@ class Cuts:
         made = list(tensors_in(output))
         if any(t.requires_grad for t in made) or (not made and name not in _LEAVES_TORCH):
             return
+        if name in _LEAVES_TORCH and (at := own_line()) is not None:
+            self._left_at[at] = name
         whole = not made or any(t.is_floating_point() for t in made)
-        if not torch.is_grad_enabled():
-            name = _who_turned_it_off()
         line = own_line()
+        if not torch.is_grad_enabled():
+            name, turned_off = _who_turned_it_off()
+            line = turned_off or line
         cut = self._found.get((name, line)) or Cut(name, line, frozenset(), whole)
         self._walks += 1
         reaches = cut.reaches.union(*map(_leaves, given))
@@ -75,13 +86,24 @@ class Cuts:
         return [cut for cut in found if cut.whole] or found
 
 
-def _who_turned_it_off() -> str:
+def _who_turned_it_off() -> tuple[str, SourceLine | None]:
+    """(what it is, its line: the decorator's, or that of `with`)."""
+    name = "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
     frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("checkpoint.py") and frame.f_code.co_name == "forward":
-            return "checkpoint"
+    while frame is not None and frame.f_code is not watch.__code__:
+        code = frame.f_code
+        if code.co_filename.endswith("checkpoint.py") and code.co_name == "forward":
+            return "checkpoint", None
+        decorated = frame.f_locals.get("func") if code.co_filename.endswith("_contextlib.py") else None
+        inner = getattr(decorated, "__code__", None)
+        if inner is not None and is_own(inner.co_filename):
+            return name, source_line(inner.co_filename, inner.co_firstlineno)
+        if is_own(code.co_filename):
+            at = line_of_with(frame, ("no_grad", "inference_mode", "set_grad_enabled"))
+            if at is not None:
+                return name, at
         frame = frame.f_back
-    return "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
+    return name, None
 
 
 def _leaves(tensor: Tensor) -> frozenset[int]:

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -33,13 +34,15 @@ _MOST_TEXT = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnFrame:
-    """A frame of the model's code. statement: parsed, None where there is no source. installed: a package's."""
+    """A frame of the model's code. statement: parsed, None where there is no source. installed: a package's.
+    function_node: the parsed function around it."""
 
     where: SourceLine
     function: str
     variables: Mapping[str, Any]
     statement: ast.stmt | None
     installed: bool = False
+    function_node: ast.AST | None = None
 
 
 def is_own(filename: str) -> bool:
@@ -73,6 +76,17 @@ def nearest_line(frames: Sequence[OwnFrame]) -> SourceLine | None:
 
 def own_line() -> SourceLine | None:
     """The line of the model's code that is running now, the person's own before a package's; None where none is."""
+    found = _running()
+    return None if found is None else _line_of(found)
+
+
+def own_frame() -> OwnFrame | None:
+    """The same with its variables and its statement."""
+    found = _running()
+    return None if found is None else _own(found, found.f_lineno, found.f_lasti)
+
+
+def _running() -> FrameType | None:
     frame: FrameType | None = sys._getframe()
     found: FrameType | None = None
     # Above `watch` stands whoever asked for the pass.
@@ -83,7 +97,26 @@ def own_line() -> SourceLine | None:
                 found = frame
                 break
         frame = frame.f_back
-    return None if found is None else _line_of(found)
+    return found
+
+
+def line_of_with(frame: FrameType, names: Sequence[str]) -> SourceLine | None:
+    """The innermost `with` around a frame's line that calls one of these; None where none does."""
+    tree = _tree(frame)
+    found = [
+        node.lineno
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.With)
+        and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
+        and any(name in ast.unparse(item.context_expr) for item in node.items for name in names)
+    ]
+    return _line_of(frame, max(found)) if found else None
+
+
+def source_line(filename: str, number: int) -> SourceLine:
+    """A line of a file by its number."""
+    text = linecache.getline(filename, number).strip()
+    return SourceLine(file=shown_file(filename), line=number, text=without_folders(text)[:_MOST_TEXT])
 
 
 def called_by_person() -> bool:
@@ -146,15 +179,15 @@ def _line_of(frame: FrameType, line: int = 0) -> SourceLine:
 def _own(frame: FrameType, line: int, at: int) -> OwnFrame:
     statement = _statement(frame, line, at)
     installed = is_installed(frame.f_code.co_filename)
-    return OwnFrame(_line_of(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement, installed)
+    return OwnFrame(
+        _line_of(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement, installed, _function(frame, line)
+    )
 
 
 def _statement(frame: FrameType, line: int, at: int) -> ast.stmt | None:
     """The innermost statement that the line belongs to; of several on one line that of the instruction `at`."""
-    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError, RecursionError):
+    tree = _tree(frame)
+    if tree is None:
         return None
     column = next(islice(frame.f_code.co_positions(), at // 2, None), (None, None, None, None))[2]
     best = None
@@ -165,6 +198,30 @@ def _statement(frame: FrameType, line: int, at: int) -> ast.stmt | None:
         if best is None or not elsewhere:
             best = node
     return best
+
+
+def _tree(frame: FrameType) -> ast.Module | None:
+    return _parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _function(frame: FrameType, line: int) -> ast.AST | None:
+    """The innermost function around a line."""
+    tree = _tree(frame)
+    around = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, key=lambda one: one.lineno) if around else None
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.stmt]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.architectures.report_of_code import answer, report_of_code
 from inspector.architectures.user_code import SECONDS, Factory, parse_factory
+from inspector.doctor.building import not_built
+from inspector.doctor.loss_pairs import find_mismatch
 from inspector.doctor.report import SourceLine, Trace
 from inspector.doctor.run import Wish
 from inspector.findings import Finding, FindingKind, Severity, ranked
@@ -52,8 +54,9 @@ def trace_code(
         }
         function = f"{__name__}:trace_built"
         trace = report_of_code(
-            text, Trace, function, arguments, folder=folder, seconds=seconds, memory_nbytes=memory_nbytes
-        )
+            text, Trace, function, arguments, folder=folder, seconds=seconds, memory_nbytes=memory_nbytes,
+            raised=lambda answer: not_built(answer, factory, wish, folder or Path.cwd()),
+        )  # fmt: skip
     return with_source(trace, factory, folder or Path.cwd())
 
 
@@ -65,7 +68,7 @@ def with_source(trace: Trace, factory: Factory, folder: Path) -> Trace:
     failure = trace.failure
     if factory.is_file:
         text = read_text(folder / factory.where, "source")
-        replaced = tuple(find_replaced(text, file))
+        replaced = (*find_replaced(text, file), *find_mismatch(text, file, trace.ends))
         # In a package's forward the person has nothing to mend: where did they set the layer?
         if failure is not None and failure.stack and failure.line is not None and "/" in failure.line.file:
             path = next((call.path for call in trace.calls if call.number == failure.stack[-1]), "")

@@ -68,11 +68,12 @@ def _attributes_of(path: str, module: nn.Module) -> Iterator[tuple[str, str, Any
 
 def is_own_class(module: nn.Module) -> bool:
     """Whether its class was written by the person, and not by a library that is installed."""
-    name = _file_of(module)
+    name = file_of(module)
     return bool(name) and is_own(name) and shown_file(name) == name.replace("\\", "/").rpartition("/")[2]
 
 
-def _file_of(module: nn.Module) -> str:
+def file_of(module: nn.Module) -> str:
+    """Of its class's forward; "" where that is no plain Python."""
     code = forward_code(module)
     return code.co_filename if code is not None else ""
 
@@ -123,27 +124,58 @@ def _plain_tensor(place: str, name: str, value: Tensor, line: SourceLine | None)
         f"behind and no state dict holds it{_at(line)}.",
         subjects=(place,),
         evidence=_evidence(line),
-        remedy=f"self.{name} = nn.Parameter(...)" if trained else f'self.register_buffer("{name}", ...)',
+        remedy=_outermost(line)
+        or (f"self.{name} = nn.Parameter(...)" if trained else f'self.register_buffer("{name}", ...)'),
     )
 
 
+def _outermost(line: SourceLine | None) -> str:
+    """A Parameter that something was computed from, or .to() was called of: what is kept is no Parameter."""
+    try:
+        tree = ast.parse(line.text if line is not None else "")
+    except (SyntaxError, ValueError):
+        return ""
+    value = tree.body[0].value if tree.body and isinstance(tree.body[0], ast.Assign) else None
+    made = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith("Parameter")]
+    if value is None or len(made) != 1 or made[0] is value or len(made[0].args) != 1:
+        return ""
+    parameter, what = made[0], "what is computed from a Parameter"
+    if isinstance(value, ast.BinOp):
+        words = {ast.Mult: "product", ast.Div: "quotient", ast.Add: "sum", ast.Sub: "difference"}
+        what = f"the {words.get(type(value.op), 'result')} of a Parameter"
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        what = f"what .{value.func.attr}() gives of a Parameter"
+    inner, name = parameter.args[0], ast.unparse(parameter.func)
+
+    class Unwrapped(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> ast.AST:
+            return inner if node is parameter else self.generic_visit(node)
+
+    target = ast.unparse(tree.body[0].targets[0])  # type: ignore[attr-defined]
+    return f"{what[0].upper()}{what[1:]} is no Parameter: {target} = {name}({ast.unparse(Unwrapped().visit(value))})"
+
+
 def _made_in_forward(foreign: list[Foreign]) -> Iterator[Finding]:
-    by_line: dict[tuple[str, SourceLine | None], list[Foreign]] = {}
+    by_line: dict[SourceLine | None, list[Foreign]] = {}
     for one in foreign:
-        by_line.setdefault((one.inside, one.line), []).append(one)
-    for (inside, line), group in by_line.items():
-        shapes = ", ".join(human_shape(one.shape) for one in group[:4])
+        by_line.setdefault(one.line, []).append(one)
+    for line, group in by_line.items():
+        places = list(dict.fromkeys(one.inside or "the model itself" for one in group))
+        shapes = ", ".join(human_shape(shape) for shape in list(dict.fromkeys(one.shape for one in group))[:4])
+        named = ", ".join(places[:3]) + (f" and {len(places) - 3:,} more" if len(places) > 3 else "")
+        where = f"{len(places)} modules ({named}) run" if len(places) > 1 else f"{named[0].upper()}{named[1:]} runs"
+        where = where if places[0] == "the model itself" or len(places) > 1 else f"{named} runs"
         yield MADE_IN_FORWARD.found(
-            f"{inside or 'The model itself'} runs weights that are none of the model's ({shapes}): made in its forward "
+            f"{where} weights that are none of the model's ({shapes}): made in its forward "
             f"they are new at each call, and in no state dict{_at(line)}.",
-            subjects=(inside,),
+            subjects=tuple(dict.fromkeys(one.inside for one in group)),
             evidence=_evidence(line),
             remedy="Make the layer in __init__ and call it in forward.",
         )
 
 
 def _at(line: SourceLine | None) -> str:
-    return f" ({line.file}, line {line.line})" if line is not None else ""
+    return f" ({line.file}, line {line.line}: {line.text})" if line is not None else ""
 
 
 def _evidence(line: SourceLine | None, *more: tuple[str, int]) -> tuple[tuple[str, str | int | float | bool], ...]:
@@ -155,7 +187,7 @@ def _evidence(line: SourceLine | None, *more: tuple[str, int]) -> tuple[tuple[st
 
 def line_of_attribute(module: nn.Module, name: str) -> SourceLine | None:
     """Where the class sets self.NAME first."""
-    file = _file_of(module)
+    file = file_of(module)
     try:
         text = read_text(file, "source")
         tree = ast.parse(text)

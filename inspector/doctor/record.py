@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from inspector.doctor.cuts import Cuts
 from inspector.doctor.frames import own_line
 from inspector.doctor.gradients import GraphLines
-from inspector.doctor.report import CallRecord, DeadChannels, Output, Saturation, SourceLine, TensorFacts
+from inspector.doctor.ranges import Unscaled, unscaled
+from inspector.doctor.report import CallRecord, DeadChannels, End, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.reshapes import Reshape, reshape_of
 from inspector.doctor.squeezes import Squeezes
 from inspector.doctor.statistics import statistics_of
@@ -40,11 +41,20 @@ _RANK, _MASKED = 5, 5_000.0
 WIDE_GAP = 30.0
 # What gives another view of the same values.
 _VIEWS = {"slice", "select", "view", "unsqueeze", "squeeze", "expand", "t", "transpose", "permute", "alias", "detach"}
+_SAME_VALUES = _VIEWS | {"_unsafe_view", "clone", "_to_copy", "contiguous", "reshape", "upsample_bilinear2d"}
+# What a model may end in, by operator.
+_ENDS = {
+    "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log_softmax", "sigmoid": "sigmoid",
+    "sigmoid_": "sigmoid", "relu": "relu", "relu_": "relu", "addmm": "linear", "linear": "linear",
+    "convolution": "linear",
+}  # fmt: skip
+LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
 # What makes one of many, and which of its arguments says over which dimensions.
 _REDUCES = {
     "_softmax": 1, "_log_softmax": 1, "_safe_softmax": 1, "mean": 1, "var": 1, "std": 1, "norm": 2,
     "linalg_vector_norm": 2, "var_mean": 1, "std_mean": 1, "cumsum": 1, "amax": 1, "logsumexp": 1,
 }  # fmt: skip
+_MAKERS = {"zeros", "ones", "full", "rand", "randn", "empty", "new_zeros", "new_ones", "zeros_like", "arange", "eye"}
 _CHANNELS_SECOND = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training"}
 
 
@@ -92,6 +102,7 @@ class OverFirst:
     """A softmax, mean or norm over dimension 0, of so many entries, of a tensor with more dimensions."""
 
     operator: str
+    shape: tuple[int, ...]
     count: int
     inside: str
     line: SourceLine | None
@@ -104,6 +115,15 @@ class AllNegative:
     inside: str
     maker: str
     count: int
+    line: SourceLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss that the forward itself calls, and what made its first argument."""
+
+    function: str
+    end: End | None
     line: SourceLine | None
 
 
@@ -139,6 +159,11 @@ class Recorder(Listener):
         self.spreads: list[Spread] = []
         self.over_first: list[OverFirst] = []
         self.maps: list[tuple[str, tuple[int, ...]]] = []
+        self.lines_of_calls: dict[str, list[SourceLine | None]] = {}
+        self.unscaled: Unscaled | None = None
+        self.losses: list[Loss] = []
+        self._ends: dict[int, tuple[weakref.ref[Tensor], End]] = {}
+        self._born: dict[int, tuple[weakref.ref[Tensor], SourceLine | None]] = {}
         self._index: dict[int, int] = {}
         self._depth: dict[int, int] = {}
         self._makers: dict[int, tuple[weakref.ref[Tensor], str]] = {}
@@ -158,10 +183,14 @@ class Recorder(Listener):
         if name not in ("__get__", "__set__"):
             self.asked = (name, args, kwargs)
             self.differentiates |= name == "grad" and isinstance(function, FunctionType)
+            if name in LOSSES and args and isinstance(args[0], Tensor) and len(self.losses) < _MOST_TENSORS:
+                self.losses.append(Loss(name, self.end_of(args[0]), own_line()))
             if name not in ("size", "dim"):
                 self.function_name, self.function_args = name, (args, kwargs)
 
     def returned(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
+        if isinstance(output, Tensor) and getattr(function, "__name__", "") in _MAKERS:
+            self._born[id(output)] = (weakref.ref(output), own_line())
         if self.gradients:
             self.cuts.returned(function, args, kwargs, output)
             self.lines.returned(function, args, output)
@@ -173,6 +202,12 @@ class Recorder(Listener):
         with unwatched():
             inside = call.inside
             self._index[call.number] = len(self.calls)
+            line = own_line()
+            self.lines_of_calls.setdefault(call.path, []).append(line)
+            given = call.args[0] if call.args else None
+            if self.values and self.unscaled is None and isinstance(given, Tensor):
+                from_input = self.maker(given) == INPUT
+                self.unscaled = unscaled(call.module, call.path, given, from_input=from_input, line=line)
             self._depth[call.number] = 0 if inside is None else self._depth[inside.number] + 1
             self.calls.append(
                 CallRecord(
@@ -223,7 +258,12 @@ class Recorder(Listener):
             if made and made[0].dim() == 4:
                 self.maps.append((inside, tuple(made[0].shape)))
             viewed = self.model_tensor(given[0]) if given and name in _VIEWS else ""
+            end = End(function=_ENDS[name], path=inside, line=own_line()) if name in _ENDS else None
+            if end is None and given and name in _SAME_VALUES:
+                end = self.end_of(given[0])
             for tensor in made:
+                if end is not None:
+                    self._ends[id(tensor)] = (weakref.ref(tensor), end)
                 if viewed:
                     self._views[id(tensor)] = (weakref.ref(tensor), viewed)
                 self._operators_of[id(tensor)] = (weakref.ref(tensor), name)
@@ -242,7 +282,9 @@ class Recorder(Listener):
                     if one is not None
                 ):
                     plain = name.strip("_").removeprefix("safe_").removeprefix("linalg_vector_")
-                    self.over_first.append(OverFirst(plain, given[0].shape[0], inside, own_line()))
+                    self.over_first.append(
+                        OverFirst(plain, tuple(given[0].shape), given[0].shape[0], inside, own_line())
+                    )
             count = _spread(given, made)
             if count and len(self.spreads) < _MOST_TENSORS:
                 loss = name in ("sub", "rsub") or name.endswith("_loss")
@@ -303,6 +345,16 @@ class Recorder(Listener):
         """Name of the parameter or buffer that it is, or is a view of."""
         kept = self._views.get(id(tensor))
         return kept[1] if kept is not None and kept[0]() is tensor else self.names.get(id(tensor), "")
+
+    def end_of(self, tensor: Tensor) -> End | None:
+        """What function made it, through other views of the same values."""
+        kept = self._ends.get(id(tensor))
+        return kept[1] if kept is not None and kept[0]() is tensor else None
+
+    def born_at(self, tensor: Tensor) -> SourceLine | None:
+        """The line that made it out of nothing (torch.zeros)."""
+        kept = self._born.get(id(tensor))
+        return kept[1] if kept is not None and kept[0]() is tensor else None
 
     def joined(self, tensor: Tensor) -> tuple[list[tuple[int, ...]], int] | None:
         """(shapes of its parts, dimension) of what torch.cat made; None for any other."""

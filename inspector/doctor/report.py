@@ -111,7 +111,8 @@ class Diagnosis:
     """Why a pass failed.
 
     cause: id of the entry that knew it; "unknown". says: one sentence. fix: what to do. code: Python lines, "" where
-    none can be given. tried: which changes were run, with what came of it.
+    none can be given. tried: which changes were run, with what came of it. change: the line that is to be changed,
+    where it is another than the one that fails: where the layer is made.
     """
 
     cause: str
@@ -120,6 +121,7 @@ class Diagnosis:
     code: str = ""
     sureness: Sureness = Sureness.CERTAIN
     tried: tuple[str, ...] = ()
+    change: SourceLine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +164,22 @@ class Modes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """What made one of the answer's tensors. function: "softmax", "log_softmax", "sigmoid", "relu", "linear" (a layer
+    without activation), "" for anything else. path: of the module that ran it. line: that makes or runs it."""
+
+    function: str
+    path: str
+    line: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One forward pass.
 
     target: what ran. inputs: (name or position, its facts). input_from: how they were made. training: the mode.
     operators: how many ran. greatest: (path, value) of the largest finite magnitude. first_bad: path of the first
-    module with a bad value. skipped: what was not looked at, and why.
+    module with a bad value. skipped: what was not looked at, and why. ends: of floating-point answers.
     """
 
     target: str
@@ -185,3 +197,4 @@ class Trace:
     greatest: tuple[str, float] | None = None
     modes: Modes | None = None
     skipped: tuple[str, ...] = ()
+    ends: tuple[End, ...] = ()

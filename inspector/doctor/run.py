@@ -37,7 +37,9 @@ def trace_known(model: nn.Module, label: str, spec: ArchitectureSpec | None, wis
     from inspector.doctor.trace import trace_model
 
     args, kwargs, input_from = arguments_for(model, spec, wish)
-    return trace_model(model, args, kwargs, label=label, input_from=input_from, training=wish.training)
+    return trace_model(
+        model, args, kwargs, label=label, input_from=input_from, training=wish.training, batched=not wish.tensors
+    )
 
 
 def arguments_for(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +12,11 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.utils._pytree import tree_map_only
 
+from inspector.doctor.constructors import class_of, line_that_makes, parsed_source, with_argument
 from inspector.doctor.modes import run_in_mode
-from inspector.doctor.record import OverFirst, unwatched
-from inspector.doctor.reshapes import Reshape, remedy_of_reshape, told_reshape
+from inspector.doctor.record import Recorder, unwatched
+from inspector.doctor.report import SourceLine
+from inspector.doctor.reshapes import remedy_of_reshape, told_reshape
 from inspector.doctor.trials import MOST_NUMBERS
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.forward.watch import Call, ForwardError, Listener, tensors_in
@@ -84,15 +88,18 @@ def find_mixed(
     kwargs: Mapping[str, Any],
     alone: Sequence[Tensor],
     one: SampleSums,
-    reshapes: Sequence[Reshape] = (),
-    over_first: Sequence[OverFirst] = (),
+    recorder: Recorder,
+    *,
+    batched: bool = False,
 ) -> Iterator[Finding]:
     """The samples once alone and once behind as many others; nothing where that cannot be told.
 
     alone: what came out of them in evaluation, one: what was heard of that pass. The others stand first: a recurrent
-    layer that takes the batch for time hands on from there. reshapes: those that may have moved the batch.
-    over_first: what ran over dimension 0.
+    layer that takes the batch for time hands on from there. recorder: of the pass itself. batched: that dimension 0 is
+    the batch is known, and no guess.
     """
+    reshapes = [one for one in recorder.reshapes if one.misnamed is None or one.after[0] != one.before[0]]
+    over_first, lines = recorder.over_first, recorder.lines_of_calls
     if one.failed:
         return
     tensors, batch = list(tensors_in((tuple(args), dict(kwargs)))), one.batch
@@ -129,12 +136,27 @@ def find_mixed(
         yield MIXED.found(
             f"{says}: {named.operator} {line} goes over dimension 0.",
             subjects=(path,),
-            remedy="Name the dimension that is meant: dim=-1 for the last, dim=1 for what stands behind the batch.",
+            remedy=_dimension_meant(named.shape),
         )
         return
     # Whoever gives time first means it so, unless dimension 1 is gone: one answer for each entry of dimension 0.
     meant = _takes_time_first(module) and not _is_one_answer_each(tensors[0], alone, beside, batch)
-    yield MIXED.found(f"{says}.", severity=Severity.NOTICE if meant else None, subjects=(path,), remedy=_remedy(module))
+    calls, made = (lines or {}).get(path, ()), line_that_makes(model, path) if path else None
+    where = f", called in {calls[0].file}, line {calls[0].line}: {calls[0].text}" if calls and calls[0] else ""
+    at = f" ({made.file}, line {made.line}: {made.text})" if made is not None and _takes_time_first(module) else ""
+    yield MIXED.found(
+        f"{says}{at}{where}.",
+        severity=Severity.NOTICE if meant and not batched else None,
+        subjects=(path,),
+        remedy=_remedy(module, made),
+    )
+
+
+def _dimension_meant(shape: tuple[int, ...]) -> str:
+    """Never one of a single entry."""
+    ways = [f"dim={i} ({shape[i]:,} entries)" for i in range(1, len(shape)) if shape[i] > 1]
+    most = " or ".join(ways[:3]) or "one behind the batch"
+    return f"Of {human_shape(shape)} dimension 0 is the batch: {most} is meant."
 
 
 def _other(tensor: Tensor) -> Tensor:
@@ -206,9 +228,10 @@ def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iter
     )
 
 
-def _remedy(module: nn.Module) -> str:
+def _remedy(module: nn.Module, made: SourceLine | None = None) -> str:
     if _takes_time_first(module):
-        return "It takes time first: batch_first=True, or transpose(0, 1) before and after."
+        code = with_argument(made, "batch_first", "True")
+        return f"It takes time first: {code or 'batch_first=True'}, or transpose(0, 1) before and after."
     if isinstance(module, nn.Softmax | nn.LogSoftmax | nn.Softmin):
         return "It goes over the batch: dim=1 or dim=-1, where the classes are."
     if isinstance(module, _NormBase) and not module.track_running_stats:
@@ -224,3 +247,20 @@ def _fixed(raised: ForwardError, batch: int) -> Finding:
         subjects=(path,),
         remedy="Take the batch from the tensor, x.size(0), where a number is written into the code.",
     )
+
+
+# "(batch, seq, features)", "B, T, D" in a comment or docstring beside the class.
+_BATCH_FIRST = re.compile(
+    r"\(?\b(?:batch(?:_size)?|bs?|B|N)\s*[,x]\s*(?:seq\w*|T|L|len\w*|time\w*|steps?|frames?|tokens?|words?|S)\b"
+)
+
+
+def says_batch_first(model: nn.Module) -> bool:
+    """Whether the source of the model's class says in words that the batch stands first."""
+    found = class_of(model)
+    if found is None:
+        return False
+    parsed = parsed_source(found[0])
+    lines = parsed[1][found[1].lineno - 1 : found[1].end_lineno] if parsed is not None else ()
+    comments = " ".join(line.partition("#")[2] for line in lines)
+    return bool(_BATCH_FIRST.search(f"{comments} {ast.get_docstring(found[1]) or ''}"))

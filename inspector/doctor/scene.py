@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from torch.utils._pytree import tree_map
 from inspector.doctor.frames import OwnFrame, own_frames, without_folders
 from inspector.doctor.record import INPUT, Recorder
 from inspector.doctor.trials import Trials
+from inspector.doctor.values_named import value_of
 from inspector.forward.watch import Call, ForwardError, tensors_in
 from inspector.units import human_shape
 
@@ -116,7 +118,9 @@ class Scene:
     def name_of(self, path: str, module: nn.Module | None = None) -> str:
         """A module in a sentence."""
         kind = "" if module is None else f" ({type(module).__name__})"
-        return f"{path}{kind}" if path else f"the model itself{kind}"
+        if path:
+            return f"{path}{kind}"
+        return type(self.model).__name__ if module is None or module is self.model else f"the model itself{kind}"
 
     def maker_of(self, tensor: Tensor) -> str:
         """Who made it, as a clause: "from layer1.0.bn2", "the input", "the parameter pos"."""
@@ -138,7 +142,14 @@ class Scene:
         """What the model's own line calls it, "" where it has no name."""
         if self.frame is None:
             return ""
-        return next((name for name, value in self.frame.variables.items() if value is tensor), "")
+        named = [name for name, value in self.frame.variables.items() if value is tensor]
+        statement = self.frame.statement
+        if statement is None:
+            return named[0] if named else ""
+        nodes = [n for n in ast.walk(statement) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript)]
+        mentioned = [n.id for n in nodes if isinstance(n, ast.Name) and n.id in named]
+        dotted = [n for n in nodes if isinstance(n, ast.Attribute) and value_of(n, self.frame.variables) is tensor]
+        return next(iter([*mentioned, *map(ast.unparse, dotted), *named]), "")
 
     def told(self, tensor: Tensor) -> str:
         """A tensor in a sentence: "`out` of 1x64x8x8 (from bn2)"."""

@@ -178,10 +178,34 @@ def find_dead(dead: Sequence[DeadChannels]) -> Iterator[Finding]:
             )
 
 
-def find_saturated(saturations: Sequence[Saturation], last: str) -> Iterator[Finding]:
-    """last: path of the module that ended last before the model; its certainty is the answer's own."""
+def find_saturated(saturations: Sequence[Saturation], last: str, *, unscaled: bool = False) -> Iterator[Finding]:
+    """last: path of the module that ended last before the model; its certainty is the answer's own.
+
+    unscaled: a finding says already that the input is. More than two at their ends are one finding.
+    """
+    ends = [
+        one
+        for one in saturations
+        if one.share > _MOST_OF and one.count >= 8 * LEAST_VALUES and one.path not in ("", last) and not _is_gap(one)
+    ]
+    folded = ends if len(ends) > 2 else []
+    if folded:
+        paths = list(dict.fromkeys(one.path for one in folded))
+        functions = " and ".join(sorted({one.function for one in folded}))
+        shares = sorted(one.share for one in folded)
+        yield SATURATED.found(
+            f"{human_share(shares[0])} to {human_share(shares[-1])} of the {functions} in {len(paths)} modules "
+            f"({paths[0]} to {paths[-1]}) are at the ends of their range.",
+            subjects=tuple(paths),
+            evidence=(("share", round(shares[0], 4)), ("modules", len(paths))),
+            remedy="The range of the input makes it so, most likely."
+            if unscaled
+            else f"Hardly any gradient goes through there: look at the scale of what comes in. {_ONE_INPUT}",
+        )
     for one in saturations:
-        if one.gap is not None and one.gap > WIDE_GAP and one.count >= 8 * LEAST_VALUES and one.path not in ("", last):
+        if one in folded:
+            continue
+        if _is_gap(one) and one.gap is not None and one.path not in ("", last):
             yield SATURATED.found(
                 f"The softmax in {one.path} gets logits far apart: the greatest of a row stands {one.gap:.0f} above "
                 f"the fifth (median), and exp(-{one.gap:.0f}) of it is left.",
@@ -196,6 +220,10 @@ def find_saturated(saturations: Sequence[Saturation], last: str) -> Iterator[Fin
                 evidence=(("share", round(one.share, 4)), ("values", one.count)),
                 remedy=f"Hardly any gradient goes through there. {_ONE_INPUT}",
             )
+
+
+def _is_gap(one: Saturation) -> bool:
+    return one.gap is not None and one.gap > WIDE_GAP and one.count >= 8 * LEAST_VALUES
 
 
 def greatest_of(calls: Sequence[CallRecord]) -> tuple[str, float] | None:

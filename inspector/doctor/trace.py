@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import nn
 
 from inspector.doctor.backward import find_backward
+from inspector.doctor.building import FAILED
 from inspector.doctor.causes import diagnose_failure
 from inspector.doctor.consequences import explained
+from inspector.doctor.constructors import line_that_makes
 from inspector.doctor.draws import RANDOM, random_finding
 from inspector.doctor.frames import nearest_line, without_folders
+from inspector.doctor.loss_pairs import find_mismatch_inside
 from inspector.doctor.modes import difference_of, find_random, follows_input, in_mode, reading_mode, run_in_mode
-from inspector.doctor.origin import Origin, find_origin
+from inspector.doctor.origin import Origin, bad_to_begin, find_origin
 from inspector.doctor.own_layers import MADE_IN_FORWARD, find_own_layers, plain_tensors
+from inspector.doctor.ranges import find_unscaled
 from inspector.doctor.record import Recorder
-from inspector.doctor.report import Diagnosis, Failure, Modes, Sureness, Trace
+from inspector.doctor.report import Diagnosis, End, Failure, Modes, Sureness, Trace
 from inspector.doctor.reshapes import find_reshaped
-from inspector.doctor.samples import MIXED, find_mixed, sums_alone
+from inspector.doctor.samples import MIXED, find_mixed, says_batch_first, sums_alone
 from inspector.doctor.scene import Scene
+from inspector.doctor.shared import find_alike, find_same_objects
 from inspector.doctor.signs import (
     GIVES_NOTHING,
     NOT_FINITE,
@@ -36,12 +42,13 @@ from inspector.doctor.signs import (
 from inspector.doctor.trials import Trials, copied, holds_lazy
 from inspector.doctor.unused import find_unused
 from inspector.errors import ModelError
-from inspector.findings import Finding, FindingKind, Severity, ranked
+from inspector.findings import Finding, Severity, ranked
 from inspector.forward.settings import settings_as_written
 from inspector.forward.watch import ForwardError, tensors_in, watch
 from inspector.units import with_article
 
-FAILED = FindingKind("forward-fails", Severity.ERROR, "The forward pass fails")
+_MOST_ENDS = 8
+_ACTIVATIONS = ("softmax", "logsoftmax", "sigmoid", "relu")
 _BAD = ("output-not-finite", "output-all-zeros", "output-constant")
 
 
@@ -54,11 +61,13 @@ def trace_model(
     input_from: str = "",
     training: bool = False,
     modes: bool = True,
+    batched: bool = False,
 ) -> Trace:
     """Run `model(*args, **kwargs)` and say what happened; the model is left as it was.
 
     label: what to call it. input_from: how the input was made, for the report. training: run it so, with gradients
-    recorded, else in evaluation. modes: also run the other mode and compare.
+    recorded, else in evaluation. modes: also run the other mode and compare. batched: dimension 0 of the input is
+    known to be the batch.
     Raises ModelError for what is no torch.nn.Module.
     """
     if not isinstance(model, nn.Module):
@@ -97,10 +106,15 @@ def trace_model(
         bad = explained(model, recorder, bad, partial(follows_input, model, given, named, training=training))
         first_bad = next((f.subjects[0] for f in bad if f.id in _BAD and f.severity is not Severity.INFO), None)
         if first_bad is not None and failure is None:
-            bad, first_bad = _with_origin(bad, first_bad, find_origin(model, given, named, training=training))
+            bad, first_bad = _with_origin(
+                bad, first_bad, find_origin(model, given, named, training=training), bad_to_begin(model, given, named)
+            )
         findings += bad
         last = next((call.path for call in reversed(recorder.calls) if call.ended and call.path), "")
-        findings += [*find_dead(recorder.dead), *find_saturated(recorder.saturations, last)]
+        findings += [
+            *find_dead(recorder.dead),
+            *find_saturated(recorder.saturations, last, unscaled=recorder.unscaled is not None),
+        ]
     first = next(tensors_in((given, named)), None)
     findings += find_spread(
         recorder,
@@ -118,14 +132,19 @@ def trace_model(
         )
     compared: Modes | None = None
     if failure is None and modes and values:
-        compared, more = _compare(model, given, named, recorder, training)
+        compared, more = _compare(model, given, named, recorder, training, batched or says_batch_first(model))
         # Weights that are made anew are random, and told of already.
         made_anew = any(f.id == MADE_IN_FORWARD.id for f in findings)
         findings += [f for f in more if f.id != RANDOM.id or not made_anew]
     if failure is None:
         findings += find_reshaped(recorder.reshapes, told=any(f.id == MIXED.id for f in findings))
     if failure is None and values:
-        findings += find_unused(model, {call.path for call in recorder.calls}, recorder.used)
+        findings += find_unused(model, {call.path for call in recorder.calls}, recorder.used, recorder.lines_of_calls)
+    findings += find_same_objects(model)
+    if values:
+        findings += find_alike(model, recorder.used)
+        findings += find_unscaled(recorder.unscaled, model, recorder.calls)
+    findings += find_mismatch_inside(recorder.losses)
     greatest = greatest_of(recorder.calls) if values else None
     findings += find_too_large(greatest)
     return Trace(
@@ -144,13 +163,30 @@ def trace_model(
         greatest=greatest,
         modes=compared,
         skipped=tuple(skipped),
+        ends=_ends(model, output, recorder),
     )
 
 
-def _with_origin(bad: list[Finding], first_bad: str, origin: Origin | None) -> tuple[list[Finding], str]:
-    """The finding of what is not finite names the operator and its line, where a module only handed it on."""
+def _ends(model: nn.Module, output: Any, recorder: Recorder) -> tuple[End, ...]:
+    """With the line that makes the activation, where it is a layer of its own."""
+    found = []
+    modules = dict(model.named_modules())
+    for tensor in islice(tensors_in(output), _MOST_ENDS):
+        if not tensor.is_floating_point() or not tensor.dim():
+            continue
+        end = recorder.end_of(tensor) or End(function="", path="")
+        layer = end.path in modules and type(modules[end.path]).__name__.lower() in _ACTIVATIONS and end.path
+        found.append(replace(end, line=line_that_makes(model, end.path) or end.line) if layer else end)
+    return tuple(found)
+
+
+def _with_origin(bad: list[Finding], first_bad: str, origin: Origin | None, given: str) -> tuple[list[Finding], str]:
+    """The finding of what is not finite names the operator and its line, where a module only handed it on.
+
+    given: a sentence about an input or weight that is not finite itself.
+    """
     if origin is None:
-        return bad, first_bad
+        return [replace(one, remedy=given or one.remedy) if one.id == NOT_FINITE.id else one for one in bad], first_bad
     line = f" ({origin.line.file}, line {origin.line.line}: {origin.line.text})" if origin.line is not None else ""
     found = []
     for one in bad:
@@ -161,7 +197,8 @@ def _with_origin(bad: list[Finding], first_bad: str, origin: Origin | None) -> t
             rest = one.says.replace("The model", "the model", 1) if one.says.startswith("The model") else one.says
             one = replace(
                 one,
-                says=f"{origin.operator} in {where}{line} makes the first {origin.makes}; {rest}",
+                says=f"{origin.operator} in {where}{line} makes the first {origin.makes}"
+                + (f": {origin.operand}; {rest}" if origin.operand else f"; {rest}"),
                 subjects=(origin.inside,) if elsewhere else one.subjects,
                 remedy=origin.why or one.remedy,
             )
@@ -229,7 +266,7 @@ def _unmade(model: nn.Module, label: str, input_from: str, training: bool) -> Tr
 
 
 def _compare(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], recorder: Recorder, training: bool
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], recorder: Recorder, training: bool, batched: bool
 ) -> tuple[Modes, list[Finding]]:
     """The same input once more in either mode; in evaluation also behind other samples.
 
@@ -245,7 +282,7 @@ def _compare(
     random = draws is not None
     mixed = [] if draws is None else [random_finding(draws)]
     if draws is None and sums is not None:
-        mixed += find_mixed(model, args, kwargs, ours, sums, recorder.reshapes, recorder.over_first)
+        mixed += find_mixed(model, args, kwargs, ours, sums, recorder, batched=batched)
     try:
         other = run_in_mode(model, args, kwargs, training=True)
     except ForwardError as raised:

@@ -16,7 +16,7 @@ from inspector.forward.bare import bare_copy
 from inspector.forward.watch import ForwardError, Listener, tensors_in, watch
 
 _MOST_TRIALS = 60
-_MOST_WITH_NUMBERS = 16
+_MOST_WITH_NUMBERS = 24
 # In an input that is still run with numbers: a batch of four at 512x512.
 MOST_NUMBERS = 4 * 3 * 512 * 512
 
@@ -109,16 +109,17 @@ class Trials:
         return self.runs_with_numbers(args, kwargs)
 
     def runs_with_numbers(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool | None = None
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool | None = None, samples: bool = True
     ) -> bool:
-        """With the model itself, in the mode it is in or the one that is asked for."""
+        """With the model itself, in the mode it is in or the one that is asked for. samples: as many pictures have to
+        come out as went in; a recurrent layer's time may stand first."""
         if self._numbers_left <= 0:
             return False
         self._numbers_left -= 1
         with as_it_was(self._model):
             if training is not None:
                 self._model.train(training)
-            return _passes(self._model, args, kwargs)
+            return _passes(self._model, args, kwargs, samples=samples)
 
     def runs_padded(self, paths: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """With output_padding=1 in these transposed convolutions, by shapes alone."""
@@ -148,6 +149,35 @@ class Trials:
         finally:
             setattr(module, name, before)
 
+    def runs_given(
+        self,
+        module: nn.Module,
+        change: Callable[[Tensor], Tensor | None],
+        given: tuple[Sequence[Any], Mapping[str, Any]],
+    ) -> bool:
+        """With what one module is given first changed, None to leave it, with numbers."""
+
+        def before(module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            made = change(args[0]) if args and isinstance(args[0], Tensor) else None
+            return None if made is None else (made, *args[1:])
+
+        hook = module.register_forward_pre_hook(before)
+        try:
+            return self.runs_with_numbers(*given, samples=False)
+        finally:
+            hook.remove()
+
+    def runs_batch_first(self, modules: Sequence[nn.Module], given: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
+        """With batch_first=True in all of these, with numbers."""
+        before = [(module, module.batch_first) for module in modules]
+        for module in modules:
+            module.batch_first = True  # type: ignore[assignment]
+        try:
+            return self.runs_with_numbers(*given)
+        finally:
+            for module, kept in before:
+                module.batch_first = kept
+
     def runs_with_gradients(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """With numbers, and gradients recorded."""
         if self._numbers_left <= 0:
@@ -172,13 +202,15 @@ class Trials:
         return self._bare
 
 
-def _passes(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, grad: bool = False) -> bool:
+def _passes(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, grad: bool = False, samples: bool = True
+) -> bool:
     try:
         output = watch(model, *copied(args, kwargs), Listener(), grad=grad)
     except ForwardError:
         return False
     # view(-1, 400) makes more samples of a larger picture, and raises nothing.
     given = next(tensors_in((tuple(args), dict(kwargs))), None)
-    if given is None or given.dim() < 4 or not isinstance(output, Tensor) or output.dim() == 0:
+    if not samples or given is None or given.dim() < 4 or not isinstance(output, Tensor) or output.dim() == 0:
         return True
     return output.shape[0] == given.shape[0]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import CodeType
 
 from torch import nn
 
 from inspector.doctor.own_layers import line_of_attribute
+from inspector.doctor.report import SourceLine
+from inspector.doctor.shared import called_instead
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_shape
 
-UNUSED = FindingKind("never-used", Severity.NOTICE, "Weights that the forward never uses")
+UNUSED = FindingKind("never-used", Severity.NOTICE, "Weights that the forward never uses", (Severity.WARNING,))
 _CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 # Whoever asks so may take any of them.
 _BY_ANY_NAME = {
@@ -22,8 +25,14 @@ _BY_ANY_NAME = {
 _MOST = 12
 
 
-def find_unused(model: nn.Module, called: Set[str], used: Set[int]) -> Iterator[Finding]:
-    """called: paths of the modules that ran; used: ids of the tensors that operators were given.
+def find_unused(
+    model: nn.Module,
+    called: Set[str],
+    used: Set[int],
+    lines: Mapping[str, Sequence[SourceLine | None]] | None = None,
+) -> Iterator[Finding]:
+    """called: paths of the modules that ran; used: ids of the tensors that operators were given. lines: of each call,
+    by path.
 
     A name that some method beside __init__ mentions is a branch that was not taken: an auxiliary head, an alternative.
     Of a list or dict whose entries ran in part the others are alternatives, too (experts, feature taps).
@@ -45,7 +54,9 @@ def find_unused(model: nn.Module, called: Set[str], used: Set[int]) -> Iterator[
         for name, child in children.items():
             if name not in names:
                 found += 1
-                yield _module(_joined(path, name), name, child, module)
+                finding = _module(_joined(path, name), name, child, module)
+                instead = called_instead(module, name, path, lines or {})
+                yield finding if instead is None else _instead(finding, *instead)
         for name, parameter in own.items():
             if name not in names:
                 found += 1
@@ -109,6 +120,18 @@ def _module(place: str, name: str, child: nn.Module, holder: nn.Module) -> Findi
     if isinstance(child, _CONTAINERS):
         what = f"{place} ({type(child).__name__} of {counted(len(child), 'entry', 'entries')})"
     return _told(place, what, weights, holder, name)
+
+
+def _instead(finding: Finding, place: str, line: SourceLine | None) -> Finding:
+    """A layer just like it was called once more than the others: a name that was copied and not changed."""
+    at = f" ({line.file}, line {line.line}: {line.text})" if line is not None else ""
+    name = finding.subjects[0].rpartition(".")[2]
+    return dataclasses.replace(
+        finding,
+        severity=Severity.WARNING,
+        says=f"{place} is called a second time{at}, while {finding.says}",
+        remedy=f"Is self.{name} meant in that line? Both have the same shapes.",
+    )
 
 
 def _told(place: str, what: str, weights: int, holder: nn.Module, name: str) -> Finding:

@@ -14,7 +14,7 @@ from inspector.units import counted, human_shape, human_share
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from inspector.doctor.report import CallRecord, Diagnosis, Output, Trace
+    from inspector.doctor.report import CallRecord, Diagnosis, Output, SourceLine, Trace
 
 _MOST_ROWS = 60
 _INDENT = "  "
@@ -22,22 +22,27 @@ _NUMBERED = re.compile(r"(?:^|\.)\d+$")
 
 
 def trace_text(trace: Trace, *, depth: int = 2) -> RenderableType:
-    """What ran, the tree as far as it came, why it failed or what its values say."""
+    """What ran, why it failed or what is to be said of it, and below that the tree as far as it came."""
     mode = "training" if trace.training else "evaluation"
     shapes = "; ".join(f"{name} {human_shape(one.shape)} {one.dtype}" for name, one in trace.inputs)
-    rows = [("Model", safe(trace.target)), ("Input", safe(shapes or "none"))]
+    rows = [("Model", safe(trace.target))]
+    if trace.calls:
+        rows.append(("Input", safe(shapes or "none")))
     if trace.input_from:
         rows.append(("", safe(trace.input_from)))
     calls, operators = counted(len(trace.calls), "module call"), counted(trace.operators, "operator")
-    rows.append(("Ran", f"in {mode}: {calls}, {operators}, " + ("failed" if trace.failure else "to its end")))
-    parts: list[RenderableType] = [pairs(rows), "", _tree(trace, depth)]
+    ran = f"in {mode}: {calls}, {operators}, " + ("failed" if trace.failure else "to its end")
+    rows.append(("Ran", ran if trace.calls else "not at all: it fails before the first module"))
+    parts: list[RenderableType] = [pairs(rows)]
+    others = [f for f in trace.findings if f.id != "forward-fails"]
     if trace.failure is not None and trace.diagnosis is not None:
         parts += ["", *_why(trace, trace.diagnosis)]
-    else:
-        parts += ["", *_values(trace)]
-    others = [f for f in trace.findings if f.id != "forward-fails"]
     if others or trace.failure is None:
         parts += ["", findings_text(others)]
+    if trace.calls:
+        parts += ["", _tree(trace, depth)]
+    if trace.failure is None:
+        parts += ["", *_values(trace)]
     parts += [f"[dim]Not looked at: {safe(says)}[/dim]" for says in trace.skipped]
     return Group(*parts)
 
@@ -62,9 +67,15 @@ def _why(trace: Trace, diagnosis: Diagnosis) -> list[RenderableType]:
     if failure.expects:
         rows.append(("Layer", safe(failure.expects)))
     if failure.line is not None:
-        rows.append(("Line", safe(f"{failure.line.file}, line {failure.line.line}: {failure.line.text}")))
+        rows.append(("Line", safe(_at(failure.line))))
+    if diagnosis.change is not None and diagnosis.change != failure.line:
+        rows.append(("To mend", safe(_at(diagnosis.change))))
     rows.append(("Error", safe(f"{failure.error}: {failure.says}")))
     return [pairs(rows)]
+
+
+def _at(line: SourceLine) -> str:
+    return f"{line.file}, line {line.line}: {line.text}"
 
 
 def _values(trace: Trace) -> list[RenderableType]:

@@ -119,12 +119,16 @@ def show_trace(trace: Trace, *, key: str) -> None:
     failure, diagnosis = trace.failure, trace.diagnosis
     shapes = ", ".join(human_shape(facts.shape) for _, facts in trace.inputs)
     if failure is not None and diagnosis is not None:
-        where = trace.calls[-1].path if not failure.stack else _call(trace, failure.stack[-1]).path
-        st.error(f"It fails in {where or 'the model itself'} on {shapes}: {diagnosis.says}", icon=":material/error:")
+        where = _call(trace, failure.stack[-1]).path if failure.stack else trace.calls[-1].path if trace.calls else ""
+        place = f" in {where or 'the model itself'} on {shapes}" if trace.calls else ""
+        st.error(f"It fails{place}: {diagnosis.says}", icon=":material/error:")
         if diagnosis.fix:
             st.html(f"<p><b>What to do</b> {escaped(diagnosis.fix)}</p>")
         if diagnosis.code:
             st.code(diagnosis.code, language="python")
+        for label, line in (("Line", failure.line), ("To mend", diagnosis.change)):
+            if line is not None and (label == "Line" or line != failure.line):
+                st.html(f"<p><b>{label}</b> {escaped(f'{line.file}, line {line.line}:')} {mono(line.text)}</p>")
         sure = f"This is {diagnosis.sureness.value}. " if diagnosis.sureness.value != "unknown" else ""
         tried = f"Tried: {'; '.join(diagnosis.tried)}. " if diagnosis.tried else ""
         st.html(f"<p><small>{escaped(sure + tried)}torch says: {mono(f'{failure.error}: {failure.says}')}</small></p>")

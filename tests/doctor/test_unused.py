@@ -38,8 +38,9 @@ class Called(nn.Module):
 def test_a_layer_a_parameter_and_a_list_that_nothing_uses(training: bool) -> None:
     found = unused(nn.Sequential(Called()), torch.rand(2, 4), training=training)
     assert {f.subjects[0]: dict(f.evidence)["weights"] for f in found} == {"0.fc3": 20, "0.scale": 7, "0.heads": 25}
-    assert all(f.severity is Severity.NOTICE for f in found)
     layer = next(f for f in found if f.subjects == ("0.fc3",))
+    assert all(f.severity is (Severity.WARNING if f is layer else Severity.NOTICE) for f in found)
+    assert layer.says.startswith("0.fc2 is called a second time (test_unused.py, line ")
     assert "self.fc3 = nn.Linear(4, 4)" in layer.says and "20 weights" in layer.says
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from inspector.doctor.causes import (
+    cats,
     code,
     convolution,
     differentiating,
@@ -22,6 +25,7 @@ from inspector.doctor.causes import (
     types,
 )
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.constructors import line_that_makes
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 
@@ -42,6 +46,7 @@ CAUSES: tuple[Cause, ...] = (
     *norms.CAUSES,
     *linear.CAUSES,
     *shapes.CAUSES,
+    *cats.CAUSES,
     *sums.CAUSES,
     *repairs.CAUSES,
     *python.LAST,
@@ -49,12 +54,29 @@ CAUSES: tuple[Cause, ...] = (
 )
 
 
+# Those that are mended where the layer is made.
+_OF_LAYER = frozenset(
+    {
+        "linear-features", "norm-width", "channels", "input-channels", "index-out-of-range", "position-table",
+        "recurrent-width", "recurrent-state", "attention-width", "attention-batch", "attention-mask", "picture-size",
+        "not-flattened", "shared-layer", "dimensions",
+    }
+)  # fmt: skip
+
+
+def _with_line(scene: Scene, found: Diagnosis) -> Diagnosis:
+    """With the line that makes the failing layer, where the cause lies there."""
+    if found.change is not None or found.cause not in _OF_LAYER or scene.call is None or not scene.call.path:
+        return found
+    return dataclasses.replace(found, change=line_that_makes(scene.model, scene.call.path))
+
+
 def diagnose_failure(scene: Scene) -> Diagnosis:
     """What the first cause says that knows the failure; never a guess as if it were certain."""
     for cause in CAUSES:
         found = cause.find(scene)
         if found is not None:
-            return found
+            return _with_line(scene, found)
     where = scene.frame.where if scene.frame is not None else None
     at = f" in {where.file}, line {where.line}" if where is not None else ""
     operands = "; ".join(scene.told(t) for t in scene.operands[:4])

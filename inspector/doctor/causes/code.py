@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import re
@@ -13,7 +14,9 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
-from inspector.doctor.report import Diagnosis, Sureness
+from inspector.doctor.constructors import line_that_makes, parsed_source
+from inspector.doctor.frames import is_own, source_line
+from inspector.doctor.report import Diagnosis, SourceLine, Sureness
 from inspector.doctor.scene import Scene, kinds_in
 from inspector.units import counted, with_article
 
@@ -38,11 +41,44 @@ def find_no_forward(scene: Scene) -> Diagnosis | None:
     own = [name for name in vars(type(layer)) if not name.startswith("__") and callable(getattr(layer, name, None))]
     near = difflib.get_close_matches("forward", [name.lower() for name in own], n=1, cutoff=0.6)
     said = f" It has a method {next(n for n in own if n.lower() == near[0])}: a slip of the pen?" if near else ""
+    at, inside = _class_line(layer)
+    if inside is not None:
+        return Diagnosis(
+            cause="no-forward",
+            says=f"{scene.path} has no method forward: `def forward` stands inside __init__ and is a local function "
+            "there.",
+            fix="Indent it less, as far as __init__ itself.",
+            change=inside,
+        )
     return Diagnosis(
         cause="no-forward",
         says=f"{scene.path} has no method forward.{said}",
         fix="Write `def forward(self, x):` in the class, indented as its __init__ is.",
+        change=at,
     )
+
+
+def _class_line(module: nn.Module) -> tuple[SourceLine | None, SourceLine | None]:
+    """(where the class begins, where a forward is indented into another of its methods)."""
+    init = vars(type(module)).get("__init__")
+    code = getattr(init, "__code__", None)
+    file = code.co_filename if code is not None else ""
+    parsed = parsed_source(file) if file and is_own(file) else None
+    if parsed is None:
+        return None, None
+    for node in ast.walk(parsed[0]):
+        if not isinstance(node, ast.ClassDef) or node.name != type(module).__name__:
+            continue
+        methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        nested = [
+            one
+            for method in methods
+            for one in ast.walk(method)
+            if isinstance(one, ast.FunctionDef) and one is not method and one.name == "forward"
+        ]
+        at = source_line(file, node.lineno)
+        return at, source_line(file, nested[0].lineno) if nested else None
+    return None, None
 
 
 _ARGUMENTS = re.compile(r"positional argument|unexpected keyword|multiple values for argument|required .{0,20}argument")
@@ -165,6 +201,7 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
                 else ""
             ),
             code=code,
+            change=line_that_makes(scene.model, path) if recurrent and path and _in_sequential(scene) else None,
         )
     keys = list(value)[:6] if isinstance(value, Mapping) else []
     return Diagnosis(

@@ -23,6 +23,7 @@ from inspector.doctor.causes.repairs import (
     SWAPPED,
     Repair,
     fitting_sides,
+    resized_input,
     smallest_side,
     tried_repair,
 )
@@ -97,7 +98,7 @@ def _candidates(rank: int, takes: int, got: int, x: Tensor) -> list[tuple[Repair
     if rank == 1:
         return [(SWAPPED,), (CHANNEL,), (BATCH,)]
     if rank == 3:
-        return [(ONE_FRAME,), (BATCH,)]
+        return [(CHANNEL,), (ONE_FRAME,), (BATCH,)] if takes == 1 else [(ONE_FRAME,), (BATCH,)]
     found: list[tuple[Repair, ...]] = []
     if x.dim() == rank + 1:
         found += [(LAST_WITHOUT_BATCH,), (CHANNEL,), (BATCH, GREY), (BATCH, ALPHA), (BATCH, COLOUR), (CHANNEL, GREY)]
@@ -193,7 +194,7 @@ def find_too_small(scene: Scene) -> Diagnosis | None:
         says=f"The input of {size} is too small for this network: {human_shape(tuple(x.shape))} is left of it at "
         f"{scene.path}.",
         fix=fits or "Give it a larger input, or take out a stride or pool.",
-        code=f"x = torch.nn.functional.interpolate(x, size=({side}, {side}))" if side else "",
+        code=resized_input(scene, side) if side else "",
         sureness=Sureness.CERTAIN,
         tried=(f"a picture of {side}x{side}: runs through, {side - 1}x{side - 1} does not",) if side else (),
     )
@@ -220,7 +221,7 @@ def find_stated_size(scene: Scene) -> Diagnosis | None:
         says=f"The network takes pictures of another size than {picture.shape[-2]}x{picture.shape[-1]}: "
         f"{scene.first_line.rstrip('.')}.",
         fix=f"Pictures of {fits[0]}x{fits[0]} run through.",
-        code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
+        code=resized_input(scene, fits[0]),
         tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
     )
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.repairs import fitting_sides
+from inspector.doctor.causes.repairs import fitting_sides, resized_input
 from inspector.doctor.report import Diagnosis
 from inspector.doctor.scene import Scene
 from inspector.units import human_shape
@@ -119,7 +119,7 @@ def find_position_parameter(scene: Scene) -> Diagnosis | None:
             says=f"A picture of {picture.shape[-2]}x{picture.shape[-1]} makes {needs:,} tokens and the table {name} "
             f"has {has:,} positions.",
             fix=f"Pictures of {fits[0]}x{fits[0]} run through; or interpolate the table.",
-            code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
+            code=resized_input(scene, fits[0]),
             tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
         )
     token = _token_of(scene, other, other.dim() + differing[0], has, needs)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.repairs import BATCH, fitting_sides, tried_repair
+from inspector.doctor.causes.repairs import BATCH, fitting_sides, resized_input, tried_repair
+from inspector.doctor.causes.statements import written_argument
+from inspector.doctor.constructors import called_name
 from inspector.doctor.own_layers import is_own_class
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
@@ -38,7 +41,7 @@ def find_linear(scene: Scene) -> Diagnosis | None:
             cause="not-flattened",
             says=f"{start}: its input of {shape} is not flattened ({' x '.join(map(str, x.shape[1:]))} = {takes:,}).",
             fix="Flatten it before this layer, from the second dimension on.",
-            code="x = x.flatten(1)",
+            code=_changed_argument(scene, x, "flatten(1)"),
         )
     if x.dim() in (1, 2) and batch > 1 and x.numel() == batch * takes and x.shape[0] != batch:
         return Diagnosis(
@@ -72,6 +75,12 @@ def find_linear(scene: Scene) -> Diagnosis | None:
     if sized is not None:
         return sized
     return _by_neighbour(scene, start, x, takes, got)
+
+
+def _changed_argument(scene: Scene, x: Tensor, call: str) -> str:
+    """What the failing line gives the layer, with a call behind it."""
+    name = scene.variable_of(x) or written_argument(scene) or "x"
+    return f"{name} = {name}.{call}" if name.isidentifier() else f"{name}.{call}"
 
 
 def map_before(scene: Scene, values: int) -> tuple[str, tuple[int, ...]] | None:
@@ -142,7 +151,7 @@ def _by_picture(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | N
         says=f"{says}" + (f"; this head needs {wanted}x{wanted}" if wanted else "") + ".",
         fix=f"Give it {', or '.join(fix)}; or make the layer for {got:,} features." if fits else
         f"Use {', or '.join(fix)}; or make the layer for {got:,} features.",
-        code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))" if fits else "",
+        code=resized_input(scene, fits[0]) if fits else "",
         sureness=Sureness.CERTAIN if fits else Sureness.LIKELY,
         tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",) if fits else (),
     )  # fmt: skip
@@ -171,7 +180,7 @@ def _by_tokens(scene: Scene, start: str, takes: int, got: int) -> Diagnosis | No
         cause="picture-size",
         says=f"{start}: a picture of {x.shape[-2]}x{x.shape[-1]} makes {got:,} tokens.",
         fix=f"Pictures of {fits[0]}x{fits[0]} run through.",
-        code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
+        code=resized_input(scene, fits[0]),
         tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
     )
 
@@ -229,6 +238,9 @@ def find_product(scene: Scene) -> Diagnosis | None:
     batches_fit = all(m == n or 1 in (m, n) for m, n in zip(reversed(lead[0]), reversed(lead[1]), strict=False))
     pair = f"{scene.told(a)} and {scene.told(b)}"
     if inner[0] != inner[1]:
+        exchanged = _exchanged(scene, a, b, f"A product of matrices needs {inner[0]:,} = {inner[1]:,}: {pair}.")
+        if exchanged is not None:
+            return exchanged
         turned = b.dim() > 1 and b.shape[-1] == a.shape[-1] and scene.recorder.function_name != "linear"
         return Diagnosis(
             cause="matrix-product",
@@ -246,6 +258,71 @@ def find_product(scene: Scene) -> Diagnosis | None:
             fix="All dimensions but the last two have to be equal, or 1.",
         )
     return None
+
+
+def _exchanged(scene: Scene, a: Tensor, b: Tensor, says: str) -> Diagnosis | None:
+    """The same product with its operands the other way round, or one of them transposed; what runs to the end."""
+    name = scene.recorder.function_name
+    if name not in ("mm", "matmul", "__matmul__", "bmm", "mv") or min(a.dim(), b.dim()) < 1:
+        return None
+    ways: list[tuple[str, str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]] = []
+    first, second = _operands_written(scene, a, b)
+    if b.shape[-1] == (a.shape[-2] if a.dim() > 1 else a.shape[0]):
+        ways.append(("The operands have changed places.", f"{second} @ {first}", lambda x, y: (y, x)))
+    if b.dim() > 1 and b.shape[-1] == a.shape[-1]:
+        turn = f"{second}.transpose(-2, -1)" if b.dim() > 2 else f"{second}.t()"
+        ways.append(
+            (
+                "Transpose the second: their last dimensions are equal.",
+                f"{first} @ {turn}",
+                lambda x, y: (x, y.transpose(-2, -1)),
+            )
+        )
+    if a.dim() > 1 and a.shape[-2] == (b.shape[-2] if b.dim() > 1 else b.shape[0]):
+        turn = f"{first}.transpose(-2, -1)" if a.dim() > 2 else f"{first}.t()"
+        ways.append(
+            (
+                "Transpose the first: their first dimensions are equal.",
+                f"{turn} @ {second}",
+                lambda x, y: (x.transpose(-2, -1), y),
+            )
+        )
+    for fix, code, change in ways:
+
+        def replace(called: str, args: Sequence[Any], kwargs: Mapping[str, Any], change: Any = change) -> Any:
+            pair = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)][:2]
+            if called != name or len(pair) < 2 or any(not t.dim() for t in pair):
+                return None
+            x, y = pair
+            if x.shape[-1] == (y.shape[-2] if y.dim() > 1 else y.shape[0]):
+                return None
+            return list(change(x, y)), {}
+
+        if scene.trials.runs_replaced(replace, scene.args, scene.kwargs):
+            return Diagnosis(
+                cause="matrix-product", says=says, fix=fix, code=code,
+                tried=("that, to the end of the forward: runs through",),
+            )  # fmt: skip
+    return None
+
+
+def _operands_written(scene: Scene, a: Tensor, b: Tensor) -> tuple[str, str]:
+    """The two operands as the failing line writes them."""
+    statement = scene.frame.statement if scene.frame is not None else None
+    for node in ast.walk(statement) if statement is not None else ():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            return _in_brackets(node.left), _in_brackets(node.right)
+        if isinstance(node, ast.Call) and called_name(node) == scene.recorder.function_name:
+            if len(node.args) == 2:
+                return _in_brackets(node.args[0]), _in_brackets(node.args[1])
+            if len(node.args) == 1 and isinstance(node.func, ast.Attribute):
+                return _in_brackets(node.func.value), _in_brackets(node.args[0])
+    return scene.variable_of(a) or "a", scene.variable_of(b) or "b"
+
+
+def _in_brackets(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp) else text
 
 
 def _turned_weight(scene: Scene, x: Tensor, weight: Tensor) -> Diagnosis | None:

@@ -11,10 +11,10 @@ from torch import nn
 
 from inspector.doctor.causes.code import local_names, nearest
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.statements import value_of
 from inspector.doctor.frames import without_folders
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
+from inspector.doctor.values_named import value_of
 from inspector.units import counted, with_article
 
 _MESSAGES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -11,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.frames import forward_code
+from inspector.doctor.own_layers import is_own_class
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 from inspector.units import human_shape
@@ -18,6 +21,7 @@ from inspector.units import human_shape
 _SIDES = (224, 32, 28, 64, 96, 128, 227, 299, 256, 160, 192, 384, 448, 512, 48, 56, 84, 112, 240, 288, 320, 336, 1024)
 _MULTIPLES = (2, 4, 8, 16, 32, 64)
 _COLOURS = (1, 3, 4)
+_NAME = re.compile(r"\bx\b")
 _ENDS = (RuntimeError, ValueError, AssertionError, IndexError, TypeError)
 
 
@@ -34,6 +38,23 @@ class Repair:
 def weights_type(scene: Scene) -> torch.dtype:
     """Of the first floating-point parameter; float32 without one."""
     return next((p.dtype for p in scene.model.parameters() if p.is_floating_point()), torch.float32)
+
+
+def input_name(scene: Scene) -> str:
+    """What the model's own forward calls its first tensor; "x" where it has no name."""
+    for name, value in scene.kwargs.items():
+        if isinstance(value, Tensor) and not any(isinstance(one, Tensor) for one in scene.args):
+            return name
+    code = forward_code(scene.model)
+    at = next((i for i, one in enumerate(scene.args) if isinstance(one, Tensor)), 0)
+    names = code.co_varnames[1 : code.co_argcount] if code is not None else ()
+    return names[at] if at < len(names) and is_own_class(scene.model) else "x"
+
+
+def resized_input(scene: Scene, side: int) -> str:
+    """The line that brings the input to that size."""
+    name = input_name(scene)
+    return f"{name} = torch.nn.functional.interpolate({name}, size=({side}, {side}))  # at the start of forward"
 
 
 def first_layer(scene: Scene) -> nn.Module | None:
@@ -111,7 +132,7 @@ CHANNEL = Repair(
     "channel-missing",
     "The input of {shape} has no dimension for its one channel.",
     "x = x.unsqueeze(1)",
-    lambda x: x.unsqueeze(1) if x.dim() in (2, 3) and x.is_floating_point() else None,
+    lambda x: x.unsqueeze(1) if x.dim() in (2, 3, 4) and x.is_floating_point() else None,
 )
 SWAPPED = Repair(
     "sequence-transposed",
@@ -173,16 +194,16 @@ def tried_repair(scene: Scene, *repairs: Repair, sureness: Sureness = Sureness.C
     if made is None or not scene.trials.runs(*made):
         return None
     shape = human_shape(tuple(scene.picture.shape)) if scene.picture is not None else ""
-    first = repairs[0]
+    first, name = repairs[0], input_name(scene)
     return Diagnosis(
         cause=first.id,
         says=" ".join(repair.says.format(shape=shape) for repair in dict.fromkeys(repairs)),
-        fix="With the line below the network runs through."
+        fix="With the line below, before the call or at the start of forward, the network runs through."
         if len(repairs) == 1
-        else "With these lines it runs through.",
-        code="\n".join(repair.code for repair in repairs),
+        else "With these lines, before the call or at the start of forward, it runs through.",
+        code="\n".join(_NAME.sub(name, repair.code) for repair in repairs),
         sureness=sureness,
-        tried=(f"{'; '.join(repair.code.partition('  #')[0] for repair in repairs)}: runs through",),
+        tried=(f"{'; '.join(_NAME.sub(name, repair.code.partition('  #')[0]) for repair in repairs)}: runs through",),
     )
 
 

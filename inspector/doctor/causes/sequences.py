@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.repairs import BATCH, SWAPPED, tried_repair
+from inspector.doctor.causes.repairs import BATCH, SWAPPED, input_name, tried_repair
+from inspector.doctor.causes.statements import written_argument
+from inspector.doctor.constructors import line_of_buffer, line_that_makes, with_argument
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 from inspector.units import counted, human_shape
@@ -22,6 +27,9 @@ def find_recurrent(scene: Scene) -> Diagnosis | None:
             found = tried_repair(scene, SWAPPED)
             if found is not None:
                 return found
+        turned = _features_elsewhere(scene, layer, x) if isinstance(layer, nn.RNNBase) and x.dim() == 3 else None
+        if turned is not None:
+            return turned
         back = isinstance(layer, nn.RNNBase) and layer.input_size * 2 == x.shape[-1]
         hint = " A bidirectional layer gives twice its hidden size." if back else ""
         return Diagnosis(
@@ -41,23 +49,64 @@ def find_recurrent(scene: Scene) -> Diagnosis | None:
         if first and batch and tuple(hidden.shape) == (wants[0], first, wants[2]) != wants:
             return _batch_elsewhere(scene, layer, x, hidden)
         if batch and tuple(hidden.shape) != wants:
-            swapped = (
-                f" batch_first={layer.batch_first} takes the batch of the input as its "
-                f"{'first' if layer.batch_first else 'second'} dimension."
-            )
-            return Diagnosis(
-                cause="recurrent-state",
-                says=f"The state of {scene.path} has to be {human_shape(wants)} and is "
-                f"{human_shape(tuple(hidden.shape))}.",
-                fix=f"Its dimensions are layers x directions, batch, hidden size.{swapped}",
-                code=f"h = x.new_zeros({wants[0]}, x.size({0 if layer.batch_first else 1}), {wants[2]})",
-            )
+            return _other_state(scene, layer, x, hidden, wants)
     return None
+
+
+def _features_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor) -> Diagnosis | None:
+    """A map of batch x channels x width, as convolutions give it, before a layer that takes the features last."""
+    takes, shape = layer.input_size, tuple(x.shape)
+    if takes not in shape[:2]:
+        return None
+    axis = 1 if shape[1] == takes else 0
+    orders = ((0, 2, 1), (2, 0, 1)) if axis == 1 else ((1, 2, 0), (2, 1, 0))
+    order = orders[0] if layer.batch_first else orders[1]
+
+    def change(given: Tensor) -> Tensor | None:
+        return given.permute(order) if tuple(given.shape) == shape else None
+
+    runs = scene.trials.runs_given(layer, change, (scene.args, scene.kwargs))
+    name = scene.variable_of(x) or written_argument(scene) or "x"
+    start = f"{name} = " if name.isidentifier() else ""
+    takes_as = "batch x time x features" if layer.batch_first else "time x batch x features (no batch_first=True)"
+    return Diagnosis(
+        cause="sequence-transposed",
+        says=f"{scene.path} takes {counted(takes, 'feature')} last and received {scene.told(x)}: "
+        f"they stand in dimension {axis}.",
+        fix=f"Permute it before: this layer takes {takes_as}.",
+        code=f"{start}{name}.permute({', '.join(map(str, order))})",
+        sureness=Sureness.CERTAIN if runs else Sureness.LIKELY,
+        tried=("that, to the end of the forward: runs through",) if runs else (),
+    )
+
+
+def _other_state(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor, wants: tuple[int, int, int]) -> Diagnosis:
+    """The state has another shape; the line that made it is the one to change."""
+    axis, got = (0 if layer.batch_first else 1), tuple(hidden.shape)
+    name, line = input_name(scene), scene.recorder.born_at(hidden)
+    kept = scene.recorder.model_tensor(hidden)
+    line = line or (line_of_buffer(scene.model, kept) if kept else None)
+    swapped = (
+        f" batch_first={layer.batch_first} takes the batch of the input as its "
+        f"{'first' if layer.batch_first else 'second'} dimension."
+    )
+    only_batch = len(got) == 3 and got[0] == wants[0] and got[2] == wants[2] and got[1] != wants[1]
+    says = f"The state of {scene.path} has to be {human_shape(wants)} and is {human_shape(got)}"
+    if only_batch:
+        says += f": it is made for a batch of {got[1]:,}, and this one has {wants[1]:,}"
+    code = f"{scene.variable_of(hidden) or 'h'} = {name}.new_zeros({wants[0]}, {name}.size({axis}), {wants[2]})"
+    return Diagnosis(
+        cause="recurrent-state",
+        says=f"{says}.",
+        fix=f"Its dimensions are layers x directions, batch, hidden size: take the batch from the input.{swapped}",
+        code=code + ("  # and the cell state" if isinstance(layer, nn.LSTM) else ""),
+        change=line,
+    )
 
 
 def _batch_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor) -> Diagnosis:
     """The state has as many samples as dimension 0 of the input."""
-    runs = scene.trials.runs_set(layer, "batch_first", True, (scene.args, scene.kwargs))
+    runs = scene.trials.runs_batch_first([layer], (scene.args, scene.kwargs))
     numbers = f"{layer.input_size}, {layer.hidden_size}" + (f", {layer.num_layers}" if layer.num_layers > 1 else "")
     more = ", bidirectional=True" if layer.bidirectional else ""
     return Diagnosis(
@@ -90,6 +139,9 @@ def find_attention(scene: Scene) -> Diagnosis | None:
             )
     if q.dim() == 3 == k.dim():
         first = 0 if layer.batch_first else 1
+        found = _lacks_batch_first(scene, layer, q, k, given)
+        if found is not None:
+            return found
         if q.shape[first] != k.shape[first]:
             return Diagnosis(
                 cause="attention-batch",
@@ -117,6 +169,41 @@ def find_attention(scene: Scene) -> Diagnosis | None:
                     else "Make it so.",
                 )
     return tried_repair(scene, BATCH, sureness=Sureness.LIKELY) if q.dim() not in (2, 3) else None
+
+
+def _lacks_batch_first(
+    scene: Scene, layer: nn.MultiheadAttention, q: Tensor, k: Tensor, given: Mapping[str, Any]
+) -> Diagnosis | None:
+    """Attention that takes dimension 1 for the batch, where a mask or the keys say that it is dimension 0."""
+    if layer.batch_first or q.shape[0] == q.shape[1]:
+        return None
+    batch, length, keys = q.shape[0], q.shape[1], k.shape[1]
+    padding, mask = given.get("key_padding_mask"), given.get("attn_mask")
+    why = ""
+    if isinstance(padding, Tensor) and tuple(padding.shape) == (batch, keys) != (k.shape[1], k.shape[0]):
+        why = f"the key_padding_mask of {human_shape(tuple(padding.shape))} has a batch of {batch:,}"
+    elif isinstance(mask, Tensor) and mask.dim() == 2 and tuple(mask.shape) == (length, keys):
+        why = f"the attn_mask of {human_shape(tuple(mask.shape))} has a length of {length:,}"
+    elif k.shape[0] == batch and k.shape[1] != length:
+        why = f"query and key ({human_shape(tuple(k.shape))}) have dimension 0 in common"
+    elif mask is None and padding is None:
+        return None
+    if not why:
+        return None
+    others = [m for m in scene.model.modules() if getattr(m, "batch_first", None) is False]
+    modules = [m for m in others if isinstance(m, nn.MultiheadAttention | nn.Transformer)]
+    runs = scene.trials.runs_batch_first(modules, (scene.args, scene.kwargs))
+    path = scene.call.path if scene.call is not None else ""
+    line = line_that_makes(scene.model, path) if path else None
+    return Diagnosis(
+        cause="attention-batch",
+        says=f"{scene.path} is made without batch_first=True and takes dimension 1 of {scene.told(q)} for the batch "
+        f"({q.shape[1]:,}); {why}, so the batch is dimension 0.",
+        fix="Make the layer with batch_first=True; turning the mask would run, and attend over the batch.",
+        code=with_argument(line, "batch_first", "True") or "batch_first=True",
+        tried=("batch_first=True, to the end of the forward: runs through",) if runs else (),
+        change=line,
+    )
 
 
 CAUSES = (

@@ -17,10 +17,13 @@ from inspector.doctor.causes.repairs import (
     LAST_WITHOUT_BATCH,
     fitting_multiple,
     fitting_sides,
+    input_name,
     lacks_batch,
+    resized_input,
     tried_repair,
 )
 from inspector.doctor.causes.squeezed import squeezed_batch
+from inspector.doctor.constructors import line_that_makes
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 from inspector.forward.watch import tensors_in
@@ -35,81 +38,15 @@ def by_multiple(scene: Scene, says: str) -> Diagnosis | None:
     multiple, height, width = fits
     size = f"{scene.picture.shape[-2]}x{scene.picture.shape[-1]}"
     right, below = width - scene.picture.shape[-1], height - scene.picture.shape[-2]
+    name = input_name(scene)
     return Diagnosis(
         cause="size-not-divisible",
         says=f"{says} The picture of {size} is halved on the way and does not come back to the same size.",
         fix=f"Use sides that are multiples of {multiple}: {height}x{width} runs through; or resize to the skip's size "
         "before they meet.",
-        code=f"x = torch.nn.functional.pad(x, (0, {right}, 0, {below}))",
+        code=f"{name} = torch.nn.functional.pad({name}, (0, {right}, 0, {below}))  # at the start of forward",
         tried=(f"a picture of {height}x{width}: runs through",),
     )
-
-
-def find_cat(scene: Scene) -> Diagnosis | None:
-    """torch.cat or stack of tensors that differ elsewhere."""
-    name = scene.recorder.function_name
-    stacked = scene.operator == "stack" or (name in ("stack", "hstack", "vstack", "dstack") and scene.operator != "cat")
-    if scene.operator != "cat" and not stacked and name not in ("cat", "concat", "concatenate"):
-        return None
-    tensors = scene.operands
-    if len(tensors) < 2:
-        given = scene.recorder.function_args[0]
-        listed = given[0] if given else scene.recorder.function_args[1].get("tensors", ())
-        tensors = [t for t in listed if isinstance(t, Tensor)] if isinstance(listed, list | tuple) else []
-    if len(tensors) < 2:
-        return None
-    told = "; ".join(scene.told(t) for t in tensors[:4])
-    says = f"{'stack' if stacked else 'cat'} of tensors that do not fit in {scene.path}: {told}."
-    ranks = {t.dim() for t in tensors}
-    if stacked:
-        if len({tuple(t.shape) for t in tensors}) < 2:
-            return None
-        return Diagnosis(cause="cat-of-shapes", says=says, fix="stack takes equal shapes: pad them, or use torch.cat.")
-    dim = _cat_dim(scene)
-    if len(ranks) > 1:
-        return Diagnosis(
-            cause="cat-of-shapes",
-            says=says,
-            fix="They have different numbers of dimensions: unsqueeze or expand the smaller one first.",
-        )
-    rank = ranks.pop()
-    axis = dim % rank if rank and -rank <= dim < rank else 0
-    differing = [i for i in range(rank) if i != axis and len({t.shape[i] for t in tensors}) > 1]
-    if not differing:
-        return None
-    if rank == 4 and min(differing) >= 2:
-        found = by_multiple(scene, says)
-        if found is not None:
-            return found
-        return Diagnosis(
-            cause="cat-of-shapes",
-            says=says,
-            fix="Heights and widths have to be equal: interpolate one to the other's size.",
-            code="b = torch.nn.functional.interpolate(b, size=a.shape[2:])",
-        )
-    only = (
-        f" Only dimension {differing[0]} differs: perhaps dim={differing[0]} is meant." if len(differing) == 1 else ""
-    )
-    single = next((t for t in tensors if any(t.shape[i] == 1 for i in differing)), None)
-    if single is not None:
-        largest = [max(t.shape[i] for t in tensors) if i in differing else -1 for i in range(rank)]
-        return Diagnosis(
-            cause="cat-of-shapes",
-            says=says,
-            fix="cat repeats nothing by itself: expand the one that is there once.",
-            code=f"{scene.variable_of(single) or 'x'}.expand({', '.join(map(str, largest))})",
-        )
-    return Diagnosis(
-        cause="cat-of-shapes",
-        says=says,
-        fix=f"All dimensions but dim={axis} have to be equal.{only}",
-    )
-
-
-def _cat_dim(scene: Scene) -> int:
-    args, kwargs = scene.raised.operands if scene.operator == "cat" else scene.recorder.function_args
-    dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
-    return dim if isinstance(dim, int) else 0
 
 
 def _fix_of_view(numel: int, wants: Sequence[int], known: int) -> str:
@@ -167,12 +104,15 @@ def find_view(scene: Scene) -> Diagnosis | None:
             cause="picture-size",
             says=f"{says} The picture is {scene.picture.shape[-2]}x{scene.picture.shape[-1]}.",
             fix=f"Pictures of {fits[0]}x{fits[0]} run through; or x.flatten(1) and a head of that width.",
-            code=f"x = torch.nn.functional.interpolate(x, size=({fits[0]}, {fits[0]}))",
+            code=resized_input(scene, fits[0]),
             tried=(f"a picture of {fits[0]}x{fits[0]}: runs through",),
         )
     between = _between(scene, wants, x) if x is not None else None
     if between is not None:
-        return Diagnosis(cause="view-of-shape", says=f"{says} {between[0]}", fix=between[1])
+        maker = scene.recorder.maker(x) if x is not None else ""
+        made = dict(scene.model.named_modules()).get(maker)
+        line = line_that_makes(scene.model, maker) if maker and made is not None else None
+        return Diagnosis(cause="view-of-shape", says=f"{says} {between[0]}", fix=between[1], change=line)
     return Diagnosis(
         cause="view-of-shape",
         says=says,
@@ -218,11 +158,12 @@ def find_contiguous(scene: Scene) -> Diagnosis | None:
         return None
     x = next((t for t in scene.operands if not t.is_contiguous()), None)
     told = f": {scene.told(x)}" if x is not None else ""
+    text = scene.frame.where.text if scene.frame is not None else ""
     return Diagnosis(
         cause="view-of-transposed",
         says=f"view cannot go across dimensions that were transposed before{told}.",
-        fix="reshape copies where it has to.",
-        code="x = x.reshape(...)  # or x.contiguous().view(...)",
+        fix="reshape copies where it has to; or .contiguous() before .view.",
+        code=text.replace(".view(", ".reshape(") if text.count(".view(") == 1 else "x = x.reshape(...)",
     )
 
 
@@ -378,7 +319,6 @@ CAUSES = (
         kinds=("unpacking", "batch-missing", "channels-last", "channel-missing"),
         find=find_unpacking,
     ),
-    Cause(kinds=("cat-of-shapes", "size-not-divisible"), find=find_cat),
     Cause(
         kinds=("no-such-dimension", "batch-missing", "channel-missing", "channels-last"),
         find=find_dimension,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from inspector.doctor.scene import Scene
+from inspector.doctor.values_named import value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,32 +21,6 @@ class NoTensor:
     path: str
     kind: str
     written: str = ""
-
-
-def value_of(node: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """What a name or a dotted name stands for; attributes of modules and plain ones alone, nothing is called."""
-    if isinstance(node, ast.Name):
-        return variables.get(node.id)
-    if isinstance(node, ast.Attribute):
-        holder = value_of(node.value, variables)
-        if isinstance(holder, nn.Module):
-            for place in (holder._modules, holder._parameters, holder._buffers, vars(holder)):
-                if node.attr in place:
-                    return place[node.attr]
-    if isinstance(node, ast.Subscript):
-        return _entry_of(value_of(node.value, variables), node.slice, variables)
-    return None
-
-
-def _entry_of(holder: Any, index: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """Of torch's own lists and dicts of modules."""
-    key = index.value if isinstance(index, ast.Constant) else value_of(index, variables)
-    if type(holder) in (nn.ModuleList, nn.Sequential, nn.ModuleDict) and isinstance(key, int | str):
-        modules = list(holder._modules.values())
-        if isinstance(key, str):
-            return holder._modules.get(key)
-        return modules[key] if -len(modules) <= key < len(modules) else None
-    return None
 
 
 def names_used_whole(statement: ast.stmt) -> set[str]:
@@ -94,3 +69,13 @@ def _used_whole(statement: ast.stmt) -> Iterator[ast.Call]:
         elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
             parts = [node.value, node.slice]
         yield from (part for part in parts if isinstance(part, ast.Call))
+
+
+def written_argument(scene: Scene) -> str:
+    """What the failing line hands to the module that fails, as it is written there; "" where that is not one call."""
+    if scene.frame is None or scene.frame.statement is None:
+        return ""
+    running = {id(call.module) for call in scene.raised.calls}
+    calls = [n for n in ast.walk(scene.frame.statement) if isinstance(n, ast.Call) and len(n.args) == 1]
+    named = [n for n in calls if id(value_of(n.func, scene.frame.variables)) in running]
+    return ast.unparse(named[0].args[0]) if len(named) == 1 else ""

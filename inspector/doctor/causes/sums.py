@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.shapes import by_multiple
-from inspector.doctor.report import Diagnosis
+from inspector.doctor.constructors import line_that_returns
+from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 from inspector.units import human_shape
 
@@ -66,6 +67,9 @@ def find_broadcast(scene: Scene) -> Diagnosis | None:
                 fix="Height and width differ: the same stride and padding=kernel_size // 2 both ways, or interpolate.",
                 code="b = torch.nn.functional.interpolate(b, size=a.shape[2:])",
             )
+    other = _other_output(scene, a, b, says)
+    if other is not None:
+        return other
     fix = "From the last dimension on, sizes have to be equal, or 1, or missing."
     if sorted(a.shape) == sorted(b.shape):
         fix = "The same sizes stand in another order: transpose or permute one of them."
@@ -77,6 +81,28 @@ def find_broadcast(scene: Scene) -> Diagnosis | None:
         fix = f"The smaller one lacks dimensions: view it as {human_shape(shape)}."
         return Diagnosis(cause="sum-of-shapes", says=says, fix=fix, code=f"{name}{_index_of(small, shape)}")
     return Diagnosis(cause="sum-of-shapes", says=says, fix=fix)
+
+
+def _other_output(scene: Scene, a: Tensor, b: Tensor, says: str) -> Diagnosis | None:
+    """A module that gave several tensors, of which another one would fit: the order of its parts is another."""
+    for one, partner in ((b, a), (a, b)):
+        maker = scene.recorder.maker(one)
+        calls = [c for c in scene.recorder.calls if c.path == maker and c.ended and maker]
+        given = calls[-1] if calls else None
+        shapes = [output.shape for output in given.outputs] if given is not None else []
+        fitting = [i for i, shape in enumerate(shapes) if shape == tuple(partner.shape)]
+        at = next((i for i, shape in enumerate(shapes) if shape == tuple(one.shape)), None)
+        if len(shapes) < 2 or not fitting or at is None:
+            continue
+        listed = " and ".join(human_shape(shape) for shape in shapes[:4])
+        return Diagnosis(
+            cause="sum-of-shapes",
+            says=f"{says} {maker} gives {listed}: number {fitting[0]} of them would fit, number {at} is used.",
+            fix="Its parts, or the widths of the layers that make them, have changed places.",
+            sureness=Sureness.LIKELY,
+            change=line_that_returns(dict(scene.model.named_modules()).get(maker)),
+        )
+    return None
 
 
 def _by_stride(scene: Scene, a: Tensor, b: Tensor, says: str) -> Diagnosis | None:

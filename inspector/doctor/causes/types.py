@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.repairs import BATCH, REPAIRS, lacks_batch
+from inspector.doctor.causes.repairs import BATCH, REPAIRS, input_name, lacks_batch
+from inspector.doctor.causes.statements import written_argument
 from inspector.doctor.own_layers import named_plain_tensors
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
@@ -87,14 +88,17 @@ def find_type(scene: Scene) -> Diagnosis | None:
     target = weights.dtype
     entered = scene.before_all_weights or scene.maker_of(other) == "the input"
     at_input = entered and any(one.dtype == other.dtype for one in scene.inputs)
-    code = "x = x.float() / 255" if other.dtype is torch.uint8 else f"x = x.to(torch.{_short(target)})"
+    name = input_name(scene) if at_input else (scene.variable_of(other) or written_argument(scene) or "x")
+    start = f"{name} = " if name.isidentifier() else ""
+    code = f"{start}{name}.float() / 255" if other.dtype is torch.uint8 else f"{start}{name}.to(torch.{_short(target)})"
     if target in (torch.float16, torch.bfloat16) and other.dtype is torch.float32:
-        code = f"x = x.to(torch.{_short(target)})  # or model.float()"
+        code += "  # or model.float()"
     fix = "Convert it before."
     if other.dtype is torch.uint8:
         fix = "Pictures become numbers between 0 and 1 first, as torchvision.transforms.ToTensor() does."
     elif other.is_complex():
-        fix, code = "These weights are real: take the size or both parts.", "x = x.abs()  # or torch.view_as_real(x)"
+        fix = "These weights are real: take the size or both parts."
+        code = f"{start}{name}.abs()  # or torch.view_as_real({name})"
     elif other.dtype is torch.float64:
         fix = "Arrays from NumPy are float64."
     tried: tuple[str, ...] = ()
