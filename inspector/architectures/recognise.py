@@ -30,7 +30,7 @@ from inspector.architectures.parts import name_part
 from inspector.architectures.structure.types import Structure
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
-from inspector.checkpoint.types import Checkpoint, Shape, StateDict
+from inspector.checkpoint.types import Checkpoint, Shape, StateDict, StateRole
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_share
 
@@ -82,7 +82,7 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
-        structure=_structure(state) if _is_unknown(named, official) and not _is_rewritten(checkpoint) else None,
+        structure=_structure(state, checkpoint) if _is_unknown(named, official) and not _is_rewritten(checkpoint) else None,
     )
 
 
@@ -96,11 +96,11 @@ def _is_rewritten(checkpoint: Checkpoint) -> bool:
     return checkpoint.format == "onnx"
 
 
-def _structure(state: StateDict) -> Structure:
+def _structure(state: StateDict, checkpoint: Checkpoint) -> Structure:
     # Imported where nothing else is said.
     from inspector.architectures.structure.describe import describe_structure
 
-    return describe_structure(state)
+    return describe_structure(state, [one for one in checkpoint.state_dicts if one.role is StateRole.WEIGHTS])
 
 
 def rank(shapes: dict[str, Shape], index: Index, stated: Collection[str] = ()) -> list[Candidate]:

@@ -22,6 +22,9 @@ _CALLED_DEPTHWISE = re.compile(
     r"depth_?wise|(?:^|_)dw(?:_|$|conv)|dwconv|dconv|(?:^|_)depth|(?:^|_)groups?(?:_|$)", re.I
 )
 _MANY = 3
+_BESIDE = frozenset({LayerKind.TENSOR, LayerKind.EMBEDDING, LayerKind.FOURIER})
+_LEAST_TAKERS = 2
+_PARTS_OF_COMPLEX = re.compile(r"real|imag(?:inary)?|(?<![a-z])(?:re|im)(?![a-z])|(?<![a-z])[ri](?![a-z])", re.I)
 _FARTHEST = 12  # loose tensors and slopes between two layers
 
 
@@ -75,9 +78,28 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     return tuple(made)
 
 
+def with_first(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The first layer of all runs forwards where several others take its filters' number, and nothing takes or puts out
+    the other width: backwards it would put out what nobody takes. Even kernels and networks with transposed
+    convolutions are left open."""
+    first = _first(layers)
+    if first is None or first.kind is not LayerKind.EITHER_CONVOLUTION or first.is_square:
+        return layers
+    if any(layer.kind is LayerKind.TRANSPOSED for layer in layers) or not all(size % 2 for size in first.kernel):
+        return layers
+    others = [one for one in layers if one is not first and one.kind not in NORMS | _BESIDE]
+    widths = {width for one in others for width in (one.inputs, one.outputs)}
+    takers = sum(one.inputs == first.outputs for one in others)
+    if first.inputs in widths or takers < _LEAST_TAKERS:
+        return layers
+    evidence = f"{first.evidence}: {first.outputs:,} is what {takers:,} layers take"
+    told = replace(first, kind=LayerKind.CONVOLUTION, evidence=evidence, more="")
+    return tuple(told if layer is first else layer for layer in layers)
+
+
 def _first(layers: Sequence[Layer]) -> Layer | None:
     """The first layer of all that weighs, where it is a convolution; what a table looks up may come before it."""
-    first = next((one for one in layers if one.kind not in NORMS | {LayerKind.TENSOR, LayerKind.EMBEDDING}), None)
+    first = next((one for one in layers if one.kind not in NORMS | _BESIDE), None)
     return first if first is not None and first.kind in CONVOLUTIONS else None
 
 
@@ -130,7 +152,7 @@ def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer
     for place, layer in enumerate(layers):
         if (
             layer.kind in (LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION)
-            and layer is not first
+            and not _stands_beside(layer, first)
             and layer.inputs == 1
             and (layer.outputs or 0) > 1
             and max(layer.kernel) > 1
@@ -141,6 +163,16 @@ def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer
             more = [layer.more, _groups_text(before, layer.outputs or 0)]
             made[place] = replace(layer, more=", ".join(one for one in more if one not in ("", BY_PLACES)))
     return tuple(made)
+
+
+def _stands_beside(layer: Layer, first: Layer | None) -> bool:
+    """Whether it is the first of all or its twin in the same module, as a convolution's imaginary part is."""
+    if first is None or layer is first:
+        return layer is first
+    same = layer.path.rpartition(".")[0] == first.path.rpartition(".")[0] != ""
+    shape = (layer.inputs, layer.outputs, layer.kernel) == (first.inputs, first.outputs, first.kernel)
+    names = [_PARTS_OF_COMPLEX.sub("*", one.path.rpartition(".")[2]) for one in (layer, first)]
+    return same and shape and names[0] == names[1]
 
 
 def _groups_text(before: int | None, filters: int) -> str:
