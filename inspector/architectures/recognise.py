@@ -20,6 +20,7 @@ from inspector.architectures.match import (
     describe,
     either,
     fit,
+    is_another,
     is_near,
     is_worth_naming,
     with_sentence,
@@ -78,7 +79,7 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         state_dict=state.path,
         candidates=named,
         official=official,
-        findings=(*check_name(checkpoint.origin), *misnamed, *_twin_findings(named, official, stated), *otherwise),
+        findings=(*check_name(checkpoint.origin), *misnamed, *_twin_findings(named, official, stated, index), *otherwise),
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
@@ -228,7 +229,7 @@ def _with_claim(candidate: Candidate, stated: Mapping[str, str]) -> Candidate:
 
 
 def _twin_findings(
-    named: Sequence[Candidate], official: OfficialFile | None, stated: Mapping[str, str]
+    named: Sequence[Candidate], official: OfficialFile | None, stated: Mapping[str, str], index: Index
 ) -> tuple[Finding, ...]:
     if not named or official is not None:
         return ()
@@ -236,7 +237,7 @@ def _twin_findings(
     if f"{best.spec.library}/{best.spec.name}" in stated:
         return ()
     names = computing_twins(best)
-    if not names:
+    if not names or is_another(best, index.of(best.spec)):
         return ()
     return (
         ARCHITECTURE_TWINS.found(

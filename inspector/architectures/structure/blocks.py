@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
@@ -11,6 +12,8 @@ from inspector.architectures.structure.wording import columns_text, ends_text, k
 
 _MOST_BLOCKS, _MOST_EXTRA, _MOST_NUMBERS = 4, 6, 12
 _LEAST_RUNS = 2
+_NUMBER = re.compile(r"\d+")
+_MOST_BRIEF = 5
 _LEAST_TURNS, _MOST_ORDERED = 4, 10
 _EXPERTS = "experts"
 
@@ -48,6 +51,31 @@ def numbers_text(stack: Stack) -> str:
         return f"{stack.path}{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
     shown = ", ".join(map(str, numbers[: _MOST_NUMBERS // 2]))
     return f"{stack.path}{shown} ... {numbers[-1]} (with others between them)"
+
+
+def brief_text(stacks: Sequence[Stack]) -> str:
+    """ "Blocks: layer1.0 to layer1.2 (3, 64 wide), layer2.0 to layer2.3 (4, 128 wide)."; those of modules numbered alike
+    together, the largest of many."""
+    families: dict[object, list[Stack]] = {}
+    for stack in stacks:
+        parent, _, stem = stack.path.rpartition(".")
+        families.setdefault((_NUMBER.sub("*", parent), stem, stack.count), []).append(stack)
+    groups = [group for family in families.values() for group in ([family] if len(family) > 2 else [[x] for x in family])]
+    largest = sorted(groups, key=lambda group: -sum(one.count * len(one.layers) for one in group))[:_MOST_BRIEF]
+    said = [_brief(group) for group in groups if group in largest]
+    more = f" and {len(groups) - len(said):,} more rows" if len(groups) > len(said) else ""
+    return f"Blocks: {', '.join(said)}{more}." if said else ""
+
+
+def _brief(group: Sequence[Stack]) -> str:
+    first, last = group[0], group[-1]
+    widths = [width for stack in group for width in (stack.widths if len(group) == 1 else stack.widths[-1:])]
+    wide = f", {widths[0]:,} wide" if len(set(widths)) == 1 else f", {widths_text(widths)} wide" if widths else ""
+    if len(group) == 1:
+        return f"{numbers_text(first)} ({first.count:,}{wide})"
+    return f"{first.count:,} in each of {len(group):,} modules {first.path.rpartition('.')[0]} to " + (
+        f"{last.path.rpartition('.')[0]} ({wide.removeprefix(', ')})" if wide else last.path.rpartition(".")[0]
+    )
 
 
 def equal_text(stack: Stack) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from inspector.architectures.index import load_index
 from inspector.architectures.structure.absences import absences
 from inspector.architectures.structure.attention import attention, has_other_attention, is_attention
+from inspector.architectures.structure.blocks import brief_text
 from inspector.architectures.structure.chains import lines, repeats
 from inspector.architectures.structure.concatenations import concatenations
 from inspector.architectures.structure.ends import ends, flattened
@@ -22,6 +23,7 @@ from inspector.architectures.structure.nearest import nearest
 from inspector.architectures.structure.own_matrices import own_matrices
 from inspector.architectures.structure.parts import is_called_layer_norm, kinds_text, parts_of
 from inspector.architectures.structure.stacks import stacks_of
+from inspector.architectures.structure.residual_bodies import residual_body
 from inspector.architectures.structure.stages import stages, stages_of
 from inspector.architectures.structure.sums import sums
 from inspector.architectures.structure.tables import with_tied
@@ -52,7 +54,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
     flat = tuple(flattened(layers))
     told = " ".join([told, *(claim.says for claim in (*summed, *flat))])
     claims = (
-        *((alike,) if alike is not None else ()),
+        *((alike,) if alike is not None else residual_body(layers, stacks)),
         *encoder_decoder(layers, stacks, staged, ordered=ordered),
         *kinds(layers, stacks, ordered=ordered),
         *transforms(layers),
@@ -87,6 +89,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
         open=_open(layers, claims, ordered=ordered),
         says=_sentences(counts, claims),
         counts=counts,
+        blocks=brief_text(stacks),
     )
 
 
@@ -137,10 +140,11 @@ def _sentences(counts: str, claims: Sequence[Claim]) -> str:
     kept = [counts]
     for topic, most in (
         (Topic.NEAREST, 1),
+        (Topic.KIND, 3),
         (Topic.TAKES, 2),
         (Topic.REPEATS, _MOST_STACKS),
         (Topic.LAYERS, _MOST_LINES),
-        (Topic.ENDS_IN, 1),
+        (Topic.ENDS_IN, 2),
     ):
         kept += [claim.says for claim in claims if claim.topic is topic][:most]
     return " ".join(kept)

@@ -62,10 +62,12 @@ def heads(layers: Sequence[Layer], *, ordered: bool) -> Claim | None:
     named = "; ".join(_said(list(group)) for _, group in groupby(found[:_MOST], key=_output))
     more = f" and {len(found) - _MOST:,} more" if len(found) > _MOST else ""
     first = any(layer.outputs == weighted[0].inputs for layer in found)
+    also = next((one for one in weighted[1:] if one.inputs == 1 and any(x.outputs == 1 for x in found)), None)
+    beside = f"; {also.name} takes one value as well" if also is not None else ""
     return Claim(
         topic=Topic.ENDS_IN,
         says=f"{len(found):,} layers put out widths that no {'layer but the first' if first else 'other layer'} takes alone: "
-        f"{named}{more}.",
+        f"{named}{more}{beside}.",
         evidence="; ".join(layer.evidence for layer in found[:4]),
         value=found[-1].outputs,
         path=found[-1].path,

@@ -196,7 +196,7 @@ def _convolutions_then_cells(network: _Network) -> Claim | None:
     if between:
         return _kind(f"A convolutional and recurrent network: {count} around {what}.", "kinds of layers in their order")
     return _kind(
-        f"A convolutional and recurrent network: {count}, then {what}, in the end {last.name} with {last.outputs:,}.",
+        f"A convolutional and recurrent network: {count}, then {what}; the last layer, {last.name}, puts out {last.outputs:,}.",
         "kinds of layers in the file's order",
     )
 

@@ -192,6 +192,7 @@ class Structure:
     """says: the network in a few sentences. counts: how many layers of which kind, in one. open: what no shape tells.
     parts: at the top, in the file's order, which need not be the order of calls; more_parts: how many are not listed.
     layers: in the file's order; ordered: whether that is the order in which they were made. stacks: outermost first.
+    blocks: the stacks with their widths, in a sentence; "" where there are none.
     """
 
     says: str
@@ -203,10 +204,20 @@ class Structure:
     layers: tuple[Layer, ...]
     ordered: bool
     more_parts: int = 0
+    blocks: str = ""
 
     @property
     def short(self) -> str:
-        """What it consists of, is like, takes and puts out, without its parts."""
-        topics = (Topic.NEAREST, Topic.TAKES, Topic.ENDS_IN)
-        ends = [[c.says for c in self.claims if c.topic is topic] for topic in topics]
-        return " ".join([self.counts, *(says[0] for says in ends if says)])
+        """What it consists of, is like, takes and puts out, and its blocks with their widths, without its parts."""
+        begins = self._said(Topic.NEAREST, Topic.KIND, most=2) + self._said(Topic.TAKES, most=2)
+        ends = self._said(Topic.ENDS_IN, most=2) or self._said(Topic.LIKELY_END, most=1)
+        return " ".join([self.counts, *begins, *([self.blocks] if self.blocks else []), *ends])
+
+    @property
+    def likeness(self) -> str:
+        """Whose layers or body it has, and what it ends in where that is no layer of classes; "" where nobody's."""
+        alike = self._said(Topic.NEAREST, most=1)
+        return " ".join([*alike, *(self._said(Topic.LIKELY_END, most=1) if alike else [])])
+
+    def _said(self, *topics: Topic, most: int) -> list[str]:
+        return [claim.says for claim in self.claims if claim.topic in topics][:most]
