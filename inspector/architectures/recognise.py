@@ -79,11 +79,18 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         state_dict=state.path,
         candidates=named,
         official=official,
-        findings=(*check_name(checkpoint.origin), *misnamed, *_twin_findings(named, official, stated, index), *otherwise),
+        findings=(
+            *check_name(checkpoint.origin),
+            *misnamed,
+            *_twin_findings(named, official, stated, index),
+            *otherwise,
+        ),
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
-        structure=_structure(state, checkpoint) if _is_unknown(named, official) and not _is_rewritten(checkpoint) else None,
+        structure=_structure(state, checkpoint)
+        if _is_unknown(named, official) and not _is_rewritten(checkpoint)
+        else None,
     )
 
 

@@ -78,8 +78,8 @@ class CardReport:
     """One checkpoint. name: without its suffix. producer: library that wrote it, "" where unknown. parameters,
     buffers: elements of the likeliest weights. dtypes: (type, elements). metadata: what the file says of itself.
     model: None where nothing was recognised. part: what larger thing it is only a part of. findings: of the headers,
-    worst first. unknown: what a card asks for and no checkpoint tells. signature: None where none lies beside it. near: what
-    architecture it is near and is not, "" where there is none.
+    worst first. unknown: what a card asks for and no checkpoint tells. signature: None where none lies beside it.
+    near: what architecture it is near and is not, "" where there is none.
     """
 
     name: str

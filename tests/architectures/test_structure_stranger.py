@@ -155,7 +155,7 @@ def test_a_kernel_as_wide_as_the_vectors_of_a_table_sees_no_picture() -> None:
     structure = told(words)
     assert not [one for one in says(structure, Topic.TAKES) if "channel" in one]
     assert "likely reads 3 of its vectors at a time" in says(structure, Topic.FED)[0]
-    picture = told([*conv("conv", 30, 1, 3, 5), *linear("tags", 19, 30)])
+    picture = told([*conv("conv", 30, 1, 5, 5), *linear("tags", 19, 30)])
     assert says(picture, Topic.TAKES) == ["conv takes one channel (as a grey picture has), unless it is depthwise."]
 
 

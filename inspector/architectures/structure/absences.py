@@ -36,8 +36,11 @@ def absences(layers: Sequence[Layer]) -> Iterator[Claim]:
     if cells and not any(BOTH_DIRECTIONS in layer.more for layer in cells):
         alone = "the recurrent layer runs" if len(cells) == 1 else f"the {len(cells):,} recurrent layers run"
         said.append(f"{alone} one way (no weights for the other direction)")
-    if weighted >= _LEAST_LAYERS and {x.kind for x in layers if x.kind in _WEIGHTED} == {LayerKind.LINEAR} and not norms:
+    own_kinds = {layer.kind for layer in layers if layer.kind not in NORMS}
+    if weighted >= _LEAST_LAYERS and own_kinds == {LayerKind.LINEAR} and not norms:
         said.append("only linear layers")
+    if weighted >= _LEAST_LAYERS and own_kinds <= CONVOLUTIONS:
+        said.append("only convolutions, no linear layer")
     if said:
         text = "; ".join(said)
         yield Claim(

@@ -20,11 +20,7 @@ _EXPERTS = "experts"
 
 def blocks_of(stacks: Sequence[Stack]) -> dict[str, tuple[int, int]]:
     """(place of the stack, number in it) of each block by its path."""
-    return {
-        f"{stack.path}{number}": (place, number)
-        for place, stack in enumerate(stacks)
-        for number in stack.numbers
-    }
+    return {f"{stack.path}{number}": (place, number) for place, stack in enumerate(stacks) for number in stack.numbers}
 
 
 def layers_by_block(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[dict[int, list[Layer]]]:
@@ -54,13 +50,15 @@ def numbers_text(stack: Stack) -> str:
 
 
 def brief_text(stacks: Sequence[Stack]) -> str:
-    """ "Blocks: layer1.0 to layer1.2 (3, 64 wide), layer2.0 to layer2.3 (4, 128 wide)."; those of modules numbered alike
-    together, the largest of many."""
+    """ "Blocks: layer1.0 to layer1.2 (3, 64 wide), layer2.0 to layer2.3 (4, 128 wide)."; those of modules numbered
+    alike together, the largest of many."""
     families: dict[object, list[Stack]] = {}
     for stack in stacks:
         parent, _, stem = stack.path.rpartition(".")
         families.setdefault((_NUMBER.sub("*", parent), stem, stack.count), []).append(stack)
-    groups = [group for family in families.values() for group in ([family] if len(family) > 2 else [[x] for x in family])]
+    groups = [
+        group for family in families.values() for group in ([family] if len(family) > 2 else [[x] for x in family])
+    ]
     largest = sorted(groups, key=lambda group: -sum(one.count * len(one.layers) for one in group))[:_MOST_BRIEF]
     said = [_brief(group) for group in groups if group in largest]
     more = f" and {len(groups) - len(said):,} more rows" if len(groups) > len(said) else ""
@@ -117,7 +115,11 @@ def unequal_text(stack: Stack, blocks: Mapping[int, Sequence[Layer]]) -> str:
     ordered = [[layer for layer in blocks[number] if layer.path not in more] for number in sorted(blocks)]
     if all(layer.kind is LayerKind.TENSOR for layer in stack.layers):
         return _tensors(stack, ordered)
-    notes = [columns_text(ordered, [f"{stack.path}{number}" for number in sorted(blocks)]), _order(stack), _stages(stack)]
+    notes = [
+        columns_text(ordered, [f"{stack.path}{number}" for number in sorted(blocks)]),
+        _order(stack),
+        _stages(stack),
+    ]
     for inner in stack.inner:
         name = inner.path.removeprefix(f"{stack.path}{stack.first}.")
         notes.append(f"in each {_numbers(inner, name)} are of one build")

@@ -228,7 +228,9 @@ def _groups(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[tuple[str,
     blocks = blocks_of(stacks)
     open_ = False
     for layer in layers:
-        if layer.kind in {LayerKind.EMBEDDING, LayerKind.FOURIER} or any(path in blocks for path in (layer.path, *above(layer.path))):
+        if layer.kind in {LayerKind.EMBEDDING, LayerKind.FOURIER} or any(
+            path in blocks for path in (layer.path, *above(layer.path))
+        ):
             open_ = False
             continue
         root = next((path for path in above(layer.path) if weighty[path] > 1), "")

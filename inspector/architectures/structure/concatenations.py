@@ -1,4 +1,4 @@
-"""Widths joined of several layers, or of a layer and something from outside: branches, heads, coordinates, interactions."""
+"""Widths joined of several layers, or of one and something from outside: branches, heads, coordinates, interactions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
-from inspector.architectures.structure.blocks import layers_by_block
+from inspector.architectures.structure.blocks import blocks_of, layers_by_block
+from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.projections import role_of
 from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
 
@@ -19,12 +20,11 @@ _MOST, _MOST_LAYERS, _MOST_NAMED = 4, 4000, 4
 _MOST_CONSTANT = 16
 _LEAST_TABLES, _LEAST_BRANCHES = 3, 3
 _TIMES = (2, 3, 4)
+_BETWEEN = frozenset({LayerKind.DEPTHWISE, LayerKind.TENSOR})
 _FOLDED_CLOUD = 3  # dimensions of a kernel over a volume
 
 
-def concatenations(
-    layers: Sequence[Layer], stacks: Sequence[Stack], told: str, *, ordered: bool
-) -> Iterator[Claim]:
+def concatenations(layers: Sequence[Layer], stacks: Sequence[Stack], told: str, *, ordered: bool) -> Iterator[Claim]:
     """Only where the file keeps its order. told: sentences about sums already."""
     if ordered and len(layers) <= _MOST_LAYERS:
         yield from (claim for claim in _all(layers, stacks) if claim.topic is Topic.FED or claim.path not in told)
@@ -38,7 +38,7 @@ def _all(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim]:
     yield from _interactions(layers, weighted)
     yield from _skipped_steps(weighted)
     yield from _volumes(weighted)
-    yield from _multiples(stacks)
+    yield from _multiples(stacks, weighted)
     yield from _frequencies(weighted)
 
 
@@ -52,7 +52,9 @@ def gathers_siblings(layer: Layer, layers: Sequence[Layer]) -> bool:
     weighted = [one for one in layers if one.kind in _WEIGHTED and one.inputs and one.outputs]
     place = next((n for n, one in enumerate(weighted) if one is layer), 0)
     groups = _siblings(weighted[:place])
-    return any(group[-1] is weighted[place - 1] and sum(x.outputs or 0 for x in group) == layer.inputs for group in groups)
+    return any(
+        group[-1] is weighted[place - 1] and sum(x.outputs or 0 for x in group) == layer.inputs for group in groups
+    )
 
 
 def _siblings(weighted: Sequence[Layer]) -> list[list[Layer]]:
@@ -61,15 +63,27 @@ def _siblings(weighted: Sequence[Layer]) -> list[list[Layer]]:
     for layer in weighted:
         names = layer.path.split(".")
         for depth, name in enumerate(names):
-            if name[-1:].isdecimal() and not name.isdecimal():
+            if name[-1:].isdecimal() and (depth or not name.isdecimal()):
                 last[".".join(names[: depth + 1])] = (_NUMBER.sub("*", ".".join(names[: depth + 1])), layer)
                 break
     groups: dict[str, list[Layer]] = {}
     for pattern, layer in last.values():
         groups.setdefault(pattern, []).append(layer)
     # Of those that take the same; what takes another's output stands behind it.
-    found = [[one for one in group if one.inputs == group[0].inputs] for group in groups.values()]
-    return [group for group in found if len(group) >= _LEAST_BRANCHES and group[0].inputs != group[0].outputs]
+    found = [
+        group
+        if len({one.outputs for one in group}) == 1 and len({one.inputs for one in group}) == len(group)
+        else [one for one in group if one.inputs == group[0].inputs]
+        for group in groups.values()
+    ]
+    chained = [all(a.outputs == b.inputs for a, b in pairwise(group)) for group in found]
+    return [group for group, row in zip(found, chained, strict=True) if len(group) >= _LEAST_BRANCHES and not row]
+
+
+def _is_within(layer: Layer, group: Sequence[Layer]) -> bool:
+    """Whether it stands in the numbered module of one of them."""
+    names = {_NUMBER.sub("*", name) for one in group for name in (one.path, *above(one.path)) if name}
+    return any(_NUMBER.sub("*", name) in names for name in (layer.path, *above(layer.path)) if _NUMBER.search(name))
 
 
 def _named(group: Sequence[Layer]) -> str:
@@ -89,7 +103,7 @@ def _branches(weighted: Sequence[Layer]) -> Iterator[Claim]:
         if layer.inputs in given or said >= _MOST or layer.kind in RECURRENT or place < _LEAST_BRANCHES:
             continue
         for group in _siblings(weighted[:place]):
-            if weighted[place - 1] is not group[-1]:
+            if weighted[place - 1] is not group[-1] or _is_within(layer, group):
                 continue
             widths = [one.outputs or 0 for one in group]
             total, more = sum(widths), (layer.inputs or 0) - sum(widths)
@@ -150,6 +164,14 @@ def _constants(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Cla
         blocks = [[one for one in inside[n] if one.kind in _WEIGHTED] for n in sorted(inside)]
         if len(blocks) < 3 or not all(blocks):
             continue
+        growth = {(b[0].inputs or 0) - (a[0].inputs or 0) for a, b in pairwise(blocks)}
+        if len(growth) == 1 and growth == {block[-1].outputs for block in blocks}:
+            yield _claim(
+                f"{stack.block_name(0)} to {stack.block_name(-1)} each take {growth.pop():,} more than the one before "
+                "takes, as many as each puts out: all that was put out before is joined (a dense block).",
+                blocks[0][0],
+            )
+            continue
         more = {(b[0].inputs or 0) - (a[-1].outputs or 0) for a, b in pairwise(blocks)}
         if len(more) == 1 and 0 < (constant := more.pop()) <= _MOST_CONSTANT:
             sums = ", ".join(f"{b[0].inputs:,} = {a[-1].outputs:,} + {constant:,}" for a, b in pairwise(blocks[:5]))
@@ -168,6 +190,7 @@ def _interactions(layers: Sequence[Layer], weighted: Sequence[Layer]) -> Iterato
     given = {layer.outputs for layer in weighted}
     for width, number in tables.items():
         if number < _LEAST_TABLES:
+            yield from _beside_tables(width, number, layers, weighted)
             continue
         for layer in weighted:
             if layer.kind is not LayerKind.LINEAR or layer.inputs in given:
@@ -181,8 +204,8 @@ def _interactions(layers: Sequence[Layer], weighted: Sequence[Layer]) -> Iterato
                 dense = f"{width:,} + " if layer.inputs != pairs else ""
                 whose = f"{number:,} tables" + (f" and {maker.name}" if beside and maker else "")
                 yield _claim(
-                    f"{layer.name} takes {layer.inputs:,} = {dense}{vectors:,} x {vectors - 1:,} / 2: a number for each "
-                    f"pair of {vectors:,} vectors of {width:,} ({whose})"
+                    f"{layer.name} takes {layer.inputs:,} = {dense}{vectors:,} x {vectors - 1:,} / 2: a number for "
+                    f"each pair of {vectors:,} vectors of {width:,} ({whose})"
                     + (f", beside the {width:,} themselves." if dense else "."),
                     layer,
                 )
@@ -194,6 +217,36 @@ def _interactions(layers: Sequence[Layer], weighted: Sequence[Layer]) -> Iterato
                     layer,
                 )
                 return
+
+
+def _beside_tables(width: int, number: int, layers: Sequence[Layer], weighted: Sequence[Layer]) -> Iterator[Claim]:
+    """A layer that takes the vectors of the tables of one width side by side, or one of them beside what the layer
+    before it puts out."""
+    given = {layer.outputs for layer in weighted}
+    taken = {layer.inputs for layer in weighted}
+    tables = [one.name for one in layers if one.kind is LayerKind.EMBEDDING and one.outputs == width]
+    for before, layer in pairwise([None, *weighted]):
+        if layer is None or layer.kind is not LayerKind.LINEAR:
+            continue
+        loose = before is not None and before.outputs not in taken
+        if number > 1 and layer.inputs == number * width and layer.inputs not in given and not loose:
+            yield _claim(
+                f"{layer.name} takes {layer.inputs:,} = {number:,} x {width:,}: the vectors of "
+                f"{' and '.join(tables[:_MOST_NAMED])} side by side.",
+                layer,
+            )
+        elif (
+            before is not None
+            and loose
+            and before.kind is LayerKind.LINEAR
+            and layer.inputs == (before.outputs or 0) + width
+        ):
+            yield _claim(
+                f"{layer.name} takes {layer.inputs:,} = {before.outputs:,} + {width:,}: what {before.name} puts out "
+                f"and as many as a vector of {tables[0]} has, likely joined.",
+                layer,
+                before,
+            )
 
 
 def _skipped_steps(weighted: Sequence[Layer]) -> Iterator[Claim]:
@@ -232,9 +285,16 @@ def _volumes(weighted: Sequence[Layer]) -> Iterator[Claim]:
             return
 
 
-def _multiples(stacks: Sequence[Stack]) -> Iterator[Claim]:
-    """In blocks of one width a layer that takes several of it, which the layer before it does not put out."""
+def _multiples(stacks: Sequence[Stack], weighted: Sequence[Layer]) -> Iterator[Claim]:
+    """In blocks of one width a layer that takes several of it, which the layer before it does not put out, and nothing
+    before the blocks."""
     said = 0
+    places = {layer.path: place for place, layer in enumerate(weighted)}
+    blocks = blocks_of(stacks)
+
+    def in_blocks(path: str) -> bool:
+        return any(one in blocks for one in above(path))
+
     for stack in stacks:
         wide = [one for one in stack.layers if one.kind in _WEIGHTED and one.inputs and one.outputs]
         if not stack.equal or len(wide) < 3 or said >= _MOST:
@@ -242,14 +302,18 @@ def _multiples(stacks: Sequence[Stack]) -> Iterator[Claim]:
         width = wide[-1].outputs or 0
         found: list[tuple[Layer, int]] = []
         for place, layer in enumerate(wide):
-            before = wide[place - 1].outputs if place else 0
+            before = wide[place - 1].outputs if place else width
+            at = stack.layers.index(layer)
+            # What is of no such kind between, as filters of one channel each, may widen or narrow.
+            odd = any(one.kind in _BETWEEN for one in stack.layers[max(0, at - 3) : at])
             times, rest = divmod(layer.inputs or 0, width)
-            is_own = any(one.outputs == layer.inputs for one in wide[:place])
-            if not rest and times in _TIMES and before != layer.inputs and not is_own and role_of(layer) is None:
+            before_all = [one for one in weighted[: places[wide[0].path]] if not in_blocks(one.path)]
+            is_own = any(one.outputs == layer.inputs for one in (*before_all, *wide[:place]))
+            if not rest and times in _TIMES and before == width and not (is_own or odd) and role_of(layer) is None:
                 found.append((layer, times))
         # What the block takes is told by most of its layers.
         plain = sum(one.inputs == width for one in wide)
-        if not found or not plain or len({times for _, times in found}) > 1:
+        if not found or plain < 2 or len({times for _, times in found}) > 1:
             continue
         root = f"{stack.path}{stack.numbers[0]}."
         names = " and ".join(layer.path.removeprefix(root) for layer, _ in found[:_MOST_NAMED])

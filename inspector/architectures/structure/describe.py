@@ -11,8 +11,8 @@ from inspector.architectures.structure.attention import attention, has_other_att
 from inspector.architectures.structure.blocks import brief_text
 from inspector.architectures.structure.chains import lines, repeats
 from inspector.architectures.structure.concatenations import concatenations
-from inspector.architectures.structure.ends import ends, flattened
 from inspector.architectures.structure.encoder_decoder import encoder_decoder
+from inspector.architectures.structure.ends import ends, flattened
 from inspector.architectures.structure.fourier import transforms
 from inspector.architectures.structure.joins import joins
 from inspector.architectures.structure.kinds import kinds
@@ -22,8 +22,8 @@ from inspector.architectures.structure.marks import marks
 from inspector.architectures.structure.nearest import nearest
 from inspector.architectures.structure.own_matrices import own_matrices
 from inspector.architectures.structure.parts import is_called_layer_norm, kinds_text, parts_of
-from inspector.architectures.structure.stacks import stacks_of
 from inspector.architectures.structure.residual_bodies import residual_body
+from inspector.architectures.structure.stacks import stacks_of
 from inspector.architectures.structure.stages import stages, stages_of
 from inspector.architectures.structure.sums import sums
 from inspector.architectures.structure.tables import with_tied
@@ -54,7 +54,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
     flat = tuple(flattened(layers))
     told = " ".join([told, *(claim.says for claim in (*summed, *flat))])
     claims = (
-        *((alike,) if alike is not None else residual_body(layers, stacks)),
+        *((alike,) if alike is not None else residual_body(layers)),
         *encoder_decoder(layers, stacks, staged, ordered=ordered),
         *kinds(layers, stacks, ordered=ordered),
         *transforms(layers),
@@ -63,7 +63,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
         *recurrent(layers, ordered=ordered),
         *repeats(layers, stacks, pairs),
         *stages(staged, stacks),
-        *twins(pairs),
+        *twins(pairs, stacks),
         *_copies(state, others),
         *lines(layers, stacks, pairs),
         *marks(state.tensors, layers),

@@ -43,10 +43,13 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
         before, behind = (_width(layers, made, place, step) for step in (-1, 1))
         forwards = (before == layer.inputs) + (behind == layer.outputs)
         backwards = (before == layer.outputs) + (behind == layer.inputs)
+        sure = _norm_of_its_own(layers, place)
+        if sure in (layer.inputs, layer.outputs) and not _is_inside(layers, place):
+            forwards, backwards = (2, 0) if sure == layer.outputs else (0, 2)
         # Equal on both sides: a residual's branch. What runs backwards upsamples, mostly by an even kernel.
         is_branch = forwards == backwards == 1 and all(size % 2 for size in layer.kernel)
         if (forwards and not backwards) or is_branch:
-            said = f"{before:,} before it" if before == layer.inputs else f"{behind:,} behind it"
+            said = f"{before:,} before it" if before == layer.inputs else f"{layer.outputs:,} behind it"
             made[place] = replace(layer, kind=LayerKind.CONVOLUTION, evidence=f"{layer.evidence}; {said}", more="")
         elif _is_backwards(layers, place, backwards) and not forwards:
             sides = [f"{before:,} before it"] if before == layer.outputs else []
@@ -97,6 +100,24 @@ def with_first(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     return tuple(told if layer is first else layer for layer in layers)
 
 
+def _norm_of_its_own(layers: Sequence[Layer], place: int) -> int | None:
+    """The width of the batch norm right behind it in the same Sequential, where no other layer with weights follows in
+    it that the norm might belong to."""
+    parent, _, number = layers[place].path.rpartition(".")
+    behind = layers[place + 1] if place + 1 < len(layers) else None
+    if not number.isdecimal() or behind is None or behind.kind is not LayerKind.BATCH_NORM:
+        return None
+    after = layers[place + 2] if place + 2 < len(layers) else None
+    last = after is None or not after.path.startswith(f"{parent}.")
+    return behind.outputs if last and behind.path == f"{parent}.{int(number) + 1}" else None
+
+
+def _is_inside(layers: Sequence[Layer], place: int) -> bool:
+    """Whether something stands before it in its own Sequential, whose width counts as well."""
+    parent = layers[place].path.rpartition(".")[0]
+    return place > 0 and layers[place - 1].path.startswith(f"{parent}.")
+
+
 def _first(layers: Sequence[Layer]) -> Layer | None:
     """The first layer of all that weighs, where it is a convolution; what a table looks up may come before it."""
     first = next((one for one in layers if one.kind not in NORMS | _BESIDE), None)
@@ -119,7 +140,7 @@ def _may_see_the_input(layers: Sequence[Layer], layer: Layer) -> bool:
 def _is_backwards(layers: tuple[Layer, ...], place: int, sides: int) -> bool:
     kernel = layers[place].kernel
     if sides == 2:
-        return max(kernel) > 1
+        return max(kernel) > 1 or _norm_of_its_own(layers, place) == layers[place].inputs
     parent, _, number = layers[place].path.rpartition(".")
     # Numbers of one module: what stands before is called before. Its norm is told at the first and the last.
     beside = layers[max(0, place - 1) : place] + layers[place + 1 : place + 2]
@@ -197,7 +218,10 @@ def with_open_squares(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     even kernels, which upsample by two, and of the first of all, which may begin a decoder."""
     # Whose author calls the transposed ones so has not hidden one under another name.
     some = any(
-        layer.kind is LayerKind.TRANSPOSED and not is_called_transposed(layer.path, layer.kernel) for layer in layers
+        layer.kind is LayerKind.TRANSPOSED
+        and max(layer.kernel) > 1
+        and not is_called_transposed(layer.path, layer.kernel)
+        for layer in layers
     )
     first = next((layer for layer in layers if layer.kind in CONVOLUTIONS), None)
     return tuple(

@@ -16,7 +16,7 @@ _LEAST, _LEAST_UPS, _LEAST_SKIPS = 3, 2, 3
 _DOWN = re.compile(r"enc|down|contract|backbone", re.I)
 _UP = re.compile(r"dec|(?:^|_)up|expan", re.I)
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR}
-_MOST_SHOWN = 4
+_MOST_SHOWN, _MOST_COARSE = 4, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +81,19 @@ def _mirrored(rows: Sequence[_Row]) -> Iterator[Claim]:
         for up in rows[place + 1 :]:
             grows = all(a <= b for a, b in pairwise(down.puts))
             shrinks = all(a >= b for a, b in pairwise(up.puts))
+            # Rows inside blocks are no stages of the network, and agree by chance.
+            if _parent(down) != _parent(up) or not all((*down.puts, *up.takes, *up.puts)):
+                continue
             if not grows or not shrinks or abs(len(down.puts) - len(up.puts)) > 1:
                 continue
+            beside = next(
+                (row for row in rows if row is not up and len(row.puts) == len(up.puts) and row is not down), None
+            )
             comes = (down.puts[-1], *up.puts)
+            if beside is not None and beside.place < up.place and _is_joined(up, beside.puts, down):
+                comes = beside.puts
             joined = [taken - come for taken, come in zip(up.takes, comes, strict=False)]
-            backwards = down.puts[::-1]
-            skips = any(joined == list(backwards[start : start + len(joined)]) for start in (0, 1))
+            skips = _is_joined(up, comes, down)
             named = _DOWN.search(down.name) is not None and _UP.search(up.name) is not None
             if not skips and not (named and down.puts[-1] > down.puts[0] and up.puts[0] > up.puts[-1]):
                 continue
@@ -104,9 +111,21 @@ def _mirrored(rows: Sequence[_Row]) -> Iterator[Claim]:
                 )
             else:
                 yield _kind(
-                    f"An encoder-decoder by its names and widths: {widths}.", "names and widths of the stages", down.first
+                    f"An encoder-decoder by its names and widths: {widths}.",
+                    "names and widths of the stages",
+                    down.first,
                 )
             return
+
+
+def _parent(row: _Row) -> str:
+    return row.name.rstrip(".").rpartition(".")[0]
+
+
+def _is_joined(up: _Row, comes: Sequence[int], down: _Row) -> bool:
+    joined = [taken - come for taken, come in zip(up.takes, comes, strict=False)]
+    backwards = list(down.puts[::-1])
+    return any(joined == backwards[start : start + len(joined)] for start in (0, 1))
 
 
 def _decoder_alone(weighted: Sequence[Layer]) -> Iterator[Claim]:
@@ -128,11 +147,15 @@ def _decoder_alone(weighted: Sequence[Layer]) -> Iterator[Claim]:
     if any(a < b for a, b in pairwise([first.inputs or 0, *mores])):
         return
     sums = ", ".join(f"{layer.inputs:,} = {(layer.inputs or 0) - more:,} + {more:,}" for layer, more in joined)
-    widths = widths_text([layer.outputs for layer, _ in joined])
+    taken = {layer.inputs for layer in chain}
+    falling = [layer.outputs for layer in chain if layer.outputs in taken | {joined[-1][0].outputs}]
+    own = list(dict.fromkeys([*falling, *(one.outputs for one in chain if one.outputs == one.inputs)]))
+    widths = widths_text(own)
+    maps, outside = ", ".join(f"{more:,}" for more in mores), widths_text([*mores[::-1], first.inputs])
     yield _kind(
-        f"A decoder without its encoder: it takes {first.inputs:,} channels, and {len(joined):,} convolutions take more "
-        f"than the one before puts out ({sums}), as maps of {', '.join(f'{more:,}' for more in mores)} channels that an "
-        f"encoder puts out (its widths then are {widths_text([*mores[::-1], first.inputs])}); its own go {widths}.",
+        f"A decoder without its encoder: it takes {first.inputs:,} channels, and {len(joined):,} convolutions take "
+        f"more than the one before puts out ({sums}), as maps of {maps} channels that an encoder puts out (its widths "
+        f"then are {outside}); its own stages go {widths}.",
         "; ".join(layer.evidence for layer, _ in joined[:_MOST_SHOWN]),
         first,
     )
@@ -141,7 +164,11 @@ def _decoder_alone(weighted: Sequence[Layer]) -> Iterator[Claim]:
 def _transposed(weighted: Sequence[Layer]) -> Iterator[Claim]:
     """Transposed convolutions of falling width: behind convolutions of growing width an encoder-decoder, alone a stack
     that upsamples."""
-    ups = [layer for layer in weighted if layer.kind is LayerKind.TRANSPOSED]
+    ups = [layer for layer in weighted if layer.kind is LayerKind.TRANSPOSED and layer.inputs != layer.outputs]
+    steps = _with_maps(weighted, ups)
+    if steps:
+        yield _kind(steps, "; ".join(layer.evidence for layer in ups[:_MOST_SHOWN]), ups[0])
+        return
     if len(ups) < _LEAST_UPS or any((a.outputs or 0) < (b.outputs or 0) for a, b in pairwise(ups)):
         return
     # Each takes what the one before puts out, or more of it joined: others are of branches.
@@ -179,6 +206,28 @@ def _transposed(weighted: Sequence[Layer]) -> Iterator[Claim]:
         f"{between[0].evidence} ... {between[-1].evidence}; no layer before them narrows",
         ups[0],
     )
+
+
+def _with_maps(weighted: Sequence[Layer], ups: Sequence[Layer]) -> str:
+    """Transposed convolutions of which each takes what the one before puts out, what a convolution put out on the way
+    down, and a few channels more, as a coarse answer that is joined too (Dosovitskiy 2015, fig. 3)."""
+    downs = [layer.outputs or 0 for layer in weighted if layer.kind in CONVOLUTIONS - {LayerKind.TRANSPOSED}]
+    small = sorted({layer.outputs or 0 for layer in weighted if (layer.outputs or 0) <= _MOST_COARSE})
+    falls = len(ups) > _LEAST_UPS and all((a.outputs or 0) > (b.outputs or 0) for a, b in pairwise(ups))
+    for more in (*small, 0) if falls else ():
+        rests = [(b.inputs or 0) - (a.outputs or 0) - more for a, b in pairwise(ups)]
+        if all(rest in downs and rest > _MOST_COARSE for rest in rests) and all(a >= b for a, b in pairwise(rests)):
+            sums = ", ".join(
+                f"{b.inputs:,} = {a.outputs:,} + {rest:,}" + (f" + {more:,}" if more else "")
+                for (a, b), rest in zip(pairwise(ups), rests, strict=True)
+            )
+            coarse = f" and {more:,} channels of a coarser answer" if more else ""
+            return (
+                f"An encoder-decoder with joins (a U-shape): {len(ups):,} transposed convolutions {ups[0].inputs:,} to "
+                f"{ups[-1].outputs:,}, each taking what the one before puts out, as many as a convolution put out on "
+                f"the way down{coarse} ({sums})."
+            )
+    return ""
 
 
 def _bottleneck(weighted: Sequence[Layer]) -> Iterator[Claim]:

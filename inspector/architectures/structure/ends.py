@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -209,8 +208,11 @@ def _put_out_again(layers: Sequence[Layer]) -> frozenset[str]:
 def flattened(layers: Sequence[Layer]) -> Iterator[Claim]:
     """A linear layer right behind a convolution that takes a square of its channels, and nothing else puts out so
     many."""
-    wide = [layer for layer in layers if layer.kind in _WEIGHTED and layer.outputs]
+    wide = [layer for layer in layers if layer.kind in _WEIGHTED | RECURRENT and layer.outputs]
     for before, layer in pairwise(wide):
+        if layer.kind in RECURRENT and before.kind in CONVOLUTIONS and (layer.inputs or 0) > (before.outputs or 0):
+            yield from _steps(before, layer, layers)
+            continue
         if layer.kind is not LayerKind.LINEAR or before.kind not in CONVOLUTIONS:
             continue
         assert before.outputs is not None and layer.inputs is not None
@@ -228,3 +230,18 @@ def flattened(layers: Sequence[Layer]) -> Iterator[Claim]:
                 value=side,
                 path=layer.path,
             )
+
+
+def _steps(before: Layer, layer: Layer, layers: Sequence[Layer]) -> Iterator[Claim]:
+    """A recurrent layer right behind a convolution that takes all of its channels at several places in a step."""
+    places, rest = divmod(layer.inputs or 0, before.outputs or 1)
+    if rest or any(one.outputs == layer.inputs for one in layers):
+        return
+    yield Claim(
+        topic=Topic.POSITIONS,
+        says=f"{layer.name} takes {layer.inputs:,} values in a step: as many as {before.outputs:,} channels of "
+        f"{places:,} places.",
+        evidence=f"{layer.evidence}; {before.path} puts out {before.outputs:,}",
+        value=places,
+        path=layer.path,
+    )

@@ -43,7 +43,7 @@ def _made(layer: Layer) -> Layer:
     return replace(
         layer,
         kind=LayerKind.FOURIER,
-        inputs=None if inverse else 1,
+        inputs=basis.bins * (1 + basis.both) if inverse else 1,
         outputs=1 if inverse else basis.bins * (1 + basis.both),
         kernel=(basis.window,),
         more=f"{'inverse, ' if inverse else ''}{bins}{parts}",
@@ -85,19 +85,20 @@ def transforms(layers: Sequence[Layer]) -> Iterator[Claim]:
     """Bases in one claim for each direction; mel filters in another. Their bins agree with a basis or are one more than
     a power of two."""
     bases = [layer for layer in layers if layer.kind is LayerKind.FOURIER]
-    for group in ([x for x in bases if x.inputs], [x for x in bases if not x.inputs]):
+    for group in ([x for x in bases if x.inputs == 1], [x for x in bases if x.inputs != 1]):
         if not group:
             continue
         first = group[0]
         names = " and ".join(layer.path for layer in group[:_MOST])
         whole = "a Fourier basis" if len(group) == 1 else "Fourier bases (real and imaginary parts, by their number)"
-        does = "takes one channel of sound" if first.inputs else "goes back to one channel of sound"
+        forwards = first.inputs == 1
+        does = "takes one channel of sound" if forwards else "goes back to one channel of sound"
         does = does if len(group) == 1 else does.replace("takes", "take").replace("goes", "go")
         yield Claim(
-            topic=Topic.TAKES if first.inputs else Topic.OWN,
+            topic=Topic.TAKES if forwards else Topic.OWN,
             says=f"{names} {does}: {whole} of {first.more.removeprefix('inverse, ')} (an STFT).",
-            evidence=f"{first.evidence}: a window of n samples has n / 2 + 1 bins",
-            value=first.inputs or first.outputs,
+            evidence=f"{first.evidence}: a transform of n samples has n / 2 + 1 bins, {_sizes(first)}",
+            value=1,
             path=first.path,
         )
     bins = {_bins(layer) for layer in bases}
@@ -117,10 +118,14 @@ def transforms(layers: Sequence[Layer]) -> Iterator[Claim]:
             )
 
 
+def _sizes(layer: Layer) -> str:
+    bins = _bins(layer)
+    return f"{'2 x ' if bins not in (layer.inputs, layer.outputs) else ''}{bins:,} of {2 * (bins - 1):,}"
+
+
 def _bins(layer: Layer) -> int:
-    window = layer.kernel[0]
-    outputs = layer.outputs or 0
-    return outputs // 2 if outputs % 2 == 0 and outputs > window // 2 + 1 else outputs
+    filters = max(layer.inputs or 0, layer.outputs or 0)
+    return filters // 2 if filters % 2 == 0 and filters > layer.kernel[0] // 2 + 1 else filters
 
 
 def is_of_sound(layers: Sequence[Layer]) -> bool:

@@ -1,4 +1,4 @@
-"""Several outputs: layers called heads, or beside the last layer on the same widths, of which nothing takes the output."""
+"""Several outputs: layers called heads, or beside the last layer on the same widths, whose output nothing takes."""
 
 from __future__ import annotations
 
@@ -59,6 +59,12 @@ def heads(layers: Sequence[Layer], *, ordered: bool) -> Claim | None:
     found = [layer for layer in found if layer.path in parallel or not _goes_on(layer, weighted, taken)]
     if len(found) < 2:
         return None
+    shapes = {(one.kind, one.kernel, one.inputs, one.outputs, one.path.rpartition(".")[2]) for one in found}
+    found = [
+        one
+        for one in weighted
+        if one in found or (one.kind, one.kernel, one.inputs, one.outputs, one.path.rpartition(".")[2]) in shapes
+    ]
     named = "; ".join(_said(list(group)) for _, group in groupby(found[:_MOST], key=_output))
     more = f" and {len(found) - _MOST:,} more" if len(found) > _MOST else ""
     first = any(layer.outputs == weighted[0].inputs for layer in found)
@@ -66,8 +72,8 @@ def heads(layers: Sequence[Layer], *, ordered: bool) -> Claim | None:
     beside = f"; {also.name} takes one value as well" if also is not None else ""
     return Claim(
         topic=Topic.ENDS_IN,
-        says=f"{len(found):,} layers put out widths that no {'layer but the first' if first else 'other layer'} takes alone: "
-        f"{named}{more}{beside}.",
+        says=f"{len(found):,} layers put out widths that no {'layer but the first' if first else 'other layer'} takes "
+        f"alone: {named}{more}{beside}.",
         evidence="; ".join(layer.evidence for layer in found[:4]),
         value=found[-1].outputs,
         path=found[-1].path,

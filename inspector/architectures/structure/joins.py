@@ -57,6 +57,9 @@ def _side_by_side(weighted: Sequence[Layer]) -> Iterator[Claim]:
                 joined = parts[start:]
                 ends = [tops[part][-1].outputs or 0 for part in joined]
                 begins = {tops[part][0].inputs for part in joined}
+                # Parts that take as many as this one stand behind each other.
+                if layer.inputs in begins:
+                    continue
                 if sum(ends) == layer.inputs and (len(begins) == 1 or start == 0):
                     total = " + ".join(f"{end:,}" for end in ends)
                     names = ", ".join(joined)
@@ -138,7 +141,7 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
             neighbours = what == "convolutions" or place[layer.path] == place[last.path] + 1
             if neighbours and more in (before if what == "convolutions" else first):
                 found.append((last, layer, more))
-            elif neighbours:
+            elif neighbours and all(one.inputs != layer.inputs for _, one, _ in found):
                 odd.append((last, layer, more))
         if not found or (what == "convolutions" and (odd or len(found) < _LEAST_JOINED)):
             continue

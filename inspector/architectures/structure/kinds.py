@@ -6,21 +6,37 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from inspector.architectures.structure.blocks import numbers_text
 from inspector.architectures.structure.heads import taken_widths
 from inspector.architectures.structure.parts import kinds_text
+from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.projections import by_module
-from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
+from inspector.architectures.structure.types import (
+    CONVOLUTIONS,
+    MAYBE_TABLE,
+    RECURRENT,
+    Claim,
+    Layer,
+    LayerKind,
+    Stack,
+    Topic,
+)
 
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
 _ACTOR = re.compile(r"(?:^|[._])(?:actor|policy|pi|action|advantage|adv)(?:$|[._\d])|actor|policy", re.I)
-_CRITIC = re.compile(r"(?:^|[._])(?:critic|value|vf|v|baseline)(?:$|[._\d])|critic|value", re.I)
-_GRAPH_WORDS = re.compile(r"(?:e?gnn|gcn|(?<!photo)graph|mpnn)|(?:(?<=^)|(?<=[._]))(?:nodes?|edges?|atoms?|bonds?)(?=$|[._])", re.I)
+_CRITIC = re.compile(r"(?:^|[._])(?:critic|value|vf|v|baseline|q|qf|q_?net\w*)(?:$|[._\d])|critic|value", re.I)
+_MEAN = re.compile(r"(?:^|[._])(?:\w+_)?(?:mu|mean|loc)(?:$|[._])", re.I)
+_SPREAD = re.compile(r"(?:^|[._])(?:\w+_)?(?:log_?)?(?:var|std|sigma|scale|sd)(?:iance)?(?:$|[._])", re.I)
+_GRAPH_WORDS = re.compile(
+    r"(?:e?gnn|gcn|(?<!photo)graph|mpnn)|(?:(?<=^)|(?<=[._]))(?:nodes?|edges?|atoms?|bonds?|interactions?|distance\w*|rbf|radial\w*)(?=$|[._])",
+    re.I,
+)
 _ATTENTION = re.compile(r"(?:^|[._])(?:self_?|cross_?)?att(?:n|ention)?(?:$|[._\d])", re.I)
 _REAL = re.compile(r"(?<![a-z])(real|re|r)(?![a-z])", re.I)
 _IMAGINARY = {"real": "imag", "re": "im", "r": "i"}
-_THINGS = frozenset({"node", "edge", "atom", "bond"})
+_THINGS = ("node", "edge", "atom", "bond", "interaction", "distance", "rbf", "radial")
 _LEAST_TABLES, _LEAST_POINTWISE, _LEAST_PAIRS, _LEAST_PROJECTIONS = 8, 6, 3, 3
 
 
@@ -56,7 +72,7 @@ def _actor_critic(network: _Network) -> Claim | None:
     taken = taken_widths(network.layers, ordered=network.ordered)
     ends = [one for one in network.weighted if one.kind is LayerKind.LINEAR and not taken[one.outputs or 0]]
     critic = next((one for one in ends if one.outputs == 1 and _CRITIC.search(one.path)), None)
-    actor = next((one for one in reversed(ends) if one is not critic and _ACTOR.search(one.path)), None)
+    actor = next((one for one in ends if one is not critic and _ACTOR.search(one.path)), None)
     if critic is None or actor is None or _CRITIC.search(actor.path.rpartition(".")[2]):
         return None
     shared = ", both on the same width" if actor.inputs == critic.inputs else ""
@@ -70,7 +86,7 @@ def _actor_critic(network: _Network) -> Claim | None:
 
 def _two_heads_of_games(network: _Network) -> Claim | None:
     """A policy's and a value's head behind convolutions."""
-    if not network.weighted[0].kind in CONVOLUTIONS:
+    if network.weighted[0].kind not in CONVOLUTIONS:
         return None
     tops = {part for one in network.weighted for part in one.path.split(".")[:-1]}
     policy = next((top for top in tops if re.fullmatch(r"policy_?head\w*", top, re.I)), None)
@@ -107,10 +123,69 @@ def _graph_words(network: _Network) -> Counter[str]:
     return Counter(m[0].lower().rstrip("s") for layer in network.layers for m in _GRAPH_WORDS.finditer(layer.path))
 
 
+def _users_and_items(network: _Network) -> Claim | None:
+    """Tables called users' and items', then linear layers that end in a few values."""
+    tables = network.of(LayerKind.EMBEDDING)
+    last = network.weighted[-1]
+    rest = any(one.kind is not LayerKind.LINEAR for one in network.weighted)
+    both = [[one for one in tables if word in one.path.lower()] for word in ("user", "item")]
+    if not all(both) or rest or (last.outputs or 0) > 2:
+        return None
+    users, items = (group[0].inputs for group in both)
+    return _kind(
+        f"A recommender by its names: tables of {users:,} users and {items:,} items ({len(tables):,} tables), and "
+        f"{last.outputs:,} {'value' if last.outputs == 1 else 'values'} for a pair of them.",
+        f"{both[0][0].evidence}; {both[1][0].evidence}; {last.evidence}",
+        last.path,
+    )
+
+
+def _mean_and_spread(network: _Network) -> Claim | None:
+    """Two layers of equal widths side by side, called a mean and a spread."""
+    linear = [one for one in network.weighted if one.kind in CONVOLUTIONS | {LayerKind.LINEAR}]
+    for one, other in pairwise(linear):
+        same = (one.kind, one.inputs, one.outputs) == (other.kind, other.inputs, other.outputs)
+        if not same or not _MEAN.search(one.path) or not _SPREAD.search(other.path):
+            continue
+        taker = next((x for x in linear[linear.index(other) + 1 :] if x.inputs == one.outputs), None)
+        if taker is not None:
+            what = f"{taker.name} takes as many: numbers drawn from them, as in a variational autoencoder (VAE)"
+        else:
+            what = "nothing takes as many: a distribution comes out, as of a Gaussian policy or of a density"
+        return _kind(
+            f"{one.name} and {other.name} are by their names a mean and a spread of {one.outputs:,} numbers; {what}.",
+            f"{one.evidence}; {other.evidence}",
+            one.path,
+        )
+    return None
+
+
+def _gates(network: _Network) -> Claim | None:
+    """Two layers of a single place side by side to one width, and one from it to a single value: how much of each place
+    goes on (Oktay 2018, eq. 1)."""
+    found = []
+    for stack in network.stacks:
+        wide = [one for one in stack.layers if one.kind in CONVOLUTIONS]
+        if len(wide) == 3 and all(set(one.kernel) == {1} for one in wide):
+            first, second, last = wide
+            if first.outputs == second.outputs == last.inputs and last.outputs == 1 and (last.inputs or 0) > 1:
+                found.append((stack, wide))
+    if not found:
+        return None
+    stack, wide = found[0]
+    return _kind(
+        f"{numbers_text(stack)} are attention gates by their shapes: two 1x1 convolutions to one width and one from it "
+        f"to a single value at every place ({wide[0].inputs:,}-{wide[0].outputs:,}, {wide[1].inputs:,}-"
+        f"{wide[1].outputs:,}, {wide[2].inputs:,}-1 the first).",
+        "; ".join(one.evidence for one in wide),
+        stack.path,
+    )
+
+
 def _is_graph(network: _Network) -> bool:
     """Called one, or with names of two of its things: edges alone may be a picture's."""
     words = _graph_words(network)
-    return len(words) > 1 or any(word not in _THINGS for word in words)
+    return len(words) > 1 or any(not word.startswith(_THINGS) for word in words)
 
 
 def _graph(network: _Network) -> Claim | None:
@@ -154,7 +229,12 @@ def _points(network: _Network) -> Claim | None:
 
 def _language(network: _Network) -> Claim | None:
     """As many come out as can be looked up."""
-    tables = [one for one in network.layers if one.kind in {LayerKind.EMBEDDING, LayerKind.MATRIX}]
+    inside = {path for stack in network.stacks for number in stack.numbers for path in (f"{stack.path}{number}",)}
+    tables = [
+        one
+        for one in network.layers
+        if (one.kind is LayerKind.EMBEDDING or one.more == MAYBE_TABLE) and not inside.intersection(above(one.path))
+    ]
     cells = [one for one in network.weighted if one.kind in RECURRENT]
     ends = [one for one in network.weighted if one.kind in {LayerKind.LINEAR, LayerKind.MATRIX}]
     for table in tables[:8]:
@@ -168,8 +248,8 @@ def _language(network: _Network) -> Claim | None:
             kind = cells[0].kind.value
             return _kind(
                 f"A recurrent language model by its shapes: {table.name} has vectors for {rows:,} tokens, "
-                f"{len(cells):,} {kind}{'s' if len(cells) > 1 else ''} {widths} follow, and {end.name} gives each of the "
-                f"{rows:,} a score.",
+                f"{len(cells):,} {kind}{'s' if len(cells) > 1 else ''} {widths} follow, and {end.name} gives each of "
+                f"the {rows:,} a score.",
                 f"{table.evidence}; {cells[0].evidence}; {end.evidence}",
                 table.path,
             )
@@ -192,11 +272,12 @@ def _convolutions_then_cells(network: _Network) -> Claim | None:
     named = network.weighted[cells[0]].kind.value
     what = f"{len(cells):,} {named}{'s' if len(cells) > 1 else ''}"
     count = f"{len(convolutions):,} convolution{'s' if len(convolutions) > 1 else ''}"
-    between = [n for n in convolutions if n > cells[-1]]
+    between = [n for n in convolutions if n > cells[0]]
     if between:
         return _kind(f"A convolutional and recurrent network: {count} around {what}.", "kinds of layers in their order")
     return _kind(
-        f"A convolutional and recurrent network: {count}, then {what}; the last layer, {last.name}, puts out {last.outputs:,}.",
+        f"A convolutional and recurrent network: {count}, then {what}; the last layer, {last.name}, puts out "
+        f"{last.outputs:,}.",
         "kinds of layers in the file's order",
     )
 
@@ -243,16 +324,17 @@ def _complex(network: _Network) -> Claim | None:
         same = twin is not None and (twin.kind, twin.inputs, twin.outputs) == (layer.kind, layer.inputs, layer.outputs)
         if twin is not None and same:
             pairs.append((layer, twin))
-    if len(pairs) < _LEAST_PAIRS:
+    # Gates are called r and i as well.
+    if len(pairs) < _LEAST_PAIRS or not any("re" in one.path.rpartition(".")[2].lower() for one, _ in pairs):
         return None
     told = kinds_text([one for one, _ in pairs], 5)
-    one, other = pairs[0]
+    real, imaginary = pairs[0]
     return _kind(
         f"Complex numbers by names and shapes: {len(pairs):,} pairs of equal layers called "
-        f"{one.path.rpartition('.')[2]} and {other.path.rpartition('.')[2]} or alike, a real and an imaginary part each "
-        f"(so {told} over complex numbers).",
-        f"{one.path} {one.evidence}; {other.path} {other.evidence}",
-        one.path,
+        f"{real.path.rpartition('.')[2]} and {imaginary.path.rpartition('.')[2]} or alike, a real and an imaginary "
+        f"part each (so {told} over complex numbers).",
+        f"{real.path} {real.evidence}; {imaginary.path} {imaginary.evidence}",
+        real.path,
     )
 
 
@@ -273,6 +355,7 @@ def _perceptron(network: _Network) -> Claim | None:
 
 Rule = Callable[[_Network], Claim | None]
 _RULES: tuple[Rule, ...] = (
-    *(_actor_critic, _two_heads_of_games, _recommender, _graph, _points, _language),
+    *(_actor_critic, _two_heads_of_games, _recommender, _users_and_items, _graph, _points, _language),
+    *(_mean_and_spread, _gates),
     *(_convolutions_then_cells, _complex, _perceptron, _listed_projections),
 )

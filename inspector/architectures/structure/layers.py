@@ -9,7 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from inspector.architectures.structure.directions import with_first, with_neighbours, with_open_groups, with_open_squares
+from inspector.architectures.structure.directions import (
+    with_first,
+    with_neighbours,
+    with_open_groups,
+    with_open_squares,
+)
 from inspector.architectures.structure.fourier import with_bases
 from inspector.architectures.structure.names_of_directions import is_called_transposed, with_named
 from inspector.architectures.structure.noisy import as_plain, is_part

@@ -71,9 +71,10 @@ def _plain(tensors: Mapping[str, Shape]) -> tuple[dict[str, Shape], str]:
         match = _RENAMED.fullmatch(name)
         if match is None or not _WHOLE.get(match[2]):
             continue
-        if plain.setdefault(match[1], shape) == shape and not why:
+        if match[1] not in plain:
+            plain[match[1]] = shape
             how = _WHOLE[match[2]]
-            why = f"{match[1]} under another name, {how}" if match[2] == "raw" else how
+            why = why or f"{match[1]} under another name, {how}" if match[2] == "raw" else how
     return plain, why
 
 

@@ -71,12 +71,12 @@ def stages(found: Sequence[Stages], stacks: Sequence[Stack]) -> Iterator[Claim]:
         what = "convolutions" if conv else "layers with weights"
         ends = [layers[-1].outputs or 0 for layers in one.layers]
         begins = [layers[0].inputs or 0 for layers in one.layers]
-        inside = {layer.outputs for layers in one.layers for layer in layers[:-1]} - set(ends)
-        narrow = f", inside mostly {min(inside):,}" if len(inside) == 1 and None not in inside else ""
+        inside = {layer.outputs or 0 for layers in one.layers for layer in layers[:-1]} - set(ends)
+        narrow = f", inside mostly {min(inside):,}" if len(inside) == 1 else ""
         yield Claim(
             topic=Topic.REPEATS,
-            says=f"{one.where}: {len(counts):,} stages of {_listed(counts)} {what}; they take {_listed(begins)} and put "
-            f"out {_listed(ends)}{narrow}.",
+            says=f"{one.where}: {len(counts):,} stages of {_listed(counts)} {what}; they take {_listed(begins)} and "
+            f"put out {_listed(ends)}{narrow}.",
             evidence="numbered modules with their layers, in the file's order",
             value=len(counts),
             path=f"{prefix}{one.names[0]}",
@@ -89,11 +89,11 @@ def _listed(numbers: Sequence[int]) -> str:
     if len(set(numbers)) == 1:
         return f"{numbers[0]:,} each"
     shown = [f"{n:,}" + (f" ({count} times)" if count > 2 else "") for n, count in _runs(numbers)]
-    spread = [text for (n, count), text in zip(_runs(numbers), shown, strict=True) for _ in range(1 if count > 2 else count)]
+    spread = [
+        text for (n, count), text in zip(_runs(numbers), shown, strict=True) for _ in range(1 if count > 2 else count)
+    ]
     return ", ".join(spread[:_MOST_SHOWN]) + (" ..." if len(spread) > _MOST_SHOWN else "")
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return [(number, len(list(group))) for number, group in groupby(numbers)]
-
-

@@ -37,6 +37,7 @@ _AGAINST = frozenset(
         *("up", "down", "mlp"),
     }
 )
+_EMBEDDED = frozenset({"time", "timestep", "timesteps", "noise", "mlp"})
 _MULTIPLIED = _AGAINST | {"weight", "query", "key", "value", "q", "k", "v", "qkv", "gate", "attn", "conv", "merge"}
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
@@ -48,13 +49,19 @@ _ALONE = frozenset(
 )
 # Hours, days, kinds of a bond: fewer than what a layer puts out of itself.
 _FEWEST_FEATURES = 32
+_FEWEST_TOKENS = 8
 
 
 def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
     """A table where its name says so and no width speaks against it: nothing takes as many as it has rows, and it
     stands before all other weights of its module or has more rows than columns. What stands beside such a one, is
     called so and as deep is one too if it is short, or called so by nothing else."""
-    called = [layer for layer in layers if layer.kind is LayerKind.MATRIX and is_called_table(layer.path)]
+    taken_rows = {layer.inputs for layer in layers if layer.kind in _WEIGHTED}
+    called = [
+        layer
+        for layer in layers
+        if layer.kind is LayerKind.MATRIX and (is_called_table(layer.path) or _is_long(layer, taken_rows))
+    ]
     certain = _certain(layers, called, ordered=ordered)
     edges = {_edges(layer.path, layer.more) for layer in layers if layer.kind is LayerKind.TENSOR}
     taken = Counter(layer.inputs for layer in layers if layer.kind in _WEIGHTED)
@@ -87,7 +94,7 @@ def with_open_matrices(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
         and not layer.more
         and layer.inputs in taken
         and layer.outputs not in taken
-        and not _is_called_linear(layer.path)
+        and not is_called_linear(layer.path)
         else layer
         for layer in layers
     )
@@ -114,11 +121,20 @@ def with_tied(layers: tuple[Layer, ...], tensors: Sequence[TensorInfo]) -> tuple
     )
 
 
-def _is_called_linear(path: str) -> bool:
+def is_called_linear(path: str) -> bool:
     """A number of a Sequential or a word of what is multiplied."""
     last = path.rpartition(".")[2]
     words = {word.lower() for word in _TOKENS.findall(last)}
-    return last.isdecimal() or bool(words & _MULTIPLIED)
+    table = any(_WORDS.fullmatch(word) for word in words) and not words & (_AGAINST - _EMBEDDED)
+    return last.isdecimal() or (bool(words & _MULTIPLIED) and not table)
+
+
+def _is_long(layer: Layer, taken: Collection[int | None]) -> bool:
+    """Called an embedding of what a linear layer embeds as well (a time), with more rows than columns, which
+    nothing takes: a linear layer's would be taken."""
+    words = {word.lower() for word in _TOKENS.findall(layer.path.rpartition(".")[2])}
+    called = any(_WORDS.fullmatch(word) for word in words) and not words & (_AGAINST - _EMBEDDED)
+    return called and (layer.outputs or 0) > (layer.inputs or 0) and layer.outputs not in taken
 
 
 def _told(layer: Layer, why: str) -> Layer:
@@ -229,11 +245,14 @@ def _as_many_as_come_out(layers: Sequence[Layer], told: Collection[str]) -> Iter
     """A matrix that may be a table, with as many rows as the last layer puts out."""
     last = next((one for one in reversed(layers) if one.kind is LayerKind.LINEAR), None)
     for layer in layers:
-        if layer.more == MAYBE_TABLE and last is not None and layer.outputs == last.outputs and layer.path not in told:
+        few = (layer.outputs or 0) < _FEWEST_TOKENS
+        if layer.more != MAYBE_TABLE or last is None or layer.path in told or few:
+            continue
+        if layer.outputs == last.outputs:
             yield Claim(
                 topic=Topic.FED,
-                says=f"{layer.name} {layer.outputs:,} x {layer.inputs:,} has a row for each of the {last.outputs:,} that "
-                f"{last.name} puts out: likely a table of as many tokens.",
+                says=f"{layer.name} {layer.outputs:,} x {layer.inputs:,} has a row for each of the {last.outputs:,} "
+                f"that {last.name} puts out: likely a table of as many tokens.",
                 evidence=f"{layer.evidence}; {last.evidence}",
                 value=layer.outputs,
                 path=layer.path,

@@ -10,7 +10,7 @@ from itertools import pairwise
 from inspector.architectures.structure.concatenations import gathers_siblings
 from inspector.architectures.structure.fourier import is_of_sound
 from inspector.architectures.structure.joins import cells
-from inspector.architectures.structure.tables import maybe_tables
+from inspector.architectures.structure.tables import is_called_linear, maybe_tables
 from inspector.architectures.structure.types import (
     BOTH_DIRECTIONS,
     CONVOLUTIONS,
@@ -63,7 +63,7 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         if read:
             yield Claim(topic=Topic.FED, says=read, evidence=layer.evidence, value=layer.inputs, path=layer.path)
             continue
-        of_picture = len(layer.kernel) == 2 and max(layer.kernel) < _LONGEST and not (rivals or tables or sound)
+        of_picture = len(layer.kernel) == 2 and len(set(layer.kernel)) == 1 and not (rivals or tables or sound)
         meant = _MEANT.get(layer.inputs, "") if of_picture else ""
         if sound and layer.inputs == 1 and len(layer.kernel) == 2:
             meant = ", as of a spectrogram"
@@ -181,15 +181,24 @@ def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[C
             value=first.inputs,
             path=first.path,
         )
-    if first.inputs is None or first.inputs in given or first.kind in {LayerKind.MATRIX, LayerKind.EITHER_CONVOLUTION}:
+    if first.kind is LayerKind.EITHER_CONVOLUTION or (first.kind is LayerKind.MATRIX and not _multiplies(first)):
+        return
+    if first.inputs is None or first.inputs in given:
+        yield from _comes_again(first, layers)
         return
     cell = cells(layers, ordered=True)
     width = cell.value if cell is not None and cell.value and cell.path == first.path else first.inputs
     what = "channels" if first.kind in CONVOLUTIONS else "values"
+    if _is_of_tables(first, layers):
+        return
     topic, says = Topic.TAKES, f"{first.name} takes {width:,} {what if width != 1 else what[:-1]}"
     if width != first.inputs:
         says += f" beside its state of {first.inputs - width:,}"
     own = next((one for one in layers if one.kind is LayerKind.TENSOR and _row(one) == first.inputs), None)
+    numbers = next(
+        (one for one in layers if one.kind is LayerKind.TENSOR and one.more == str(first.inputs) and width > _MOST_RAW),
+        None,
+    )
     taken = {layer.inputs for layer in layers}
     joined = next(
         (
@@ -207,6 +216,8 @@ def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[C
         # Each block of a flow sees a half and puts out a factor and a shift for the other.
         topic = Topic.FED
         says += f", as {len(halves) - 1:,} more do, half of the {2 * first.inputs:,} that layers put out"
+    elif numbers is not None:
+        says += f", as many as {numbers.name} has numbers"
     elif own is not None:
         topic, says = Topic.FED, f"{says}, as wide as {own.name} ({own.more})"
     elif joined is not None:
@@ -219,6 +230,38 @@ def _first(first: Layer, layers: Sequence[Layer], given: set[int]) -> Iterator[C
         says=f"{says}.",
         evidence=f"{first.evidence}: the first layer of the file, and no layer puts out so many",
         value=width,
+        path=first.path,
+    )
+
+
+def _is_of_tables(first: Layer, layers: Sequence[Layer]) -> bool:
+    """Whether it takes as many as vectors of several tables of one width."""
+    widths = Counter(layer.outputs for layer in layers if layer.kind is LayerKind.EMBEDDING)
+    return any(number > 1 and width and number * width == first.inputs for width, number in widths.items())
+
+
+def _multiplies(layer: Layer) -> bool:
+    """Whether its name says that it is no table; a number says nothing."""
+    return is_called_linear(layer.path) and not layer.path.rpartition(".")[2].isdecimal()
+
+
+def _comes_again(first: Layer, layers: Sequence[Layer]) -> Iterator[Claim]:
+    """A first layer of a width that later layers put out, and only layers at its place in other blocks take: what comes
+    out is as wide as what goes in, as of an autoencoder or of blocks that give back what they took."""
+    weighted = [layer for layer in layers if layer.kind in _WEIGHTED and layer.inputs]
+    pattern = _NUMBER.sub("*", first.path)
+    takers = [one for one in weighted if one.inputs == first.inputs and _NUMBER.sub("*", one.path) != pattern]
+    makers = [one for one in weighted if one.outputs == first.inputs]
+    if takers or not makers or first.kind is not LayerKind.LINEAR or first.inputs == first.outputs:
+        return
+    patterns = dict.fromkeys(_NUMBER.sub("*", one.path) for one in makers)
+    last = makers[-1]
+    each = f", as in {len(makers):,} modules" if len(makers) > 1 and len(patterns) == 1 else ""
+    yield Claim(
+        topic=Topic.TAKES,
+        says=f"{first.name} takes {first.inputs:,} values; {last.name} puts out as many again{each}.",
+        evidence=f"{first.evidence}: the first layer of the file; {last.evidence}",
+        value=first.inputs,
         path=first.path,
     )
 
