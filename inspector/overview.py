@@ -97,6 +97,9 @@ def _model(inspection: Inspection) -> Answer:
     severity = Severity.INFO if recognition.best else Severity.NOTICE
     told = _told(inspection)
     says = f"{recognition.answer} {told.short}" if told is not None else recognition.answer
+    if told is None and recognition.structure is not None and recognition.structure.likeness:
+        # Near one in its names, and another network by its shapes: what the body is like, and what differs.
+        says = f"{says} {recognition.structure.likeness}"
     return Answer(topic=Topic.MODEL, says=says + _optimizer_share(checkpoint), severity=severity)
 
 

@@ -173,8 +173,21 @@ def is_near(candidate: Candidate) -> bool:
 
 def with_sentence(candidate: Candidate, entry: Entry) -> Candidate:
     """The same candidate with its evidence as one sentence (two with twins). entry: what it was compared with."""
-    says = evidence_of(candidate, describe(candidate.spec), is_trunk=holds_trunk(candidate, entry))
+    spec = candidate.spec
+    reshaped = {name for name, _, _ in candidate.reshaped}
+    if not candidate.exact and any(entry.layout.names[i] in reshaped for i, *_ in entry.heads):
+        # What its head would count as classes is the width of another layer.
+        spec = replace(spec, num_classes=None)
+    says = evidence_of(candidate, describe(spec), is_trunk=holds_trunk(candidate, entry))
     return replace(candidate, says=says)
+
+
+def is_another(candidate: Candidate, entry: Entry | None) -> bool:
+    """Whether it is only near the architecture, with tensors of another shape: then it was neither this one nor any of
+    the same names and shapes."""
+    if candidate.exact or not _weighty(name for name, _, _ in candidate.reshaped):
+        return False
+    return entry is None or not holds_trunk(candidate, entry)
 
 
 def holds_trunk(candidate: Candidate, entry: Entry) -> bool:
@@ -234,6 +247,7 @@ def evidence_of(candidate: Candidate, what: str, *, is_trunk: bool) -> str:
         ]
         rest = ", ".join(text.format(f"{n:,}") for n, text in faults if n)
         fits += f" ({rest})" if rest else ""
+    is_near_only = False
     if candidate.exact:
         start = f"This is {what}"
     elif _weighty(candidate.extra) and is_trunk:
@@ -241,9 +255,13 @@ def evidence_of(candidate: Candidate, what: str, *, is_trunk: bool) -> str:
     elif not _weighty(candidate.extra) and not candidate.reshaped:
         start = f"This is a part of {what}"
     else:
+        is_near_only = True
         start = f"This is near {what} ({human_share(candidate.score)} alike)"
     text = f"{start}{where}: {fits}."
-    if twins := computing_twins(candidate):
+    twins = computing_twins(candidate)
+    if twins and is_near_only and candidate.reshaped:
+        text += f" It is as near to {either(twins)}, of the same names and shapes."
+    elif twins:
         text += f" The file cannot tell it from {either(twins)}: the names and shapes are the same."
     return text
 

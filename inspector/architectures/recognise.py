@@ -20,6 +20,7 @@ from inspector.architectures.match import (
     describe,
     either,
     fit,
+    is_another,
     is_near,
     is_worth_naming,
     with_sentence,
@@ -30,7 +31,7 @@ from inspector.architectures.parts import name_part
 from inspector.architectures.structure.types import Structure
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
 from inspector.architectures.wrappers import View, views
-from inspector.checkpoint.types import Checkpoint, Shape, StateDict
+from inspector.checkpoint.types import Checkpoint, Shape, StateDict, StateRole
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import counted, human_share
 
@@ -78,11 +79,18 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         state_dict=state.path,
         candidates=named,
         official=official,
-        findings=(*check_name(checkpoint.origin), *misnamed, *_twin_findings(named, official, stated), *otherwise),
+        findings=(
+            *check_name(checkpoint.origin),
+            *misnamed,
+            *_twin_findings(named, official, stated, index),
+            *otherwise,
+        ),
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
-        structure=_structure(state) if _is_unknown(named, official) and not _is_rewritten(checkpoint) else None,
+        structure=_structure(state, checkpoint)
+        if _is_unknown(named, official) and not _is_rewritten(checkpoint)
+        else None,
     )
 
 
@@ -96,11 +104,11 @@ def _is_rewritten(checkpoint: Checkpoint) -> bool:
     return checkpoint.format == "onnx"
 
 
-def _structure(state: StateDict) -> Structure:
+def _structure(state: StateDict, checkpoint: Checkpoint) -> Structure:
     # Imported where nothing else is said.
     from inspector.architectures.structure.describe import describe_structure
 
-    return describe_structure(state)
+    return describe_structure(state, [one for one in checkpoint.state_dicts if one.role is StateRole.WEIGHTS])
 
 
 def rank(shapes: dict[str, Shape], index: Index, stated: Collection[str] = ()) -> list[Candidate]:
@@ -228,7 +236,7 @@ def _with_claim(candidate: Candidate, stated: Mapping[str, str]) -> Candidate:
 
 
 def _twin_findings(
-    named: Sequence[Candidate], official: OfficialFile | None, stated: Mapping[str, str]
+    named: Sequence[Candidate], official: OfficialFile | None, stated: Mapping[str, str], index: Index
 ) -> tuple[Finding, ...]:
     if not named or official is not None:
         return ()
@@ -236,7 +244,7 @@ def _twin_findings(
     if f"{best.spec.library}/{best.spec.name}" in stated:
         return ()
     names = computing_twins(best)
-    if not names:
+    if not names or is_another(best, index.of(best.spec)):
         return ()
     return (
         ARCHITECTURE_TWINS.found(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inspector.architectures.index import load_index
+from inspector.architectures.match import is_another
 from inspector.architectures.recognise import recognise
 from inspector.architectures.types import Recognition
 from inspector.cards.report import CardFile, CardReport, KnownModel
@@ -57,6 +58,7 @@ def make_card(checkpoint: Checkpoint, where: str, *, progress: Progress = silent
         metadata=checkpoint.own_metadata,
         model=_model(recognition),
         part=recognition.part if recognition else "",
+        near=_near(recognition),
         findings=ranked(findings),
         unknown=UNKNOWN,
         signature=signature,
@@ -91,12 +93,22 @@ def _is_path(where: str) -> bool:
     return not where.startswith(("http://", "https://")) and kind_of_path(where) is not PathKind.NOTHING
 
 
+def _near(recognition: Recognition | None) -> str:
+    """What it is near and is not, in a sentence; "" for others."""
+    best = recognition.best if recognition else None
+    if recognition is None or best is None or not is_another(best, load_index().of(best.spec)):
+        return ""
+    return recognition.says
+
+
 def _model(recognition: Recognition | None) -> KnownModel | None:
     best = recognition.best if recognition else None
     if recognition is None or best is None:
         return None
     spec = best.spec
     entry = load_index().of(spec)
+    if is_another(best, entry):
+        return None
     classes = spec.num_classes or (entry.num_classes if entry is not None else None)
     return KnownModel(
         library=spec.library,

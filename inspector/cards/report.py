@@ -79,6 +79,7 @@ class CardReport:
     buffers: elements of the likeliest weights. dtypes: (type, elements). metadata: what the file says of itself.
     model: None where nothing was recognised. part: what larger thing it is only a part of. findings: of the headers,
     worst first. unknown: what a card asks for and no checkpoint tells. signature: None where none lies beside it.
+    near: what architecture it is near and is not, "" where there is none.
     """
 
     name: str
@@ -95,3 +96,4 @@ class CardReport:
     findings: tuple[Finding, ...]
     unknown: tuple[str, ...]
     signature: SignatureReport | None = None
+    near: str = ""

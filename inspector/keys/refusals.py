@@ -42,8 +42,12 @@ def _other_shapes(context: Context) -> str:
     if tokens := next((says for link in reshaped if (says := say_tokens(link))), ""):
         return tokens
     first = reshaped[0]
+    # The draft may place another tensor of the right shape where the one of that name does not fit.
+    shapes = {tensor.name: tensor.shape for tensor in context.state.tensors}
+    by_name = sum(one.shape is not None and shapes.get(one.name, one.shape) != one.shape for one in target.tensors)
+    number = max(len(reshaped), by_name)
     return (
-        f"{len(reshaped):,} of {counted(len(target.tensors), 'tensor')} have another shape than {target.label} needs, "
+        f"{number:,} of {counted(len(target.tensors), 'tensor')} have another shape than {target.label} needs, "
         f"{first.target.name} first: {human_shape(first.source.shape or ())} in the file, "
         f"{human_shape(first.target.shape or ())} in the target. This is another size or another network."
     )

@@ -50,7 +50,9 @@ def _metadata(card: CardReport) -> list[str]:
 def _first_sentence(card: CardReport) -> str:
     if card.part:
         return _plain(card.part)
-    return _plain(card.model.says) if card.model is not None else "No known architecture was recognised in it."
+    if card.model is not None:
+        return _plain(card.model.says)
+    return _plain(card.near) if card.near else "No known architecture was recognised in it."
 
 
 def _facts(card: CardReport) -> list[tuple[str, str]]:

@@ -248,7 +248,10 @@ def test_steps_up_shuffles_and_groups() -> None:
     assert joined.startswith("After each of 2 transposed convolutions") and "96 = 48 of up_d and 48 more" in joined
 
     shuffle = [*conv("head", 56, 3), *conv("up.0", 224, 56), *conv("up.2", 224, 56), *conv("tail", 3, 56)]
-    assert "as before a pixel shuffle by 2, 4 times in all" in says(told(shuffle), Topic.JOINS)[0]
+    assert (
+        "as before a pixel shuffle by 2, 2 times one behind the other: 4 times as high and wide"
+        in says(told(shuffle), Topic.JOINS)[0]
+    )
     # A bottleneck's last puts out four times as many too.
     bottleneck = [*conv("a.0", 64, 3), *conv("a.1", 256, 64, 1, 1), *conv("b.0", 64, 256, 1, 1), *conv("b.1", 64, 64)]
     assert says(told(bottleneck), Topic.JOINS) == []

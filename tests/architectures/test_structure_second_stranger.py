@@ -177,13 +177,15 @@ def test_equal_blocks_of_other_names_between_others_are_told_once() -> None:
 def test_heads_that_put_out_as_many_as_the_last_are_named_with_it() -> None:
     named = [*linear("linear1", 256, 23), *linear("linear2", 1, 256), *linear("linear3", 256, 23)]
     twice = told([*named, *linear("linear4", 1, 256)])
-    assert says(twice, Topic.ENDS_IN) == ["linear4 puts out 1 value, and so does linear2; no layer takes so many."]
+    assert says(twice, Topic.ENDS_IN) == [
+        "2 layers put out widths that no other layer takes alone: linear2, linear4 1 value each."
+    ]
     assert any(
         "2 equal chains of linear layers 23-256-1 (linear1 to linear2, linear3 to linear4)" in text
         for text in says(twice, Topic.LAYERS)
     )
     other = told([*named, *linear("linear4", 6, 256)])
-    assert says(other, Topic.ENDS_IN)[-1] == "linear4 puts out 6 values, and no other layer takes so many."
+    assert says(other, Topic.ENDS_IN)[-1].endswith("takes alone: linear2 1 value; linear4 6 values.")
     assert not any("equal chains" in text for text in says(other, Topic.LAYERS))
 
 

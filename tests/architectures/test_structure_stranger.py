@@ -141,7 +141,7 @@ def test_neighbours_called_tables_are_of_one_kind() -> None:
 def test_a_matrix_called_a_table_and_not_shown_to_be_one_has_both_readings() -> None:
     structure = told([*linear("up", 64, 32), *bare("pitch_embed", 64, 16), *linear("down", 3, 64)])
     (found,) = [one for one in says(structure, Topic.LAYERS) if "pitch_embed" in one]
-    assert "pitch_embed 16-64 (or 64 x 16)" in found
+    assert "pitch_embed 16-64 (or a table of 64 x 16)" in found
 
 
 @pytest.mark.parametrize("name", ["token_mixer", "pos_proj", "position_mlp"])
@@ -155,7 +155,7 @@ def test_a_kernel_as_wide_as_the_vectors_of_a_table_sees_no_picture() -> None:
     structure = told(words)
     assert not [one for one in says(structure, Topic.TAKES) if "channel" in one]
     assert "likely reads 3 of its vectors at a time" in says(structure, Topic.FED)[0]
-    picture = told([*conv("conv", 30, 1, 3, 25), *linear("tags", 19, 30)])
+    picture = told([*conv("conv", 30, 1, 5, 5), *linear("tags", 19, 30)])
     assert says(picture, Topic.TAKES) == ["conv takes one channel (as a grey picture has), unless it is depthwise."]
 
 
@@ -223,8 +223,8 @@ def test_twelve_modules_with_two_blocks_each_are_one_sentence() -> None:
     three = told([*stem, *(t for n, kernel in enumerate((3, 7, 11)) for t in branch(n, kernel))])
     (repeat,) = says(three, Topic.REPEATS)
     assert repeat == (
-        "Each of 3 modules blocks.0 to blocks.2 has 2 equal blocks convs1 to convs2: "
-        "3-wide, 7-wide, 11-wide 1-d convolutions 32-32-32-32."
+        "Each of 3 modules blocks.0 to blocks.2 has 2 equal blocks convs1 to convs2: 3-wide 1-d convolutions "
+        "32-32-32-32 / 7-wide 1-d convolutions 32-32-32-32 / 11-wide 1-d convolutions 32-32-32-32."
     )
     assert len(says(told([*branch(0, 3), *branch(1, 7)]), Topic.REPEATS)) == 2
 
@@ -290,7 +290,7 @@ def test_a_recurrent_layer_in_blocks_is_told_once() -> None:
 
     structure = told([*block(0, 512, 192), *block(1, 192, 63)])
     assert says(structure, Topic.REPEATS) == [
-        "rnn.0 to rnn.1 are 2 blocks of one build: linear layer 192-192-63; LSTM as told above."
+        "rnn.0 to rnn.1 are 2 blocks of one build: linear layer 192-192-63 from block to block; LSTM as told above."
     ]
     assert len(says(structure, Topic.RECURRENT)) == 2
 

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from inspector.architectures.structure.blocks import blocks_of, equal_text, layers_by_block, unequal_text
-from inspector.architectures.structure.ends import MOST_RECURRENT
+from inspector.architectures.structure.blocks import blocks_of, equal_text, layers_by_block, numbers_text, unequal_text
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.tables import first_matrices
+from inspector.architectures.structure.takes import MOST_RECURRENT
 from inspector.architectures.structure.twins import Twins, again_of, is_again
 from inspector.architectures.structure.types import NORMS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
 from inspector.architectures.structure.wording import is_weighty, layers_text, norms_text
 
 _MOST_LINES = 20
 _LEAST_ALIKE, _MOST_NORMS, _MOST_ROOTS = 3, 6, 8
+_MOST_PERIOD = 4
 _NUMBER = re.compile(r"\d+")
 
 
@@ -42,7 +43,7 @@ def repeats(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Tw
             yield _in_each([stack for _, stack in alike], [told[place] for place, _ in alike])
             continue
         for place, stack in alike:
-            where = f"{stack.path}{stack.first} to {stack.path}{stack.first + stack.count - 1}"
+            where = numbers_text(stack)
             what = "equal blocks" if stack.equal else "blocks of one build"
             evidence = "the same tensors in the same modules, "
             evidence += "all shapes equal" if stack.equal else "the same kernels, other widths"
@@ -78,26 +79,43 @@ def _family(stack: Stack) -> tuple[str, tuple[object, ...]]:
     """Stacks in modules that differ by a number: as many blocks of the same layers."""
     parent, _, stem = stack.path.rpartition(".")
     pattern = f"{_NUMBER.sub('*', parent)}.{stem}"
-    return pattern, (stack.first, stack.count, stack.equal, len(stack.layers), bool(stack.inner))
+    return pattern, (stack.first, stack.count, stack.picked, stack.equal, len(stack.layers), bool(stack.inner))
 
 
 def _in_each(stacks: Sequence[Stack], told: Sequence[str]) -> Claim:
-    """ "3-wide, 7-wide 1-d convolutions 64-64" where only the kernels of neighbours differ."""
+    """What repeats in the modules is said by their place in it: "in turn 3-wide, 7-wide, 11-wide", each with one."""
     first, last = (stack.path.rpartition(".") for stack in (stacks[0], stacks[-1]))
-    said = []
-    for tail, group in groupby((text.partition(" ") for text in told), key=lambda one: one[2]):
-        heads = [head for head, _ in groupby(head for head, _, _ in group)]
-        said.append(f"{', '.join(heads)} {tail}")
     number, count = stacks[0].first, stacks[0].count
     what = "equal blocks" if stacks[0].equal else "blocks of one build"
+    where = f"Each of {len(stacks):,} modules {first[0]} to {last[0]} has {count:,} {what} {first[2]}{number} to "
+    where += f"{first[2]}{number + count - 1}"
     return Claim(
         topic=Topic.REPEATS,
-        says=f"Each of {len(stacks):,} modules {first[0]} to {last[0]} has {count:,} {what} {first[2]}{number} to "
-        f"{first[2]}{number + count - 1}: {' / '.join(said)}.",
+        says=f"{where}: {_in_turn(told)}.",
         evidence="the same tensors in the same modules, in each of them",
         value=count * len(stacks),
         path=stacks[0].path,
     )
+
+
+def _in_turn(told: Sequence[str]) -> str:
+    """ "by turns A / B" where two or three texts, or what stands before their first space, come round."""
+    unlike = [text for text, _ in groupby(told)]
+    heads, tails = ([text.partition(" ")[place] for text in told] for place in (0, 2))
+    for period in range(2, _MOST_PERIOD + 1):
+        if len(told) < 2 * period or len(told) % period or len(set(heads[:period])) < 2:
+            continue
+        if all(told[n] == told[n % period] for n in range(len(told))):
+            return f"by turns {' / '.join(told[:period])}"
+        # Only what is written first changes within a round, the rest from round to round.
+        rounds = [tails[start : start + period] for start in range(0, len(told), period)]
+        if all(heads[n] == heads[n % period] for n in range(len(told))) and all(len(set(one)) == 1 for one in rounds):
+            widths = " / ".join(tail for tail, _ in groupby(one[0] for one in rounds))
+            return (
+                f"by turns {', '.join(heads[:period])} (a kernel for each module, {period} modules in a round, "
+                f"{len(rounds)} rounds): {widths}"
+            )
+    return " / ".join(unlike)
 
 
 def lines(layers: Sequence[Layer], stacks: Sequence[Stack], pairs: Sequence[Twins] = ()) -> Iterator[Claim]:
@@ -210,7 +228,9 @@ def _groups(layers: Sequence[Layer], stacks: Sequence[Stack]) -> list[tuple[str,
     blocks = blocks_of(stacks)
     open_ = False
     for layer in layers:
-        if layer.kind is LayerKind.EMBEDDING or any(path in blocks for path in (layer.path, *above(layer.path))):
+        if layer.kind in {LayerKind.EMBEDDING, LayerKind.FOURIER} or any(
+            path in blocks for path in (layer.path, *above(layer.path))
+        ):
             open_ = False
             continue
         root = next((path for path in above(layer.path) if weighty[path] > 1), "")

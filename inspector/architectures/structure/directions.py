@@ -22,6 +22,9 @@ _CALLED_DEPTHWISE = re.compile(
     r"depth_?wise|(?:^|_)dw(?:_|$|conv)|dwconv|dconv|(?:^|_)depth|(?:^|_)groups?(?:_|$)", re.I
 )
 _MANY = 3
+_BESIDE = frozenset({LayerKind.TENSOR, LayerKind.EMBEDDING, LayerKind.FOURIER})
+_LEAST_TAKERS = 2
+_PARTS_OF_COMPLEX = re.compile(r"real|imag(?:inary)?|(?<![a-z])(?:re|im)(?![a-z])|(?<![a-z])[ri](?![a-z])", re.I)
 _FARTHEST = 12  # loose tensors and slopes between two layers
 
 
@@ -40,10 +43,13 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
         before, behind = (_width(layers, made, place, step) for step in (-1, 1))
         forwards = (before == layer.inputs) + (behind == layer.outputs)
         backwards = (before == layer.outputs) + (behind == layer.inputs)
+        sure = _norm_of_its_own(layers, place)
+        if sure in (layer.inputs, layer.outputs) and not _is_inside(layers, place):
+            forwards, backwards = (2, 0) if sure == layer.outputs else (0, 2)
         # Equal on both sides: a residual's branch. What runs backwards upsamples, mostly by an even kernel.
         is_branch = forwards == backwards == 1 and all(size % 2 for size in layer.kernel)
         if (forwards and not backwards) or is_branch:
-            said = f"{before:,} before it" if before == layer.inputs else f"{behind:,} behind it"
+            said = f"{before:,} before it" if before == layer.inputs else f"{layer.outputs:,} behind it"
             made[place] = replace(layer, kind=LayerKind.CONVOLUTION, evidence=f"{layer.evidence}; {said}", more="")
         elif _is_backwards(layers, place, backwards) and not forwards:
             sides = [f"{before:,} before it"] if before == layer.outputs else []
@@ -75,9 +81,46 @@ def with_neighbours(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     return tuple(made)
 
 
+def with_first(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The first layer of all runs forwards where several others take its filters' number, and nothing takes or puts out
+    the other width: backwards it would put out what nobody takes. Even kernels and networks with transposed
+    convolutions are left open."""
+    first = _first(layers)
+    if first is None or first.kind is not LayerKind.EITHER_CONVOLUTION or first.is_square:
+        return layers
+    if any(layer.kind is LayerKind.TRANSPOSED for layer in layers) or not all(size % 2 for size in first.kernel):
+        return layers
+    others = [one for one in layers if one is not first and one.kind not in NORMS | _BESIDE]
+    widths = {width for one in others for width in (one.inputs, one.outputs)}
+    takers = sum(one.inputs == first.outputs for one in others)
+    if first.inputs in widths or takers < _LEAST_TAKERS:
+        return layers
+    evidence = f"{first.evidence}: {first.outputs:,} is what {takers:,} layers take"
+    told = replace(first, kind=LayerKind.CONVOLUTION, evidence=evidence, more="")
+    return tuple(told if layer is first else layer for layer in layers)
+
+
+def _norm_of_its_own(layers: Sequence[Layer], place: int) -> int | None:
+    """The width of the batch norm right behind it in the same Sequential, where no other layer with weights follows in
+    it that the norm might belong to."""
+    parent, _, number = layers[place].path.rpartition(".")
+    behind = layers[place + 1] if place + 1 < len(layers) else None
+    if not number.isdecimal() or behind is None or behind.kind is not LayerKind.BATCH_NORM:
+        return None
+    after = layers[place + 2] if place + 2 < len(layers) else None
+    last = after is None or not after.path.startswith(f"{parent}.")
+    return behind.outputs if last and behind.path == f"{parent}.{int(number) + 1}" else None
+
+
+def _is_inside(layers: Sequence[Layer], place: int) -> bool:
+    """Whether something stands before it in its own Sequential, whose width counts as well."""
+    parent = layers[place].path.rpartition(".")[0]
+    return place > 0 and layers[place - 1].path.startswith(f"{parent}.")
+
+
 def _first(layers: Sequence[Layer]) -> Layer | None:
     """The first layer of all that weighs, where it is a convolution; what a table looks up may come before it."""
-    first = next((one for one in layers if one.kind not in NORMS | {LayerKind.TENSOR, LayerKind.EMBEDDING}), None)
+    first = next((one for one in layers if one.kind not in NORMS | _BESIDE), None)
     return first if first is not None and first.kind in CONVOLUTIONS else None
 
 
@@ -97,7 +140,7 @@ def _may_see_the_input(layers: Sequence[Layer], layer: Layer) -> bool:
 def _is_backwards(layers: tuple[Layer, ...], place: int, sides: int) -> bool:
     kernel = layers[place].kernel
     if sides == 2:
-        return max(kernel) > 1
+        return max(kernel) > 1 or _norm_of_its_own(layers, place) == layers[place].inputs
     parent, _, number = layers[place].path.rpartition(".")
     # Numbers of one module: what stands before is called before. Its norm is told at the first and the last.
     beside = layers[max(0, place - 1) : place] + layers[place + 1 : place + 2]
@@ -130,7 +173,7 @@ def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer
     for place, layer in enumerate(layers):
         if (
             layer.kind in (LayerKind.CONVOLUTION, LayerKind.EITHER_CONVOLUTION)
-            and layer is not first
+            and not _stands_beside(layer, first)
             and layer.inputs == 1
             and (layer.outputs or 0) > 1
             and max(layer.kernel) > 1
@@ -141,6 +184,16 @@ def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer
             more = [layer.more, _groups_text(before, layer.outputs or 0)]
             made[place] = replace(layer, more=", ".join(one for one in more if one not in ("", BY_PLACES)))
     return tuple(made)
+
+
+def _stands_beside(layer: Layer, first: Layer | None) -> bool:
+    """Whether it is the first of all or its twin in the same module, as a convolution's imaginary part is."""
+    if first is None or layer is first:
+        return layer is first
+    same = layer.path.rpartition(".")[0] == first.path.rpartition(".")[0] != ""
+    shape = (layer.inputs, layer.outputs, layer.kernel) == (first.inputs, first.outputs, first.kernel)
+    names = [_PARTS_OF_COMPLEX.sub("*", one.path.rpartition(".")[2]) for one in (layer, first)]
+    return same and shape and names[0] == names[1]
 
 
 def _groups_text(before: int | None, filters: int) -> str:
@@ -165,7 +218,10 @@ def with_open_squares(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     even kernels, which upsample by two, and of the first of all, which may begin a decoder."""
     # Whose author calls the transposed ones so has not hidden one under another name.
     some = any(
-        layer.kind is LayerKind.TRANSPOSED and not is_called_transposed(layer.path, layer.kernel) for layer in layers
+        layer.kind is LayerKind.TRANSPOSED
+        and max(layer.kernel) > 1
+        and not is_called_transposed(layer.path, layer.kernel)
+        for layer in layers
     )
     first = next((layer for layer in layers if layer.kind in CONVOLUTIONS), None)
     return tuple(

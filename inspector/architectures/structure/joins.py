@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, permutations
 
-from inspector.architectures.structure.blocks import layers_by_block
+from inspector.architectures.structure.blocks import layers_by_block, numbers_text
 from inspector.architectures.structure.projections import role_of
 from inspector.architectures.structure.tables import first_matrices
 from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Claim, Layer, LayerKind, Stack, Topic
@@ -57,6 +57,9 @@ def _side_by_side(weighted: Sequence[Layer]) -> Iterator[Claim]:
                 joined = parts[start:]
                 ends = [tops[part][-1].outputs or 0 for part in joined]
                 begins = {tops[part][0].inputs for part in joined}
+                # Parts that take as many as this one stand behind each other.
+                if layer.inputs in begins:
+                    continue
                 if sum(ends) == layer.inputs and (len(begins) == 1 or start == 0):
                     total = " + ".join(f"{end:,}" for end in ends)
                     names = ", ".join(joined)
@@ -138,7 +141,7 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
             neighbours = what == "convolutions" or place[layer.path] == place[last.path] + 1
             if neighbours and more in (before if what == "convolutions" else first):
                 found.append((last, layer, more))
-            elif neighbours:
+            elif neighbours and all(one.inputs != layer.inputs for _, one, _ in found):
                 odd.append((last, layer, more))
         if not found or (what == "convolutions" and (odd or len(found) < _LEAST_JOINED)):
             continue
@@ -175,7 +178,7 @@ def _doubled(layers: Sequence[Layer], stacks: Sequence[Stack]) -> Iterator[Claim
         pairs = [(before[number][-1], behind[number][0]) for number in before]
         if all(b.inputs == 2 * (a.outputs or 0) and places[a.path] < places[b.path] for a, b in pairs):
             yield _claim(
-                f"{other.path}{other.first} to {other.path}{other.first + other.count - 1} each take twice what "
+                f"{numbers_text(other)} each take twice what "
                 f"{one.path} of the same number puts out, as where as many from elsewhere are joined beside it.",
                 "; ".join(f"{b.inputs:,} = 2 x {a.outputs:,}" for a, b in pairs[:4]),
                 pairs[0][1],
@@ -223,7 +226,7 @@ def _fewer(weighted: Sequence[Layer]) -> Iterator[Claim]:
         names = ", ".join(one.name for one, _ in shuffles[:4])
         total = ""
         if len(shuffles) > 1 and all(a.outputs == before.outputs for a, _ in shuffles):
-            total = f", {side ** len(shuffles):,} times in all"
+            total = f", {len(shuffles)} times one behind the other: {side ** len(shuffles):,} times as high and wide"
         times = before.outputs // layer.inputs
         yield _claim(
             f"{names} {'puts' if len(shuffles) == 1 else 'put'} out {before.outputs:,}, {times} times the "

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from inspector.architectures.structure.directions import with_neighbours, with_open_groups, with_open_squares
+from inspector.architectures.structure.directions import (
+    with_first,
+    with_neighbours,
+    with_open_groups,
+    with_open_squares,
+)
+from inspector.architectures.structure.fourier import with_bases
 from inspector.architectures.structure.names_of_directions import is_called_transposed, with_named
 from inspector.architectures.structure.noisy import as_plain, is_part
-from inspector.architectures.structure.tables import with_tables
-from inspector.architectures.structure.types import BOTH_DIRECTIONS, BY_PLACES, Layer, LayerKind
+from inspector.architectures.structure.recurrent import recurrent_layer, with_raw
+from inspector.architectures.structure.tables import with_open_matrices, with_tables
+from inspector.architectures.structure.types import BY_PLACES, Layer, LayerKind
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import ModuleNode, Shape, TensorInfo
 from inspector.units import human_shape
 
-_RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)(?:_l(\d+)(_reverse)?)?")
-_BY_GATES = {4: LayerKind.LSTM, 3: LayerKind.GRU, 1: LayerKind.RNN}
 # What older and newer weight and spectral norms put in place of a weight.
-_REPARAMETRISED = ("weight_v", "weight_orig", "parametrizations.weight.original1", "parametrizations.weight.original")
+_REPARAMETRISED = (
+    *("weight_v", "weight_orig", "weight_bar", "weight_raw"),
+    *("parametrizations.weight.original1", "parametrizations.weight.original"),
+)
 _NORM_KINDS = {
     "weight_v": "weight norm",
     "parametrizations.weight.original1": "weight norm",
     "weight_orig": "spectral norm",
+    "weight_bar": "spectral norm",
+    "weight_raw": "kept as weight_raw",
 }
 _WIDEST_KERNEL = 127
 # Of a kernel's depth, where the weight may as well be a modulated convolution's of so many inputs.
@@ -33,6 +44,8 @@ _DEEPEST_KERNEL = 7
 _ACTIVATION = re.compile(r"relu|act(?:ivation)?(?:$|[_\d])|(?:^|_)act", re.I)
 _NORM_NAME = re.compile(r"norm|(?:^|[_\d])ln|rms|scale", re.I)
 _GAINS = frozenset({"scale", "g", "gain", "gamma"})
+
+_CONVOLVES = re.compile(r"conv|stft|sinc", re.I)
 
 Tensors = Mapping[str, Shape]
 
@@ -60,11 +73,11 @@ def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -
     """All layers in the tree's order; then, where that is the order in which they were made, what only their neighbours
     tell. again: modules that are left out, as `aliases` finds them."""
     found = tuple(layer for layer in _all(tree) if layer.path not in again)
-    found = _with_slopes(found)
+    found = with_bases(_with_slopes(found))
     found = with_tables(found, ordered=ordered)
     found = with_named(found, ordered=ordered)
-    found = with_open_squares(with_neighbours(found) if ordered else found)
-    return with_open_groups(found, ordered=ordered)
+    found = with_open_squares(with_first(with_neighbours(found)) if ordered else found)
+    return with_open_matrices(with_open_groups(found, ordered=ordered))
 
 
 def _with_slopes(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
@@ -79,6 +92,7 @@ def _with_slopes(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
 
 
 def _all(node: ModuleNode) -> Iterator[Layer]:
+    node = with_raw(node)
     tensors = {t.name[len(node.path) :].lstrip("."): t.shape for t in node.tensors}
     children = node.children
     # Parametrisations are modules of their own, though the layer is their parent.
@@ -102,7 +116,7 @@ def _all(node: ModuleNode) -> Iterator[Layer]:
 def _layers(path: str, tensors: Tensors, below: Collection[int]) -> Iterator[Layer]:
     """below: what matrices of the modules in this one put out."""
     left = {name: shape for name, shape in tensors.items() if name not in BOOKKEEPING}
-    for read in (_recurrent, _attention, _norm, partial(_modulated, below=below), _weighted, _noisy):
+    for read in (recurrent_layer, _attention, _norm, partial(_modulated, below=below), _weighted, _noisy):
         found = read(path, left)
         if found is not None:
             layer, used = found
@@ -115,34 +129,6 @@ def _layers(path: str, tensors: Tensors, below: Collection[int]) -> Iterator[Lay
 
 def _said(tensors: Tensors) -> str:
     return ", ".join(f"{name} {human_shape(shape)}" for name, shape in tensors.items())
-
-
-def _recurrent(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
-    used = {name for name in tensors if _RECURRENT.fullmatch(name)}
-    # A cell has no number behind its names.
-    end = "" if "weight_ih" in tensors else "_l0"
-    first, hidden = tensors.get(f"weight_ih{end}"), tensors.get(f"weight_hh{end}")
-    if first is None or hidden is None or len(first) != 2 or len(hidden) != 2 or first[0] != hidden[0] or not hidden[1]:
-        return None
-    projected = tensors.get("weight_hr_l0")
-    width = hidden[0] if projected is None else 4 * projected[1] if len(projected) == 2 else 0
-    size = projected[1] if projected is not None and len(projected) == 2 else hidden[1]
-    kind = _BY_GATES.get(width // size) if size and width % size == 0 else None
-    if kind is None:
-        return None
-    depth = 1 + max(int(m[3] or 0) for name in used if (m := _RECURRENT.fullmatch(name)))
-    both = any(name.endswith("_reverse") for name in used)
-    more = [f"{depth} layers"] if depth > 1 else [] if end else ["one step at a time"]
-    more += [BOTH_DIRECTIONS] if both else []
-    layer = Layer(
-        path=path,
-        kind=kind,
-        inputs=first[1],
-        outputs=hidden[1] * (2 if both else 1),
-        evidence=_said({f"weight_ih{end}": first, f"weight_hh{end}": hidden}),
-        more=", ".join(more),
-    )
-    return layer, used
 
 
 def _attention(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
@@ -164,8 +150,10 @@ def _norm(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     scale, shift = ("weight", "bias") if "weight" in tensors or "gamma" not in tensors else ("gamma", "beta")
     weight, bias = tensors.get(scale), tensors.get(shift)
     running = tensors.get("running_mean")
-    if running is not None and len(running) == 1 and tensors.get("running_var") == running:
-        used = {name for name in (scale, shift, "running_mean", "running_var") if name in tensors}
+    spread = next((name for name in ("running_var", "running_std") if name in tensors), "")
+    if running is not None and len(running) == 1 and tensors.get(spread) == running:
+        names = {scale, shift, "running_mean", spread} | ({"gamma", "beta"} if spread != "running_var" else set())
+        used = {name for name in names if name in tensors and math.prod(tensors[name]) == running[0]}
         kind, width = LayerKind.BATCH_NORM, running[0]
     elif weight is not None and len(weight) == 1 and bias in (None, weight):
         used = {scale} | ({shift} if bias is not None else set())
@@ -231,7 +219,7 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
         return replace(_matrix(path, weight, bias, evidence), biased=bias is not None), used
     if len(weight) > 5 or not all(weight):
         return None
-    if max(weight[2:]) > _WIDEST_KERNEL and not is_called_transposed(path, weight[2:]):
+    if max(weight[2:]) > _WIDEST_KERNEL and not _may_be_wide(path, weight, bias):
         return None
     if len(weight) == 5 and weight[0] == 1 and bias is None and weight[2] > _DEEPEST_KERNEL:
         return None
@@ -241,7 +229,7 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
         kind=LayerKind.EITHER_CONVOLUTION,
         kernel=tuple(kernel),
         evidence=evidence,
-        more=_NORM_KINDS.get(name, ""),
+        more="pruned" if "weight_mask" in tensors else _NORM_KINDS.get(name, ""),
         biased=bias is not None,
     )
     if len(weight) == 3 and kernel[0] == seen > 1 and bias == (out,):
@@ -259,6 +247,15 @@ def _weighted(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
     else:
         layer = replace(layer, inputs=seen, outputs=out, more=BY_PLACES)
     return layer, used
+
+
+def _may_be_wide(path: str, weight: Shape, bias: Shape | None) -> bool:
+    """Whether a kernel as long as a window of sound or as a whole axis is one: filters over one channel, a bias for
+    each filter of a picture's, or a name that says so. Somebody's own matrices, one for each of several, are none."""
+    out, seen, *kernel = weight
+    biased = bias in ((out,), (seen,)) and (len(kernel) > 1 or seen == 1)
+    single = seen == 1 and out > 1
+    return biased or single or _CONVOLVES.search(path) is not None or is_called_transposed(path, kernel)
 
 
 def _noisy(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:

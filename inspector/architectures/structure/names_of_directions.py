@@ -11,7 +11,7 @@ from inspector.architectures.structure.types import BY_PLACES, CONVOLUTIONS, EIT
 # The operation itself, whatever the kernel.
 _TRANSPOSED = re.compile(r"transpos|conv_?tr(?:an)?s?p|(?:^|_)t(?:r|rans)?_?conv", re.I)
 # "upconv" is as often an interpolation and a plain convolution (ESRGAN), so it counts with a kernel of an even size.
-_DECONVOLUTION = re.compile(r"deconv", re.I)
+_DECONVOLUTION = re.compile(r"deconv|deblock", re.I)
 _UP = re.compile(r"up_?sampl|up_?conv", re.I)
 _LEAST_UP = 4
 

@@ -2,7 +2,8 @@
 
 A convolution's kernel, and whether it is depthwise, do not change with a network's width, its classes or the names of
 its modules. Where the whole sequence of them is that of known networks, that is said, with what differs; failing that,
-where it is without the matrices at the end, which are the head's. A sequence that is nearly one is not looked for.
+where it is without the matrices at the end, which are the head's, or where the first of them are two thirds or more of
+a known one's at one ratio of the widths. Other sequences that are nearly one are not looked for.
 Networks of matrices alone are all alike in this and are not compared.
 """
 
@@ -26,6 +27,7 @@ _LEAST_LAYERS, _LEAST_KINDS = 12, 2
 # Widths are rounded to multiples of eight, in small layers by as much as a fifth.
 _NEAR = 0.21
 _MOST_NAMED = 3
+_OF_ITS_OWN = "widths of its own"
 
 
 def nearest(tensors: Sequence[TensorInfo], index: Index) -> Claim | None:
@@ -39,7 +41,7 @@ def nearest(tensors: Sequence[TensorInfo], index: Index) -> Claim | None:
     body = not entries
     entries = entries or bodies.get(_body(own))
     if not entries:
-        return None
+        return _beginning(own, shapes, index)
     length = len(_body(own)) if body else len(own)
     layouts = {entry.layout.number: _matrices(index, entry) for entry in entries}
     own_widths = [shape[0] for shape in shapes[:length]]
@@ -61,6 +63,44 @@ def nearest(tensors: Sequence[TensorInfo], index: Index) -> Claim | None:
         evidence=f"all {len(own):,} kernels and matrices are of the same kind and size in the same order",
         value=len(own),
     )
+
+
+def _beginning(own: Signature, shapes: Sequence[Shape], index: Index) -> Claim | None:
+    """Of known networks whose first convolutions are this one's first, most of theirs, at one ratio of the widths."""
+    best: tuple[int, Signature] | None = None
+    for known in _by_signature(index)[1]:
+        length = _common(own, known)
+        if length >= _LEAST_LAYERS and 3 * length >= 2 * len(known) and (best is None or length > best[0]):
+            best = (length, known)
+    if best is None or not _tells(own[: best[0]]):
+        return None
+    length, known = best
+    layouts = {entry.layout.number: _matrices(index, entry) for entry in _by_signature(index)[1][known]}
+    own_widths = [shape[0] for shape in shapes[:length]]
+    number = min(layouts, key=lambda one: _apart([*own_widths, 0], [*(s[0] for s in layouts[one][:length]), 0]))
+    widths = _widths_differ(shapes[:length], layouts[number][:length])
+    if widths == _OF_ITS_OWN:
+        return None
+    labels = sorted(
+        {one.label for one in _by_signature(index)[1][known] if one.layout.number == number},
+        key=lambda label: (len(label), label),
+    )
+    behind = sum(len(shape) > 2 for shape in shapes[length:])
+    rest = [(behind, "convolution", ""), (len(shapes) - length - behind, "matrix", "matrices")]
+    left = " and ".join(counted(number, one, many) for number, one, many in rest if number)
+    return Claim(
+        topic=Topic.NEAREST,
+        says=f"Its first {length:,} convolutions are those of {' or '.join(labels[:_MOST_NAMED])}, which has "
+        f"{len(known):,}, one by one, {widths}{_takes_differ(shapes, layouts[number])}; behind them "
+        f"{f'{left} of its own' if left else 'nothing'}.",
+        evidence=f"{length:,} kernels of the same kind and size in the same order",
+        value=length,
+    )
+
+
+def _common(one: Signature, other: Signature) -> int:
+    """How many of the first are equal."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _head(matrices: Sequence[Shape]) -> str:
@@ -112,7 +152,7 @@ def _widths_differ(own: Sequence[Shape], known: Sequence[Shape]) -> str:
         return "as wide"
     if all(abs(ratio / factor - 1) <= _NEAR for ratio in ratios):
         return f"about {factor:.3g} times as wide"
-    return "widths of its own"
+    return _OF_ITS_OWN
 
 
 def _takes_differ(own: Sequence[Shape], known: Sequence[Shape]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from inspector.architectures.structure.types import NORMS, Layer, LayerKind, Part, Stack
+from inspector.architectures.structure.types import EITHER_WAY, MAYBE_TABLE, NORMS, Layer, LayerKind, Part, Stack
 from inspector.checkpoint.types import ModuleNode
 from inspector.units import counted
 
@@ -15,7 +15,7 @@ COUNTED = (
     *(LayerKind.CONVOLUTION, LayerKind.DEPTHWISE, LayerKind.TRANSPOSED, LayerKind.MODULATED),
     LayerKind.EITHER_CONVOLUTION,
     *(LayerKind.LSTM, LayerKind.GRU, LayerKind.RNN, LayerKind.ATTENTION, LayerKind.LINEAR),
-    *(LayerKind.MATRIX, LayerKind.BILINEAR),
+    *(LayerKind.MATRIX, LayerKind.BILINEAR, LayerKind.FOURIER),
     *(LayerKind.EMBEDDING, LayerKind.BATCH_NORM, LayerKind.NORM, LayerKind.SCALE),
     *(LayerKind.SLOPE, LayerKind.PRELU),
 )
@@ -30,6 +30,7 @@ _PLURALS = {
     LayerKind.SLOPE: "scales or PReLU slopes",
     LayerKind.PRELU: "PReLUs",
     LayerKind.MATRIX: "matrices without bias",
+    LayerKind.FOURIER: "Fourier bases",
 }
 _LAYER_NORM = re.compile(r"layer_?norm|(?:^|_)ln(?:_?\d+)?(?:$|_)", re.I)
 _MOST_KINDS = 3
@@ -76,10 +77,19 @@ def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool 
     said = [kind for kind in COUNTED if counts[kind]]
     if not norms:
         said = [kind for kind in said if kind not in NORMS] or said
+    tables = any(layer.more == MAYBE_TABLE for layer in layers)
+    turned = sum(layer.is_square and layer.more == EITHER_WAY for layer in layers)
     named = [
         counted(counts[kind], "layer norm") if kind is LayerKind.NORM and called else _counted(kind, counts, squares)
         for kind in said
     ]
+    if LayerKind.MATRIX in said:
+        # As hedged as the rows.
+        text = counted(counts[LayerKind.MATRIX], "matrix without bias", "matrices without bias")
+        one = "linear layer or table" if counts[LayerKind.MATRIX] == 1 else "linear layers or tables"
+        named[said.index(LayerKind.MATRIX)] = f"{text} ({one})" if tables else text
+    if turned and not counts[LayerKind.TRANSPOSED] and LayerKind.CONVOLUTION in said:
+        named[said.index(LayerKind.CONVOLUTION)] += f" ({turned:,} of them either way)"
     if apart:
         named.insert(said.index(LayerKind.TRANSPOSED) + 1, f"{apart:,} convolutions of either way")
     # "and 1 other kind" is as long as the kind.

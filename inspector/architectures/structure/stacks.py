@@ -14,6 +14,7 @@ _NUMBERED = re.compile(r"(.*?)(\d{1,6})")
 _NUMBER = re.compile(r"\d+")
 _LEAST = 2
 _LEAST_STAGED = 3
+_LEAST_TURNS = 4
 _WIDE = frozenset(LayerKind) - NORMS - {LayerKind.TENSOR}
 
 Build = tuple[object, ...]
@@ -59,7 +60,8 @@ def _stacks(
             stacked.update(child.name for _, child in whole)
             yield _of_stages(node, stem, whole, base, by_path)
             continue
-        for run in runs:
+        # Of names with a word in front, as conv2 and conv5, each has a part of its own.
+        for run in _gathered(runs, builds) if not stem and len(whole) >= _LEAST_TURNS and _is_counted(whole) else runs:
             for stack in _made(node, stem, run, builds, by_path):
                 stacked.update(child.name for _, child in run)
                 yield stack
@@ -67,6 +69,19 @@ def _stacks(
     for child in node.children:
         if child.name not in stacked:
             yield from _stacks(child, builds, by_path)
+
+
+def _gathered(
+    runs: Sequence[list[tuple[int, ModuleNode]]], builds: Mapping[str, tuple[Build, Build]]
+) -> list[list[tuple[int, ModuleNode]]]:
+    """Runs of one build with others between them as one: blocks of two sorts take turns, or a few of them differ."""
+    found: dict[tuple[Build, Build], list[tuple[int, ModuleNode]]] = {}
+    for run in runs:
+        equal = len({builds[child.path][1] for _, child in run}) == 1
+        # What differs in its widths stays a run of its own.
+        key = builds[run[0][1].path] if equal else ((), (run[0][0],))
+        found.setdefault(key, []).extend(run)
+    return list(found.values())
 
 
 def _is_like(
@@ -105,6 +120,7 @@ def _made(
         path=f"{node.path}.{stem}" if node.path else stem,
         first=run[0][0],
         count=len(run),
+        picked=() if run[-1][0] - run[0][0] == len(run) - 1 else tuple(number for number, _ in run),
         equal=len({builds[child.path][1] for _, child in run}) == 1,
         layers=tuple(inside[0]),
         widths=tuple(widths[-1] for widths in wide if widths) if all(wide) else (),

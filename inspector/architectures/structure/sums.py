@@ -11,7 +11,7 @@ from inspector.architectures.structure.types import CONVOLUTIONS, RECURRENT, Cla
 
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.EMBEDDING}
 _TAKERS = RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.TRANSPOSED}
-_MOST_CLAIMS, _MOST_WIDTHS, _MOST_NAMED = 6, 24, 2
+_MOST_CLAIMS, _MOST_WIDTHS = 6, 24
 # Below them a sum of two widths is found by chance.
 _LEAST_TAKEN, _LEAST_PART = 64, 8
 _MOST_READINGS = 2
@@ -65,6 +65,15 @@ def _readings(layer: Layer, made: Counter[int], before: int) -> Sequence[Sum]:
     return threes if layer.kind is not LayerKind.CONVOLUTION else []
 
 
+def _ends(weighted: Sequence[Layer]) -> frozenset[str]:
+    """Paths of layers behind which another module begins."""
+    parents = [one.path.rpartition(".")[0] for one in weighted]
+    following = [*parents[1:], None]
+    return frozenset(
+        one.path for one, parent, after in zip(weighted, parents, following, strict=True) if parent != after
+    )
+
+
 def _claim(layer: Layer, readings: Sequence[Sum], weighted: Sequence[Layer]) -> Claim:
     texts = [" + ".join(f"{width:,}" for width in sorted(parts, reverse=True)) for parts in readings]
     says = f"{layer.name} takes {layer.inputs:,} = {' or '.join(texts)}"
@@ -74,9 +83,13 @@ def _claim(layer: Layer, readings: Sequence[Sum], weighted: Sequence[Layer]) -> 
         says += ": widths that layers before it put out add up so."
     index = next(place for place, one in enumerate(weighted) if one is layer)
     names = []
+    ends = _ends(weighted[:index])
     for width in sorted(set(readings[0]), reverse=True):
-        makers = [one.name for one in reversed(weighted[:index]) if one.outputs == width][:_MOST_NAMED]
-        names.append(f"{width:,} by {' or '.join(makers)}")
+        makers = [one for one in reversed(weighted[:index]) if one.outputs == width]
+        # What a module ends in goes on from it; what stands inside is taken by the next.
+        last = [one for one in makers if one.path in ends] or makers
+        several = f", or another of {len(makers):,} of that width" if len(makers) > 1 else ""
+        names.append(f"{width:,} by {last[0].name}{several}")
     return Claim(
         topic=Topic.JOINS,
         says=says,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.types import CONVOLUTIONS, MAYBE_TABLE, RECURRENT, Claim, Layer, LayerKind, Topic
+from inspector.checkpoint.types import TensorInfo
 
 _WORDS = re.compile(
     r"(?:wte|wpe|lookup|vocab|table|(?:tok|tokens?|words?|char|pos|type|seg|src|tgt|class|label|item|user)?"
@@ -36,6 +37,8 @@ _AGAINST = frozenset(
         *("up", "down", "mlp"),
     }
 )
+_EMBEDDED = frozenset({"time", "timestep", "timesteps", "noise", "mlp"})
+_MULTIPLIED = _AGAINST | {"weight", "query", "key", "value", "q", "k", "v", "qkv", "gate", "attn", "conv", "merge"}
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX, LayerKind.ATTENTION}
 _MOST_NAMED = 6
@@ -46,13 +49,19 @@ _ALONE = frozenset(
 )
 # Hours, days, kinds of a bond: fewer than what a layer puts out of itself.
 _FEWEST_FEATURES = 32
+_FEWEST_TOKENS = 8
 
 
 def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
     """A table where its name says so and no width speaks against it: nothing takes as many as it has rows, and it
     stands before all other weights of its module or has more rows than columns. What stands beside such a one, is
     called so and as deep is one too if it is short, or called so by nothing else."""
-    called = [layer for layer in layers if layer.kind is LayerKind.MATRIX and is_called_table(layer.path)]
+    taken_rows = {layer.inputs for layer in layers if layer.kind in _WEIGHTED}
+    called = [
+        layer
+        for layer in layers
+        if layer.kind is LayerKind.MATRIX and (is_called_table(layer.path) or _is_long(layer, taken_rows))
+    ]
     certain = _certain(layers, called, ordered=ordered)
     edges = {_edges(layer.path, layer.more) for layer in layers if layer.kind is LayerKind.TENSOR}
     taken = Counter(layer.inputs for layer in layers if layer.kind in _WEIGHTED)
@@ -75,6 +84,59 @@ def with_tables(layers: Sequence[Layer], *, ordered: bool) -> tuple[Layer, ...]:
     return tuple(_told(layer, why.get(layer.path, "")) if layer.path in paths else layer for layer in layers)
 
 
+def with_open_matrices(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """A matrix without a bias whose rows nothing takes may be a table as well, unless its name says otherwise: a row
+    for each of so many, as wide as what others take."""
+    taken = {layer.inputs for layer in layers if layer.kind in _WEIGHTED}
+    return tuple(
+        replace(layer, more=MAYBE_TABLE)
+        if layer.kind is LayerKind.MATRIX
+        and not layer.more
+        and layer.inputs in taken
+        and layer.outputs not in taken
+        and not is_called_linear(layer.path)
+        else layer
+        for layer in layers
+    )
+
+
+def with_tied(layers: tuple[Layer, ...], tensors: Sequence[TensorInfo]) -> tuple[Layer, ...]:
+    """A matrix that a later layer has as its own weights is a table: what is looked up is what gets a score (Press
+    2017, section 3)."""
+    keys: dict[tuple[object, ...], str] = {}
+    tied: dict[str, str] = {}
+    for tensor in tensors:
+        parent, _, last = tensor.name.rpartition(".")
+        if last != "weight" or tensor.storage_id is None or not tensor.nbytes:
+            continue
+        owner = keys.setdefault((tensor.storage_id, tensor.offset, tensor.shape, tensor.stride), parent)
+        if owner != parent:
+            tied.setdefault(owner, parent)
+    weights = {layer.path for layer in layers if layer.kind in {LayerKind.LINEAR, LayerKind.MATRIX}}
+    return tuple(
+        _told(layer, f"the same tensor as {tied[layer.path]}.weight, which is tied to it")
+        if layer.kind is LayerKind.MATRIX and tied.get(layer.path) in weights
+        else layer
+        for layer in layers
+    )
+
+
+def is_called_linear(path: str) -> bool:
+    """A number of a Sequential or a word of what is multiplied."""
+    last = path.rpartition(".")[2]
+    words = {word.lower() for word in _TOKENS.findall(last)}
+    table = any(_WORDS.fullmatch(word) for word in words) and not words & (_AGAINST - _EMBEDDED)
+    return last.isdecimal() or (bool(words & _MULTIPLIED) and not table)
+
+
+def _is_long(layer: Layer, taken: Collection[int | None]) -> bool:
+    """Called an embedding of what a linear layer embeds as well (a time), with more rows than columns, which
+    nothing takes: a linear layer's would be taken."""
+    words = {word.lower() for word in _TOKENS.findall(layer.path.rpartition(".")[2])}
+    called = any(_WORDS.fullmatch(word) for word in words) and not words & (_AGAINST - _EMBEDDED)
+    return called and (layer.outputs or 0) > (layer.inputs or 0) and layer.outputs not in taken
+
+
 def _told(layer: Layer, why: str) -> Layer:
     if not why:
         return replace(layer, more=MAYBE_TABLE)
@@ -84,6 +146,7 @@ def _told(layer: Layer, why: str) -> Layer:
         inputs=layer.outputs,
         outputs=layer.inputs,
         evidence=f"{layer.evidence}, {why}",
+        more="",
         biased=None,
     )
 
@@ -164,6 +227,7 @@ def first_matrices(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 def maybe_tables(layers: Sequence[Layer]) -> Iterator[Claim]:
     """The same as one claim, which leaves both readings open."""
     found = first_matrices(layers)
+    yield from _as_many_as_come_out(layers, {layer.path for layer in found})
     if found:
         named = [f"{layer.name} {layer.outputs:,} x {layer.inputs:,}" for layer in found[:_MOST_NAMED]]
         more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
@@ -175,3 +239,22 @@ def maybe_tables(layers: Sequence[Layer]) -> Iterator[Claim]:
             value=found[0].outputs,
             path=found[0].path,
         )
+
+
+def _as_many_as_come_out(layers: Sequence[Layer], told: Collection[str]) -> Iterator[Claim]:
+    """A matrix that may be a table, with as many rows as the last layer puts out."""
+    last = next((one for one in reversed(layers) if one.kind is LayerKind.LINEAR), None)
+    for layer in layers:
+        few = (layer.outputs or 0) < _FEWEST_TOKENS
+        if layer.more != MAYBE_TABLE or last is None or layer.path in told or few:
+            continue
+        if layer.outputs == last.outputs:
+            yield Claim(
+                topic=Topic.FED,
+                says=f"{layer.name} {layer.outputs:,} x {layer.inputs:,} has a row for each of the {last.outputs:,} "
+                f"that {last.name} puts out: likely a table of as many tokens.",
+                evidence=f"{layer.evidence}; {last.evidence}",
+                value=layer.outputs,
+                path=layer.path,
+            )
+            return

@@ -81,8 +81,8 @@ def _made(group: Sequence[tuple[str, Sequence[Layer]]]) -> Twins:
     )
 
 
-def twins(pairs: Sequence[Twins]) -> Iterator[Claim]:
-    """One claim for each."""
+def twins(pairs: Sequence[Twins], stacks: Sequence[Stack] = ()) -> Iterator[Claim]:
+    """One claim for each; blocks of the same layers are named with them."""
     for pair in pairs:
         *most, last = pair.paths[:_MOST_NAMED]
         says = f"{', '.join(most)} and {last} are built alike, "
@@ -94,6 +94,10 @@ def twins(pairs: Sequence[Twins]) -> Iterator[Claim]:
         else:
             says += "with equal convolutions and matrices"
             says += f"; {pair.differs}" if pair.differs else ""
+        own = _alike(pair.layers, pair.paths[0])
+        like = [one for one in stacks if one.equal and _alike(one.layers, one.block_name(0)) == own]
+        if pair.exact and like:
+            says += f", and as {like[0].block_name(0)} to {like[0].block_name(-1)} are"
         weights = sum(map(is_weighty, pair.layers))
         yield Claim(
             topic=Topic.REPEATS,
@@ -102,6 +106,10 @@ def twins(pairs: Sequence[Twins]) -> Iterator[Claim]:
             value=len(pair.paths),
             path=pair.paths[0],
         )
+
+
+def _alike(layers: Sequence[Layer], path: str) -> tuple[object, ...]:
+    return tuple(_build(layer, path) for layer in layers)
 
 
 def again_of(pairs: Sequence[Twins]) -> frozenset[str]:

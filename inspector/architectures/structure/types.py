@@ -27,6 +27,7 @@ class LayerKind(StrEnum):
     GRU = "GRU"
     RNN = "plain recurrent layer"
     ATTENTION = "multi-head attention"
+    FOURIER = "Fourier basis"
     TENSOR = "tensor of its own"
 
 
@@ -91,6 +92,8 @@ class Layer:
         if self.kind in CONVOLUTIONS:
             channels = "1 channel" if self.inputs == 1 else f"{self.inputs:,} channels"
             return f"{size}{self.kind.value}, {self.outputs:,} filters of {channels}"
+        if self.kind is LayerKind.FOURIER:
+            return f"{self.kind.value}: {self.more}"
         widths = f" {self.inputs:,} to {self.outputs:,}" if self.inputs and self.outputs else ""
         if not widths and (self.inputs or self.outputs):
             widths = f" of {self.inputs or self.outputs:,}"
@@ -104,6 +107,7 @@ class Stack:
     path: what all their names begin with. first, count: their numbers. equal: whether all shapes are equal too.
     layers: of the first one. widths: what each puts out by its last layer with a width, () where that is not told.
     inner: stacks in the first block. extra: layers that only some of the blocks have, as a shortcut of another width.
+    picked: their numbers where others stand between them, () where they follow each other.
     """
 
     path: str
@@ -114,6 +118,16 @@ class Stack:
     widths: tuple[int, ...] = ()
     inner: tuple[Stack, ...] = ()
     extra: tuple[Layer, ...] = ()
+    picked: tuple[int, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of its blocks, in their order."""
+        return self.picked or tuple(range(self.first, self.first + self.count))
+
+    def block_name(self, place: int) -> str:
+        """The dotted path of one of its blocks."""
+        return f"{self.path}{self.numbers[place]}"
 
 
 class Topic(StrEnum):
@@ -121,6 +135,7 @@ class Topic(StrEnum):
 
     TAKES is said of the network's input. FED: a width that a layer takes and nothing in the file puts out, where it
     need not be the input's. LAYERS: the layers of one part with their widths. JOINS: widths that add up.
+    KIND: of network, where names and shapes show it. ABSENT: what is in no tensor of the file.
     OWN: tensors in no layer of torch's, by their names and the widths around them. PROJECTIONS: attention's, by name.
     LIKELY_END: what the last layer puts out where others take as many, which ENDS_IN does not say.
     LEFT_OUT: numbers of a list that no name has.
@@ -141,6 +156,8 @@ class Topic(StrEnum):
     PROJECTIONS = "projections"
     LIKELY_END = "likely ends in"
     LEFT_OUT = "left out"
+    KIND = "kind"
+    ABSENT = "absent"
 
 
 # How widths are written in claims of `Topic.LAYERS` and `Topic.REPEATS`.
@@ -175,6 +192,7 @@ class Structure:
     """says: the network in a few sentences. counts: how many layers of which kind, in one. open: what no shape tells.
     parts: at the top, in the file's order, which need not be the order of calls; more_parts: how many are not listed.
     layers: in the file's order; ordered: whether that is the order in which they were made. stacks: outermost first.
+    blocks: the stacks with their widths, in a sentence; "" where there are none.
     """
 
     says: str
@@ -186,10 +204,20 @@ class Structure:
     layers: tuple[Layer, ...]
     ordered: bool
     more_parts: int = 0
+    blocks: str = ""
 
     @property
     def short(self) -> str:
-        """What it consists of, is like, takes and puts out, without its parts."""
-        topics = (Topic.NEAREST, Topic.TAKES, Topic.ENDS_IN)
-        ends = [[c.says for c in self.claims if c.topic is topic] for topic in topics]
-        return " ".join([self.counts, *(says[0] for says in ends if says)])
+        """What it consists of, is like, takes and puts out, and its blocks with their widths, without its parts."""
+        begins = self._said(Topic.NEAREST, Topic.KIND, most=2) + self._said(Topic.TAKES, most=2)
+        ends = self._said(Topic.ENDS_IN, most=2) or self._said(Topic.LIKELY_END, most=1)
+        return " ".join([self.counts, *begins, *([self.blocks] if self.blocks else []), *ends])
+
+    @property
+    def likeness(self) -> str:
+        """Whose layers or body it has, and what it ends in where that is no layer of classes; "" where nobody's."""
+        alike = self._said(Topic.NEAREST, most=1)
+        return " ".join([*alike, *(self._said(Topic.LIKELY_END, most=1) if alike else [])])
+
+    def _said(self, *topics: Topic, most: int) -> list[str]:
+        return [claim.says for claim in self.claims if claim.topic in topics][:most]

@@ -28,6 +28,7 @@ from inspector.architectures.structure.types import (
 _MOST_SEGMENTS, _MOST_WIDTHS, _MOST_NAMED, _MOST_COLUMNS = 8, 12, 8, 12
 _MOST_OWN = 4
 _LEAST_REPEATED = 3
+_MOST_UNCOUNTED = 5
 _MOST_FOLDED = 40
 _MOST_NORMS = 3
 _NORM_WORDS = {
@@ -39,7 +40,7 @@ _NORM_WORDS = {
 _CHAIN, _BLOCKS = re.compile(r"\d-[\d,]+-[\d,]*\d"), re.compile(r"\d / \d")
 _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _CHAINED = CONVOLUTIONS | _MATRICES
-_UNSAID = NORMS | {LayerKind.TENSOR}
+_UNSAID = NORMS | {LayerKind.TENSOR, LayerKind.FOURIER}
 # Said in another way than behind the kind.
 _INNER = ("", BY_PLACES, EITHER_WAY, MAYBE_TABLE)
 _WORDS = {LayerKind.MATRIX: "matrix without bias", LayerKind.EMBEDDING: "table"}
@@ -109,7 +110,8 @@ def _segment(group: Sequence[Layer], root: str) -> str:
         names = ", ".join(f"{_name(run[0], root)} to {_name(run[-1], root)}" for run in runs[:_MOST_NAMED])
         return f"{len(runs):,} equal chains of {what} {_run_text(runs[0])} ({names})"
     if len(group) > 1 or first.kind is LayerKind.MATRIX:
-        return f"{what} {_named(group, root)}"
+        number = f"{len(group):,} " if len(group) > _MOST_UNCOUNTED else ""
+        return f"{number}{what} {_named(group, root)}"
     return f"{what} {ends_text(first)}"
 
 
@@ -131,7 +133,7 @@ def ends_text(layer: Layer) -> str:
     if layer.kind is LayerKind.DEPTHWISE:
         return f"{layer.outputs:,}"
     if layer.more == MAYBE_TABLE:
-        return f"{layer.inputs:,}-{layer.outputs:,} (or {layer.outputs:,} x {layer.inputs:,})"
+        return f"{layer.inputs:,}-{layer.outputs:,} (or a table of {layer.outputs:,} x {layer.inputs:,})"
     if layer.inputs is None or layer.outputs is None:
         return f"{layer.outputs or layer.inputs or 0:,}"
     return f"{layer.inputs:,}-{layer.outputs:,}"
@@ -175,8 +177,13 @@ def _runs(group: Sequence[Layer]) -> list[list[Layer]]:
 
 
 def _named(group: Sequence[Layer], root: str) -> str:
-    """Each by its name, equal neighbours together: "wq, wk, wv 192-192"."""
+    """Each by its name, equal neighbours together: "wq, wk, wv 192-192". Of very many in one list only the widths."""
     said = []
+    if len(group) > _MOST_NAMED and all(_name(layer, root).partition(".")[0].isdecimal() for layer in group):
+        for ends, run in groupby(group, key=ends_text):
+            times = len(list(run))
+            said.append(f"{ends} ({times:,} times)" if times > 1 else ends)
+        return _shortened(said, ", ")
     for ends, run in groupby(group[:_MOST_NAMED], key=ends_text):
         names = [_name(layer, root) for layer in run]
         # A number of a Sequential says nothing.
@@ -309,7 +316,7 @@ def _folded(texts: Sequence[str]) -> list[str]:
 def _column(column: Sequence[Layer]) -> str:
     what = kind_text(column[0], 1) + _open_squares(column)
     if _is_chain(column) and len({layer.outputs for layer in column}) > 1:
-        return f"{what} {widths_text([column[0].inputs, *(layer.outputs for layer in column)])}"
+        return f"{what} {widths_text([column[0].inputs, *(layer.outputs for layer in column)])} from block to block"
     return f"{what} {_shortened([text for text, _ in groupby(column, key=ends_text)], ' / ')}"
 
 
