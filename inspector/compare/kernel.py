@@ -126,42 +126,23 @@ class PairSums:
 
     def _by_numpy(self, a: NDArray[Any], b: NDArray[Any], start: int) -> None:
         x, y = values(a, self.a_type), values(b, self.b_type)
-        finite = np.isfinite(x) & np.isfinite(y)
         p, q = x.astype(np.float64), y.astype(np.float64)
-        if not finite.all():
+        finite = None
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            finite = np.isfinite(x) & np.isfinite(y)
             p[~finite] = q[~finite] = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = q - p
-            for row, own in enumerate((p, q, p * p, q * q, apart * apart, p * q)):
-                _go_on(self._sums[row], own)
-            np.abs(apart, out=apart)
-        at = int(apart.argmax())
-        if apart[at] > self._largest_size:
-            self._note(a, b, at, start + at, float(apart[at]))
-        nan_a, nan_b = np.isnan(x), np.isnan(y)
-        both = int(np.count_nonzero(nan_a & nan_b))
         # Integers of 64 bits are told apart before they are rounded.
         equal = (a == b) if {self.a_type, self.b_type} <= _WIDE else (x == y)
-        gone = finite & (y == 0) & (x != 0)
-        kept = finite & (y != 0) & (x != 0)
-        size = np.abs(p)
-        self._counts.append(
-            PairNumbers(
-                n=len(x),
-                finite=int(np.count_nonzero(finite)),
-                equal=int(np.count_nonzero(equal)) + both,
-                nan_a=int(np.count_nonzero(nan_a)),
-                nan_b=int(np.count_nonzero(nan_b)),
-                infinite_a=int(np.count_nonzero(np.isinf(x))),
-                infinite_b=int(np.count_nonzero(np.isinf(y))),
-                nan_both=both,
-                odd_equal=both + int(np.count_nonzero(np.isinf(x) & (x == y))),
-                zeroed=int(np.count_nonzero(gone)),
-                largest_zeroed=float(size[gone].max()) if gone.any() else None,
-                smallest_kept=float(size[kept].min()) if kept.any() else None,
-                sign_flips=int(np.count_nonzero(kept & (np.signbit(p) != np.signbit(q)))),
-            )
-        )
+        counts = PairNumbers(n=len(x), finite=len(x), equal=int(np.count_nonzero(equal)), **_of_zeros(p, q))
+        self._counts.append(counts if finite is None else _with_odd(counts, x, y, finite))
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = q - p
+            squares = (p * p, q * q, apart * apart, p * q)
+            at = int(np.abs(apart, out=apart).argmax())
+            if apart[at] > self._largest_size:
+                self._note(a, b, at, start + at, float(apart[at]))
+            for row, own in enumerate((p, q, *squares)):
+                _go_on(self._sums[row], own)
 
     @property
     def _largest_size(self) -> float:
@@ -185,14 +166,45 @@ def _in_float32(dtype: str) -> bool:
     return dtype == "float32" or not DTYPES[dtype].native or DTYPES[dtype].itemsize <= 2
 
 
+def _of_zeros(p: NDArray[np.float64], q: NDArray[np.float64]) -> dict[str, Any]:
+    """Of finite numbers: what has to do with zeros and signs."""
+    size = np.abs(p)
+    if np.count_nonzero(p) == np.count_nonzero(q) == len(p):
+        return {"sign_flips": int(np.count_nonzero((p < 0) != (q < 0))), "smallest_kept": float(size.min())}
+    gone, kept = (q == 0) & (p != 0), (q != 0) & (p != 0)
+    return {
+        "zeroed": int(np.count_nonzero(gone)),
+        "largest_zeroed": float(size[gone].max()) if gone.any() else None,
+        "smallest_kept": float(size[kept].min()) if kept.any() else None,
+        "sign_flips": int(np.count_nonzero(kept & ((p < 0) != (q < 0)))),
+    }
+
+
+def _with_odd(counts: PairNumbers, x: NDArray[Any], y: NDArray[Any], finite: NDArray[np.bool_]) -> PairNumbers:
+    """With what is NaN or infinite; of the zeros that stand for these in the sums nothing was counted."""
+    nan_a, nan_b = np.isnan(x), np.isnan(y)
+    both = int(np.count_nonzero(nan_a & nan_b))
+    return dataclasses.replace(
+        counts,
+        finite=int(np.count_nonzero(finite)),
+        equal=counts.equal + both,
+        nan_a=int(np.count_nonzero(nan_a)),
+        nan_b=int(np.count_nonzero(nan_b)),
+        infinite_a=int(np.count_nonzero(np.isinf(x))),
+        infinite_b=int(np.count_nonzero(np.isinf(y))),
+        nan_both=both,
+        odd_equal=both + int(np.count_nonzero(np.isinf(x) & (x == y))),
+    )
+
+
 def _go_on(sums: NDArray[np.float64], own: NDArray[np.float64]) -> None:
-    """Adds rows of WIDTH to the sums of their columns, one after the other; the last row may be short."""
-    rows = len(own) // WIDTH
-    table = np.empty((rows + 1, WIDTH))
-    table[0] = sums
-    table[1:] = own[: rows * WIDTH].reshape(rows, WIDTH)
-    np.add.reduce(table, axis=0, out=sums)
-    rest = own[rows * WIDTH :]
+    """Adds rows of WIDTH to the sums of their columns, one after the other; the last row may be short. Spends own."""
+    whole = len(own) // WIDTH * WIDTH
+    if whole:
+        table = own[:whole].reshape(-1, WIDTH)
+        table[0] += sums
+        np.add.reduce(table, axis=0, out=sums)
+    rest = own[whole:]
     sums[: len(rest)] += rest
 
 
