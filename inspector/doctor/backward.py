@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from inspector.doctor.cuts import Cut
 from inspector.doctor.frames import returning_line, without_folders
 from inspector.doctor.gradients import Origins, find_bad_gradients, find_vanished, nodes_behind
-from inspector.doctor.record import InPlace, Recorder
+from inspector.doctor.observations import InPlace
+from inspector.doctor.record import Recorder
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.forward.watch import tensors_in
 from inspector.units import counted, human_shape

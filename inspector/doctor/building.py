@@ -84,6 +84,12 @@ def _diagnosed(kind: str, says: str, line: SourceLine | None, factory: Factory, 
         )
     if kind == "NameError":
         return Diagnosis(cause="name-not-set", says=f"{says}{where}.", fix="Import or set it above that line.")
+    if line is not None and kind in ("ValueError", "AssertionError", "RuntimeError") and says:
+        return Diagnosis(
+            cause="own-check",
+            says=f"What {line.file}, line {line.line} makes is refused: {says.rstrip('.')}.",
+            fix="It says itself what it wants: change what that line gives.",
+        )
     return Diagnosis(
         cause="unknown",
         says=f"Building the network raises {kind}{where}: {says.rstrip('.')}.",

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from inspector.doctor.record import AllNegative, Recorder
+from inspector.doctor.observations import AllNegative
+from inspector.doctor.record import Recorder
 from inspector.doctor.signs import ALL_ZEROS, CONSTANT, LEAST_VALUES
 from inspector.findings import Finding, Severity
 

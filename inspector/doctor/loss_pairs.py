@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from inspector.doctor.constructors import Function, called_name
-from inspector.doctor.record import Loss
+from inspector.doctor.observations import Loss
 from inspector.doctor.report import End, SourceLine
 from inspector.findings import Finding, FindingKind, Severity
 

@@ -10,7 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from inspector.doctor.frames import forward_code, is_own, shown_file
-from inspector.doctor.record import Foreign, Recorder
+from inspector.doctor.observations import Foreign
+from inspector.doctor.record import Recorder
 from inspector.doctor.report import SourceLine
 from inspector.errors import InspectorError
 from inspector.findings import Finding, FindingKind, Severity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from inspector.doctor.cuts import Cuts
-from inspector.doctor.frames import own_line
+from inspector.doctor.frames import called_by_person, own_line
 from inspector.doctor.gradients import GraphLines
+from inspector.doctor.observations import AllNegative, Foreign, InPlace, Loss, OverFirst, Spread
 from inspector.doctor.ranges import Unscaled, unscaled
 from inspector.doctor.report import CallRecord, DeadChannels, End, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.reshapes import Reshape, reshape_of
@@ -65,68 +66,6 @@ def unwatched() -> Iterator[None]:
         yield
 
 
-@dataclass(slots=True)
-class Foreign:
-    """A parameter that ran and is none of the model's. inside: path of the module that ran it."""
-
-    shape: tuple[int, ...]
-    inside: str
-    line: SourceLine | None
-    ident: int
-
-
-@dataclass(frozen=True, slots=True)
-class InPlace:
-    """An operator that changed a tensor while gradients were recorded."""
-
-    operator: str
-    shape: tuple[int, ...]
-    inside: str
-    line: SourceLine | None
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A column and a row of `count` numbers each that an operator made a square of. difference: of two tensors of
-    their own, as in a loss, and not of one with itself."""
-
-    operator: str
-    count: int
-    inside: str
-    line: SourceLine | None
-    difference: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OverFirst:
-    """A softmax, mean or norm over dimension 0, of so many entries, of a tensor with more dimensions."""
-
-    operator: str
-    shape: tuple[int, ...]
-    count: int
-    inside: str
-    line: SourceLine | None
-
-
-@dataclass(frozen=True, slots=True)
-class AllNegative:
-    """A ReLU that let nothing through. inside: path of its module; maker: of what it was given. count: of values."""
-
-    inside: str
-    maker: str
-    count: int
-    line: SourceLine | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A loss that the forward itself calls, and what made its first argument."""
-
-    function: str
-    end: End | None
-    line: SourceLine | None
-
-
 class Recorder(Listener):
     """values: whether numbers are looked at. gradients: whether the pass records them."""
 
@@ -162,6 +101,7 @@ class Recorder(Listener):
         self.lines_of_calls: dict[str, list[SourceLine | None]] = {}
         self.unscaled: Unscaled | None = None
         self.losses: list[Loss] = []
+        self.stacked: list[SourceLine] = []
         self._ends: dict[int, tuple[weakref.ref[Tensor], End]] = {}
         self._born: dict[int, tuple[weakref.ref[Tensor], SourceLine | None]] = {}
         self._index: dict[int, int] = {}
@@ -194,6 +134,10 @@ class Recorder(Listener):
         if self.gradients:
             self.cuts.returned(function, args, kwargs, output)
             self.lines.returned(function, args, output)
+        dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+        if getattr(function, "__name__", "") == "stack" and dim == 0 and called_by_person():
+            line = own_line()
+            self.stacked += [line] if line is not None and len(self.stacked) < _MOST_TENSORS else []
         reshape = reshape_of(function, args, output)
         if reshape is not None and len(self.reshapes) < _MOST_TENSORS:
             self.reshapes.append(reshape)

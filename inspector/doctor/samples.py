@@ -25,7 +25,9 @@ from inspector.units import human_shape
 MIXED = FindingKind(
     "samples-mixed", Severity.WARNING, "A sample's answer depends on the others in its batch", (Severity.NOTICE,)
 )
-BATCH_LOST = FindingKind("batch-lost", Severity.NOTICE, "The samples that come out are not those that went in")
+BATCH_LOST = FindingKind(
+    "batch-lost", Severity.NOTICE, "The samples that come out are not those that went in", (Severity.WARNING,)
+)
 FIXED_BATCH = FindingKind("batch-is-fixed", Severity.NOTICE, "A batch of another size does not run")
 # Kernels sum in another order for another batch.
 _APART = 1e-3
@@ -113,7 +115,7 @@ def find_mixed(
             yield _fixed(raised, batch)
         return
     if len(tensors) == 1 and not any(map(_takes_time_first, model.modules())):
-        yield from _lost(alone, beside, batch)
+        yield from _lost(tensors[0], alone, beside, batch, recorder.stacked)
     kept = [(a, b[-batch:]) for a, b in zip(alone, beside, strict=False) if _comparable(a, b, batch)]
     if not any(_apart(a, b) for a, b in kept):
         return
@@ -143,7 +145,7 @@ def find_mixed(
     meant = _takes_time_first(module) and not _is_one_answer_each(tensors[0], alone, beside, batch)
     calls, made = (lines or {}).get(path, ()), line_that_makes(model, path) if path else None
     where = f", called in {calls[0].file}, line {calls[0].line}: {calls[0].text}" if calls and calls[0] else ""
-    at = f" ({made.file}, line {made.line}: {made.text})" if made is not None and _takes_time_first(module) else ""
+    at = f" ({made.file}, line {made.line}: {made.text})" if made is not None and _is_torchs(module) else ""
     yield MIXED.found(
         f"{says}{at}{where}.",
         severity=Severity.NOTICE if meant and not batched else None,
@@ -188,6 +190,10 @@ def _first(one: SampleSums, two: SampleSums) -> tuple[str, str]:
     return "", "its own code"
 
 
+def _is_torchs(module: nn.Module) -> bool:
+    return type(module).__module__.startswith("torch.nn.")
+
+
 def _takes_time_first(module: nn.Module) -> bool:
     return isinstance(module, nn.RNNBase | nn.MultiheadAttention) and not module.batch_first
 
@@ -201,8 +207,13 @@ def _is_one_answer_each(given: Tensor, alone: Sequence[Tensor], beside: Sequence
     return goes_with and length > 1 and length not in alone[0].shape[1:]
 
 
-def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iterator[Finding]:
-    """So many samples went in, another number comes out that is no multiple, or one that does not grow with them."""
+def _lost(
+    given: Tensor, alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int, stacked: Sequence[SourceLine]
+) -> Iterator[Finding]:
+    """So many samples went in, another number comes out that is no multiple, or one that does not grow with them.
+
+    stacked: lines that stack in dimension 0. A warning where the answer goes with dimension 1 of the input instead.
+    """
     if not alone or not beside:
         return
     if batch == 1 and tuple(beside[0].shape) == (2, *alone[0].shape):
@@ -220,11 +231,20 @@ def _lost(alone: Sequence[Tensor], beside: Sequence[Tensor], batch: int) -> Iter
     grown = [i for i, (m, n) in enumerate(zip(a, b, strict=True)) if n == 2 * m]
     if a[0] == batch or (0 in grown and a[0] % batch == 0) or any(i and a[i] % batch == 0 for i in grown):
         return
+    second = a == b and given.dim() > 2 and a[0] == given.shape[1] > 1
+    of_second = f" Its {a[0]:,} are dimension 1 of the input." if second else ""
+    line = stacked[0] if stacked and second else None
+    by = f" stack ({line.file}, line {line.line}: {line.text}) puts a new dimension in front." if line else ""
     yield BATCH_LOST.found(
         f"Where dimension 0 of the input is the batch: {batch:,} samples go in and {human_shape(a)} comes out"
-        + (f", {human_shape(b)} for {2 * batch:,}." if a != b else ", and the same for twice as many."),
+        + (f", {human_shape(b)} for {2 * batch:,}." if a != b else ", and the same for twice as many.")
+        + of_second
+        + by,
+        severity=Severity.WARNING if second else None,
         evidence=(("in", batch), ("out", a[0])),
-        remedy="Look at view(-1, ...), flatten and what picks from dimension 0 (out[-1] where the batch stands first).",
+        remedy="Behind the batch it is dim=1: torch.stack(..., dim=1)."
+        if line
+        else "Look at view(-1, ...), flatten and what picks from dimension 0 (out[-1] where the batch stands first).",
     )
 
 

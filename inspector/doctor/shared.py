@@ -21,6 +21,7 @@ SAME_OBJECT = FindingKind(
     "same-object", Severity.NOTICE, "Entries of a list are one and the same layer", (Severity.WARNING,)
 )
 ALIKE = FindingKind("units-alike", Severity.WARNING, "All units of a layer have the same weights", (Severity.NOTICE,))
+_RANDOM = "Start weights at random: nn.init.kaiming_normal_, xavier_uniform_ or orthogonal_; biases may be zero."
 _NUMBER = re.compile(r"(?:^|(?<=\.))\d+(?=\.|$)")
 # Words with which a source says that it means it.
 _MEANT = re.compile(r"shar|tied|tie\b|recurr|univers|albert|weight.?tying|same layer|reus", re.IGNORECASE)
@@ -112,6 +113,8 @@ def find_alike(model: nn.Module, used: set[int]) -> Iterator[Finding]:
     They get the same gradient and stay alike. used: ids of the tensors that ran.
     """
     alike: list[tuple[str, nn.Module, float | None]] = []
+    zeros: list[str] = []
+    layers = 0
     kinds: dict[str, int] = {}
     for path, module in model.named_modules():
         weights = _of_units(module)
@@ -119,9 +122,23 @@ def find_alike(model: nn.Module, used: set[int]) -> Iterator[Finding]:
         if not ran:
             continue
         kinds[type(module).__name__] = kinds.get(type(module).__name__, 0) + 1
+        layers += 1
+        zeros += [] if any(bool(w.detach().any()) for w in ran) else [path]
         if all(map(_is_alike, ran)):
             flat = ran[0].detach().reshape(-1)
             alike.append((path, module, float(flat[0]) if bool((flat == flat[0]).all()) else None))
+    # One that ends a branch is often meant so (ReZero, adapters, zero convolutions); most of them are not.
+    if len(zeros) > 1 and 2 * len(zeros) > layers:
+        named = ", ".join(zeros[:4]) + (f" and {len(zeros) - 4:,} more" if len(zeros) > 4 else "")
+        line = _set_by(model)
+        at = f" ({line.file}, line {line.line}: {line.text})" if line is not None else ""
+        yield ALIKE.found(
+            f"{len(zeros)} of {layers} layers have nothing but zeros for weights: {named}{at}. Through such a layer "
+            "no gradient reaches the one before it.",
+            subjects=tuple(zeros),
+            evidence=(("layers", len(zeros)),),
+            remedy=_RANDOM,
+        )
     if not alike:
         return
     kind = type(alike[0][1]).__name__
@@ -145,7 +162,7 @@ def find_alike(model: nn.Module, used: set[int]) -> Iterator[Finding]:
         severity=Severity.NOTICE if len(alike) == 1 else None,
         subjects=tuple(path for path, *_ in alike),
         evidence=(("layers", len(alike)),),
-        remedy="Start weights at random: nn.init.kaiming_normal_, xavier_uniform_ or orthogonal_; biases may be zero.",
+        remedy=_RANDOM,
     )
 
 
@@ -173,7 +190,14 @@ def _set_by(model: nn.Module) -> SourceLine | None:
     parsed = parsed_source(file) if file else None
     found = []
     for node in ast.walk(parsed[0]) if parsed is not None else ():
-        if isinstance(node, ast.Call) and called_name(node) in ("constant_", "fill_", "ones_", "full_"):
+        if isinstance(node, ast.Call) and called_name(node) in (
+            "constant_",
+            "fill_",
+            "ones_",
+            "full_",
+            "zeros_",
+            "zero_",
+        ):
             about = ast.unparse(node.func) + (ast.unparse(node.args[0]) if node.args else "")
             if "weight" in about or re.search(r"\(?p(?:aram)?\b", about):
                 found.append(node.lineno)

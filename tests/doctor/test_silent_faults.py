@@ -73,8 +73,8 @@ def test_layers_whose_units_are_all_alike() -> None:
         nn.init.constant_(layer.weight, 0.1)  # type: ignore[arg-type]
     says = told(traced(model, torch.randn(3, 6)), "units-alike")
     assert says.startswith("warning: 2 Linear layers have one single weight value, 0.1: 0, 2")
-    for layer in (model[0], model[2]):
-        nn.init.zeros_(layer.weight)  # type: ignore[arg-type]
+    nn.init.normal_(model[0].weight)  # type: ignore[arg-type]
+    nn.init.zeros_(model[2].weight)  # type: ignore[arg-type]
     assert not told(traced(model, torch.randn(3, 6)), "units-alike")
 
 
@@ -238,3 +238,24 @@ def test_time_first_where_the_source_says_that_the_batch_is() -> None:
     says = told(traced(Tagger(), torch.randn(4, 6, 5)), "samples-mixed")
     assert says.startswith("warning") and "self.rnn, self.fc = (nn.GRU(5, 8, batch_first=True)" in says
     assert Severity.WARNING.value in says
+
+
+def test_a_network_that_starts_at_zero_throughout() -> None:
+    net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
+    nn.init.zeros_(net[2].weight)  # type: ignore[arg-type]
+    assert not told(traced(net, torch.randn(3, 6)), "units-alike")
+    nn.init.zeros_(net[0].weight)  # type: ignore[arg-type]
+    says = told(traced(net, torch.randn(3, 6)), "units-alike")
+    assert "2 of 2 layers have nothing but zeros for weights: 0, 2" in says
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_frames_that_are_stacked_before_the_batch(tmp_path: Path, dim: int) -> None:
+    body = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = nn.Linear(4, 3)\n    def forward(self, x):\n"
+        f"        seq = torch.stack([self.fc(x[:, t]) for t in range(x.size(1))], dim={dim})\n"
+        "        return seq.mean(1)\n"
+    )
+    says = told(traced(written(tmp_path, body).Net(), torch.randn(2, 5, 4)), "batch-lost")
+    assert says.startswith("warning") and "own_net.py, line 9" in says if dim == 0 else not says

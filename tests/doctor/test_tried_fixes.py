@@ -121,3 +121,9 @@ def test_parts_that_have_changed_places() -> None:
 def test_volumes_without_their_channel() -> None:
     found = diagnosed(nn.Sequential(nn.Conv3d(1, 2, 3)), torch.randn(2, 6, 6, 6))
     assert found.cause == "channel-missing" and found.code == "x = x.unsqueeze(1)"
+
+
+def test_letters_of_an_einsum_in_another_order(tmp_path: Path) -> None:
+    model = Net(forward_written(tmp_path, 'torch.einsum("bi,jb->b", m.fc(x), m.fc(x))'), fc=nn.Linear(4, 8))
+    found = diagnosed(model, torch.randn(3, 4))
+    assert found.code == "torch.einsum('bi,bj->b', ...)" and found.tried

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
 from inspector.doctor.constructors import line_that_makes, parsed_source
-from inspector.doctor.frames import is_own, source_line
+from inspector.doctor.frames import forward_code, is_own, source_line
 from inspector.doctor.report import Diagnosis, SourceLine, Sureness
 from inspector.doctor.scene import Scene, kinds_in
 from inspector.units import counted, with_article
@@ -56,6 +56,12 @@ def find_no_forward(scene: Scene) -> Diagnosis | None:
         fix="Write `def forward(self, x):` in the class, indented as its __init__ is.",
         change=at,
     )
+
+
+def _forward_line(module: nn.Module | None) -> SourceLine | None:
+    """Where the forward of a person's own class begins."""
+    code = forward_code(module) if module is not None else None
+    return source_line(code.co_filename, code.co_firstlineno) if code is not None and is_own(code.co_filename) else None
 
 
 def _class_line(module: nn.Module) -> tuple[SourceLine | None, SourceLine | None]:
@@ -181,6 +187,7 @@ def find_not_tensor(scene: Scene) -> Diagnosis | None:
             cause="gives-none",
             says=f"{place} gives back None: its forward has no return, or one without a value.",
             fix="End its forward with `return x`.",
+            change=_forward_line(dict(scene.model.named_modules()).get(path)),
         )
     if isinstance(value, tuple | list):
         parts = ", ".join(type(part).__name__ for part in value)

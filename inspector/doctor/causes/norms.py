@@ -7,6 +7,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.statements import written_argument
 from inspector.doctor.report import Diagnosis
 from inspector.doctor.scene import Scene
 from inspector.units import counted, human_shape
@@ -53,7 +54,7 @@ def _of_last(scene: Scene, wants: tuple[int, ...], x: Tensor) -> Diagnosis | Non
         fix = (
             "The channels stand second here: put them last before it, and back behind it; or take nn.GroupNorm(1, ...)."
         )
-        code = f"x = norm(x.permute({order[0]})).permute({order[1]})"
+        code = f"{_written(scene, x, f'permute({order[0]})')}.permute({order[1]})"
         return Diagnosis(cause="norm-width", says=says, fix=fix, code=code)
     fix = f"Make it for {human_shape(got)}, or let what comes before give {human_shape(wants)}."
     return Diagnosis(cause="norm-width", says=says, fix=fix)
@@ -67,8 +68,17 @@ def _of_second(scene: Scene, wants: int, x: Tensor) -> Diagnosis | None:
     says = f"{scene.path} takes {counted(wants, 'channel')} in the second dimension and received {scene.told(x)}."
     fix, code = f"Make it for {counted(x.shape[1], 'channel')}, or let what comes before give {wants:,}.", ""
     if x.shape[-1] == wants and x.dim() == 3:
-        fix, code = "They stand last here: transpose before and after.", "x = norm(x.transpose(1, 2)).transpose(1, 2)"
+        fix, code = "They stand last here: transpose before and after.", _written(scene, x, "transpose(1, 2)")
+        code += ".transpose(1, 2)"
     return Diagnosis(cause="norm-width", says=says, fix=fix, code=code)
+
+
+def _written(scene: Scene, x: Tensor, call: str) -> str:
+    """The norm's own call in the failing line, with what it is given changed so."""
+    given = scene.variable_of(x) or written_argument(scene) or "x"
+    path = scene.call.path if scene.call is not None else ""
+    name = f"self.{path.rpartition('.')[2]}" if path.rpartition(".")[2].isidentifier() else "norm"
+    return f"{name}({given}.{call})"
 
 
 # torch names it itself, before anything else is tried: larger pictures would run as well, and are no cause.

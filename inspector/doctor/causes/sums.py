@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from itertools import combinations
@@ -13,6 +14,7 @@ from inspector.doctor.causes.shapes import by_multiple
 from inspector.doctor.constructors import line_that_returns
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
+from inspector.doctor.values_named import value_of
 from inspector.units import human_shape
 
 _POINTWISE = re.compile(
@@ -77,7 +79,7 @@ def find_broadcast(scene: Scene) -> Diagnosis | None:
         shape := _unsqueezed(a, b, masks="mask" in scene.operator or "where" in scene.operator)
     ):
         small = a if a.dim() < b.dim() else b
-        name = scene.variable_of(small) or "x"
+        name = scene.variable_of(small) or _called(scene, small) or "x"
         fix = f"The smaller one lacks dimensions: view it as {human_shape(shape)}."
         return Diagnosis(cause="sum-of-shapes", says=says, fix=fix, code=f"{name}{_index_of(small, shape)}")
     return Diagnosis(cause="sum-of-shapes", says=says, fix=fix)
@@ -103,6 +105,15 @@ def _other_output(scene: Scene, a: Tensor, b: Tensor, says: str) -> Diagnosis | 
             change=line_that_returns(dict(scene.model.named_modules()).get(maker)),
         )
     return None
+
+
+def _called(scene: Scene, tensor: Tensor) -> str:
+    """The call in the failing line that gave it: self.gamma(style)."""
+    statement = scene.frame.statement if scene.frame is not None else None
+    module = dict(scene.model.named_modules()).get(scene.recorder.maker(tensor) or "?")
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement is not None else []
+    named = [n for n in calls if scene.frame is not None and value_of(n.func, scene.frame.variables) is module]
+    return ast.unparse(named[0]) if len(named) == 1 and module is not None else ""
 
 
 def _by_stride(scene: Scene, a: Tensor, b: Tensor, says: str) -> Diagnosis | None:
