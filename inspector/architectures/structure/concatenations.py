@@ -313,16 +313,14 @@ def _multiples(stacks: Sequence[Stack], weighted: Sequence[Layer]) -> Iterator[C
                 found.append((layer, times))
         # What the block takes is told by most of its layers.
         plain = sum(one.inputs == width for one in wide)
-        if not found or plain < 2 or len({times for _, times in found}) > 1:
+        if not found or plain < 2:
             continue
         root = f"{stack.path}{stack.numbers[0]}."
-        names = " and ".join(layer.path.removeprefix(root) for layer, _ in found[:_MOST_NAMED])
-        layer, times = found[0]
+        told = [f"{one.path.removeprefix(root)} {one.inputs:,} = {n} x {width:,}" for one, n in found[:_MOST_NAMED]]
         yield _claim(
-            f"In each of {stack.block_name(0)} to {stack.block_name(-1)}, {names} "
-            f"{'takes' if len(found) == 1 else 'take'} {layer.inputs:,} = {times} x {width:,}: {times} vectors of the "
-            "block's width side by side.",
-            layer,
+            f"In each of {stack.block_name(0)} to {stack.block_name(-1)} some take several vectors of the block's "
+            f"width side by side: {', '.join(told)}.",
+            found[0][0],
         )
         said += 1
 

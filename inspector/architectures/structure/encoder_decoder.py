@@ -173,13 +173,15 @@ def _transposed(weighted: Sequence[Layer]) -> Iterator[Claim]:
         return
     # Each takes what the one before puts out, or more of it joined: others are of branches.
     chained = all((b.inputs or 0) % (a.outputs or 1) == 0 and b.inputs != a.inputs for a, b in pairwise(ups))
+    behind = [(a, b) for a, b in pairwise(weighted) if a.kind is LayerKind.TRANSPOSED]
+    skips = sum((b.inputs or 0) > (a.outputs or 0) and b.kind in CONVOLUTIONS for a, b in behind)
+    # Joins behind nearly all of them say as much.
+    chained = chained or skips >= max(_LEAST_UPS, len(ups) - 1)
     if (ups[0].inputs or 0) <= (ups[-1].outputs or 0) or not chained:
         return
     begin, end = weighted.index(ups[0]), weighted.index(ups[-1])
     before = [layer.outputs or 0 for layer in weighted[:begin] if layer.kind in CONVOLUTIONS]
     grows = len(set(before)) >= _LEAST and before[-1] == max(before) and before[0] == min(before)
-    behind = [(a, b) for a, b in pairwise(weighted) if a.kind is LayerKind.TRANSPOSED]
-    skips = sum((b.inputs or 0) > (a.outputs or 0) and b.kind in CONVOLUTIONS for a, b in behind)
     widths = widths_text([ups[0].inputs, *(layer.outputs for layer in ups)])
     if grows:
         joins = " with joins (a U-shape)" if skips >= min(_LEAST_UPS, len(ups)) else ""
@@ -187,7 +189,7 @@ def _transposed(weighted: Sequence[Layer]) -> Iterator[Claim]:
         seen = dict.fromkeys(before)
         yield _kind(
             f"An encoder-decoder{joins}: convolutions put out {widths_text(list(seen))}, then {len(ups):,} transposed "
-            f"ones go {widths}{more}.",
+            f"ones {widths_text([layer.outputs for layer in ups])}{more}.",
             f"{weighted[0].evidence} ... {ups[-1].evidence}",
             weighted[0],
         )

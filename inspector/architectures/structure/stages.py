@@ -71,8 +71,10 @@ def stages(found: Sequence[Stages], stacks: Sequence[Stack]) -> Iterator[Claim]:
         what = "convolutions" if conv else "layers with weights"
         ends = [layers[-1].outputs or 0 for layers in one.layers]
         begins = [layers[0].inputs or 0 for layers in one.layers]
-        inside = {layer.outputs or 0 for layers in one.layers for layer in layers[:-1]} - set(ends)
-        narrow = f", inside mostly {min(inside):,}" if len(inside) == 1 else ""
+        inside = Counter(layer.outputs or 0 for layers in one.layers for layer in layers[:-1])
+        width, number = inside.most_common(1)[0]
+        often = 5 * number >= 4 * inside.total() and width not in ends
+        narrow = f", inside mostly {width:,}" if often else ""
         yield Claim(
             topic=Topic.REPEATS,
             says=f"{one.where}: {len(counts):,} stages of {_listed(counts)} {what}; they take {_listed(begins)} and "

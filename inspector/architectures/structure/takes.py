@@ -290,7 +290,7 @@ def further(layers: Sequence[Layer], told: str, *, ordered: bool) -> Iterator[Cl
         flat = layer.kind is LayerKind.LINEAR and (layer.inputs or 0) % (before.outputs or 1) == 0
         if layer.inputs in given | said or flat or layer.path in told or layer.path.count(".") > _DEEPEST:
             continue
-        if len(said) > _MOST_FURTHER or (layer.inputs or 0) > (layer.outputs or 0) or _NUMBER.search(layer.path):
+        if len(said) > _MOST_FURTHER or (layer.inputs or 0) > (layer.outputs or 0) or _is_in_a_row(layer):
             continue
         said.add(layer.inputs)
         yield Claim(
@@ -301,6 +301,12 @@ def further(layers: Sequence[Layer], told: str, *, ordered: bool) -> Iterator[Cl
             value=layer.inputs,
             path=layer.path,
         )
+
+
+def _is_in_a_row(layer: Layer) -> bool:
+    """Whether a module that it is in has a number: one of several stages or blocks."""
+    parent, _, last = layer.path.rpartition(".")
+    return _NUMBER.search(parent if last.isdecimal() else layer.path) is not None
 
 
 def recurrent(layers: Sequence[Layer], *, ordered: bool) -> Iterator[Claim]:
