@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import VOCABULARY, is_pruned, output_axis
@@ -91,7 +92,7 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
     alive = means[means > 0]
     limit = subject.thresholds.dead * float(np.median(alive)) if len(alive) else 0.0
     places = np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
-    if len(places):
+    if len(places) and not (axis == 0 and _is_padding(subject, one, means)):
         yield _Dead(
             name=one.name,
             count=len(means),
@@ -101,6 +102,14 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
             tail=bool(places[0] == len(means) - len(places)),
             why=_PRUNED if is_pruned(subject, one) else _BASIS if _is_basis(t, places.tolist()) else "",
         )
+
+
+def _is_padding(subject: Subject, one: Examined, means: NDArray[np.float64]) -> bool:
+    """Whether it may be a table, whatever its name, whose first or last row stands for padding: nn.Embedding keeps that
+    one at exactly zero, and no bias goes with it."""
+    shape = one.tensor.shape
+    table = len(shape) == 2 and shape[0] >= shape[1] and subject.beside(one, "bias") is None
+    return table and np.flatnonzero(means == 0).tolist() in ([0], [len(means) - 1])
 
 
 def _is_basis(t: TensorStatistics, places: list[int]) -> bool:
