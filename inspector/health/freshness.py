@@ -54,6 +54,8 @@ _EDGE_ALONE, _EDGE_ROUNDED = 1 << 16, 1 << 14
 # And of which mean and spread are worth a hint: among a dozen candidates one fits small tensors by chance.
 _SPREAD = 1 << 16
 _WINDOW = 64
+# So many stretches are read of a tensor before it is said to be as it was.
+_STRETCHES = 64
 
 
 def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshness | None:
@@ -67,6 +69,9 @@ def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshn
         return None
     stretches = read if stored_as(t) == "float32" else ()
     drawn = _on_lattice(t, candidates, stretches, limits)
+    if drawn is not None and t.numel > sum(map(len, stretches)):
+        # Small steps move the smallest numbers only: more of them are asked.
+        drawn = _on_lattice(t, (drawn,), subject.stretches(one, most=_STRETCHES), limits)
     if drawn is not None:
         return Freshness(standing=Standing.FRESH, initialiser=drawn, proof=Proof.LATTICE)
     shaped = _shaped_like(t, candidates, limits)

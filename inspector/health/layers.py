@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.checkpoint.types import StateRole
-from inspector.health.distributions import ROUNDING, stored_as
-from inspector.health.freshness import Freshness, Standing, freshness_of
-from inspector.health.generator import on_uniform_lattice
-from inspector.health.initialisers import default_bias_bound
+from inspector.health.freshness import Freshness, Proof, Standing, freshness_of
 from inspector.health.norms import batch_norms
+from inspector.health.reached import Reached, begins_like_this, gradient_reached
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.weights.report import TensorStatistics
 
 _LAYERS = (*LAYERS, Role.EMBEDDING)
-# Fewer biases tell nothing by their last bits.
-_BIASES = 64
+_CLAIMED = frozenset({Standing.FRESH, Standing.LIKELY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +21,7 @@ class Layer:
     """A module with weights of two or more dimensions.
 
     name: of its first weight. place: 0 for the first layer. freshness: of the first weight where all weights stand
-    alike, else of one that moved.
+    alike, else of one that moved. reached: what the vectors beside them tell of gradients.
     """
 
     module: str
@@ -33,6 +29,7 @@ class Layer:
     place: int
     numel: int
     freshness: Freshness
+    reached: Reached
 
     @property
     def standing(self) -> Standing:
@@ -49,22 +46,40 @@ def layers_of(subject: Subject) -> tuple[Layer, ...]:
             continue
         standings = [freshness.standing for _, freshness in judged]
         worst = max(standings, key=list(Standing).index)
+        freshness = judged[standings.index(worst)][1]
+        reached = gradient_reached(subject, module) if worst in _CLAIMED else Reached.NOTHING
         found.append(
             Layer(
                 module=module,
                 name=judged[0][0].name,
                 place=len(found),
                 numel=sum(one.tensor.numel for one, _ in judged),
-                freshness=judged[standings.index(worst)][1],
+                freshness=replace(freshness, standing=_standing(freshness, reached)),
+                reached=reached,
             )
         )
     return tuple(found)
+
+
+def _standing(freshness: Freshness, reached: Reached) -> Standing:
+    """Of weights that look as they began: vectors beside them that moved say how much of that is to be believed."""
+    standing = freshness.standing
+    if standing not in _CLAIMED or reached is Reached.AT_REST:
+        return standing
+    # Steps may have been too short to move a weight, or to be seen in it.
+    if reached is Reached.BARELY or (standing is Standing.LIKELY and reached is Reached.TRAINED):
+        return Standing.UNSURE
+    # An edge is no proof to the last bit.
+    return Standing.LIKELY if freshness.proof is Proof.EDGE else standing
 
 
 def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Examined, Freshness]]:
     for one in tensors:
         t = one.statistics
         if one.role not in _LAYERS or t is None or len(t.shape) < 2 or not one.floating:
+            continue
+        # A filter of one number before a norm does nothing, whatever it is: it has no gradient.
+        if t.numel == t.shape[0]:
             continue
         freshness = freshness_of(subject, one, t)
         if freshness is not None:
@@ -96,17 +111,3 @@ def trained_signs(subject: Subject, layers: Sequence[Layer]) -> int:
             signs += one.role is Role.NORM_SHIFT or not begins_like_this(subject, one, t)
     alone = not asked and any(layer.standing is Standing.MOVED for layer in layers)
     return max(signs, int(alone))
-
-
-def begins_like_this(subject: Subject, bias: Examined, t: TensorStatistics) -> bool:
-    """Whether a bias is within its layer's bound and, where it can be told, on the lattice of torch's generator."""
-    weight = next((o for o in subject.by_module[bias.module] if o.role in _LAYERS), None)
-    if weight is None or stored_as(t) not in ROUNDING:
-        return True
-    bound = default_bias_bound(weight.tensor.shape)
-    if max(abs(t.minimum), abs(t.maximum)) > bound * (1 + ROUNDING[stored_as(t)]):
-        return False
-    if t.numel < _BIASES or stored_as(t) != "float32":
-        return True
-    stretches = subject.stretches(bias)
-    return not stretches or on_uniform_lattice(stretches, bound)

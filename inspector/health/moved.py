@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inspector.health.freshness import Proof, Standing, freshness_of
-from inspector.health.layers import begins_like_this
+from inspector.health.reached import begins_like_this
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject, examined
 

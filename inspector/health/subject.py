@@ -120,6 +120,23 @@ class Subject:
         return {module: tuple(tensors) for module, tensors in found.items()}
 
     @cached_property
+    def following(self) -> Mapping[str, str]:
+        """The next module under the same parent, in the state dict's order, by module."""
+        last: dict[str, str] = {}
+        found: dict[str, str] = {}
+        for module in self.by_module:
+            parent = module.rpartition(".")[0]
+            if parent in last:
+                found[last[parent]] = module
+            last[parent] = module
+        return found
+
+    @cached_property
+    def layer_scales(self) -> tuple[Examined, ...]:
+        """Scales that a whole branch is multiplied by."""
+        return tuple(one for one in self.tensors if one.role is Role.LAYER_SCALE)
+
+    @cached_property
     def measured_by_path(self) -> Mapping[tuple[str, ...], TensorStatistics]:
         """What was measured of every tensor of the file, by path."""
         return {**self.others, **{one.tensor.path: one.statistics for one in self.tensors if one.statistics}}

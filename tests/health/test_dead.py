@@ -113,3 +113,12 @@ def test_sines_that_are_zero_in_a_fourier_basis_are_said_to_be_that(tmp_path: Pa
     assert "zero by construction" in found.remedy and "Fourier" in found.says
     weight[2] = 0
     assert "Fourier" not in only(observe(tmp_path, {"stft.weight": weight}, "dead-outputs")).says
+
+
+def test_the_padding_row_of_a_table_is_not_dead_whatever_its_name(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    table = torch.nn.Embedding(96, 32, padding_idx=0).weight.detach()
+    assert observe(tmp_path, {"e.weight": table}, "dead-outputs") == ()
+    # A bias goes with a layer's outputs, and a row in the middle stands for no padding.
+    assert observe(tmp_path, {"e.weight": table, "e.bias": torch.ones(96)}, "dead-outputs") != ()
+    assert observe(tmp_path, {"e.weight": table.roll(5, 0)}, "dead-outputs") != ()

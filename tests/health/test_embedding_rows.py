@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from inspector.findings import Severity
@@ -58,3 +59,22 @@ def test_new_trained_and_padding_rows_are_quiet(tmp_path: Path) -> None:
     trained = _trained()
     trained[:1] = 0
     assert observe(tmp_path, {"embed_tokens.weight": trained}, *KINDS) == ()
+
+
+def test_a_trained_row_that_passes_through_the_length_of_new_ones_is_not_said_to_be_untouched(tmp_path: Path) -> None:
+    table = _trained()
+    table[466] *= 0.02 / table[466].std()
+    assert observe(tmp_path, {"embed_tokens.weight": table}, *KINDS) == ()
+
+
+def test_new_rows_at_the_end_that_are_far_longer_are_named(tmp_path: Path) -> None:
+    table = torch.cat([_trained(96), torch.nn.Embedding(32, 64).weight.detach()])
+    found = only(observe(tmp_path, {"wte.weight": table}, *KINDS, "embedding-rows-outsized", "outlier-channels"))
+    assert (found.id, found.severity) == ("embedding-rows-outsized", Severity.WARNING)
+    assert found.says.startswith("Rows 96 to 127 of wte.weight (32 of 128) are")
+    assert number(found, "times") == pytest.approx(1.0 / 0.07, rel=0.15)
+    # As long as the others, they are what a vocabulary is filled up with; of many lengths, they were trained.
+    table[96:] *= 0.07
+    assert observe(tmp_path, {"wte.weight": table}, "embedding-rows-outsized") == ()
+    table[96:] *= torch.linspace(5, 50, 32)[:, None]
+    assert observe(tmp_path, {"wte.weight": table}, "embedding-rows-outsized") == ()

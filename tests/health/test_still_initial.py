@@ -206,7 +206,7 @@ def test_sixteen_bits_of_a_trained_network_are_quiet_and_of_an_untrained_head_ar
     half = {k: v.to(dtype) if v.is_floating_point() else v for k, v in state.items()}
     (found,) = _found(tmp_path, half)
     assert (found.id, found.severity) == ("untrained-head", Severity.NOTICE)
-    half["classifier.weight"] = nn.Linear(1 << 11, 10).weight.detach().to(dtype)
+    half |= {f"classifier.{k}": v.to(dtype) for k, v in nn.Linear(1 << 11, 10).state_dict().items()}
     (found,) = _found(tmp_path, half)
     assert (found.id, found.severity) == ("untrained-head", Severity.WARNING)
     half["classifier.weight"] *= 1.05

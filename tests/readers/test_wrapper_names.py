@@ -71,3 +71,9 @@ def test_lists_of_names_and_numbers_are_metadata(tmp_path: Path) -> None:
     assert json.loads(metadata["hyper_parameters.mean"]) == [0.5, 1e-3, 2]
     assert json.loads(metadata["names"]) == classes
     assert not {"hyper_parameters.mixed", "hyper_parameters.nested", "hyper_parameters.empty"} & metadata.keys()
+
+
+def test_an_averaged_model_is_not_called_data_parallel(tmp_path: Path) -> None:
+    found = _opened(tmp_path, {"n_averaged": torch.tensor(3), **{f"module.{n}": t for n, t in PLAIN.items()}})
+    assert found is not None
+    assert '"module" comes from AveragedModel' in found.says and "DataParallel" not in found.says

@@ -91,7 +91,7 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
         return
     alive = means[means > 0]
     places = dead_places(means, alive, subject.thresholds.dead)
-    if len(places):
+    if len(places) and not (axis == 0 and _is_padding(subject, one, means)):
         yield _Dead(
             name=one.name,
             count=len(means),
@@ -101,6 +101,14 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
             tail=bool(places[0] == len(means) - len(places)),
             why=_PRUNED if is_pruned(subject, one) else _BASIS if _is_basis(t, places.tolist()) else "",
         )
+
+
+def _is_padding(subject: Subject, one: Examined, means: NDArray[np.float64]) -> bool:
+    """Whether it may be a table, whatever its name, whose first or last row stands for padding: nn.Embedding keeps that
+    one at exactly zero, and no bias goes with it."""
+    shape = one.tensor.shape
+    table = len(shape) == 2 and shape[0] >= shape[1] and subject.beside(one, "bias") is None
+    return table and np.flatnonzero(means == 0).tolist() in ([0], [len(means) - 1])
 
 
 def _is_basis(t: TensorStatistics, places: list[int]) -> bool:

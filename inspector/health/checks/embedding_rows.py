@@ -23,6 +23,12 @@ from inspector.units import human_share
 from inspector.weights.report import Rows, TensorStatistics
 from inspector.weights.rows import row_largest, row_means
 
+LONG_ROWS = FindingKind(
+    "embedding-rows-outsized",
+    Severity.WARNING,
+    "The last rows of an embedding are new and far too long",
+    explains=("outlier-channels",),
+)
 UNTOUCHED_ROWS = FindingKind("untouched-rows", Severity.NOTICE, "Rows of an embedding were never trained")
 PADDED_VOCABULARY = FindingKind("padded-vocabulary", Severity.INFO, "A vocabulary is filled up to a round number")
 
@@ -31,6 +37,11 @@ _DEVIATIONS = (1.0, 0.02)
 _MEAN = math.sqrt(2 / math.pi)
 _ERROR = math.sqrt(1 - 2 / math.pi)
 _LEAST_ROWS, _LEAST_COLUMNS = 16, 16
+# Rows in the shell of new ones are more than this many times what the shells on both sides let expect there (their
+# geometric mean), and more than so few: one or two of the moved ones pass through it by chance.
+_TIMES, _FEW = 2, 2
+# New rows are so many times as long as trained ones before it matters to a softmax; so many at least.
+_LONG, _LEAST_LONG = 3.0, 4
 # Vocabularies are filled up to multiples of these, with fewer rows than one of them.
 _ROUND = (256, 128, 64)
 
@@ -51,6 +62,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
     found = []
     for one, t in subject.measured(Role.EMBEDDING, Role.LINEAR):
         if not is_table(one, t):
+            continue
+        long = _long_tail(t)
+        if long is not None:
+            yield _long_finding(one.name, *long)
             continue
         untouched = _untouched(subject, one.name, t)
         if untouched is not None:
@@ -91,6 +106,38 @@ def untouched_rows(rows: Rows, shell_errors: float) -> tuple[NDArray[np.intp], s
     return None
 
 
+def _long_tail(t: TensorStatistics) -> tuple[int, Rows, float] | None:
+    """(first row, rows, times as long) of a block at the end whose rows are as alike in length as random ones, and far
+    longer than all before them."""
+    rows = t.rows
+    if rows is None or rows.count < _LEAST_ROWS or rows.length < _LEAST_COLUMNS or t.finite < t.numel:
+        return None
+    means = row_means(rows)
+    usual = float(np.median(means))
+    short = np.flatnonzero(means <= _LONG * usual)
+    first = int(short[-1]) + 1 if len(short) else rows.count
+    block = means[first:]
+    if usual <= 0 or len(block) < _LEAST_LONG or (means[:first] > _LONG * usual).any():
+        return None
+    centre = float(block.mean())
+    # Of normal numbers; those of training differ by far more.
+    random = float(block.std()) <= 2 * _ERROR / _MEAN / math.sqrt(rows.length) * centre
+    return (first, rows, centre / usual) if random else None
+
+
+def _long_finding(name: str, first: int, rows: Rows, times: float) -> Finding:
+    count = rows.count - first
+    return LONG_ROWS.found(
+        f"Rows {first:,} to {rows.count - 1:,} of {shown(name)} ({count:,} of {rows.count:,}) are {times:.3g} times as "
+        "long as the others, and as alike as random numbers are.",
+        subjects=[name],
+        evidence=(("rows", count), ("of", rows.count), ("first", first), ("times", times), ("threshold", _LONG)),
+        remedy="A vocabulary that was enlarged with nn.Embedding's own initialisation (normal, deviation 1) ends like "
+        "this. Where the embedding is the output layer too, these tokens win every softmax: draw them with the spread "
+        "of the trained rows, or as their mean, and train them.",
+    )
+
+
 def _equal(rows: Rows) -> NDArray[np.bool_]:
     """(rows,): those of the largest set of rows that agree in sum and largest magnitude."""
     marks = np.stack([row_means(rows), row_largest(rows)], axis=1)
@@ -107,7 +154,11 @@ def _in_shell(rows: Rows, errors: float) -> NDArray[np.bool_]:
         centre, error = deviation * _MEAN, deviation * _ERROR / math.sqrt(rows.length)
         near = np.abs(means - centre) <= errors * error
         # So many errors more, or the shells of moved and new rows run into each other.
-        if abs(float(np.median(means)) - centre) > 3 * errors * error and 0 < near.mean() < 0.5:
+        if abs(float(np.median(means)) - centre) <= 3 * errors * error or not 0 < near.mean() < 0.5:
+            continue
+        width = 2 * errors * error
+        beside = [int((np.abs(means - centre - way * width) <= width / 2).sum()) + 1 for way in (-1, 1)]
+        if near.sum() > _TIMES * math.sqrt(beside[0] * beside[1]) + _FEW:
             return near
     return np.zeros(rows.count, bool)
 
@@ -132,4 +183,4 @@ def _finding(subject: Subject, kind: FindingKind, tables: list[_Untouched]) -> F
     )
 
 
-CHECK = Check(kinds=(UNTOUCHED_ROWS, PADDED_VOCABULARY), find=_find)
+CHECK = Check(kinds=(LONG_ROWS, UNTOUCHED_ROWS, PADDED_VOCABULARY), find=_find)

@@ -13,6 +13,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.freshness import Freshness, Proof, Standing
 from inspector.health.layers import Layer, layers_of, trained_signs
 from inspector.health.phrases import listed
+from inspector.health.reached import Reached
 from inspector.health.subject import Subject
 from inspector.units import counted, human_share
 
@@ -58,6 +59,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
         fresh = [one for one in fresh if one.standing is Standing.FRESH]
         if not fresh or not moved:
             return
+    # Mean and spread outlast a training, so that they are believed only beside vectors that are as they began.
+    fresh = [one for one in fresh if one.freshness.proof is not Proof.SPREAD or one.reached is Reached.AT_REST]
+    if not fresh:
+        return
     sure = [one for one in fresh if one.standing is Standing.FRESH]
     if sure and signs:
         fresh = sure
@@ -120,9 +125,17 @@ def _kind_of(subject: Subject, fresh: list[Layer], moved: list[Layer]) -> tuple[
             "Pretrained weights were probably not loaded before the head was trained (names that did not match, "
             "strict=False). Harmless where random features were meant."
         )
+    harmless = "Harmless for auxiliary heads and parts that are not run, and for layers left random on purpose."
+    if any(one.reached is Reached.TRAINED for one in fresh):
+        return UNCHANGED, (
+            f"Biases and norms beside them were trained: the weights were frozen, or were not loaded. {harmless}"
+        )
+    still = (
+        "Biases and norms beside them have not moved either" if fresh[0].reached is Reached.AT_REST else "As it seems"
+    )
     return UNCHANGED, (
-        "They had no gradient: not used in the forward, frozen, or not given to the optimizer. Harmless for auxiliary "
-        "heads and parts that are not run, and for layers left random on purpose."
+        f"{still}: no gradient came there. They are not used in the forward, frozen, not given to the optimizer, or "
+        f"were not loaded. {harmless}"
     )
 
 

@@ -20,6 +20,7 @@ WRAPPER_NAMES = FindingKind("wrapper-names", Severity.NOTICE, "Names carry the s
 # such as torch's AveragedModel puts beside its wrapped module.
 _BESIDE = frozenset(COUNTERS)
 _LONGEST = 4096
+_AVERAGED = "AveragedModel (torch.optim.swa_utils), whose counter n_averaged lies beside it"
 
 
 def observe_wrappers(states: Iterable[StateDict]) -> list[Finding]:
@@ -48,7 +49,9 @@ def _wrapped(state: StateDict) -> Finding | None:
             f'"{segment}" in {count:,} of {counted(len(names), "name")}' for segment, count in kept.items()
         )
         says = f"Names of {state.label[:200]} carry {each}"
-    tools = "; ".join(f'"{s}" comes from {WRAPPERS[s]}' for s in kept)
+    # torch's AveragedModel wraps as DataParallel does, and keeps its counter beside what it wraps.
+    averaged = any(tensor.name == "n_averaged" for tensor in state.tensors)
+    tools = "; ".join(f'"{s}" comes from {_AVERAGED if averaged and s == "module" else WRAPPERS[s]}' for s in kept)
     return WRAPPER_NAMES.found(
         f"{says}: {tools}.",
         subjects=tuple(".".join(name) for name in names[:3]),
