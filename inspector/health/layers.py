@@ -11,7 +11,6 @@ from inspector.health.norms import batch_norms
 from inspector.health.reached import Reached, begins_like_this, gradient_reached
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.weights.report import TensorStatistics
 
 _LAYERS = (*LAYERS, Role.EMBEDDING)
 _CLAIMED = frozenset({Standing.FRESH, Standing.LIKELY})

@@ -43,7 +43,7 @@ class Reached(StrEnum):
 
 
 def gradient_reached(subject: Subject, module: str) -> Reached:
-    """By the biases of the module itself, the norm that follows it under the same parent, and the scales of its block."""
+    """By the biases of the module, the norm that follows it under the same parent, and the scales of its block."""
     found = [reached for one in _beside(subject, module) if (reached := _of(subject, one)) is not None]
     for worst in (Reached.BARELY, Reached.TRAINED, Reached.AT_REST):
         if worst in found:
