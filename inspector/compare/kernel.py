@@ -22,7 +22,7 @@ from inspector.weights.moments import TILE, WIDTH
 #: Numbers of each tensor that are looked at together; whole blocks make a tile of `moments.py`.
 BLOCK = 1 << 17
 #: What numpy takes at a time: its many intermediate arrays then stay in the cache, too.
-_PIECE = 1 << 15
+_PIECE = 1 << 14
 _NAMES = ("sum_a", "sum_b", "square_a", "square_b", "square_delta", "dot")
 #: The last of the rows of sums holds the largest change of each column.
 _SUMS, _WORST = 7, 6
@@ -66,6 +66,8 @@ class PairSums:
         self._sums = np.zeros((_SUMS, WIDTH))
         # What is there before a piece, to begin again from where it turns out to need another way.
         self._before = np.empty_like(self._sums)
+        # Memory that is there already: taking and giving it back each time would cost more than the counting.
+        self._room = np.empty((6, _PIECE))
         self._counts: list[PairNumbers] = []
         self._tiles: list[list[float]] = []
         self._largest: Change | None = None
@@ -126,22 +128,27 @@ class PairSums:
 
     def _by_numpy(self, a: NDArray[Any], b: NDArray[Any], start: int) -> None:
         x, y = values(a, self.a_type), values(b, self.b_type)
-        p, q = x.astype(np.float64), y.astype(np.float64)
+        p, q, apart, first, second, both = self._room[:, : len(a)]
+        np.copyto(p, x)
+        np.copyto(q, y)
         finite = None
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             finite = np.isfinite(x) & np.isfinite(y)
             p[~finite] = q[~finite] = 0.0
         # Integers of 64 bits are told apart before they are rounded.
         equal = (a == b) if {self.a_type, self.b_type} <= _WIDE else (x == y)
-        counts = PairNumbers(n=len(x), finite=len(x), equal=int(np.count_nonzero(equal)), **_of_zeros(p, q))
+        counts = PairNumbers(n=len(x), finite=len(x), equal=int(np.count_nonzero(equal)), **_of_zeros(p, q, apart))
         self._counts.append(counts if finite is None else _with_odd(counts, x, y, finite))
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = q - p
-            squares = (p * p, q * q, apart * apart, p * q)
-            at = int(np.abs(apart, out=apart).argmax())
+            np.abs(np.subtract(q, p, out=apart), out=apart)
+            at = int(apart.argmax())
             if apart[at] > self._largest_size:
                 self._note(a, b, at, start + at, float(apart[at]))
-            for row, own in enumerate((p, q, *squares)):
+            np.multiply(p, p, out=first)
+            np.multiply(q, q, out=second)
+            np.multiply(p, q, out=both)
+            np.multiply(apart, apart, out=apart)
+            for row, own in enumerate((p, q, first, second, apart, both)):
                 _go_on(self._sums[row], own)
 
     @property
@@ -166,9 +173,9 @@ def _in_float32(dtype: str) -> bool:
     return dtype == "float32" or not DTYPES[dtype].native or DTYPES[dtype].itemsize <= 2
 
 
-def _of_zeros(p: NDArray[np.float64], q: NDArray[np.float64]) -> dict[str, Any]:
-    """Of finite numbers: what has to do with zeros and signs."""
-    size = np.abs(p)
+def _of_zeros(p: NDArray[np.float64], q: NDArray[np.float64], size: NDArray[np.float64]) -> dict[str, Any]:
+    """Of finite numbers: what has to do with zeros and signs. size: is written over."""
+    np.abs(p, out=size)
     if np.count_nonzero(p) == np.count_nonzero(q) == len(p):
         return {"sign_flips": int(np.count_nonzero((p < 0) != (q < 0))), "smallest_kept": float(size.min())}
     gone, kept = (q == 0) & (p != 0), (q != 0) & (p != 0)

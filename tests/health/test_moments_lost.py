@@ -79,3 +79,26 @@ def test_squares_of_gradients_too_small_for_float32_are_no_contradiction(tmp_pat
     _state(saved)[WEIGHT]["exp_avg_sq"].zero_()
     _state(saved)[WEIGHT]["exp_avg"].fill_(1e-24)
     assert findings(tmp_path, saved, CHECK) == ()
+
+
+def test_squares_that_half_precision_made_zero_in_places_are_counted(tmp_path: Path) -> None:
+    """A state that went through float16 to save disk."""
+    for optimizer, squares in (("Adam", "exp_avg_sq"), ("RMSprop", "square_avg")):
+        saved = Run(optimizer, frozen=["emb.weight"]).step(5).saved()
+        assert findings(tmp_path, saved, CHECK) == ()
+        state = _state(saved)
+        for entry in state.values():
+            entry[squares] *= 1e-4
+            entry[squares] = entry[squares].half().float()
+        first = "exp_avg" if optimizer == "Adam" else "momentum_buffer"
+        least = 1e-15 if optimizer == "Adam" else 1e-8
+        lost = {k: int(((e[squares] == 0) & (e[first].abs() > least)).sum()) for k, e in state.items()}
+        (found,) = findings(tmp_path, saved, CHECK)
+        assert (found.id, found.severity) == ("moments-contradict", Severity.WARNING)
+        assert (
+            dict(found.evidence)["numbers"]
+            == sum(n for k, n in lost.items() if n >= 8 or not state[k][squares].any())
+            > 0
+        )
+        # Their gradients came, so that nothing is said of rows and parameters without any.
+        assert not [f for f in findings(tmp_path, saved) if f.id in ("parameter-without-gradient",)]

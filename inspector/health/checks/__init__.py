@@ -18,6 +18,7 @@ from inspector.health.checks import (
     moment_rows,
     moment_shapes,
     moments,
+    moments_faded,
     moments_lost,
     non_finite,
     norm_input_scale,
@@ -25,6 +26,7 @@ from inspector.health.checks import (
     norm_shift,
     norm_untouched,
     norm_variance,
+    optimizer_settings,
     outliers,
     packed,
     progress,
@@ -43,7 +45,7 @@ from inspector.health.checks import (
 from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
-    *(byte_order.CHECK, non_finite.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
+    *(byte_order.CHECK, non_finite.CHECK, optimizer_settings.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
     *(
         norm_variance.CHECK,
         norm_input_scale.CHECK,
@@ -58,6 +60,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(
         moments.CHECK,
         moments_lost.CHECK,
+        moments_faded.CHECK,
         moment_rows.CHECK,
         moment_shapes.CHECK,
         grad_scaler.CHECK,
@@ -69,6 +72,9 @@ CHECKS: tuple[Check[Subject], ...] = (
 # Kinds about the file and what stands beside the weights: they are the same from whichever set of weights one looks.
 OF_THE_FILE = frozenset(
     kind.id
-    for check in (averaged, moments, moments_lost, moment_rows, moment_shapes, grad_scaler, resuming, progress)
+    for check in (
+        *(averaged, optimizer_settings, moments, moments_lost, moments_faded, moment_rows, moment_shapes),
+        *(grad_scaler, resuming, progress),
+    )
     for kind in check.CHECK.kinds
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from inspector.checkpoint.types import TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.equality import Budget
 from inspector.health.phrases import listed
@@ -15,6 +16,7 @@ from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.health.training.optimizers import Entry, Optimizer
 from inspector.units import counted
+from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import row_largest
 
 ROWS_WITHOUT_GRADIENT = FindingKind(
@@ -25,6 +27,8 @@ ROWS_WITHOUT_GRADIENT = FindingKind(
 )
 
 _EMBEDDING = re.compile(r"(^|[._])(embed\w*|wte|wpe|tok\w*_emb\w*|emb)\.weight$", re.IGNORECASE)
+# Moments that are zero, too, where no gradient has come. Squares alone may have been lost.
+_MOVED = ("exp_avg", "momentum_buffer", "grad_avg")
 _READ_NBYTES = 256 << 20
 
 
@@ -91,24 +95,36 @@ def _is_table(subject: Subject, optimizer: Optimizer, entry: Entry) -> bool:
 def _zero_rows(
     subject: Subject, optimizer: Optimizer, entry: Entry, budget: Budget
 ) -> tuple[NDArray[np.int64], int] | None:
-    """(which rows are all zero, of how many) of the moment that tells; None where none does."""
-    for name in sorted(optimizer.kind.gradients):
+    """(which rows are all zero, of how many) in every moment that gradients move; None where none tells."""
+    found: NDArray[np.bool_] | None = None
+    telling = sorted(optimizer.kind.gradients & set(entry.tensors))
+    for name in (*telling, *(name for name in _MOVED if telling and name not in telling)):
         tensor = entry.tensors.get(name)
         t = subject.measured_by_path.get(tensor.path) if tensor is not None else None
         if tensor is None or t is None or len(t.shape) < 2 or not t.numel or not t.shape[0]:
             continue
-        if not t.numel // t.shape[0] <= t.zero < t.numel:
+        if t.zero < t.numel // t.shape[0]:
+            return None
+        if t.zero == t.numel:
+            if name in telling:
+                return None
             continue
-        if t.rows is not None:
-            largest = row_largest(t.rows)
-        else:
-            one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
-            array = subject.array(one) if budget.take(tensor, 1) else None
-            if array is None:
-                continue
-            largest = np.abs(array).reshape(t.shape[0], -1).max(axis=1)
-        return np.flatnonzero(largest == 0), t.shape[0]
-    return None
+        zero = _are_zero(subject, tensor, t, budget)
+        if zero is not None:
+            found = zero if found is None or len(found) != len(zero) else found & zero
+    return (np.flatnonzero(found), len(found)) if found is not None else None
+
+
+def _are_zero(subject: Subject, tensor: TensorInfo, t: TensorStatistics, budget: Budget) -> NDArray[np.bool_] | None:
+    """(rows,), None where that cannot be read."""
+    if t.rows is not None:
+        return row_largest(t.rows) == 0
+    one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
+    array = subject.array(one) if budget.take(tensor, 1) else None
+    if array is None:
+        return None
+    zero: NDArray[np.bool_] = np.logical_not(array.reshape(t.shape[0], -1).any(axis=1))
+    return zero
 
 
 CHECK = Check(kinds=(ROWS_WITHOUT_GRADIENT,), find=_find)

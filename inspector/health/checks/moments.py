@@ -142,10 +142,10 @@ def _unmoved(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
 
 
 def _moving(subject: Subject, entry: Entry) -> bool:
-    """Whether its averaged gradients are not zero, which contradicts squares that are."""
-    tensor = entry.tensors.get("exp_avg")
-    t = subject.measured_by_path.get(tensor.path) if tensor is not None else None
-    return t is not None and t.zero < t.numel
+    """Whether its averaged gradients or steps are not zero, which contradicts squares that are."""
+    tensors = [entry.tensors[name] for name in ("exp_avg", "momentum_buffer", "grad_avg") if name in entry.tensors]
+    found = [subject.measured_by_path.get(tensor.path) for tensor in tensors]
+    return any(t is not None and t.zero < t.numel for t in found)
 
 
 def _differing(optimizer: Optimizer) -> Iterator[Finding]:

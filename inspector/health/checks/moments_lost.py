@@ -6,14 +6,21 @@ their squares, so that v is zero only where every gradient was, and m then is to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.checkpoint.types import TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.equality import Budget
 from inspector.health.moved import has_moved, looking_at
 from inspector.health.phrases import listed
-from inspector.health.subject import Subject
-from inspector.health.training.optimizers import Optimizer
-from inspector.units import counted
+from inspector.health.roles import Role
+from inspector.health.subject import Examined, Subject
+from inspector.health.training.optimizers import Entry, Optimizer
+from inspector.units import counted, human_share
 from inspector.weights.report import TensorStatistics
 
 STATE_LOST = FindingKind(
@@ -28,17 +35,26 @@ CONTRADICT = FindingKind(
 
 # Of more parameters it was meant: biases alone are trained, or a part is frozen.
 _MOST = 0.25
-# The square of a smaller gradient may be zero as float32.
+# Averages of squares, and what cannot be other than zero beside a square of zero: averaged gradients, of which smaller
+# ones may have a square of zero as float32, and RMSprop's steps, which were divided by it.
 _LEAST_GRADIENT = 1e-15
+_PAIRS = (
+    ("exp_avg_sq", (("exp_avg", _LEAST_GRADIENT),)),
+    ("square_avg", (("grad_avg", _LEAST_GRADIENT), ("momentum_buffer", 1e-8))),
+)
+_LEAST_NUMBERS = 8
+_READ_NBYTES = 256 << 20
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
+    budget = Budget(_READ_NBYTES, "searched for squares that were lost")
     for optimizer in subject.training.optimizers:
         zero, missing = lost_state(subject, optimizer)
         for keys, how in ((zero, "moments of nothing but zeros"), (missing, "no moments")):
             if keys:
                 yield _lost(subject, optimizer, keys, how)
-        yield from _contradicting(subject, optimizer)
+        yield from _contradicting(subject, optimizer, budget)
+    subject.leave_out(budget.why, budget.left_out)
 
 
 def lost_state(subject: Subject, optimizer: Optimizer) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -70,6 +86,35 @@ def _moments(subject: Subject, optimizer: Optimizer, key: str) -> dict[str, Tens
     return {name: t for name, t in measured.items() if t is not None and t.shape and t.numel and name != "step"}
 
 
+def squares_lost(subject: Subject, entry: Entry, budget: Budget) -> int:
+    """Numbers of a parameter whose averaged square is zero though its averaged gradient, or step, is not; 0 where they
+    are too few to tell, or cannot be read again."""
+    for squares, firsts in _PAIRS:
+        second = entry.tensors.get(squares)
+        t = subject.measured_by_path.get(second.path) if second is not None else None
+        if second is None or t is None or not t.zero or t.dtype == "float16" or t.finite < t.numel:
+            continue
+        for name, least in firsts:
+            first = entry.tensors.get(name)
+            of = subject.measured_by_path.get(first.path) if first is not None else None
+            if first is None or of is None or of.shape != t.shape or of.finite < of.numel or of.zero == of.numel:
+                continue
+            if max(abs(of.minimum), abs(of.maximum)) <= least:
+                continue
+            if t.zero == t.numel:
+                return of.numel - of.zero
+            arrays = [_read(subject, tensor) for tensor in (second, first)] if budget.take(first) else []
+            if len(arrays) == 2 and arrays[0] is not None and arrays[1] is not None:
+                count = int(((arrays[0] == 0) & (np.abs(arrays[1]) > least)).sum())
+                return count if count >= _LEAST_NUMBERS else 0
+    return 0
+
+
+def _read(subject: Subject, tensor: TensorInfo) -> NDArray[np.float64] | None:
+    one = Examined(tensor=tensor, role=Role.MOMENT, statistics=subject.measured_by_path.get(tensor.path))
+    return subject.array(one)
+
+
 def _lost(subject: Subject, optimizer: Optimizer, keys: tuple[str, ...], how: str) -> Finding:
     names = [optimizer.names[key] for key in keys]
     own = looking_at(subject, optimizer.weights)
@@ -89,28 +134,31 @@ def _lost(subject: Subject, optimizer: Optimizer, keys: tuple[str, ...], how: st
     )
 
 
-def _contradicting(subject: Subject, optimizer: Optimizer) -> Iterator[Finding]:
-    without_squares: list[str] = []
+def _contradicting(subject: Subject, optimizer: Optimizer, budget: Budget) -> Iterator[Finding]:
+    without_squares: list[tuple[str, int, int]] = []
     without_gradients: list[str] = []
     for key, entry in optimizer.entries.items():
         moments = _moments(subject, optimizer, key)
+        lost = squares_lost(subject, entry, budget)
+        if lost:
+            without_squares.append((entry.label, lost, math.prod(next(iter(moments.values())).shape)))
         first, second = moments.get("exp_avg"), moments.get("exp_avg_sq")
-        if first is None or second is None or second.dtype == "float16" or not (first.finite and second.finite):
+        if first is None or second is None or not (first.finite and second.finite):
             continue
-        largest = max(abs(first.minimum), abs(first.maximum))
-        if second.zero == second.numel and largest > _LEAST_GRADIENT:
-            without_squares.append(entry.label)
-        elif first.zero == first.numel and second.zero < second.numel:
+        if first.zero == first.numel and second.zero < second.numel:
             without_gradients.append(entry.label)
     if without_squares:
+        names = [name for name, _, _ in without_squares]
+        count, numel = sum(each[1] for each in without_squares), sum(each[2] for each in without_squares)
         yield CONTRADICT.found(
-            f"{optimizer.called} has averaged gradients other than zero for "
-            f"{counted(len(without_squares), 'parameter')}, and averages of their squares of nothing but zeros: "
-            f"{listed(without_squares)}.",
-            subjects=without_squares,
-            evidence=(("parameters", len(without_squares)), ("threshold", _LEAST_GRADIENT)),
-            remedy="The next step divides by eps alone, and throws these weights far away. Drop their state, or take "
-            "an earlier checkpoint.",
+            f"{optimizer.called} has averages of squares of exactly zero for {count:,} of {numel:,} numbers "
+            f"({human_share(count / numel)}) of {counted(len(names), 'parameter')}, and averaged gradients there that "
+            f"are not zero: {listed(names)}.",
+            subjects=names,
+            evidence=(("parameters", len(names)), ("numbers", count), ("of", numel)),
+            remedy="The next step divides by eps alone, and throws these weights far away. A square below 6e-8 is zero "
+            "as float16, so that a state which went through it looks like this. Drop the state and warm up again, or "
+            "take an earlier checkpoint.",
         )
     if without_gradients:
         yield CONTRADICT.found(

@@ -30,12 +30,7 @@ class Measured:
             return None
         if value.kind is ValueKind.TENSOR:
             return self.scalar(path)
-        if value.kind is not ValueKind.NUMBER:
-            return None
-        try:
-            return float(value.says)
-        except (ValueError, OverflowError):  # Cut short, or complex.
-            return None
+        return plain_number(value)
 
     def scalar(self, path: Path) -> float | None:
         """The number that a tensor of one element holds; None where it holds more or was not measured."""
@@ -51,6 +46,23 @@ class Measured:
         found = [self.number(child, (*path, label)) for label, child in value.children]
         whole = tuple(number for number in found if number is not None)
         return whole if len(whole) == len(found) else None
+
+
+def plain_number(value: Value | None) -> float | None:
+    """The number itself, where it is one that the tree shows."""
+    if value is None or value.kind is not ValueKind.NUMBER:
+        return None
+    try:
+        return float(value.says)
+    except (ValueError, OverflowError):  # Cut short, or complex.
+        return None
+
+
+def plain_numbers(value: Value | None) -> tuple[float, ...]:
+    """Those of a list or a pair; () where it is none."""
+    found = [plain_number(child) for _, child in value.children] if value is not None else []
+    numbers = tuple(number for number in found if number is not None)
+    return numbers if len(numbers) == len(found) else ()
 
 
 def find_mappings(
