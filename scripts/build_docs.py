@@ -22,6 +22,8 @@ from sessions import with_sessions
 
 from inspector.cam.methods import METHODS
 from inspector.cam.trust.measures import MEASURES
+from inspector.compare.merges import BLEND, MERGE
+from inspector.compare.relatives import RELATIVES
 from inspector.compare.verdicts import VERDICTS
 from inspector.doctor.causes.entry import KINDS
 from inspector.exports.writers import WRITERS
@@ -129,7 +131,7 @@ def pages() -> dict[str, str]:
             "What `diff` says of two files as a whole, the cheap and exact first. Each names its test, its number and "
             "what would refute it (`--json`). None says which file came first, or that one was made from the other.",
             ("Id", "Verdict", "Said when"),
-            ((verdict.id, verdict.title, verdict.says) for verdict in VERDICTS),
+            (*((entry.id, entry.title, entry.says) for entry in (*VERDICTS, *RELATIVES)), MERGE, BLEND),
         ),
         "exports.md": _page(
             "Exports",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from inspector.cam.methods import METHODS
+from inspector.compare.relatives import RELATIVES
 from inspector.compare.verdicts import VERDICTS
 from inspector.exports.writers import WRITERS
 from inspector.keys.rules import RULES
@@ -24,6 +25,7 @@ PLACES = (
     ("inspector/projector/methods", "METHOD", PROJECTIONS),
     ("inspector/exports/writers", "WRITER", WRITERS),
     ("inspector/compare/verdicts", "VERDICT", VERDICTS),
+    ("inspector/compare/relatives", "RELATIVE", RELATIVES),
 )
 
 

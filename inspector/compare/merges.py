@@ -34,6 +34,14 @@ MOST_FILES = 9
 _ROUNDINGS, _MORE = 1.0, 0.3
 _SCATTER = 1.5
 _CONDITION = 1e8
+#: Id, title and when it is said, for the documentation.
+MERGE = (
+    "merge",
+    "Linear merge",
+    "Of three or more files one is a sum of the others with one coefficient each, up to "
+    "rounding in every tensor. Which was computed from which is not told.",
+)
+BLEND = ("blend", "Blend by layer", "The same with other coefficients in each tensor.")
 # How much nearer than the nearest single parent it has to be, and what a coefficient of none is.
 _NEARER, _NOTHING = 10.0, 1e-4
 _LEAST_NUMEL = 64
@@ -96,8 +104,8 @@ def _one_recipe(
     terms = "".join(f" {'-' if c < 0 else '+'} {abs(c):.5f} x {name}" for name, c in used)
     recipe = terms.removeprefix(" + ").strip()
     return Verdict(
-        id="merge",
-        title="Linear merge",
+        id=MERGE[0],
+        title=MERGE[1],
         says=f"{files[child].origin.name} = {recipe}, in {counted(len(shared), 'tensor')} up to rounding, as a linear "
         "merge leaves it. Which of them was computed from the others the numbers do not tell.",
         proved=True,
@@ -124,8 +132,8 @@ def _by_layer(
         return None
     names = " and ".join(files[n].origin.name for n in parents)
     return Verdict(
-        id="blend",
-        title="Blend by layer",
+        id=BLEND[0],
+        title=BLEND[1],
         says=f"{files[child].origin.name} is a blend of {names} with other weights in each of "
         f"{counted(len(shared), 'tensor')}, up to rounding.",
         proved=True,

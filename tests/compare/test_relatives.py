@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
+from inspector.compare.diff import compare_checkpoints
 from inspector.compare.merges import find_merge
 from inspector.compare.relatives.permuted import pattern_of
 from inspector.compare.report import Verdict
@@ -208,3 +210,19 @@ def test_what_is_only_near_a_merge_is_none(tmp_path: Path) -> None:
     assert merge_of(tmp_path, a, b, near) is None
     assert merge_of(tmp_path, a, b, network(3)) is None
     assert merge_of(tmp_path, a, b, a) is None
+
+
+def test_only_names_make_an_average(tmp_path: Path) -> None:
+    a, b = network(1), {name: (0.9 * x).astype(np.float32) for name, x in network(1).items()}
+    assert "average" not in verdicts(tmp_path, a, b)
+    torch.save({"state_dict": tensors(a), "ema_state_dict": tensors(b)}, tmp_path / "run.ckpt")
+    file = opened(tmp_path / "run.ckpt")
+    own, averaged = (
+        next(s for s in file.state_dicts if s.path == (name,)) for name in ("state_dict", "ema_state_dict")
+    )
+    found = compare_checkpoints(file, file, a_state=own, b_state=averaged)
+    assert [v.proved for v in found.verdicts if v.id == "average"] == [False]
+
+
+def tensors(state: Arrays) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(x) for name, x in state.items()}
