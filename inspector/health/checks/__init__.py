@@ -6,12 +6,16 @@ from inspector.findings import Check
 from inspector.health.checks import (
     adapters,
     averaged,
+    bias_fit,
     byte_order,
+    codebook,
     constant,
     copied_layers,
     dead,
+    divisors,
     duplicates,
     embedding_rows,
+    exponents,
     grad_scaler,
     half_range,
     large,
@@ -46,6 +50,7 @@ from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
     *(byte_order.CHECK, non_finite.CHECK, optimizer_settings.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
+    *(bias_fit.CHECK, divisors.CHECK, exponents.CHECK, codebook.CHECK),
     *(
         norm_variance.CHECK,
         norm_input_scale.CHECK,
