@@ -19,6 +19,7 @@ from inspector.health.checks import (
     grad_scaler,
     half_range,
     large,
+    levels,
     moment_rows,
     moment_shapes,
     moments,
@@ -61,7 +62,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     ),
     *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
     *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
-    *(packed.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
+    *(packed.CHECK, levels.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
     *(
         moments.CHECK,
         moments_lost.CHECK,
