@@ -148,6 +148,13 @@ class Subject:
         measured = Measured(checkpoint=self.checkpoint, tensors=tensors, statistics=self.measured_by_path)
         return read_training(measured, self.state)
 
+    def setting(self, name: str) -> str:
+        """What a config beside the file, or in it, says of that setting, in lower case; "" where it is silent."""
+        for key, says in self.checkpoint.metadata:
+            if key.rpartition(" ")[2].rpartition(".")[2] == name:
+                return says.lower()
+        return ""
+
     def beside(self, one: Examined, last: str) -> Examined | None:
         """The tensor of that last name in the same module."""
         return self.by_name.get(f"{one.module}.{last}" if one.module else last)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
 from inspector.findings import Severity
@@ -64,3 +66,34 @@ def test_an_optimizer_of_another_model_is_not_called_wrong(tmp_path: Path) -> No
     saved = Run().step(3).saved()
     saved["model"] = {f"{n}.weight": torch.randn(n + 1, 2) for n in range(9)}
     assert findings(tmp_path, saved, CHECK) == ()
+
+
+def _deep(order: str) -> dict[str, Any]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(torch.nn.Linear(n + 2, n + 3) for n in range(9)))
+    named = list(model.named_parameters())
+    chosen = {
+        "model": named,
+        "backwards": named[::-1],
+        "head first": named[-2:] + named[:-2],
+        "vectors first": sorted(named, key=lambda each: each[1].ndim),
+        "shuffled": [named[i] for i in torch.randperm(len(named)).tolist()],
+    }[order]
+    optimizer = torch.optim.SGD([parameter for _, parameter in chosen], lr=0.1, momentum=0.9)
+    model(torch.randn(3, 2)).sum().backward()
+    optimizer.step()
+    return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+
+
+@pytest.mark.parametrize("order", ["model", "head first", "vectors first"])
+def test_orders_that_scripts_make_are_quiet(tmp_path: Path, order: str) -> None:
+    assert findings(tmp_path, _deep(order), CHECK) == ()
+
+
+@pytest.mark.parametrize("order", ["backwards", "shuffled"])
+def test_an_order_that_nobody_lists_parameters_in_is_a_warning(tmp_path: Path, order: str) -> None:
+    (found,) = findings(tmp_path, _deep(order), CHECK)
+    assert (found.id, found.severity) == ("moments-out-of-order", Severity.WARNING)
+    assert ("read from its end all of them agree" in found.says) == (order == "backwards")
+    if order == "backwards":
+        assert "18 of 18 entries do not fit, the first entry 0, 11 beside 0.weight, 3x2" in found.says

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from inspector.findings import Severity
 from inspector.health.checks.packed import CHECK
+from inspector.health.examine import examine
+from inspector.readers import open_checkpoint
 from tests.health.trainings import findings, loud, one
 
 State = dict[str, torch.Tensor]
@@ -100,8 +104,33 @@ def test_uneven_groups_are_a_notice_and_an_empty_index_is_none(tmp_path: Path) -
     state = _gptq(act_order=True)
     state["model.layers.1.mlp.up_proj.g_idx"][:40] = 3
     assert one(findings(tmp_path, state, CHECK), "packed-group-index").severity is Severity.NOTICE
-    state["model.layers.1.mlp.up_proj.g_idx"].zero_()
+    for name in state:
+        if name.endswith("g_idx"):
+            state[name].zero_()
     assert [f.id for f in findings(tmp_path, state, CHECK)] == ["packed-layers"]
+
+
+def test_an_index_of_zeros_beside_others_or_an_act_order_is_an_error(tmp_path: Path) -> None:
+    state = _gptq(act_order=True)
+    state["model.layers.1.mlp.up_proj.g_idx"].zero_()
+    found = one(findings(tmp_path, state, CHECK), "packed-group-index")
+    assert (found.severity, found.subjects) == (Severity.ERROR, ("model.layers.1.mlp.up_proj",))
+    for name in state:
+        if name.endswith("g_idx"):
+            state[name].zero_()
+    save_file(state, tmp_path / "model.safetensors")
+    for said, ids in ((True, ["packed-group-index", "packed-layers"]), (False, ["packed-layers"])):
+        config = {"model_type": "llama", "quantization_config": {"quant_method": "gptq", "desc_act": said}}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        report = examine(open_checkpoint(tmp_path / "model.safetensors"))
+        assert [f.id for f in report.findings if f.id.startswith("packed")] == ids
+
+
+def test_a_group_without_any_scale_is_a_warning(tmp_path: Path) -> None:
+    state = _awq()
+    state["model.layers.1.mlp.up_proj.scales"][2] = 0
+    found = one(findings(tmp_path, state, CHECK), "packed-scales")
+    assert found.severity is Severity.WARNING and "64 zeros, among them all those of a group" in found.says
 
 
 @pytest.mark.parametrize(("value", "lowest"), [(0.0, 0.0), (-0.5, -0.5)])

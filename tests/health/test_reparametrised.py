@@ -68,3 +68,21 @@ def test_both_kinds_of_spectral_norm_are_told_and_their_vectors_measured(tmp_pat
     longer = one(findings(tmp_path, state, CHECK), "spectral-vector-length")
     assert (longer.severity, longer.subjects) == (Severity.NOTICE, ("0.weight_u",))
     assert abs(float(dict(longer.evidence)["length"]) - 0.5) < 1e-6
+
+
+def test_a_mask_of_zeros_cuts_a_layer_off(tmp_path: Path) -> None:
+    state = _pruned()
+    state["0.weight_mask"].zero_()
+    found = one(findings(tmp_path, state, CHECK), "pruning-mask-of-zeros")
+    assert (found.severity, found.subjects) == (Severity.WARNING, ("0.weight_mask",))
+
+
+def test_vectors_of_zeros_divide_by_nothing(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = parametrizations.spectral_norm(nn.Linear(6, 5)).state_dict()
+    for name in state:
+        if name.endswith(("_u", "_v")):
+            state[name].zero_()
+    found = one(findings(tmp_path, state, CHECK), "spectral-vector-length")
+    assert found.severity is Severity.WARNING
+    assert found.says.startswith("2 vectors of spectral norms of 2 are zero throughout")

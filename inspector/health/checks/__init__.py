@@ -6,15 +6,20 @@ from inspector.findings import Check
 from inspector.health.checks import (
     adapters,
     averaged,
+    bias_fit,
     byte_order,
+    codebook,
     constant,
     copied_layers,
     dead,
+    divisors,
     duplicates,
     embedding_rows,
+    exponents,
     grad_scaler,
     half_range,
     large,
+    levels,
     moment_rows,
     moment_shapes,
     moments,
@@ -46,6 +51,7 @@ from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
     *(byte_order.CHECK, non_finite.CHECK, optimizer_settings.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
+    *(bias_fit.CHECK, divisors.CHECK, exponents.CHECK, codebook.CHECK),
     *(
         norm_variance.CHECK,
         norm_input_scale.CHECK,
@@ -56,7 +62,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     ),
     *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
     *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
-    *(packed.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
+    *(packed.CHECK, levels.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
     *(
         moments.CHECK,
         moments_lost.CHECK,

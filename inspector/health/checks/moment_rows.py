@@ -118,12 +118,14 @@ def _zero_rows(
 def _are_zero(subject: Subject, tensor: TensorInfo, t: TensorStatistics, budget: Budget) -> NDArray[np.bool_] | None:
     """(rows,), None where that cannot be read."""
     if t.rows is not None:
-        return row_largest(t.rows) == 0
-    one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
-    array = subject.array(one) if budget.take(tensor, 1) else None
-    if array is None:
-        return None
-    zero: NDArray[np.bool_] = np.logical_not(array.reshape(t.shape[0], -1).any(axis=1))
+        largest = row_largest(t.rows)
+    else:
+        one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
+        array = subject.array(one) if budget.take(tensor, 1) else None
+        if array is None:
+            return None
+        largest = np.abs(array).reshape(t.shape[0], -1).max(axis=1)
+    zero: NDArray[np.bool_] = largest == 0
     return zero
 
 

@@ -7,7 +7,7 @@ layout has outputs first. int32 holds several numbers each.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import listed
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_shape
+from inspector.weights.report import TensorStatistics
 
 PACKED_LAYERS = FindingKind("packed-layers", Severity.INFO, "Layers are packed as GPTQ or AWQ packs them")
 PACKED_SHAPES = FindingKind(
@@ -25,7 +26,9 @@ PACKED_SHAPES = FindingKind(
 GROUP_INDEX = FindingKind(
     "packed-group-index", Severity.ERROR, "A packed layer's group index is wrong", also=(Severity.NOTICE,)
 )
-PACKED_SCALES = FindingKind("packed-scales", Severity.NOTICE, "Scales of packed layers are zero or negative")
+PACKED_SCALES = FindingKind(
+    "packed-scales", Severity.NOTICE, "Scales of packed layers are zero or negative", also=(Severity.WARNING,)
+)
 
 _BITS = (2, 3, 4, 8)
 
@@ -62,7 +65,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         yield _described(subject, known)
     yield from _shapes(layers, known)
     yield from _indices(subject, known)
-    yield from _scales(layers)
+    yield from _scales(subject, layers)
 
 
 def _layers(subject: Subject) -> Iterator[_Layer]:
@@ -165,6 +168,9 @@ def _shapes(layers: Sequence[_Layer], known: Sequence[_Layer]) -> Iterator[Findi
 def _indices(subject: Subject, known: Sequence[_Layer]) -> Iterator[Finding]:
     outside: list[str] = []
     uneven: list[str] = []
+    lost: list[str] = []
+    ordered = [layer for layer in known if layer.groups > 1 and layer.g_idx is not None and layer.g_idx.statistics]
+    other = any(layer.g_idx.statistics.maximum > 0 for layer in ordered if layer.g_idx and layer.g_idx.statistics)
     for layer in known:
         t = layer.g_idx.statistics if layer.g_idx is not None else None
         if layer.g_idx is None or t is None or not t.numel:
@@ -172,14 +178,27 @@ def _indices(subject: Subject, known: Sequence[_Layer]) -> Iterator[Finding]:
         if t.minimum < 0 or t.maximum >= layer.groups:
             outside.append(layer.module)
             continue
+        if t.maximum == 0:
+            # All zero stands for the plain order in files of some tools, where it is so in all layers.
+            if layer.groups > 1 and (other or subject.setting("desc_act") == "true"):
+                lost.append(layer.module)
+            continue
         array = subject.array(layer.g_idx)
-        # All zero stands for the plain order in files of some tools.
-        if array is None or t.maximum == 0:
+        if array is None:
             continue
         counts = np.bincount(array.astype(np.int64), minlength=layer.groups)
         size = -(-layer.inputs // layer.groups)
         if not (counts[:-1] == size).all() or counts.max() > size:
             uneven.append(layer.module)
+    if lost:
+        why = "desc_act is true beside them" if subject.setting("desc_act") == "true" else "in other layers it is not"
+        yield GROUP_INDEX.found(
+            f"g_idx of {counted(len(lost), 'packed layer')} is zero throughout, and {why}: {listed(lost)}.",
+            subjects=lost,
+            evidence=(("layers", len(lost)), ("of", len(known))),
+            remedy="It says which row of the scales an input uses: all inputs use the first row now, and the layer "
+            "answers noise. The order that act-order chose is lost: take the file anew from where it was packed.",
+        )
     if outside:
         yield GROUP_INDEX.found(
             f"g_idx of {counted(len(outside), 'packed layer')} points outside its groups: {listed(outside)}.",
@@ -197,23 +216,32 @@ def _indices(subject: Subject, known: Sequence[_Layer]) -> Iterator[Finding]:
         )
 
 
-def _scales(layers: Sequence[_Layer]) -> Iterator[Finding]:
-    found = [
-        (layer.module, t)
-        for layer in layers
-        if (t := layer.scales.statistics) is not None and t.finite and (t.minimum <= 0 or t.zero)
-    ]
-    if found:
-        zero = sum(t.zero for _, t in found)
-        lowest = min(t.minimum for _, t in found)
+def _scales(subject: Subject, layers: Sequence[_Layer]) -> Iterator[Finding]:
+    found: dict[Severity, list[tuple[str, TensorStatistics]]] = defaultdict(list)
+    for layer in layers:
+        t = layer.scales.statistics
+        if t is not None and t.finite and (t.minimum <= 0 or t.zero):
+            group = t.zero > 0 and _has_zero_group(subject, layer)
+            found[Severity.WARNING if group else Severity.NOTICE].append((layer.module, t))
+    for severity, scales in found.items():
+        zero, lowest = sum(t.zero for _, t in scales), min(t.minimum for _, t in scales)
+        whole = ", among them all those of a group of inputs" if severity is Severity.WARNING else ""
         yield PACKED_SCALES.found(
-            f"Scales of {counted(len(found), 'packed layer')} are not above zero: {zero:,} zeros, the lowest "
-            f"{lowest:.3g}; {listed([module for module, _ in found])}.",
-            subjects=[module for module, _ in found],
-            evidence=(("layers", len(found)), ("zeros", zero), ("lowest", lowest), ("threshold", 0)),
-            remedy="Under a scale of zero a whole group of weights is zero: pruned, or below what float16 holds. "
-            "AutoRound writes negative scales on purpose; GPTQ and AWQ do not.",
+            f"Scales of {counted(len(scales), 'packed layer')} are not above zero: {zero:,} zeros{whole}, the lowest "
+            f"{lowest:.3g}; {listed([module for module, _ in scales])}.",
+            severity=severity,
+            subjects=[module for module, _ in scales],
+            evidence=(("layers", len(scales)), ("zeros", zero), ("lowest", lowest), ("threshold", 0)),
+            remedy="Under a scale of zero a whole group of weights is zero: below what float16 holds, not calibrated, "
+            "lost, or pruned. AutoRound writes negative scales on purpose; GPTQ and AWQ do not.",
         )
+
+
+def _has_zero_group(subject: Subject, layer: _Layer) -> bool:
+    """Whether all outputs have a scale of zero for one group of inputs."""
+    array = subject.array(layer.scales)
+    axis = 0 if layer.format == "AWQ (gemv)" else 1
+    return array is not None and bool((array == 0).all(axis=axis).any()) and bool((array != 0).any())
 
 
 CHECK = Check(kinds=(PACKED_LAYERS, PACKED_SHAPES, GROUP_INDEX, PACKED_SCALES), find=_find)

@@ -16,10 +16,14 @@ from inspector.units import counted, human_share
 
 PRUNED = FindingKind("pruning-not-folded", Severity.INFO, "Pruned weights with their masks beside them")
 MASK_VALUES = FindingKind("pruning-mask-values", Severity.NOTICE, "A pruning mask is not made of zeros and ones")
+MASK_OF_ZEROS = FindingKind("pruning-mask-of-zeros", Severity.WARNING, "A pruning mask takes a whole layer away")
 WEIGHT_NORM = FindingKind("weight-norm-not-folded", Severity.INFO, "Weights kept as length and direction")
 SPECTRAL_NORM = FindingKind("spectral-norm-not-folded", Severity.INFO, "Weights with the vectors of a spectral norm")
 SPECTRAL_VECTORS = FindingKind(
-    "spectral-vector-length", Severity.NOTICE, "A spectral norm's vector is not of length one"
+    "spectral-vector-length",
+    Severity.NOTICE,
+    "A spectral norm's vector is not of length one",
+    also=(Severity.WARNING,),
 )
 
 _UNIT = 1e-2  # Half precision moves a length of one by less.
@@ -53,6 +57,17 @@ def _pruned(subject: Subject) -> Iterator[Finding]:
         remedy="Call torch.nn.utils.prune.remove(module, name) before saving: weight = weight_orig * weight_mask. The "
         "file then loads into a plain model.",
     )
+    gone = [mask.name for _, mask in pairs if (t := mask.statistics) is not None and t.numel and t.zero == t.numel]
+    if gone:
+        yield MASK_OF_ZEROS.found(
+            f"{counted(len(gone), 'pruning mask')} of {len(pairs):,} {'is' if len(gone) == 1 else 'are'} zero "
+            f"throughout: {listed(gone)}.",
+            subjects=gone,
+            evidence=(("masks", len(gone)), ("of", len(pairs))),
+            remedy="The layer is cut off: nothing comes through but its bias. The weight under the mask is still in "
+            "the file: take the mask from an earlier checkpoint, or prune this layer again. Global pruning of nearly "
+            "all weights may end like this.",
+        )
     odd = [
         mask.name
         for _, mask in pairs
@@ -113,6 +128,11 @@ def _spectral_norm(subject: Subject) -> Iterator[Finding]:
     )
     odd = _odd_lengths([vector for _, vector in vectors])
     if odd:
+        zero = [name for name, length in odd if length == 0]
+        if zero:
+            yield _without_length(zero, len(vectors))
+        odd = [(name, length) for name, length in odd if length > 0]
+    if odd:
         worst = max((length for _, length in odd), key=lambda length: abs(length - 1))
         yield SPECTRAL_VECTORS.found(
             f"{counted(len(odd), 'vector')} of spectral norms are not of length 1, the farthest of {worst:.3g}: "
@@ -122,6 +142,19 @@ def _spectral_norm(subject: Subject) -> Iterator[Finding]:
             remedy="The weight is divided by u W v, so that its scale is off by as much until a training step makes "
             "the vector new. Averaged weights have such vectors.",
         )
+
+
+def _without_length(names: Sequence[str], of: int) -> Finding:
+    return SPECTRAL_VECTORS.found(
+        f"{counted(len(names), 'vector')} of spectral norms of {of:,} {'is' if len(names) == 1 else 'are'} zero "
+        f"throughout: {listed(names)}.",
+        severity=Severity.WARNING,
+        subjects=names,
+        evidence=(("vectors", len(names)), ("length", 0.0), ("threshold", _UNIT)),
+        remedy="The weight is divided by u W v, which is 0 now, so that it is infinite or NaN in evaluation. They are "
+        "buffers, which building a network on the meta device and loading without them leaves empty: restore them, or "
+        "run batches in training mode from vectors of random numbers.",
+    )
 
 
 def _vectors(subject: Subject) -> Iterator[tuple[Examined, Examined]]:
@@ -151,4 +184,4 @@ def _odd_lengths(vectors: Sequence[Examined]) -> list[tuple[str, float]]:
     return found
 
 
-CHECK = Check(kinds=(PRUNED, MASK_VALUES, WEIGHT_NORM, SPECTRAL_NORM, SPECTRAL_VECTORS), find=_find)
+CHECK = Check(kinds=(PRUNED, MASK_VALUES, MASK_OF_ZEROS, WEIGHT_NORM, SPECTRAL_NORM, SPECTRAL_VECTORS), find=_find)

@@ -105,8 +105,8 @@ def _lost(subject: Subject, budget: Budget) -> Iterator[Finding]:
     # Equal, or too large to be told apart.
     if may_equal(a, b) and are_equal(subject.checkpoint, embedding.tensor, head.tensor, budget) is not False:
         return
-    said = _declared(subject)
-    if said == "false" or (not said and not _is_gpt2(subject)):
+    said = subject.setting(_TIED) == "true"
+    if subject.setting(_TIED) == "false" or (not said and not _is_gpt2(subject)):
         return
     rows = _equal_rows(subject, embedding, head)
     part = "" if rows is None else f"; {rows:,} of {embedding.tensor.shape[0]:,} rows are equal"
@@ -127,14 +127,6 @@ def _lost(subject: Subject, budget: Budget) -> Iterator[Finding]:
 
 def _is_matrix(one: Examined, names: tuple[str, ...]) -> bool:
     return one.last == "weight" and one.module.rpartition(".")[2] in names and len(one.tensor.shape) == 2
-
-
-def _declared(subject: Subject) -> str:
-    """What a config beside the file, or in it, says of the tie: "true", "false" or ""."""
-    for key, says in subject.checkpoint.metadata:
-        if key.rpartition(" ")[2].rpartition(".")[2] == _TIED and says.lower() in ("true", "false"):
-            return says.lower()
-    return ""
 
 
 def _is_gpt2(subject: Subject) -> bool:
