@@ -9,7 +9,6 @@ from pathlib import Path
 
 from inspector.architectures.user_code import Factory
 from inspector.doctor.report import Diagnosis, Failure, SourceLine, Sureness, Trace
-from inspector.doctor.run import Wish
 from inspector.errors import InspectorError
 from inspector.findings import FindingKind, Severity
 from inspector.side_files import read_text
@@ -20,7 +19,7 @@ _MISSING = re.compile(r"missing (\d+) required (?:positional|keyword-only) argum
 _ATTRIBUTE = re.compile(r"'(?P<kind>\w+)' object has no attribute '(?P<name>\w+)'")
 
 
-def not_built(answer: Mapping[str, object], factory: Factory, wish: Wish, folder: Path) -> Trace:
+def not_built(answer: Mapping[str, object], factory: Factory, folder: Path, *, training: bool) -> Trace:
     """answer: what `code_runner.place_of` says; unchecked, since their code ran before it."""
     kind, says = (str(answer.get(name) or "")[:1000] for name in ("kind", "says"))
     number = answer.get("line")
@@ -31,7 +30,7 @@ def not_built(answer: Mapping[str, object], factory: Factory, wish: Wish, folder
     diagnosis = _diagnosed(kind, says, line, factory, _tree(factory, line, folder))
     failure = Failure(stack=(), error=kind, says=says, operator="", operands=(), expects="", line=line)
     return Trace(
-        target=factory.text, inputs=(), input_from="", training=wish.training, calls=(), failure=failure,
+        target=factory.text, inputs=(), input_from="", training=training, calls=(), failure=failure,
         diagnosis=diagnosis, findings=(FAILED.found(diagnosis.says, remedy=diagnosis.fix),),
     )  # fmt: skip
 

@@ -55,7 +55,7 @@ def trace_code(
         function = f"{__name__}:trace_built"
         trace = report_of_code(
             text, Trace, function, arguments, folder=folder, seconds=seconds, memory_nbytes=memory_nbytes,
-            raised=lambda answer: not_built(answer, factory, wish, folder or Path.cwd()),
+            raised=lambda answer: not_built(answer, factory, folder or Path.cwd(), training=wish.training),
         )  # fmt: skip
     return with_source(trace, factory, folder or Path.cwd())
 

@@ -14,7 +14,6 @@ from inspector.architectures.user_code import parse_factory
 from inspector.cli.options import refuse_unnamed_code
 from inspector.doctor.building import not_built
 from inspector.doctor.report import Trace
-from inspector.doctor.run import Wish
 from inspector.errors import UsageError
 
 _NET = (
@@ -27,7 +26,7 @@ _NET = (
 def _built(folder: Path, kind: str, says: str, line: int) -> Trace:
     (folder / "net.py").write_text(_NET)
     answer = {"kind": kind, "says": says, "file": "net.py", "line": line, "text": "self.fc = nn.Linear(n, 2)"}
-    return not_built(answer, parse_factory("code:net.py:build"), Wish(), folder)
+    return not_built(answer, parse_factory("code:net.py:build"), folder, training=False)
 
 
 def test_what_is_raised_before_there_is_a_model_is_an_answer(tmp_path: Path) -> None:
@@ -53,7 +52,7 @@ def test_what_it_says(tmp_path: Path, kind: str, says: str, told: str) -> None:
 
 
 def test_an_answer_that_is_none_is_no_crash() -> None:
-    trace = not_built({"kind": 3, "line": -4, "file": None}, parse_factory("code:a.b:c"), Wish(), Path())
+    trace = not_built({"kind": 3, "line": -4, "file": None}, parse_factory("code:a.b:c"), Path(), training=True)
     assert trace.failure is not None and trace.failure.line is None
 
 

@@ -218,8 +218,9 @@ def test_three_names_are_three_rows(tmp_path: Any, capsys: pytest.CaptureFixture
     assert "q (Linear)" in first and "k (Linear)" in first
     assert run(["trace", f"code:{tmp_path}/net.py:Net", "--input-size", "4"]) == 0
     assert capsys.readouterr().out == first
-    assert run(["trace", f"code:{tmp_path}/net.py:Bad", "--input-size", "4"]) == 2
-    assert "Begin the __init__ of the class in that line" in capsys.readouterr().err
+    assert run(["trace", f"code:{tmp_path}/net.py:Bad", "--input-size", "4"]) == 1
+    out = capsys.readouterr().out
+    assert "super().__init__()" in out and "net.py, line 14: def __init__(self):" in out
 
 
 def test_the_shortcut_that_lacks_the_stride_is_named() -> None:

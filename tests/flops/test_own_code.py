@@ -66,7 +66,7 @@ def quantised():
     from torch.ao.nn.quantized.dynamic import Linear
     return nn.Sequential(Linear(3, 4))
 def nothing(): return None
-def pair(): return Net(), 3
+def pair(): return Net(), nn.Linear(2, 2)
 def state(): return Net().state_dict()
 def raises(): raise ValueError("no such thing")
 def leaves(): sys.exit(3)
@@ -170,7 +170,7 @@ def test_the_second_opinion_comes_from_there_too(folder: Path) -> None:
         ("lazy", r"2 \(LazyLinear\) has no shape before the first forward pass: it is a lazy module"),
         ("quantised", r"0 \(Linear\) is quantised"),
         ("nothing", "returned a NoneType, not a torch.nn.Module"),
-        ("pair", "returned a tuple"),
+        ("pair", "returned several networks"),
         ("state", "returned a OrderedDict"),
         ("generator", "returned a generator"),
         ("raises", "it raised ValueError: no such thing, in model.py line"),
