@@ -20,6 +20,7 @@ from inspector.health.checks import (
     half_range,
     large,
     levels,
+    lone_values,
     moment_rows,
     moment_shapes,
     moments,
@@ -50,7 +51,15 @@ from inspector.health.checks import (
 from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
-    *(byte_order.CHECK, non_finite.CHECK, optimizer_settings.CHECK, stretches.CHECK, constant.CHECK, large.CHECK),
+    *(
+        byte_order.CHECK,
+        non_finite.CHECK,
+        optimizer_settings.CHECK,
+        stretches.CHECK,
+        constant.CHECK,
+        lone_values.CHECK,
+        large.CHECK,
+    ),
     *(bias_fit.CHECK, divisors.CHECK, exponents.CHECK, codebook.CHECK),
     *(
         norm_variance.CHECK,
