@@ -16,6 +16,8 @@ _WEIGHTED = CONVOLUTIONS | RECURRENT | {LayerKind.LINEAR, LayerKind.MATRIX}
 _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _NUMBER = re.compile(r"\d+")
 _MOST, _MOST_LAYERS, _MOST_NAMED = 4, 4000, 4
+# Each is held against all layers before it.
+_MOST_ASKED = 32
 # Coordinates, a normal, a time: what is joined to the width of a block from outside.
 _MOST_CONSTANT = 16
 _LEAST_TABLES, _LEAST_BRANCHES = 3, 3
@@ -99,9 +101,17 @@ def _branches(weighted: Sequence[Layer]) -> Iterator[Claim]:
     """A layer behind branches that takes all that they put out, or that and what was put out before them."""
     given = {layer.outputs for layer in weighted}
     said = 0
+    asked = 0
     for place, layer in enumerate(weighted):
-        if layer.inputs in given or said >= _MOST or layer.kind in RECURRENT or place < _LEAST_BRANCHES:
+        if (
+            layer.inputs in given
+            or asked >= _MOST_ASKED
+            or said >= _MOST
+            or layer.kind in RECURRENT
+            or place < _LEAST_BRANCHES
+        ):
             continue
+        asked += 1
         for group in _siblings(weighted[:place]):
             if weighted[place - 1] is not group[-1] or _is_within(layer, group):
                 continue
@@ -188,17 +198,18 @@ def _interactions(layers: Sequence[Layer], weighted: Sequence[Layer]) -> Iterato
     """A number for each pair of vectors, as factorisation machines and recommenders make (Naumov 2019, section 2)."""
     tables = Counter(layer.outputs or 0 for layer in layers if layer.kind is LayerKind.EMBEDDING)
     given = {layer.outputs for layer in weighted}
-    for width, number in tables.items():
+    for width, number in tables.most_common(_MOST):
         if number < _LEAST_TABLES:
             yield from _beside_tables(width, number, layers, weighted)
             continue
+        of_width = [one for one in weighted if one.outputs == width][:2]
         for layer in weighted:
             if layer.kind is not LayerKind.LINEAR or layer.inputs in given:
                 continue
             for beside in (0, 1):
                 vectors = number + beside
                 pairs = vectors * (vectors - 1) // 2
-                maker = next((one for one in weighted if one.outputs == width and one is not layer), None)
+                maker = next((one for one in of_width if one is not layer), None)
                 if (layer.inputs or 0) - pairs not in (0, width) or (beside and maker is None):
                     continue
                 dense = f"{width:,} + " if layer.inputs != pairs else ""
@@ -254,7 +265,7 @@ def _skipped_steps(weighted: Sequence[Layer]) -> Iterator[Claim]:
     cells = [layer for layer in weighted if layer.kind in RECURRENT]
     given = {layer.outputs for layer in weighted}
     taken = {layer.inputs for layer in weighted}
-    for one, other in pairwise(cells):
+    for one, other in pairwise(cells[:_MOST_ASKED]):
         if one.inputs != other.inputs or not one.outputs or not other.outputs:
             continue
         for layer in weighted[weighted.index(other) + 1 :]:
@@ -295,19 +306,19 @@ def _multiples(stacks: Sequence[Stack], weighted: Sequence[Layer]) -> Iterator[C
     def in_blocks(path: str) -> bool:
         return any(one in blocks for one in above(path))
 
-    for stack in stacks:
+    for stack in stacks[:_MOST_ASKED]:
         wide = [one for one in stack.layers if one.kind in _WEIGHTED and one.inputs and one.outputs]
         if not stack.equal or len(wide) < 3 or said >= _MOST:
             continue
         width = wide[-1].outputs or 0
         found: list[tuple[Layer, int]] = []
+        before_all = [one for one in weighted[: places[wide[0].path]] if not in_blocks(one.path)]
         for place, layer in enumerate(wide):
             before = wide[place - 1].outputs if place else width
             at = stack.layers.index(layer)
             # What is of no such kind between, as filters of one channel each, may widen or narrow.
             odd = any(one.kind in _BETWEEN for one in stack.layers[max(0, at - 3) : at])
             times, rest = divmod(layer.inputs or 0, width)
-            before_all = [one for one in weighted[: places[wide[0].path]] if not in_blocks(one.path)]
             is_own = any(one.outputs == layer.inputs for one in (*before_all, *wide[:place]))
             if not rest and times in _TIMES and before == width and not (is_own or odd) and role_of(layer) is None:
                 found.append((layer, times))

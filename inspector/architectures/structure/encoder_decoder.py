@@ -16,7 +16,7 @@ _LEAST, _LEAST_UPS, _LEAST_SKIPS = 3, 2, 3
 _DOWN = re.compile(r"enc|down|contract|backbone", re.I)
 _UP = re.compile(r"dec|(?:^|_)up|expan", re.I)
 _WEIGHTED = CONVOLUTIONS | {LayerKind.LINEAR}
-_MOST_SHOWN, _MOST_COARSE = 4, 8
+_MOST_SHOWN, _MOST_COARSE, _MOST_ROWS = 4, 8, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def _rows(layers: Sequence[Layer], stacks: Sequence[Stack], staged: Sequence[Sta
         _row(one.where, f"{one.parent}.{one.names[0]}".lstrip("."), [list(x) for x in one.layers], places)
         for one in staged
     ]
-    return sorted(rows, key=lambda row: row.place)
+    return sorted(rows, key=lambda row: row.place)[:_MOST_ROWS]
 
 
 def _row(where: str, name: str, blocks: Sequence[Sequence[Layer]], places: dict[str, int]) -> _Row:
@@ -213,7 +213,7 @@ def _transposed(weighted: Sequence[Layer]) -> Iterator[Claim]:
 def _with_maps(weighted: Sequence[Layer], ups: Sequence[Layer]) -> str:
     """Transposed convolutions of which each takes what the one before puts out, what a convolution put out on the way
     down, and a few channels more, as a coarse answer that is joined too (Dosovitskiy 2015, fig. 3)."""
-    downs = [layer.outputs or 0 for layer in weighted if layer.kind in CONVOLUTIONS - {LayerKind.TRANSPOSED}]
+    downs = {layer.outputs or 0 for layer in weighted if layer.kind in CONVOLUTIONS - {LayerKind.TRANSPOSED}}
     small = sorted({layer.outputs or 0 for layer in weighted if (layer.outputs or 0) <= _MOST_COARSE})
     falls = len(ups) > _LEAST_UPS and all((a.outputs or 0) > (b.outputs or 0) for a, b in pairwise(ups))
     for more in (*small, 0) if falls else ():

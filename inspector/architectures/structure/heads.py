@@ -22,6 +22,8 @@ _WORDS = (
 _CALLED = re.compile(rf"(?:^|_)(?:{_WORDS})\d*(?:_|$)|_?(?:head|policy|classifier|predictor)$", re.I)
 _MODULATES = re.compile(r"ada_?ln|modulation|gate|attn|attention", re.I)
 _MOST, _MOST_DEEP = 12, 3
+# Each is held against all layers behind it.
+_MOST_ASKED = 64
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -56,14 +58,16 @@ def heads(layers: Sequence[Layer], *, ordered: bool) -> Claim | None:
         and (layer.path in parallel or _is_called(layer))
     ]
     # What is halved, or joined with others, on its way to a layer behind it is no output of its own.
+    found = found[-_MOST_ASKED:]
     found = [layer for layer in found if layer.path in parallel or not _goes_on(layer, weighted, taken)]
     if len(found) < 2:
         return None
     shapes = {(one.kind, one.kernel, one.inputs, one.outputs, one.path.rpartition(".")[2]) for one in found}
+    paths = {one.path for one in found}
     found = [
         one
         for one in weighted
-        if one in found or (one.kind, one.kernel, one.inputs, one.outputs, one.path.rpartition(".")[2]) in shapes
+        if one.path in paths or (one.kind, one.kernel, one.inputs, one.outputs, one.path.rpartition(".")[2]) in shapes
     ]
     named = "; ".join(_said(list(group)) for _, group in groupby(found[:_MOST], key=_output))
     more = f" and {len(found) - _MOST:,} more" if len(found) > _MOST else ""

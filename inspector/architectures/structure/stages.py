@@ -57,13 +57,14 @@ def stages_of(layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[Stages,
 def stages(found: Sequence[Stages], stacks: Sequence[Stack]) -> Iterator[Claim]:
     """How many layers each has, and what it puts out; stages of one size that stand in one stack are told there."""
     blocks = blocks_of(stacks)
+    rows = {stack.path for stack in stacks}
     said = 0
     for one in found:
         counts = [len(layers) for layers in one.layers]
         prefix = f"{one.parent}." if one.parent else ""
         # Of blocks of one build, and of stages of such blocks, other sentences tell.
         whole = all(f"{prefix}{name}" in blocks for name in one.names)
-        staged = all(any(stack.path == f"{prefix}{name}." for stack in stacks) for name in one.names)
+        staged = all(f"{prefix}{name}." in rows for name in one.names)
         if said >= _MOST or whole or staged or len(set(counts)) == 1 or max(counts) < 2:
             continue
         kinds = Counter(layer.kind for layers in one.layers for layer in layers)
