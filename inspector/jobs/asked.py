@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.series import Stage
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 from inspector.jobs.subjects import FileRef, Naming, PictureRef, Subject, Wanted
 
 
