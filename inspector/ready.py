@@ -9,7 +9,7 @@ from inspector.architectures.targets import target_of_candidate
 from inspector.architectures.types import Recognition, Target, TargetKind
 from inspector.cam.runs import ReadyModel
 from inspector.cam.targets.answers import stated_answer
-from inspector.cam.training_place import place_of
+from inspector.checkpoint.training_place import place_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UnknownArchitecture, UsageError
 from inspector.installed import require

@@ -40,6 +40,7 @@ SLICES = (
     "events",
     "compare",
     "projector",
+    "run",
 )
 
 # A part may import its own files, the floor, and what is named here.
@@ -130,12 +131,14 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "projector": ("weights", "health", "readers"),
     "flops": ("forward",),
     "graph": ("forward", "readers"),
-    # What TensorBoard is shown of weights and graphs; and the readers' wire format.
-    "events": ("weights", "graph", "readers"),
+    # What TensorBoard is shown of weights, of what moved, and of graphs; and the readers' wire format.
+    "events": ("weights", "compare", "graph", "readers"),
     "doctor": ("forward",),
     "params": (),
     # Two files are paired by names, by their tables or by the repair plan between them, and their numbers are decoded.
     "compare": ("weights", "keys"),
+    # The checkpoints and event files of one training, one after the other.
+    "run": ("weights", "compare", "health", "events", "readers"),
 }
 
 
@@ -172,7 +175,7 @@ def test_streamlit_only_in_web() -> None:
 
 NO_TORCH = (
     *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
-    *("survey", "health", "lint", "compare", "textconv", "events"),
+    *("survey", "health", "lint", "compare", "textconv", "events", "run"),
     "__init__",
     *FLOOR,
 )

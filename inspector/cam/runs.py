@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inspector.architectures.types import Recognition
 from inspector.cam.report import Preprocessing
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 
 if TYPE_CHECKING:
     from torch import nn

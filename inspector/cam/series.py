@@ -6,9 +6,7 @@ checkpoint of another architecture, other class names or another stated preproce
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.runs import ReadyModel
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 from inspector.errors import ExplainError, InspectorError
 from inspector.progress import Progress, part_of, silent
 
@@ -26,45 +24,8 @@ if TYPE_CHECKING:
     from inspector.cam.describe import Setting
     from inspector.cam.spec import MapRequest
 
-_DIGITS = re.compile(r"([0-9]+)")
 # Maps with nothing in them; the order of their cells is rounding.
 _EMPTY = {"non-finite-map", "zero-gradient-map", "constant-map", "rounding-map"}
-
-
-def in_order(stated: Sequence[tuple[str, Place]]) -> tuple[tuple[int, ...], str]:
-    """(positions in the order of training, what says so: "epoch and step", "epoch", "step" or "name").
-
-    stated: (name, place) of each. A step may count within its epoch, so epochs come first. What only some of them state
-    orders none: then the names do, numbers in them by their value.
-    """
-    places = [place for _, place in stated]
-    epochs = all(place.epoch is not None for place in places)
-    steps = all(place.step is not None for place in places)
-
-    def key(position: int) -> tuple[object, ...]:
-        name, place = stated[position]
-        return (place.epoch if epochs else 0, place.step if steps else 0, natural(name), position)
-
-    by = " and ".join(word for word, holds in (("epoch", epochs), ("step", steps)) if holds)
-    return tuple(sorted(range(len(stated)), key=key)), by or "name"
-
-
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts "step9" before "step10"."""
-    pieces = _DIGITS.split(name.casefold())
-    # By length, then as text: a number of ten thousand digits is none that Python would read.
-    return tuple(
-        (1, len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else (0, 0, piece) for at, piece in enumerate(pieces)
-    )
-
-
-def axis_of(places: Sequence[Place]) -> tuple[tuple[float, ...], str]:
-    """(where each stands along a curve, what that is): the step or the epoch where it grows, else 1, 2, 3."""
-    for name in ("step", "epoch"):
-        values = [getattr(place, name) for place in places]
-        if None not in values and all(a < b for a, b in itertools.pairwise(values)):
-            return tuple(values), name
-    return tuple(float(n) for n in range(1, len(places) + 1)), "checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,7 @@ from inspector.cli.merge import merge
 from inspector.cli.open import open_
 from inspector.cli.project import project
 from inspector.cli.repair import repair
+from inspector.cli.run import run_
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
 from inspector.cli.surgery import surgery
@@ -76,6 +77,7 @@ for _name, _command in (
     ("identify", identify),
     ("diagnose", diagnose),
     ("diff", diff),
+    ("run", run_),
     ("repair", repair),
     ("unwrap", unwrap),
     ("convert", convert),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from inspector.architectures.types import Recognition
     from inspector.checkpoint.types import Checkpoint, StateDict
-    from inspector.events.updates import Update
+    from inspector.compare.updates import Update
     from inspector.events.write import EventWriter
 
 
@@ -35,7 +35,7 @@ def tensorboard(
     A checkpoint's step is the one it states, else its epoch, else its place in the order given. Of several it is also
     written how far each tensor moved since the one before. The same files, with their dates, make the same bytes.
     """
-    from inspector.cam.training_place import place_of
+    from inspector.checkpoint.training_place import place_of
     from inspector.events.checkpoints import choose_steps
     from inspector.events.write import event_file
 
@@ -98,8 +98,8 @@ def _write_one(
     state: str,
 ) -> tuple[Checkpoint, StateDict] | None:
     """Returns what the next one is held against."""
+    from inspector.compare.updates import measure_updates
     from inspector.events.checkpoints import CheckpointStep, write_checkpoint
-    from inspector.events.updates import measure_updates
     from inspector.render.events import about_checkpoint
     from inspector.weights.measure import measure_weights
 

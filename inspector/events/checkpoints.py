@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.checkpoint.dtypes import find_dtype
+from inspector.compare.updates import Update, together
 from inspector.events.png import encode_png
-from inspector.events.updates import Update, together
 from inspector.events.write import EventWriter
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram

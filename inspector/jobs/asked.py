@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from inspector.cam.report import Explanation, Preprocessing
 from inspector.cam.series import Stage
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 from inspector.evaluate.report import PictureResult
 from inspector.jobs.subjects import FileRef, Naming, PictureRef, Subject, Wanted
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 from inspector.cam.report import Explanation
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 from inspector.render.explained_table import Row
 from inspector.render.scores import share_text
 from inspector.render.sheet import Cell, cell_of

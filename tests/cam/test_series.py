@@ -25,15 +25,12 @@ from inspector.cam.series import (
     Common,
     Stage,
     agreement_with_last,
-    axis_of,
     explain_each,
-    in_order,
-    natural,
     on_one_scale,
 )
 from inspector.cam.spec import MapRequest
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cam.training_place import Place, place_of
+from inspector.checkpoint.training_place import Place, axis_of, in_order, natural, place_of
 from inspector.errors import CorruptFile, ExplainError
 from inspector.readers import open_checkpoint
 

@@ -12,9 +12,9 @@ import torch
 from PIL import Image
 
 from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.compare.updates import measure_updates, together
 from inspector.events.checkpoints import CheckpointStep, choose_steps, write_checkpoint
 from inspector.events.png import encode_png
-from inspector.events.updates import measure_updates, together
 from inspector.readers import open_checkpoint
 from inspector.weights.measure import measure_weights
 from tests.events.made import points, read, written

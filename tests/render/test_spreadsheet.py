@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from inspector import open_checkpoint
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 from inspector.health.examine import examine
 from inspector.render.explained_table import COLUMNS, row_of_error, table_csv
 from inspector.render.spreadsheet import Number, csv_text

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from inspector.cam.report import Crop, Score
-from inspector.cam.training_place import Place
+from inspector.checkpoint.training_place import Place
 from inspector.findings import Finding, Severity
 from inspector.render.sheet import Cell, sheet
 from inspector.render.strip import strip_columns, strip_lines, strip_rows

@@ -233,7 +233,7 @@ def test_names_that_the_first_file_does_not_state_go_along(made: Any) -> None:
 
 def test_a_table_says_what_was_left_out(made: Any) -> None:
     from inspector.cam.series import Stage
-    from inspector.cam.training_place import Place
+    from inspector.checkpoint.training_place import Place
     from inspector.errors import CorruptFile
 
     stages, _, picture = made

@@ -6,7 +6,7 @@ import json
 
 from inspector.architectures.types import Recognition
 from inspector.cam.inputs.sample_classes import sample_classes
-from inspector.cam.inputs.stated import stated, stated_beside
+from inspector.checkpoint.stated import stated, stated_beside
 from inspector.checkpoint.types import Checkpoint
 
 _KEYS = ("class_names", "classes", "categories", "id2label", "idx_to_class", "class_to_idx", "label_names")

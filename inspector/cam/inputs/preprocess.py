@@ -19,8 +19,8 @@ from inspector.architectures.types import ArchitectureSpec, Recognition
 from inspector.cam.inputs.classes import class_names
 from inspector.cam.inputs.picture import crop_box, full_size, scaled_size, seen_crop, upright
 from inspector.cam.inputs.reduced import ReducedPicture
-from inspector.cam.inputs.stated import stated, stated_beside, told_beside
 from inspector.cam.report import Crop, Preprocessing
+from inspector.checkpoint.stated import stated, stated_beside, told_beside
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExplainError, UsageError
 from inspector.units import counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from inspector.cam.inputs.stated import told, told_beside
+from inspector.checkpoint.stated import told, told_beside
 from inspector.checkpoint.types import Checkpoint
 
 

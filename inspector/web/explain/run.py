@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from inspector.cam.columns import Kind
-from inspector.cam.series import in_order
 from inspector.cam.targets.answers import infer_answer
-from inspector.cam.training_place import Place, place_of
+from inspector.checkpoint.training_place import Place, in_order, place_of
 from inspector.errors import InspectorError
 from inspector.jobs.asked import Member, RunAsked, RunMade
 from inspector.jobs.job import Job

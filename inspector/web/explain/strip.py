@@ -14,7 +14,8 @@ import streamlit as st
 from PIL import Image
 
 from inspector.cam.report import Explanation
-from inspector.cam.series import Stage, axis_of, on_one_scale
+from inspector.cam.series import Stage, on_one_scale
+from inspector.checkpoint.training_place import axis_of
 from inspector.jobs.asked import RunMade, StripAsked
 from inspector.jobs.job import Job
 from inspector.render.colour_maps import colour_table
