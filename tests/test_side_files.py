@@ -257,6 +257,8 @@ _OURS = {
     "web/static_files.py": "scripts of the package",
     "web/explain/several.py": "sample pictures",
     "web/explain/pictures.py": "sample pictures",
+    "web/projector_pictures.py": "sample pictures",
+    "cli/project.py": "a file that we write",
 }
 _NO_PATHS = {
     ("architectures/user_code.py", "(files('inspector.architectures') / 'code_runner.py').read_text"),
