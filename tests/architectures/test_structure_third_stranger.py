@@ -164,6 +164,10 @@ def test_what_is_joined_of_heads_branches_and_coordinates() -> None:
     joined = told([*conv("stem", 64, 3), *conv("body", 64, 64), *sides, *conv("out", 1, 6, 1, 1)])
     assert says(joined, Topic.JOINS)[0].startswith("out takes 6: as many as side1, side2")
     assert not any("which nothing in the file puts out" in text for text in says(joined, Topic.FED))
+    # Of a long network too, whose other widths nothing puts out.
+    long = [t for n in range(60) for t in conv(f"s.{n}.c", 16, 32 + n)]
+    late = told([*conv("stem", 64, 3), *conv("body", 64, 64), *long, *conv("mid", 64, 16), *sides, *conv("out", 1, 6)])
+    assert "out takes 6 = 6 x 1: all that side1 to side6 put out." in says(late, Topic.JOINS)
 
 
 def test_a_number_for_each_pair_of_vectors() -> None:
