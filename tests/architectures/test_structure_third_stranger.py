@@ -165,9 +165,10 @@ def test_what_is_joined_of_heads_branches_and_coordinates() -> None:
     assert says(joined, Topic.JOINS)[0].startswith("out takes 6: as many as side1, side2")
     assert not any("which nothing in the file puts out" in text for text in says(joined, Topic.FED))
     # Of a long network too, whose other widths nothing puts out.
-    long = [t for n in range(60) for t in conv(f"s.{n}.c", 16, 32 + n)]
-    late = told([*conv("stem", 64, 3), *conv("body", 64, 64), *long, *conv("mid", 64, 16), *sides, *conv("out", 1, 6)])
-    assert "out takes 6 = 6 x 1: all that side1 to side6 put out." in says(late, Topic.JOINS)
+    long = [t for n in range(60) for t in conv(f"net.s.{n}.c", 16, 70 + n)]
+    sides = [t for n in range(1, 7) for t in conv(f"net.side{n}", 1, 64)]
+    late = told([*conv("net.stem", 64, 3), *long, *conv("net.mid", 64, 16), *sides, *conv("net.out", 1, 6)])
+    assert "net.out takes 6 = 6 x 1: all that net.side1 to net.side6 put out." in says(late, Topic.JOINS)
 
 
 def test_a_number_for_each_pair_of_vectors() -> None:

@@ -105,7 +105,7 @@ def _branches(weighted: Sequence[Layer]) -> Iterator[Claim]:
     for place, layer in enumerate(weighted):
         if (
             layer.inputs in given
-            or asked >= _MOST_ASKED
+            or asked >= _MOST_BRANCHES
             or said >= _MOST
             or layer.kind in RECURRENT
             or place < _LEAST_BRANCHES
