@@ -284,3 +284,12 @@ def test_open_says_blocks_and_all_outputs() -> None:
     )
     assert "Blocks: body.0 to body.2 (3, 16 wide)." in structure.short
     assert "actor 5 values; critic 1 value" in structure.short
+
+
+def test_counts_hedge_squares_as_rows_do() -> None:
+    squares = [t for n in range(5) for t in conv(f"body.{n}", 64, 64)]
+    named = told([*conv("stem", 64, 3), *squares, *bare("deconv", 64, 32, 4, 4)])
+    assert named.counts == "6 convolutions, 1 transposed convolution."
+    open_ = told([*conv("stem", 64, 3), *squares, *bare("up", 64, 32, 4, 4), ("up.bias", (32,))])
+    assert open_.counts == "1 convolution, 1 transposed convolution, 5 convolutions of either way."
+    assert any("either way" in text for text in says(open_, Topic.LAYERS))
