@@ -164,6 +164,11 @@ def test_what_is_joined_of_heads_branches_and_coordinates() -> None:
     joined = told([*conv("stem", 64, 3), *conv("body", 64, 64), *sides, *conv("out", 1, 6, 1, 1)])
     assert says(joined, Topic.JOINS)[0].startswith("out takes 6: as many as side1, side2")
     assert not any("which nothing in the file puts out" in text for text in says(joined, Topic.FED))
+    # Of a long network too, whose other widths nothing puts out.
+    long = [t for n in range(60) for t in conv(f"net.s.{n}.c", 16, 70 + n)]
+    sides = [t for n in range(1, 7) for t in conv(f"net.side{n}", 1, 64)]
+    late = told([*conv("net.stem", 64, 3), *long, *conv("net.mid", 64, 16), *sides, *conv("net.out", 1, 6)])
+    assert "net.out takes 6 = 6 x 1: all that net.side1 to net.side6 put out." in says(late, Topic.JOINS)
 
 
 def test_a_number_for_each_pair_of_vectors() -> None:
@@ -279,3 +284,12 @@ def test_open_says_blocks_and_all_outputs() -> None:
     )
     assert "Blocks: body.0 to body.2 (3, 16 wide)." in structure.short
     assert "actor 5 values; critic 1 value" in structure.short
+
+
+def test_counts_hedge_squares_as_rows_do() -> None:
+    squares = [t for n in range(5) for t in conv(f"body.{n}", 64, 64)]
+    named = told([*conv("stem", 64, 3), *squares, *bare("deconv", 64, 32, 4, 4)])
+    assert named.counts == "6 convolutions, 1 transposed convolution."
+    open_ = told([*conv("stem", 64, 3), *squares, *bare("up", 64, 32, 4, 4), ("up.bias", (32,))])
+    assert open_.counts == "1 convolution, 1 transposed convolution, 5 convolutions of either way."
+    assert any("either way" in text for text in says(open_, Topic.LAYERS))

@@ -17,7 +17,7 @@ _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _NUMBER = re.compile(r"\d+")
 _MOST, _MOST_LAYERS, _MOST_NAMED = 4, 4000, 4
 # Each is held against all layers before it.
-_MOST_ASKED = 32
+_MOST_ASKED, _MOST_BRANCHES = 32, 200
 # Coordinates, a normal, a time: what is joined to the width of a block from outside.
 _MOST_CONSTANT = 16
 _LEAST_TABLES, _LEAST_BRANCHES = 3, 3
@@ -105,7 +105,7 @@ def _branches(weighted: Sequence[Layer]) -> Iterator[Claim]:
     for place, layer in enumerate(weighted):
         if (
             layer.inputs in given
-            or asked >= _MOST_ASKED
+            or asked >= _MOST_BRANCHES
             or said >= _MOST
             or layer.kind in RECURRENT
             or place < _LEAST_BRANCHES

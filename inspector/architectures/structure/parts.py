@@ -67,7 +67,8 @@ def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool 
     A convolution as wide as it is deep is counted with the others, since most run forwards; beside transposed ones it
     is said to be open: "5 or 6 convolutions, 3 or 4 transposed convolutions", and many of them apart.
     """
-    squares = sum(layer.is_square for layer in layers)
+    # Those that the rows leave open, so that both hedge the same.
+    squares = sum(layer.is_square and layer.more == EITHER_WAY for layer in layers)
     counts = Counter(LayerKind.CONVOLUTION if layer.is_square else layer.kind for layer in layers)
     called = all(is_called_layer_norm(layer.path) for layer in layers if layer.kind is LayerKind.NORM)
     apart = squares if counts[LayerKind.TRANSPOSED] and squares > _MOST_BETWEEN else 0
