@@ -61,6 +61,8 @@ def test_what_diverged_all_over_and_the_cut_of_trunc_normal_are_no_flipped_bits(
     weight = _weight()
     weight[3, 4] = -2.0
     assert observe(tmp_path, {"fc.weight": weight}, IDS[0]) == ()
+    weight[3, 4], weight[7] = 0.05, 1e4 * weight[7]
+    assert observe(tmp_path, {"fc.weight": weight}, IDS[0]) == ()
     torch.manual_seed(1)
     wild = _weight() * torch.exp(4 * torch.randn(64, 96))
     assert observe(tmp_path, {"fc.weight": wild}, IDS[0]) == ()

@@ -45,6 +45,7 @@ _IN_ORDER = 64.0
 # Many of them, where they lie in one stretch: above so many times the usual magnitude, at most this part of all, in at
 # most so many bytes.
 _WILD, _SHARE, _SECTOR = 1e3, 0.02, 1 << 16
+_RANDOM = 0.8
 # trunc_normal_ of torch before 2.9 makes exactly -2 of the lowest of its 16 million random numbers.
 _CUT = 2.0
 # The square of a larger number is infinite in float32, and with it every norm, variance and loss it goes into.
@@ -145,6 +146,9 @@ def _sector(
         return None
     nbytes = (int(places[-1]) - int(places[0]) + 1) * DTYPES[t.dtype].itemsize
     if nbytes > _SECTOR or nbytes * 4 > t.numel * DTYPES[t.dtype].itemsize:
+        return None
+    # Rows that are large throughout are rows; of random bytes half make large numbers.
+    if len(places) > _RANDOM * (int(places[-1]) - int(places[0]) + 1):
         return None
     rest = float(np.delete(flat, np.arange(places[0], places[-1] + 1)).max())
     if rest > _IN_ORDER * usual:
