@@ -100,3 +100,18 @@ def test_two_adapters_of_one_layer_are_two_pairs(tmp_path: Path) -> None:
 
 def test_a_module_that_is_called_down_is_no_adapter(tmp_path: Path) -> None:
     assert findings(tmp_path, {"mlp.down.weight": torch.randn(4, 16), "mlp.up.weight": torch.randn(16, 3)}, CHECK) == ()
+
+
+def test_blocks_in_which_no_adapter_was_trained_are_a_warning(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state: State = {}
+    for i in range(4):
+        for name in ("q_proj", "v_proj"):
+            layer = f"base_model.model.layers.{i}.{name}"
+            state[f"{layer}.lora_A.weight"] = torch.randn(4, 16)
+            state[f"{layer}.lora_B.weight"] = torch.randn(16, 4) if i > 1 else torch.zeros(16, 4)
+    found = findings(tmp_path, state, CHECK)
+    assert (found[0].id, found[0].severity, len(found[0].subjects)) == ("adapter-never-trained", Severity.WARNING, 4)
+    assert "among them all of base_model.model.layers.0, base_model.model.layers.1" in found[0].says
+    experts = {name.replace("layers", "layers.0.experts"): tensor for name, tensor in state.items()}
+    assert findings(tmp_path, experts, CHECK)[0].severity is Severity.NOTICE

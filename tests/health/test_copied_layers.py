@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
@@ -32,13 +33,50 @@ def test_one_layer_over_another_of_its_block_is_a_warning(tmp_path: Path) -> Non
     assert only(observe(tmp_path, state, "copied-layers")).severity is Severity.WARNING
 
 
-def test_whole_blocks_are_copied_on_purpose(tmp_path: Path) -> None:
-    state = _blocks()
+def _copy_block(state: dict[str, torch.Tensor], source: int, target: int) -> None:
     for name in ("q", "k", "fc1", "fc2"):
-        state[f"layers.3.{name}.weight"] = state[f"layers.2.{name}.weight"].clone()
+        state[f"layers.{target}.{name}.weight"] = state[f"layers.{source}.{name}.weight"].clone()
+
+
+def test_whole_blocks_are_copied_on_purpose(tmp_path: Path) -> None:
+    far, many, few = _blocks(6), _blocks(6), _blocks(3)
+    _copy_block(far, 1, 4)
+    for i in (0, 2, 4):
+        _copy_block(many, i, i + 1)
+    _copy_block(few, 1, 2)
+    for state in (far, many, few):
+        assert only(observe(tmp_path, state, "copied-layers")).severity is Severity.NOTICE
+    found = only(observe(tmp_path, far, "copied-layers"))
+    assert len(found.subjects) == 4 and number(found, "nbytes") == 4 * 24 * 24 * 4
+
+
+def test_one_block_of_many_as_the_one_before_it_is_a_warning(tmp_path: Path) -> None:
+    """A number too low in a conversion."""
+    state = _blocks(5)
+    _copy_block(state, 2, 3)
     found = only(observe(tmp_path, state, "copied-layers"))
-    assert found.severity is Severity.NOTICE and len(found.subjects) == 4
-    assert number(found, "nbytes") == 4 * 24 * 24 * 4
+    assert found.severity is Severity.WARNING and len(found.subjects) == 4
+
+
+def test_the_backward_direction_as_the_forward_one_is_a_warning(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = {f"rnn.{k}": v for k, v in nn.LSTM(24, 16, 2, bidirectional=True).state_dict().items()}
+    assert observe(tmp_path, state, "copied-layers") == ()
+    for part in ("weight_ih_l1", "weight_hh_l1"):
+        state[f"rnn.{part}_reverse"] = state[f"rnn.{part}"].clone()
+    found = only(observe(tmp_path, state, "copied-layers"))
+    assert found.severity is Severity.WARNING and len(found.subjects) == 2
+
+
+@pytest.mark.parametrize(("name", "axis"), [("attn.in_proj_weight", 0), ("attn.c_attn.weight", 1)])
+def test_keys_that_are_the_queries_are_a_warning(tmp_path: Path, name: str, axis: int) -> None:
+    torch.manual_seed(0)
+    parts = list(torch.randn(3, 32, 32))
+    assert observe(tmp_path, {name: torch.cat(parts, axis)}, "copied-layers", "duplicate-filters") == ()
+    parts[1] = parts[0]
+    found = only(observe(tmp_path, {name: torch.cat(parts, axis)}, "copied-layers", "duplicate-filters"))
+    assert (found.id, found.severity) == ("copied-layers", Severity.WARNING)
+    assert found.says == f"In {name} the queries and the keys are the same, number by number."
 
 
 def test_new_transformers_of_torch_begin_with_equal_layers(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def test_a_flipped_bit_of_an_exponent(tmp_path: Path, bit: int, severity: Severi
     found = only(observe(tmp_path, {"fc.weight": weight}, *IDS))
     assert (found.id, found.severity, found.subjects) == ("values-out-of-proportion", severity, ("fc.weight",))
     assert found.says.startswith("1 number of fc.weight at [5, 7] is out of all proportion")
-    assert number(found, "before") == pytest.approx(0.0075, rel=1e-6)
+    # 1.92 is 0.0075 with one bit flipped, or 0.12 with another, which is more usual here.
+    assert number(found, "before") == pytest.approx(0.0075 if bit == 30 else 0.12, rel=1e-6)
     assert number(found, "largest") == pytest.approx(0.0075 * 2.0 ** (2 ** (bit - 23)), rel=1e-6)
 
 
@@ -59,6 +60,8 @@ def test_outliers_of_training_are_quiet(tmp_path: Path, dtype: torch.dtype) -> N
 def test_what_diverged_all_over_and_the_cut_of_trunc_normal_are_no_flipped_bits(tmp_path: Path) -> None:
     weight = _weight()
     weight[3, 4] = -2.0
+    assert observe(tmp_path, {"fc.weight": weight}, IDS[0]) == ()
+    weight[3, 4], weight[7] = 0.05, 1e4 * weight[7]
     assert observe(tmp_path, {"fc.weight": weight}, IDS[0]) == ()
     torch.manual_seed(1)
     wild = _weight() * torch.exp(4 * torch.randn(64, 96))

@@ -61,3 +61,21 @@ def test_eight_bit_floats_masks_and_constants_are_quiet(tmp_path: Path) -> None:
         "one.weight": torch.ones(64, 64),
     }
     assert observe(tmp_path, state, *KINDS) == ()
+
+
+def test_an_embedding_that_went_through_an_integer_type(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(96, 32)
+    found = only(observe(tmp_path, {"embed.weight": weight.int().float()}, "whole-numbers", "few-values"))
+    assert (found.id, found.severity) == ("whole-numbers", Severity.WARNING)
+    assert found.says.startswith("embed.weight holds whole numbers only, ")
+    # Ternary ones, codes with their scale, fixed filters and grids of a step are something else.
+    codes = {"fc.weight": (weight * 2).round(), "fc.weight_scale": torch.ones(96, 1)}
+    for state in (
+        {"embed.weight": weight.sign() * (weight.abs() > 0.4)},
+        codes,
+        {"conv.weight": (torch.randn(30, 1, 5, 5) * 2).round()},
+        {"embed.weight": torch.randint(-4, 5, (96, 32)).float()},
+        {"embed.weight": weight.int() * 0.25},
+    ):
+        assert observe(tmp_path, state, "whole-numbers") == ()

@@ -21,6 +21,7 @@ from inspector.health.checks import (
     large,
     levels,
     lone_values,
+    mislabelled,
     moment_rows,
     moment_shapes,
     moments,
@@ -30,6 +31,7 @@ from inspector.health.checks import (
     norm_input_scale,
     norm_scale,
     norm_shift,
+    norm_swapped,
     norm_untouched,
     norm_variance,
     optimizer_settings,
@@ -51,37 +53,15 @@ from inspector.health.checks import (
 from inspector.health.subject import Subject
 
 CHECKS: tuple[Check[Subject], ...] = (
-    *(
-        byte_order.CHECK,
-        non_finite.CHECK,
-        optimizer_settings.CHECK,
-        stretches.CHECK,
-        constant.CHECK,
-        lone_values.CHECK,
-        large.CHECK,
-    ),
-    *(bias_fit.CHECK, divisors.CHECK, exponents.CHECK, codebook.CHECK),
-    *(
-        norm_variance.CHECK,
-        norm_input_scale.CHECK,
-        norm_untouched.CHECK,
-        dead.CHECK,
-        duplicates.CHECK,
-        copied_layers.CHECK,
-    ),
-    *(still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK, siblings.CHECK, shifted.CHECK),
-    *(outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK, type_mix.CHECK, storage_grid.CHECK),
-    *(packed.CHECK, levels.CHECK, adapters.CHECK, averaged.CHECK, tied.CHECK, reparametrised.CHECK),
-    *(
-        moments.CHECK,
-        moments_lost.CHECK,
-        moments_faded.CHECK,
-        moment_rows.CHECK,
-        moment_shapes.CHECK,
-        grad_scaler.CHECK,
-        resuming.CHECK,
-        progress.CHECK,
-    ),
+    *(byte_order.CHECK, mislabelled.CHECK, non_finite.CHECK, optimizer_settings.CHECK, stretches.CHECK),
+    *(constant.CHECK, lone_values.CHECK, large.CHECK),
+    *(bias_fit.CHECK, norm_swapped.CHECK, divisors.CHECK, exponents.CHECK, codebook.CHECK),
+    *(norm_variance.CHECK, norm_input_scale.CHECK, norm_untouched.CHECK, dead.CHECK, copied_layers.CHECK),
+    *(duplicates.CHECK, still_initial.CHECK, norm_scale.CHECK, norm_shift.CHECK, embedding_rows.CHECK),
+    *(siblings.CHECK, shifted.CHECK, outliers.CHECK, half_range.CHECK, sparsity.CHECK, saturation.CHECK),
+    *(type_mix.CHECK, storage_grid.CHECK, packed.CHECK, levels.CHECK, adapters.CHECK, averaged.CHECK),
+    *(tied.CHECK, reparametrised.CHECK, moments.CHECK, moments_lost.CHECK, moments_faded.CHECK, moment_rows.CHECK),
+    *(moment_shapes.CHECK, grad_scaler.CHECK, resuming.CHECK, progress.CHECK),
 )
 
 # Kinds about the file and what stands beside the weights: they are the same from whichever set of weights one looks.

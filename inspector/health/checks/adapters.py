@@ -6,6 +6,8 @@ W + alpha / r * B A, with A random and B zero at the start (Hu et al. 2021, 2106
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +25,8 @@ RANKS_DIFFER = FindingKind("adapter-ranks-differ", Severity.ERROR, "The matrices
 HALF = FindingKind("adapter-half-missing", Severity.NOTICE, "An adapter has one of its two matrices")
 SCALE_UNKNOWN = FindingKind("adapter-scale-unknown", Severity.INFO, "The file does not tell an adapter's scale")
 
+# "model.layers.3" of "model.layers.3.self_attn.q_proj".
+_BLOCK = re.compile(r"^.*?\.\d+(?=\.)")
 _A = ("lora_A", "lora_embedding_A", "lora_down", "lora.down")
 _B = ("lora_B", "lora_embedding_B", "lora_up", "lora.up")
 
@@ -108,18 +112,33 @@ def _zero(adapters: list[_Adapter]) -> Iterator[Finding]:
         )
     if idle:
         every = len(idle) == len(whole)
+        blocks = [] if every else _idle_blocks(idle, [one.layer for one in whole])
+        at = f", among them all of {listed(blocks)}" if blocks else ""
         yield NEVER_TRAINED.found(
             f"B is zero in {'all ' if every else ''}{counted(len(idle), 'adapter')}"
-            + (": the adapter adds nothing." if every else f" of {len(whole):,}: {listed(idle)}."),
-            severity=Severity.WARNING if every else Severity.NOTICE,
+            + (": the adapter adds nothing." if every else f" of {len(whole):,}{at}: {listed(idle)}."),
+            severity=Severity.WARNING if every or blocks else Severity.NOTICE,
             subjects=idle,
             evidence=(("adapters", len(idle)), ("of", len(whole))),
             remedy="B begins at zero, and the first step moves it: it was saved before training, or no optimizer has "
             "it. Layers that a batch never uses (experts) stay so."
             if every
-            else "B begins at zero, and the first step moves it: these layers had no gradient. Frozen on purpose, or "
-            "experts that were never used, they are harmless.",
+            else "B begins at zero, and the first step moves it: these layers had no gradient, as before a part that "
+            "is run without gradients (checkpointing whose inputs need none). Frozen on purpose, or experts that were "
+            "never used, they are harmless.",
         )
+
+
+def _idle_blocks(idle: list[str], layers: list[str]) -> list[str]:
+    """Numbered blocks in which every adapter is idle, and whose like are trained in other blocks. Of experts nothing is
+    said: a batch may never use one."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for layer in layers:
+        number = _BLOCK.search(layer)
+        if number is not None and "expert" not in layer:
+            places[layer[: number.end()]].append(layer)
+    found = [block for block, of in places.items() if len(of) > 1 and set(of) <= set(idle)]
+    return found if 2 * len(found) <= len(places) else []
 
 
 def _ranks(adapters: list[_Adapter]) -> Iterator[Finding]:

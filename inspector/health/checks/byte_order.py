@@ -18,18 +18,14 @@ from inspector.health.phrases import also, shown
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
 
-BYTE_SWAPPED = FindingKind(
-    "byte-swapped",
-    Severity.ERROR,
-    "A tensor looks byte-swapped",
-    # What is said of the size of numbers that nobody wrote.
-    explains=(
-        *("non-finite", "large-weight", "norm-variance-negative", "norm-variance-tiny", "norm-variance-huge"),
-        *("norm-scale-near-zero", "norm-shift-silences", "dead-outputs", "dead-inputs", "untouched-rows"),
-        *("padded-vocabulary", "unlike-siblings", "unlike-role", "shifted-weights", "outlier-channels"),
-        *("half-precision-overflow", "half-precision-underflow"),
-    ),
+#: What is said of the size of numbers that nobody wrote.
+OF_SIZES = (
+    *("non-finite", "large-weight", "norm-variance-negative", "norm-variance-tiny", "norm-variance-huge"),
+    *("norm-scale-near-zero", "norm-shift-silences", "dead-outputs", "dead-inputs", "untouched-rows"),
+    *("padded-vocabulary", "unlike-siblings", "unlike-role", "shifted-weights", "outlier-channels"),
+    *("half-precision-overflow", "half-precision-underflow", "values-out-of-proportion", "clipped-values"),
 )
+BYTE_SWAPPED = FindingKind("byte-swapped", Severity.ERROR, "A tensor looks byte-swapped", explains=OF_SIZES)
 
 # From where on it is worth another look.
 _HUGE = {"float16": 1e4}
@@ -81,12 +77,12 @@ def _swapped(subject: Subject, one: Examined, t: TensorStatistics) -> _Swapped |
     stored, other = np.concatenate(runs), np.concatenate(turned)
     if not np.isfinite(other).all() or np.abs(other).max() > subject.thresholds.large:
         return None
-    if _decades(stored) < _WIDE or not 0 < _decades(other) < _NARROW:
+    if decades(stored) < _WIDE or not 0 < decades(other) < _NARROW:
         return None
     return _Swapped(name=one.name, largest=largest, turned=float(np.abs(other).max()), broken=broken, numel=t.numel)
 
 
-def _decades(values: NDArray[np.float32]) -> float:
+def decades(values: NDArray[np.float32]) -> float:
     """Between the tenth and the ninetieth percentile of the magnitudes of what is finite and not zero."""
     sizes = np.abs(values[np.isfinite(values) & (values != 0)]).astype(np.float64)
     if len(sizes) < _LEAST:

@@ -8,24 +8,34 @@ by mistake.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.equality import Budget, are_equal, likely_copies, same_place
-from inspector.health.phrases import shown
-from inspector.health.roles import LAYERS
+from inspector.health.phrases import also, shown
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Subject
+from inspector.weights.rows import column_means, row_means
 
 COPIED_LAYERS = FindingKind(
     "copied-layers",
     Severity.NOTICE,
     "Layers are exact copies of others",
     also=(Severity.WARNING,),
-    explains=("equal-weights-stored-twice",),
+    explains=("equal-weights-stored-twice", "duplicate-filters"),
 )
 
+# Parts of one module that torch keeps under names of their own.
+_PARTS = re.compile(r"weight_(ih|hh|hr)_l\d+(_reverse)?|[qkv]_proj_weight")
+_FUSED = re.compile(r"in_proj|c_attn|qkv|query_key_value", re.IGNORECASE)
+_QKV = ("the queries", "the keys", "the values")
+# Fewest blocks of a series of which one may be called a mistake.
+_SERIES = 4
 # Of a block whose weights are equal to this part, the whole block was copied.
 _BLOCK = 0.5
 # Of fewer values tensors are equal because they were made so: windows, constants.
@@ -47,6 +57,7 @@ class _Copy:
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
+    yield from _thirds(subject)
     pairs = tuple(_pairs(subject))
     if not pairs:
         return
@@ -55,7 +66,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     for name, source, nbytes, verified in pairs:
         same, both = blocks.compare(name, source)
         copy = _Copy(name=name, source=source, nbytes=nbytes, verified=verified, equal=same, of=both)
-        alone = verified and 0 < same <= _BLOCK * both
+        alone = verified and (0 < same <= _BLOCK * both or blocks.is_next(name, source))
         groups[Severity.WARNING if alone else Severity.NOTICE].append(copy)
     for severity, copies in groups.items():
         yield _finding(severity, copies)
@@ -98,10 +109,13 @@ class _Blocks:
         ("conv1" and "conv2"), what lies beside it. (0, 0) where nothing can be told.
         """
         a, b = name.split("."), source.split(".")
-        places = [i for i, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
-        if len(a) != len(b) or len(places) != 1 or len(a) > _DEEPEST or places[0] == len(a) - 1:
+        place = _difference(a, b)
+        if place is None:
             return 0, 0
-        place = places[0]
+        if place == len(a) - 1:
+            # Directions and layers of one recurrent module, and its projections, are drawn one by one.
+            within = _PARTS.fullmatch(a[-1]) and _PARTS.fullmatch(b[-1])
+            return (1, len(self._below[".".join(a[:-1])])) if within else (0, 0)
         if place == len(a) - 2:
             # Numbered layers of a list, and a teacher beside its student, may begin as copies.
             if place == 0 or a[place].isdecimal() or b[place].isdecimal():
@@ -113,6 +127,66 @@ class _Blocks:
             same = sum((f"{heads[0]}.{each}", f"{heads[1]}.{each}") in self._equal for each in both)
             self._known[heads] = same, len(both)
         return self._known[heads]
+
+    def is_next(self, name: str, source: str) -> bool:
+        """Whether a whole block is a copy of the one before it, and no other block of the series is any other's:
+        deeper models are made by repeating many."""
+        a, b = name.split("."), source.split(".")
+        place = _difference(a, b)
+        if place is None or place >= len(a) - 1 or not (a[place].isdecimal() and b[place].isdecimal()):
+            return False
+        if abs(int(a[place]) - int(b[place])) != 1:
+            return False
+        head, same = ".".join(a[:place]), self.compare(name, source)
+        series = {path.split(".")[0] for path in self._below[head]} if head in self._below else set()
+        copied = {tuple(sorted((x.split(".")[place], y.split(".")[place]))) for x, y in self._equal if _in(head, x, y)}
+        return same[0] == same[1] > 1 and len(copied) == 1 and len([n for n in series if n.isdecimal()]) >= _SERIES
+
+
+def _in(head: str, name: str, source: str) -> bool:
+    """Whether both lie below it, in different blocks."""
+    start = f"{head}." if head else ""
+    return (
+        name.startswith(start)
+        and source.startswith(start)
+        and name[len(start) :].split(".")[0] != source[len(start) :].split(".")[0]
+    )
+
+
+def _difference(a: Sequence[str], b: Sequence[str]) -> int | None:
+    """The one segment in which two names differ; None where they do in more, or are too deep."""
+    places = [i for i, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
+    return places[0] if len(a) == len(b) and len(places) == 1 and len(a) <= _DEEPEST else None
+
+
+def _thirds(subject: Subject) -> Iterator[Finding]:
+    """Queries, keys and values that are kept in one matrix, one below the other or, in GPT-2's, side by side."""
+    found: list[tuple[str, str, str]] = []
+    for one, t in subject.measured(Role.LINEAR):
+        rows = t.rows
+        if not _FUSED.search(one.name) or rows is None or t.finite < t.numel or t.minimum == t.maximum:
+            continue
+        for axis, sums in ((0, row_means(rows)), (1, column_means(rows))):
+            if len(sums) % 3 or len(sums) < 3 * _FEW or len(t.shape) != 2:
+                continue
+            parts = np.split(sums, 3)
+            same = [(i, j) for i, j in ((0, 1), (0, 2), (1, 2)) if np.allclose(parts[i], parts[j], rtol=1e-5, atol=0)]
+            array = subject.array(one) if same else None
+            if array is None:
+                continue
+            blocks = np.split(array, 3, axis=axis)
+            found += [(one.name, _QKV[i], _QKV[j]) for i, j in same if np.array_equal(blocks[i], blocks[j])]
+    if found:
+        name, first, second = found[0]
+        names = list(dict.fromkeys(name for name, _, _ in found))
+        yield COPIED_LAYERS.found(
+            f"In {shown(name)} {first} and {second} are the same, number by number{also(names)}.",
+            severity=Severity.WARNING,
+            subjects=names,
+            evidence=(("matrices", len(names)), ("pairs", len(found))),
+            remedy="Training moves them apart in the first step: when they were joined into one matrix, one was taken "
+            "twice. Join them again from the original.",
+        )
 
 
 def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
@@ -128,8 +202,9 @@ def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
             *(("compared", first.verified), ("equal_in_block", first.equal), ("weights_of_block", first.of)),
             ("threshold", _BLOCK),
         ),
-        remedy="The other weights of the two blocks differ, so this one was copied by mistake: take it from an earlier "
-        "checkpoint. Layers that share their weights on purpose are rarely shared in part."
+        remedy="Training moves two weights apart in the first step. Where the rest of the two blocks differs, or one "
+        "block of many is as the one before it, it was copied by mistake (a number too low in a conversion): take it "
+        "from an earlier file. Layers that share their weights on purpose are rarely shared in part."
         if severity is Severity.WARNING
         else "New transformers of torch begin with equal layers, deeper models are made by repeating blocks, and "
         "experts, teachers and target networks begin as copies. In a trained network that shares nothing, a layer was "

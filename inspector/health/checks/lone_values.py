@@ -7,6 +7,7 @@ language models hang on (Yu et al. 2024, 2411.07191) are a few times larger than
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ _IN_ORDER = 64.0
 # Many of them, where they lie in one stretch: above so many times the usual magnitude, at most this part of all, in at
 # most so many bytes.
 _WILD, _SHARE, _SECTOR = 1e3, 0.02, 1 << 16
+_RANDOM = 0.8
 # trunc_normal_ of torch before 2.9 makes exactly -2 of the lowest of its 16 million random numbers.
 _CUT = 2.0
 # The square of a larger number is infinite in float32, and with it every norm, variance and loss it goes into.
@@ -100,7 +102,9 @@ def _lone(subject: Subject, one: Examined, t: TensorStatistics) -> _Lone | None:
         place = int(wide[0])
         count, rest = int(within[place]), float(sizes[place + 1])
         places = _places(subject, one, rest)
-        return _Lone(one=one, count=count, largest=largest, rest=rest, places=places, before=_flipped(t, largest, rest))
+        return _Lone(
+            one=one, count=count, largest=largest, rest=rest, places=places, before=_flipped(t, largest, rest, usual)
+        )
     return None if vector else _sector(subject, one, t, sizes, within)
 
 
@@ -109,17 +113,16 @@ def _places(subject: Subject, one: Examined, rest: float) -> tuple[int, ...]:
     return () if array is None else tuple(np.flatnonzero(np.abs(array.ravel()) > rest).tolist()[:_MOST])
 
 
-def _flipped(t: TensorStatistics, value: float, rest: float) -> float | None:
-    """What the number was before a bit of its exponent was flipped, where that is one of the rest."""
+def _flipped(t: TensorStatistics, value: float, rest: float, usual: float) -> float | None:
+    """What the number may have been before a bit of its exponent was flipped: the most usual of those."""
     half = t.dtype == "float16"
     if t.dtype not in ("float32", "bfloat16", "float16"):
         return None
     code = int(np.array([value], np.float16 if half else np.float32).view(np.uint16 if half else np.uint32)[0])
-    for bit in range(10, 15) if half else range(23, 31):
-        other = np.array([code ^ 1 << bit], np.uint16 if half else np.uint32).view(np.float16 if half else np.float32)
-        if rest / 1e3 < abs(float(other[0])) <= rest:
-            return float(other[0])
-    return None
+    codes = [code ^ 1 << bit for bit in (range(10, 15) if half else range(23, 31))]
+    others = np.array(codes, np.uint16 if half else np.uint32).view(np.float16 if half else np.float32).tolist()
+    likely = [other for other in others if rest / 1e3 < abs(other) <= rest]
+    return min(likely, key=lambda other: abs(math.log(abs(other) / usual)), default=None)
 
 
 def _sector(
@@ -143,6 +146,9 @@ def _sector(
         return None
     nbytes = (int(places[-1]) - int(places[0]) + 1) * DTYPES[t.dtype].itemsize
     if nbytes > _SECTOR or nbytes * 4 > t.numel * DTYPES[t.dtype].itemsize:
+        return None
+    # Rows that are large throughout are rows; of random bytes half make large numbers.
+    if len(places) > _RANDOM * (int(places[-1]) - int(places[0]) + 1):
         return None
     rest = float(np.delete(flat, np.arange(places[0], places[-1] + 1)).max())
     if rest > _IN_ORDER * usual:
@@ -190,7 +196,7 @@ def _who(worst: _Lone) -> str:
 def _what(worst: _Lone) -> str:
     if worst.nbytes:
         return ", as in a sector that holds other bytes"
-    return f"; one flipped bit makes it of {worst.before:.4g}" if worst.before is not None else ""
+    return f"; one flipped bit would make it of {worst.before:.4g}" if worst.before is not None else ""
 
 
 def _index(worst: _Lone) -> str:

@@ -18,6 +18,9 @@ from inspector.weights.report import TensorStatistics
 from inspector.weights.table import finite_cells
 
 CLIPPED_VALUES = FindingKind("clipped-values", Severity.NOTICE, "Many values are exactly the largest or smallest")
+WHOLE_NUMBERS = FindingKind(
+    "whole-numbers", Severity.WARNING, "Weights are whole numbers, stored as floats", explains=("few-values",)
+)
 FEW_VALUES = FindingKind("few-values", Severity.NOTICE, "Weights take only a handful of values")
 
 _ROLES = (*LAYERS, Role.EMBEDDING)
@@ -25,6 +28,8 @@ _ROLES = (*LAYERS, Role.EMBEDDING)
 _PILE = 8
 # Elements for each value, below which few values are chance.
 _EACH = 16
+# Whole numbers that were weights once reach this, in so large a tensor.
+_LEAST_WHOLE, _LARGE = 2, 1024
 # Rows quantised one by one share no grid. Some of them are looked at, in some tensors.
 _TENSORS, _ROWS, _LONG_ROW = 3, 8, 1024
 
@@ -48,15 +53,19 @@ class _Few:
 def _find(subject: Subject) -> Iterator[Finding]:
     clipped: list[_Clipped] = []
     few: list[_Few] = []
+    whole: list[_Few] = []
     for one, t in subject.measured(*_ROLES):
         if t.numel <= subject.thresholds.few or t.minimum == t.maximum or not _is_wide(one):
             continue
         if t.distinct is not None:
             if t.numel >= _EACH * t.distinct:
-                few.append(_Few(name=one.name, distinct=t.distinct, of_row=False))
+                found = _Few(name=one.name, distinct=t.distinct, of_row=False)
+                (whole if _is_rounded(subject, one, t) else few).append(found)
         elif _edge_share(t) > subject.thresholds.clipped:
             clipped += _clipped(subject, one, t)
-    few += _few_of_rows(subject) if not few else []
+    few += _few_of_rows(subject) if not few and not whole else []
+    if whole:
+        yield _whole_finding(sorted(whole, key=lambda each: each.distinct))
     if clipped:
         yield _clipped_finding(subject, sorted(clipped, key=lambda each: -each.count / each.numel))
     if few:
@@ -94,6 +103,33 @@ def _at_end(values: NDArray[np.float64]) -> tuple[int, bool]:
     rest = values[values < largest]
     following = int((rest == rest.max()).sum()) if len(rest) else 0
     return count, count > _PILE * max(1, following)
+
+
+def _is_rounded(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
+    """Whether they are whole numbers as rounding or cutting leaves them of weights around zero: the larger, the fewer,
+    on both sides. Codes of a quantised layer have a scale beside them; a fixed filter is small."""
+    if max(abs(t.minimum), abs(t.maximum)) < _LEAST_WHOLE or t.numel < _LARGE or t.minimum >= 0:
+        return False
+    if any(other.role is Role.SCALE for other in subject.by_module[one.module]):
+        return False
+    array = subject.array(one)
+    if array is None or not np.array_equal(array, np.rint(array)):
+        return False
+    sizes, counts = np.unique(np.abs(array), return_counts=True)
+    # Zero has one sign, the others two; the last ones are chance.
+    counts = np.where(sizes == 0, 2 * counts, counts)
+    return bool(sizes[0] == 0 and (np.diff(counts[counts >= _EACH]) < 0).all())
+
+
+def _whole_finding(tensors: Sequence[_Few]) -> Finding:
+    worst, names = tensors[0], [each.name for each in tensors]
+    return WHOLE_NUMBERS.found(
+        f"{shown(worst.name)} holds whole numbers only, {worst.distinct:,} different ones, most often 0{also(names)}.",
+        subjects=names,
+        evidence=(("distinct", worst.distinct), ("tensors", len(names))),
+        remedy="Weights that went through an integer type lost what was behind the point: take them from the file "
+        "before that. Codes of a quantised layer need its scale, which is not beside them.",
+    )
 
 
 def _few_of_rows(subject: Subject) -> Iterator[_Few]:
@@ -143,4 +179,4 @@ def _few_finding(tensors: Sequence[_Few]) -> Finding:
     )
 
 
-CHECK = Check(kinds=(CLIPPED_VALUES, FEW_VALUES), find=_find)
+CHECK = Check(kinds=(CLIPPED_VALUES, WHOLE_NUMBERS, FEW_VALUES), find=_find)
