@@ -58,11 +58,12 @@ def tensorboard(
     for remark in remarks:
         complain(remark)
     report = {"output": output.name, "axis": axis, "steps": [(step, name) for step, (name, _) in stages]}
+    shown = [(step, shown_name(name)) for step, (name, _) in stages]
 
     def text() -> RenderableType:
         from inspector.render.events import exported_text
 
-        return exported_text(str(output), axis, [(step, shown_name(name)) for step, (name, _) in stages])
+        return exported_text(str(output), axis, shown)
 
     show({**report, "remarks": remarks}, text, as_json=json)
     return 0
