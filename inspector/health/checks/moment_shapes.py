@@ -14,9 +14,7 @@ from inspector.keys.optimizer.map import ELEMENTWISE, parameters_of
 from inspector.units import counted, human_shape
 
 MOMENT_SHAPE = FindingKind("moment-shape", Severity.ERROR, "An optimizer's state has another shape than its parameter")
-MOMENT_ORDER = FindingKind(
-    "moments-out-of-order", Severity.WARNING, "An optimizer's state is in another order"
-)
+MOMENT_ORDER = FindingKind("moments-out-of-order", Severity.WARNING, "An optimizer's state is in another order")
 # By number alone, so much must agree before the rest is called wrong.
 _AGREE = 0.75
 _FEW = 4
