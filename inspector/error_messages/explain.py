@@ -14,6 +14,7 @@ from inspector.error_messages.clean import MOST_CHARACTERS, Cleaned, clean
 from inspector.error_messages.fit import explain_lists
 from inspector.error_messages.key_lists import names_alone, read_key_lists
 from inspector.error_messages.message import Message, fold
+from inspector.error_messages.messages_calls import MESSAGES as OF_CALLS
 from inspector.error_messages.messages_code import FOREIGN
 from inspector.error_messages.messages_code import MESSAGES as OF_CODE
 from inspector.error_messages.messages_copies import MESSAGES as OF_COPIES
@@ -33,6 +34,7 @@ MESSAGES: tuple[Message, ...] = (
     *OF_VERSIONS,
     *OF_CODE,
     *OF_FORWARDS,
+    *OF_CALLS,
     *OF_TRAINING,
     *FOREIGN,
 )

@@ -258,29 +258,6 @@ MESSAGES: tuple[Message, ...] = (
         example="Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
     ),
     Message(
-        kind="scalar-type",
-        patterns=(
-            r"expected (?:m1 and m2 to have the same dtype, but got: |(?:scalar|object of scalar) "
-            r"type )(?P<want>\w{2,20})(?: but (?:found|got scalar type)| !=) (?P<found>\w{2,20})",
-        ),
-        says="One tensor is {want}, the other {found}.",
-        why="NumPy makes float64 (Double), and checkpoints may be in half precision; the input has to have the type "
-        "of the weights.",
-        steps=("Cast the input to the weights' type, or the model with .float(); or run under torch.autocast.",),
-        patch="model = model.float()\noutput = model(inputs.float())\n",
-        example="RuntimeError: expected scalar type Half but found Float",
-    ),
-    Message(
-        kind="dtype-differs",
-        patterns=(r"mat1 and mat2 must have the same dtype, but got (?P<want>\w{2,20}) and (?P<found>\w{2,20})",),
-        says="One tensor is {want}, the other {found}.",
-        why="NumPy makes float64 (Double), and checkpoints may be in half precision; the input has to have the type "
-        "of the weights.",
-        steps=("Cast the input to the weights' type, or the model with .float(); or run under torch.autocast.",),
-        patch="model = model.float()\noutput = model(inputs.float())\n",
-        example="RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float",
-    ),
-    Message(
         kind="half-on-cpu",
         patterns=(rf"not implemented for {Q}(?:Half|BFloat16){Q}",),
         says="This operation does not run in half precision here, which on a CPU is common.",

@@ -13,6 +13,13 @@ _N = r"[0-9]{1,12}"
 _SIZES = r"\[?(?P<sizes>[0-9]{1,9}(?:[, x]{1,3}[0-9]{1,9}){0,7})\]?"
 _SHAPE_STEP = "Print x.shape in front of the layer that fails; a forward hook on every module finds which one it is."
 
+_TYPES_WHY = (
+    "NumPy makes float64 (Double), and checkpoints may be in half precision; the input has to have the type of the "
+    "weights."
+)
+_TYPES_STEPS = ("Cast the input to the weights' type, or the model with .float(); or run under torch.autocast.",)
+_TYPES_PATCH = "model = model.float()\noutput = model(inputs.float())\n"
+
 MESSAGES: tuple[Message, ...] = (
     Message(
         kind="linear-features",
@@ -135,6 +142,9 @@ MESSAGES: tuple[Message, ...] = (
             rf"Given normalized_shape=\[(?P<takes>{_N})\], expected input with shape \[\*, {_N}\], but got input of "
             rf"size ?\[(?:{_N}, ){{0,5}}(?P<got>{_N})\]",
             r"Given normalized_shape=",
+            rf"number of channels in input, but got weight of shape \[(?P<takes>{_N})\] and input of shape "
+            rf"\[{_N}, (?P<got>{_N})",
+            r"Expected number of channels in input to be divisible by num_groups",
         ),
         says="A norm was made for a width of {takes} and received {got}.",
         brief="A norm received another width than it was made for.",
@@ -202,6 +212,8 @@ MESSAGES: tuple[Message, ...] = (
             rf"(?P<got>{_N})",
             rf"Sizes of tensors must match except in dimension {_N}\. Got (?P<takes>{_N}) and (?P<got>{_N})",
             r"Sizes of tensors must match except in dimension",
+            r"Tensors must have same number of dimensions: got",
+            r"zero-dimensional tensor \(at position [0-9]{1,4}\) cannot be concatenated",
         ),
         says="Tensors of {takes} and {got} places are to be joined.",
         brief="Tensors of different sizes are to be joined.",
@@ -234,7 +246,11 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="stack-sizes",
-        patterns=(r"stack expects each tensor to be equal size, but got",),
+        patterns=(
+            r"stack expects each tensor to be equal size, but got",
+            # Before 1.5 stack was cat along a new dimension, and said so.
+            r"Sizes of tensors must match except in dimension 0\. Got",
+        ),
         says="A batch is to be made of pictures of different sizes.",
         why="DataLoader puts one beside the other, and they have to be equal.",
         steps=("Crop or resize all to one size in the transforms.", "Or give the DataLoader a collate_fn of your own."),
@@ -254,9 +270,79 @@ MESSAGES: tuple[Message, ...] = (
         example="RuntimeError: input.size(-1) must be equal to input_size. Expected 128, got 64",
     ),
     Message(
+        kind="recurrent-state",
+        patterns=(
+            r"Expected hidden(?:\[[01]\])? size [(\[](?P<takes>[0-9, ]{3,40})[)\]], got [(\[]"
+            r"(?P<got>[0-9, ]{3,40})[)\]]",
+            r"For (?:batched|unbatched) [23]-D input, hx and cx should also be",
+            r"For (?:batched|unbatched) [23]-D input, hx should also be",
+        ),
+        says="A recurrent layer wants a state of [{takes}] and received [{got}].",
+        brief="A recurrent layer received a state of another shape than it wants.",
+        why="A state is (layers x directions, batch, width), also where batch_first=True. Mostly it is one of another "
+        "batch: the last of an epoch is smaller, or batch and length stand in each other's place.",
+        steps=(
+            "Make it of the batch in hand: torch.zeros(layers, x.size(0 if batch_first else 1), width).",
+            "Or leave it out: zeros are the default. To carry it on: DataLoader(..., drop_last=True).",
+        ),
+        example="RuntimeError: Expected hidden size (2, 32, 128), got [2, 64, 128]",
+    ),
+    Message(
+        kind="matmul-sizes",
+        patterns=(
+            rf"Expected size for first two dimensions of batch2 tensor to be: \[{_N}, (?P<takes>{_N})\] but got: "
+            rf"\[{_N}, (?P<got>{_N})\]",
+            rf"Expected tensor to have size (?P<takes>{_N}) at dimension 1, but got size (?P<got>{_N}) for argument #2 "
+            r".{0,2}(?:batch2|mat2)",
+            r"Expected batch2_sizes\[0\] == bs",
+            r"batch1 and batch2 must have same number of batches",
+            rf"inconsistent tensor size, expected tensor \[{_N}\] and src \[{_N}\] to have the same number of elements",
+        ),
+        says="A product of matrices: the rows of one have {takes} places and the columns of the other {got}.",
+        brief="Two matrices, or batches of them, do not fit to be multiplied.",
+        why="One of them is to be transposed, or was already; or heads and tokens stand in each other's place.",
+        steps=("In attention: q @ k.transpose(-2, -1), then @ v.", _SHAPE_STEP),
+        example="RuntimeError: Expected size for first two dimensions of batch2 tensor to be: [8, 64] but got: "
+        "[8, 50].",
+    ),
+    Message(
+        kind="scalar-type",
+        patterns=(
+            r"expected (?:m1 and m2 to have the same dtype, but got: |(?:scalar|object of scalar) "
+            r"type )(?P<want>\w{2,20})(?: but (?:found|got scalar type)| !=) (?P<found>\w{2,20})",
+        ),
+        says="One tensor is {want}, the other {found}.",
+        why=_TYPES_WHY,
+        steps=_TYPES_STEPS,
+        patch=_TYPES_PATCH,
+        example="RuntimeError: expected scalar type Half but found Float",
+    ),
+    Message(
+        kind="dtype-differs",
+        patterns=(
+            r"mat1 and mat2 must have the same dtype, but got (?P<want>\w{2,20}) and (?P<found>\w{2,20})",
+            r"mat1 and mat2 must have the same dtype",
+        ),
+        says="One tensor is {want}, the other {found}.",
+        brief="Two tensors of different types are multiplied.",
+        why=_TYPES_WHY,
+        steps=_TYPES_STEPS,
+        patch=_TYPES_PATCH,
+        example="RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float",
+    ),
+    Message(
         kind="whole-numbers",
-        patterns=(rf"not implemented for {Q}(?P<got>Byte|Long|Int|Bool|Char|Short)\b",),
+        patterns=(
+            rf"not implemented for {Q}(?:torch\.)?(?P<got>Byte|Long|Int|Bool|Char|Short)(?:Tensor)?\b",
+            r"not implemented for type torch\.(?P<got>Byte|Long|Int|Bool|Char|Short)Tensor",
+            r"mean\(\): input dtype should be either floating point or complex dtypes\. Got (?P<got>\w{3,12}) instead",
+            r"an only calculate the mean of floating types\. Got (?P<got>\w{3,12}) instead",
+            r"could not infer output dtype\. Input dtype must be either a floating point or complex dtype\. Got: "
+            r"(?P<got>\w{3,12})",
+            r"value cannot be converted to type u?int[0-9]{1,2}_t without overflow",
+        ),
         says="This operation is not made for whole numbers ({got}).",
+        brief="This operation is not made for whole numbers.",
         why="Pictures read as bytes, and labels or indices that are whole, have no convolutions, means or softmax.",
         steps=("x = x.float() before it; a picture: torchvision.transforms.ToTensor().",),
         example="NotImplementedError: \"softmax_lastdim_kernel_impl\" not implemented for 'Long'",
@@ -275,7 +361,11 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         kind="index-range",
-        patterns=(r"index out of range in self", r"index out of range: Tried to access index"),
+        patterns=(
+            r"index out of range in self",
+            r"index out of range: Tried to access index",
+            r"index out of range at .{1,40}TH/generic",
+        ),
         says="An embedding was asked for a row that it does not have.",
         why="A token's number is beyond the vocabulary or negative (padding of -1), or the text is longer than the "
         "table of positions.",
@@ -284,49 +374,5 @@ MESSAGES: tuple[Message, ...] = (
             "Cut texts at the model's length (truncation=True).",
         ),
         example="IndexError: index out of range in self",
-    ),
-    Message(
-        kind="module-before-init",
-        patterns=(r"annot assign (?:module|parameter)s? before (?:Module\.)?__init__\(\) call",),
-        says="A module was given parts before it was one.",
-        why="The first line of its __init__ has to be super().__init__().",
-        steps=("Add super().__init__() as the first line.",),
-        example="AttributeError: cannot assign module before Module.__init__() call",
-    ),
-    Message(
-        kind="tuple-as-input",
-        patterns=(
-            r"received an invalid combination of arguments - got \((?:tuple|list),",
-            rf"argument {Q}input{Q} \(position 1\) must be Tensor, not (?:tuple|list)\b",
-        ),
-        says="A layer was given several tensors in one tuple.",
-        why="LSTM, GRU and MultiheadAttention give back (output, state); nn.Sequential hands on both.",
-        steps=("Take the first: output, _ = lstm(x).",),
-        hides=("input-is-no-tensor",),
-        example="TypeError: linear(): argument 'input' (position 1) must be Tensor, not tuple",
-    ),
-    Message(
-        kind="input-is-no-tensor",
-        patterns=(
-            r"received an invalid combination of arguments - got \((?P<got>[\w.]{2,60}),",
-            rf"argument {Q}input{Q} \(position 1\) must be Tensor, not (?P<got>[\w.]{{2,60}}\b)",
-        ),
-        says="A layer was given {got} in place of a tensor.",
-        brief="A layer was given something that is no tensor.",
-        why="A picture or array has to become a tensor first.",
-        steps=("torchvision.transforms.ToTensor() for pictures, torch.from_numpy() for arrays; then .unsqueeze(0).",),
-        example="TypeError: conv2d() received an invalid combination of arguments - got (numpy.ndarray, Parameter, "
-        "NoneType, tuple, tuple, tuple, int), but expected one of:",
-    ),
-    Message(
-        kind="to-numpy",
-        patterns=(
-            r"Can.{0,3}t call numpy\(\) on Tensor that requires grad",
-            r"t convert (?:cuda|mps|CUDA)[\w:]{0,6} (?:device type )?tensor to numpy",
-        ),
-        says="A tensor is to become an array while it is on another device or belongs to a graph of gradients.",
-        why="NumPy sees the CPU's memory alone and knows no gradients.",
-        steps=("x.detach().cpu().numpy()", "To predict: with torch.no_grad()."),
-        example="RuntimeError: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
     ),
 )

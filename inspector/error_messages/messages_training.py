@@ -22,6 +22,7 @@ MESSAGES: tuple[Message, ...] = (
             rf"Target (?P<got>-?{_N}) is out of bounds",
             r"Assertion .{1,30}t >= 0 && t < n_classes",
             r"nll_loss.{1,80}Assertion .{1,10}t >= 0",
+            r"Assertion .{0,2}cur_target >= 0",
         ),
         says="A label is {got}, which the model has no class for.",
         brief="A label is a number that the model has no class for.",
@@ -43,13 +44,34 @@ MESSAGES: tuple[Message, ...] = (
             r"Using a target size \(torch\.Size\(\[(?P<takes>[0-9, ]{0,40})\]\)\) that is different to the input size "
             r"\(torch\.Size\(\[(?P<got>[0-9, ]{0,40})\]\)\)",
             r"Using a target size \(torch",
+            r"multi-target not supported",
         ),
         says="The answers are laid out as [{got}] and the labels as [{takes}].",
         brief="The answers and the labels have different shapes.",
-        why="Mostly one has a dimension of 1 that the other has not.",
-        steps=("Answers of [n, 1]: output.squeeze(1), or target.unsqueeze(1).",),
+        why="Mostly one has a dimension of 1 that the other has not. Where multi-targets are not supported, each label "
+        "is to be one number and is a row of them: [n, 1], or one-hot.",
+        steps=(
+            "Answers of [n, 1]: output.squeeze(1), or target.unsqueeze(1).",
+            "Labels of [n, 1]: target.squeeze(1); one-hot: target.argmax(1), or BCEWithLogitsLoss for several at once.",
+        ),
         example="ValueError: Using a target size (torch.Size([4])) that is different to the input size "
         "(torch.Size([4, 1])) is deprecated.",
+    ),
+    Message(
+        kind="target-type",
+        patterns=(
+            r"xpected target dtype to be Long or Byte, but got (?P<got>\w{3,12})",
+            r"xpected (?:object of )?scalar type Long but (?:got scalar type|found) "
+            r"(?P<got>Float|Double|Half|BFloat16)",
+        ),
+        says="Labels, or indices, are {got} and have to be whole numbers.",
+        why="Losses over classes (cross_entropy, nll_loss), gather and embeddings count with Long.",
+        steps=(
+            "target = target.long(); in a Dataset: torch.tensor(label, dtype=torch.long).",
+            "Probabilities as labels: cross_entropy takes them in the answers' shape, from torch 1.10 on.",
+        ),
+        hides=("scalar-type",),
+        example="RuntimeError: expected scalar type Long but found Float",
     ),
     Message(
         kind="scalar-backward",
@@ -58,6 +80,17 @@ MESSAGES: tuple[Message, ...] = (
         why="It differentiates one: a loss.",
         steps=("loss.mean().backward(), or sum(); a loss with reduction='none' gives one number for each answer.",),
         example="RuntimeError: grad can be implicitly created only for scalar outputs",
+    ),
+    Message(
+        kind="no-cuda",
+        patterns=(r"Found no NVIDIA driver", r"Torch not compiled with CUDA enabled", r"No CUDA GPUs are available"),
+        says="Something is to go to a GPU, and torch finds none here.",
+        why="The machine has no NVIDIA card or driver, torch came without CUDA, or CUDA_VISIBLE_DEVICES is empty.",
+        steps=(
+            'device = "cuda" if torch.cuda.is_available() else "cpu", and .to(device) everywhere in place of .cuda().',
+            "A checkpoint: torch.load(path, map_location=device).",
+        ),
+        example="AssertionError: Torch not compiled with CUDA enabled",
     ),
     Message(
         kind="device-side-assert",
@@ -84,6 +117,20 @@ MESSAGES: tuple[Message, ...] = (
         steps=("Write x = x + y, and inplace=False.", "torch.autograd.set_detect_anomaly(True) names the line."),
         example="RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
         "operation: [torch.FloatTensor [3, 3]], which is output 0 of ReluBackward0, is at version 1",
+    ),
+    Message(
+        kind="leaf-in-place",
+        patterns=(
+            r"leaf Variable that requires grad (?:is being|has been) used in an in-?place operation",
+            r"view of a leaf Variable that requires grad is being used in an in-?place operation",
+        ),
+        says="A parameter, or another tensor that wants a gradient, was changed in place.",
+        why="The gradient of a number that is overwritten has nowhere to go.",
+        steps=(
+            "To set values: with torch.no_grad(): weight.copy_(...), or weight.data.",
+            "In a forward: y = x + 1 in place of x += 1; x = x.clone() before x[...] = ....",
+        ),
+        example="RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.",
     ),
     Message(
         kind="backward-twice",

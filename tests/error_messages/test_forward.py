@@ -41,6 +41,11 @@ def _in_place() -> None:
     y.sum().backward()
 
 
+def _parameter_in_place() -> None:
+    x = torch.ones(2, requires_grad=True)
+    x += 1
+
+
 class _Early(nn.Module):
     def __init__(self) -> None:
         self.layer = nn.Linear(2, 2)
@@ -97,6 +102,21 @@ PROVOKED: dict[str, tuple[str, Callable[[], Any]]] = {
     "no super": ("module-before-init", _Early),
     "numpy of a gradient": ("to-numpy", lambda: torch.ones(2, requires_grad=True).numpy()),
     "nothing to train": ("no-gradient", lambda: torch.ones(2).sum().backward()),
+    "another group norm": ("norm-width", lambda: nn.GroupNorm(2, 8)(torch.zeros(1, 6, 4, 4))),
+    "joined with other dimensions": (
+        "cat-sizes", lambda: torch.cat([torch.zeros(1, 2, 8), torch.zeros(1, 2)], 1)
+    ),
+    "a product of batches": ("matmul-sizes", lambda: torch.bmm(torch.zeros(2, 3, 4), torch.zeros(2, 5, 6))),
+    "a state of another batch": (
+        "recurrent-state", lambda: nn.GRU(8, 4)(torch.zeros(2, 3, 8), torch.zeros(1, 2, 4))
+    ),
+    "the mean of whole numbers": ("whole-numbers", lambda: torch.zeros(3, dtype=torch.long).mean()),
+    "labels that are floats": ("target-type", lambda: functional.nll_loss(torch.zeros(2, 3), torch.zeros(2))),
+    "labels one-hot": (
+        "target-shape", lambda: functional.nll_loss(torch.zeros(4, 3), torch.zeros(4, 3, dtype=torch.long))
+    ),
+    "no forward": ("no-forward", lambda: nn.ModuleList()(torch.zeros(1))),
+    "a parameter changed in place": ("leaf-in-place", _parameter_in_place),
     "changed in place": ("changed-in-place", _in_place),
     "backward twice": ("backward-twice", _twice),
 }  # fmt: skip
@@ -172,6 +192,64 @@ OLDER = (
         "ValueError: Input image size (384*384) doesn't match model (224*224).",
         "picture-size",
         "The network takes pictures of 224 pixels and received 384.",
+    ),
+    (
+        "RuntimeError: invalid argument 0: Tensors must have same number of dimensions: got 3 and 2 at "
+        "/pytorch/aten/src/TH/generic/THTensor.cpp:603",
+        "cat-sizes",
+        "Tensors of different sizes are to be joined.",
+    ),
+    (
+        "RuntimeError: Expected tensor to have size 4 at dimension 1, but got size 5 for argument #2 'batch2' (while "
+        "checking arguments for bmm)",
+        "matmul-sizes",
+        "A product of matrices: the rows of one have 4 places and the columns of the other 5.",
+    ),
+    (
+        "RuntimeError: Expected batch2_sizes[0] == bs && batch2_sizes[1] == contraction_size to be true, but got "
+        "false.",
+        "matmul-sizes",
+        "Two matrices, or batches of them, do not fit to be multiplied.",
+    ),
+    (
+        "RuntimeError: _thnn_conv2d_forward is not implemented for type torch.ByteTensor",
+        "whole-numbers",
+        "This operation is not made for whole numbers (Byte).",
+    ),
+    (
+        "RuntimeError: value cannot be converted to type uint8_t without overflow: -0.155941",
+        "whole-numbers",
+        "This operation is not made for whole numbers.",
+    ),
+    (
+        "RuntimeError: Expected object of scalar type Long but got scalar type Float for argument #2 'target'",
+        "target-type",
+        "Labels, or indices, are Float and have to be whole numbers.",
+    ),
+    (
+        "RuntimeError: expected scalar type Half but found Float",
+        "scalar-type",
+        "One tensor is Half, the other Float.",
+    ),
+    (
+        "RuntimeError: mat1 and mat2 must have the same dtype",
+        "dtype-differs",
+        "Two tensors of different types are multiplied.",
+    ),
+    (
+        "AttributeError: 'tuple' object has no attribute 'dim'",
+        "tuple-as-input",
+        "A layer was given several tensors in one tuple.",
+    ),
+    (
+        "AttributeError: 'numpy.ndarray' object has no attribute 'dim'",
+        "input-is-no-tensor",
+        "A layer was given numpy.ndarray in place of a tensor.",
+    ),
+    (
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU",
+        "no-cuda",
+        "Something is to go to a GPU, and torch finds none here.",
     ),
     (
         "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
