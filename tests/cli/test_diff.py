@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
-    base = {"a.weight": rng.standard_normal((4, 5)).astype(np.float32), "b.weight": rng.standard_normal(3)}
+    base = {"a.weight": rng.standard_normal((4, 5)).astype(np.float32), "b.weight": rng.standard_normal((1, 3))}
     write(tmp_path / "first.safetensors", base)
     write(tmp_path / "again.safetensors", dict(reversed(base.items())), {"epoch": "3"})
     write(tmp_path / "moved.safetensors", {**base, "a.weight": base["a.weight"] * np.float32(1.001)})
@@ -106,7 +106,7 @@ def test_several_files_are_a_row_each(files: Path, capsys: pytest.CaptureFixture
 
 def test_a_folder_of_shards_is_one_side(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
-    base = {"a.weight": rng.standard_normal((4, 5)).astype(np.float32), "b.weight": rng.standard_normal(3)}
+    base = {"a.weight": rng.standard_normal((4, 5)).astype(np.float32), "b.weight": rng.standard_normal((1, 3))}
     shards = files / "shards"
     shards.mkdir()
     names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]

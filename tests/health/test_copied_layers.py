@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
-import pytest
 import torch
 from torch import nn
 
@@ -66,17 +65,6 @@ def test_the_backward_direction_as_the_forward_one_is_a_warning(tmp_path: Path) 
         state[f"rnn.{part}_reverse"] = state[f"rnn.{part}"].clone()
     found = only(observe(tmp_path, state, "copied-layers"))
     assert found.severity is Severity.WARNING and len(found.subjects) == 2
-
-
-@pytest.mark.parametrize(("name", "axis"), [("attn.in_proj_weight", 0), ("attn.c_attn.weight", 1)])
-def test_keys_that_are_the_queries_are_a_warning(tmp_path: Path, name: str, axis: int) -> None:
-    torch.manual_seed(0)
-    parts = list(torch.randn(3, 32, 32))
-    assert observe(tmp_path, {name: torch.cat(parts, axis)}, "copied-layers", "duplicate-filters") == ()
-    parts[1] = parts[0]
-    found = only(observe(tmp_path, {name: torch.cat(parts, axis)}, "copied-layers", "duplicate-filters"))
-    assert (found.id, found.severity) == ("copied-layers", Severity.WARNING)
-    assert found.says == f"In {name} the queries and the keys are the same, number by number."
 
 
 def test_new_transformers_of_torch_begin_with_equal_layers(tmp_path: Path) -> None:

@@ -13,27 +13,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.equality import Budget, are_equal, likely_copies, same_place
-from inspector.health.phrases import also, shown
-from inspector.health.roles import LAYERS, Role
+from inspector.health.phrases import shown
+from inspector.health.roles import LAYERS
 from inspector.health.subject import Subject
-from inspector.weights.rows import column_means, row_means
 
 COPIED_LAYERS = FindingKind(
     "copied-layers",
     Severity.NOTICE,
     "Layers are exact copies of others",
     also=(Severity.WARNING,),
-    explains=("equal-weights-stored-twice", "duplicate-filters"),
+    explains=("equal-weights-stored-twice",),
 )
 
 # Parts of one module that torch keeps under names of their own.
 _PARTS = re.compile(r"weight_(ih|hh|hr)_l\d+(_reverse)?|[qkv]_proj_weight")
-_FUSED = re.compile(r"in_proj|c_attn|qkv|query_key_value", re.IGNORECASE)
-_QKV = ("the queries", "the keys", "the values")
 # Fewest blocks of a series of which one may be called a mistake.
 _SERIES = 4
 # Of a block whose weights are equal to this part, the whole block was copied.
@@ -57,7 +52,6 @@ class _Copy:
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    yield from _thirds(subject)
     pairs = tuple(_pairs(subject))
     if not pairs:
         return
@@ -157,36 +151,6 @@ def _difference(a: Sequence[str], b: Sequence[str]) -> int | None:
     """The one segment in which two names differ; None where they do in more, or are too deep."""
     places = [i for i, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
     return places[0] if len(a) == len(b) and len(places) == 1 and len(a) <= _DEEPEST else None
-
-
-def _thirds(subject: Subject) -> Iterator[Finding]:
-    """Queries, keys and values that are kept in one matrix, one below the other or, in GPT-2's, side by side."""
-    found: list[tuple[str, str, str]] = []
-    for one, t in subject.measured(Role.LINEAR):
-        rows = t.rows
-        if not _FUSED.search(one.name) or rows is None or t.finite < t.numel or t.minimum == t.maximum:
-            continue
-        for axis, sums in ((0, row_means(rows)), (1, column_means(rows))):
-            if len(sums) % 3 or len(sums) < 3 * _FEW or len(t.shape) != 2:
-                continue
-            parts = np.split(sums, 3)
-            same = [(i, j) for i, j in ((0, 1), (0, 2), (1, 2)) if np.allclose(parts[i], parts[j], rtol=1e-5, atol=0)]
-            array = subject.array(one) if same else None
-            if array is None:
-                continue
-            blocks = np.split(array, 3, axis=axis)
-            found += [(one.name, _QKV[i], _QKV[j]) for i, j in same if np.array_equal(blocks[i], blocks[j])]
-    if found:
-        name, first, second = found[0]
-        names = list(dict.fromkeys(name for name, _, _ in found))
-        yield COPIED_LAYERS.found(
-            f"In {shown(name)} {first} and {second} are the same, number by number{also(names)}.",
-            severity=Severity.WARNING,
-            subjects=names,
-            evidence=(("matrices", len(names)), ("pairs", len(found))),
-            remedy="Training moves them apart in the first step: when they were joined into one matrix, one was taken "
-            "twice. Join them again from the original.",
-        )
 
 
 def _finding(severity: Severity, copies: Sequence[_Copy]) -> Finding:
