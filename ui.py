@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.web import components, guard, session, sidebar
+from inspector.web import components, guard, session, shelf, sidebar
 from inspector.web import gc_freeze as garbage
 
 # A picture of our own: Streamlit fetches the symbol of an icon name from another host for the browser's tab.
@@ -14,6 +14,7 @@ st.set_page_config(page_title="Model Inspector", page_icon=ICON, layout="wide")
 PAGES = {
     "": [
         st.Page("pages/open.py", title="Open", icon=":material/upload_file:", url_path="open", default=True),
+        st.Page("pages/files.py", title="Files", icon=":material/folder:", url_path="files"),
     ],
     "What is it": [
         st.Page("pages/overview.py", title="Overview", icon=":material/summarize:", url_path="overview"),
@@ -43,6 +44,7 @@ page = st.navigation(PAGES, expanded=True)
 components.use_style()
 with guard.said():
     session.follow_link()
+    shelf.follow_link()
 sidebar.draw()
 with guard.said():
     page.run()

@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from inspector.errors import ReadError
 from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
 from inspector.web import answers as verdicts
-from inspector.web import measuring, reports
+from inspector.web import measuring, reports, shelf
 from inspector.web.components import figures, file_line, finding_cards, need_file, title, verdict_rows
 from inspector.web.session import in_hand
 from inspector.web.trees import table
@@ -20,7 +21,11 @@ hand = need_file(
     "legacy-dataparallel",
     "whole-module",
 )
-checkpoint = reports.checkpoint_of(hand)
+try:
+    checkpoint = reports.checkpoint_of(hand)
+except ReadError:
+    shelf.show_if_many(hand)
+    raise
 file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sha256)
 
 small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, ReadError
 from inspector.limits import Limits
+from inspector.progress import Progress, silent
 from inspector.readers.inside import Inside, look_inside
 from inspector.readers.opening import open_source
 from inspector.survey.kinds import NO_CHECKPOINT, NOT_EXAMINED
@@ -24,9 +25,10 @@ _ARCHIVE_SUFFIXES = (".tar", ".zip", ".tgz", ".gz", ".bz2", ".xz")
 
 @dataclass(slots=True)
 class _Left:
-    """How many more members are looked at, of one file and all archives in it."""
+    """How many more members are looked at, of one file and all archives in it. progress: in members of the file."""
 
     members: int = _MOST_MEMBERS
+    progress: Progress = silent
 
 
 def survey_path(place: Path, path: str, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
@@ -36,6 +38,36 @@ def survey_path(place: Path, path: str, reading: Reading) -> tuple[tuple[SurveyR
     if place.is_dir():
         return (opened.row,), opened.parts
     return with_members(place, opened, reading), opened.parts
+
+
+def survey_source(
+    source: ByteSource, path: str, reading: Reading, *, progress: Progress = silent
+) -> tuple[SurveyRow, ...]:
+    """The same of the bytes of one file, with progress over its members."""
+    return _rows(source, open_row(source, path, reading), replace(reading, digest=False), _Left(progress=progress), 0)
+
+
+def member_source(source: ByteSource, path: str, limits: Limits) -> ByteSource:
+    """The bytes of one member, by its row's path behind the file's own: of archives in archives as well.
+
+    Raises ReadError where there is none of that path; whoever has the source lets go of it.
+    """
+    for _ in range(_MOST_LEVELS + 1):
+        inside = look_inside(source, limits, at_end=True)
+        while inside is not None and inside.stream is not None:
+            source = inside.stream
+            inside = look_inside(source, limits, at_end=True)
+        if inside is None:
+            break
+        # A member's own name may look like the path of one in an archive: the whole path counts first.
+        above = [name for name in inside.names if path == name or path.startswith(f"{name}/")]
+        if not above:
+            break
+        name = max(above, key=len)
+        source, path = inside.open(name), path[len(name) + 1 :]
+        if not path:
+            return source
+    raise ReadError("There is no such file in it.", hint="Choose one of the table.")
 
 
 def with_members(place: Path, opened: Opened, reading: Reading) -> tuple[SurveyRow, ...]:
@@ -85,7 +117,9 @@ def _with_stream(row: SurveyRow, stream: ByteSource, limits: Limits) -> SurveyRo
 def _members(inside: Inside, opened: Opened, reading: Reading, left: _Left, level: int) -> Iterator[SurveyRow]:
     above = opened.row.path
     shown = {inside.root + part for part in opened.parts}
-    for name in inside.names:
+    for number, name in enumerate(inside.names):
+        if level == 0:
+            left.progress(number, len(inside.names), name)
         if left.members <= 0:
             yield _refused(above, f"Members behind the first {_MOST_MEMBERS:,} were not looked at.")
             return
@@ -102,7 +136,8 @@ def _members(inside: Inside, opened: Opened, reading: Reading, left: _Left, leve
             inside.close(name)
         # Nobody takes a stray member for a checkpoint by its name.
         rows = () if inside.strays and rows and rows[0].finding == NO_CHECKPOINT.id else rows
-        yield from (row for row in rows if row.kind is RowKind.CHECKPOINT or row.worst is not None)
+        of_consequence = (row for row in rows if row.kind is RowKind.CHECKPOINT or row.worst is not None)
+        yield from rows if reading.every and not inside.strays else of_consequence
 
 
 def _with_worst(row: SurveyRow, members: tuple[SurveyRow, ...]) -> SurveyRow:

@@ -24,7 +24,8 @@ class SurveyRow:
     kind: OTHER is a file that is no checkpoint and does not look like one; UNREADABLE should have been one (broken,
     refused, over a limit, or something else under a checkpoint's name), or may hold one, or code, that nothing here can
     look at.
-    format, producer: "" where unknown. tensors: in the file. parameters, buffers: elements of the likeliest weights.
+    format, producer: "" where unknown. what: which network its weights are, "" unless asked for or unknown. tensors: in
+    the file. parameters, buffers: elements of the likeliest weights.
     dangerous, unknown: names that unpickling would import. worst: severity of the worst finding, None without any.
     finding: its id. says: its sentence. An archive has those of its worst member, if that is worse. counts: (severity,
     how many findings). findings: all of its own, worst first. sha256: None unless asked for.
@@ -35,6 +36,7 @@ class SurveyRow:
     kind: RowKind
     format: str = ""
     producer: str = ""
+    what: str = ""
     tensors: int = 0
     parameters: int = 0
     buffers: int = 0

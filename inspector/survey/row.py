@@ -39,12 +39,15 @@ class Reading:
     """How every file is read.
 
     digest: compute the sha256 of each checkpoint. more: asked about each that was opened, beside what its reader
-    noticed; goes to other processes, so it must pickle.
+    noticed; what: which network it is. Both go to other processes, so they must pickle.
+    every: members of an archive that are no checkpoints and harmless have rows, too.
     """
 
     limits: Limits = DEFAULT_LIMITS
     digest: bool = False
     more: Callable[[Checkpoint], Iterable[Finding]] | None = None
+    what: Callable[[Checkpoint], str] | None = None
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,7 @@ def _row(path: str, checkpoint: Checkpoint, reading: Reading) -> SurveyRow:
         kind=RowKind.CHECKPOINT,
         format=checkpoint.format,
         producer=producer_of(checkpoint),
+        what=reading.what(checkpoint) if reading.what is not None else "",
         tensors=len(checkpoint.tensors),
         parameters=parameters,
         buffers=buffers,

@@ -68,17 +68,18 @@ def survey_places(
     reading: Reading,
     *,
     git: bool = True,
+    links: bool = True,
     jobs: int = 1,
     each: Callable[[SurveyRow], None] | None = None,
     progress: Progress = silent,
 ) -> Survey:
     """The same of any files and folders, one after the other; what is named twice is looked at once.
 
-    git: look also at what git keeps for itself in the `.git` of a folder.
+    git: look also at what git keeps for itself in the `.git` of a folder. links: follow links to files elsewhere.
     Raises ReadError for a place that is neither, or a folder that cannot be listed, before anything is opened.
     """
     began = time.monotonic()
-    units, skipped, incomplete = _units(places, reading.limits, git)
+    units, skipped, incomplete = _units(places, reading.limits, git=git, links=links)
     folders = {unit.path for unit in units if unit.is_folder}
     rows: list[SurveyRow] = []
     covered: set[str] = set()
@@ -106,7 +107,9 @@ def survey_places(
     )
 
 
-def _units(places: Sequence[Place], limits: Limits, git: bool) -> tuple[list[Unit], tuple[str, ...], bool]:
+def _units(
+    places: Sequence[Place], limits: Limits, *, git: bool, links: bool
+) -> tuple[list[Unit], tuple[str, ...], bool]:
     """What is opened of all places, each once; what was left out; and whether files may lie there."""
     units: dict[str, Unit] = {}
     skipped: list[str] = []
@@ -114,7 +117,7 @@ def _units(places: Sequence[Place], limits: Limits, git: bool) -> tuple[list[Uni
     for place in places:
         kind = kind_of_path(place.where)
         if kind is PathKind.FOLDER:
-            walk = Walk(place.where, limits, place.shown, git=git)
+            walk = Walk(place.where, limits, place.shown, git=git, links=links)
             found = walk.units
             skipped += walk.skipped()
             incomplete |= walk.incomplete

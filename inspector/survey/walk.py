@@ -39,13 +39,15 @@ class Walk:
     """Everything below root, a folder that is one checkpoint before the files in it.
 
     shown: what the root is called in front of the paths, "" for paths that are relative to it. git: look also at what
-    git keeps for itself (`.git` with its HEAD), which nobody can commit anything into.
+    git keeps for itself (`.git` with its HEAD), which nobody can commit anything into. links: open what links to files
+    elsewhere lead to; else each has a row that says so.
     units: in order. incomplete: files may lie where nobody looked. Raises ReadError when root cannot be listed.
     """
 
-    def __init__(self, root: Path, limits: Limits, shown: str = "", *, git: bool = True) -> None:
+    def __init__(self, root: Path, limits: Limits, shown: str = "", *, git: bool = True, links: bool = True) -> None:
         self.root = root
         self._git = git
+        self._follows = links
         self.shown = shown
         self.limits = limits
         self.units: list[Unit] = []
@@ -144,6 +146,9 @@ class Walk:
             return False
         if target.is_relative_to(self._real):
             self._links += 1
+            return False
+        if not self._follows:
+            self._pass_over(inside, "It is a symbolic link out of the folder, and what is there was not looked at.")
             return False
         if stat.S_ISREG(mode):
             return True

@@ -42,6 +42,23 @@ def list_files() -> list[str]:
     return found
 
 
+def list_folders() -> list[str]:
+    """Relative paths, with a slash behind, of folders that hold files: of the root itself "./". Hidden and linked ones
+    are left out; at most 2,000."""
+    root = server_root()
+    found: list[str] = []
+    if root is None:
+        return found
+    for folder, folders, files in os.walk(root, followlinks=False):
+        here = Path(folder)
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and not (here / f).is_symlink())
+        if any(not name.startswith(".") for name in files) or here == root:
+            found.append(f"{here.relative_to(root)}/")
+        if len(found) >= _LISTED:
+            break
+    return found
+
+
 def list_sets() -> tuple[list[str], list[str]]:
     """(folders, archives) under the root that may hold pictures in class folders: relative paths of folders that hold
     folders themselves, and of archives. Hidden and linked folders are left out; at most 2,000 of each."""

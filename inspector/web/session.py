@@ -8,7 +8,6 @@ has the link may look at the file (see `store.py`).
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import dataclass
 
 import streamlit as st
@@ -18,7 +17,7 @@ from inspector.errors import ReadError
 from inspector.web.front.visitors import own_visitors
 from inspector.web.store import Stored, clean_name, is_digest, the_store
 
-_HAND, _OWNER, _RECENT, _LINK = "hand", "owner", "recent", "followed_link"
+_HAND, _OWNER, _LINK = "hand", "owner", "followed_link"
 QUERY, NAME_QUERY = "file", "name"
 _RECENT_KEPT = 8
 
@@ -33,7 +32,7 @@ class Hand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recent:
-    """A file this session opened. at: seconds since 1970."""
+    """A file this visitor opened. at: seconds since 1970."""
 
     hand: Hand
     at: float
@@ -57,24 +56,32 @@ def in_hand() -> Hand | None:
 def take(stored: Stored, name: str = "") -> Hand:
     """Take a stored file in hand."""
     hand = Hand(sha256=stored.sha256, name=name or the_store().name_of(stored.sha256, owner()))
-    if owner() not in stored.names:
-        the_store().claim(stored.sha256, name=hand.name, owner=owner())
+    the_store().claim(stored.sha256, name=hand.name, owner=owner())
     st.session_state[_HAND] = hand
-    others = [r for r in recent() if r.hand.sha256 != hand.sha256]
-    st.session_state[_RECENT] = [Recent(hand=hand, at=time.time()), *others][:_RECENT_KEPT]
     return hand
 
 
+def put_down() -> None:
+    """Look at no file; it stays in the store."""
+    st.session_state[_HAND] = None
+    _clear_address()
+
+
 def recent() -> list[Recent]:
-    """What this session opened and the store still has, newest first."""
-    kept: list[Recent] = st.session_state.get(_RECENT, [])
-    return [r for r in kept if the_store().get_path(r.hand.sha256) is not None]
+    """What this visitor opened, also before the page was loaded again, and the store still has, newest first."""
+    own, found = owner(), []
+    for stored in the_store().owned(own):
+        at = stored.opened.get(own)
+        if at is not None and the_store().get_path(stored.sha256) is not None:
+            found.append(Recent(hand=Hand(sha256=stored.sha256, name=stored.names[own]), at=at))
+        if len(found) == _RECENT_KEPT:
+            break
+    return found
 
 
 def forget(hand: Hand) -> None:
     """Put it down and drop our claim on its bytes."""
     the_store().forget(hand.sha256, owner())
-    st.session_state[_RECENT] = [r for r in recent() if r.hand.sha256 != hand.sha256]
     if in_hand() == hand:
         st.session_state[_HAND] = None
         _clear_address()

@@ -12,6 +12,7 @@ is that some visitor of this server opened a file that is public elsewhere; neve
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -65,6 +66,8 @@ class ContentStore:
         self.busy_seconds = busy_seconds
         self._lock = threading.RLock()
         self._on_its_way: dict[Path, _Arriving] = {}
+        # The records, once somebody has asked whose they are.
+        self._known: dict[str, Stored] | None = None
         for folder in (self._files, self._records, self._incoming, self._unpublished, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clear_rests()
@@ -146,6 +149,15 @@ class ContentStore:
                 self._on_its_way.pop(incoming, None)
             incoming.unlink(missing_ok=True)
 
+    def put_chunks(self, chunks: Iterable[bytes], *, name: str, owner: str, announced: int | None = None) -> Stored:
+        """The same of bytes that somebody here reads."""
+
+        async def stream() -> AsyncIterator[bytes]:
+            for chunk in chunks:
+                yield chunk
+
+        return asyncio.run(self.put_stream(stream(), name=name, owner=owner, announced=announced))
+
     def put_bytes(self, data: bytes | memoryview, *, name: str, owner: str) -> Stored:
         """Write bytes in hand: the fallback upload. Raises as `put_stream`."""
         self.check_size(len(data))
@@ -208,10 +220,19 @@ class ContentStore:
         return (stored.names.get(owner) if stored else None) or sha256[:12]
 
     def claim(self, sha256: str, *, name: str, owner: str) -> Stored | None:
-        """Another owner of a file that is here, so that the first one's `forget` does not take it away. Else None."""
+        """Another owner of a file that is here, who looks at it: the first one's `forget` does not take it away. Else
+        None."""
         with self._lock:
             stored = self.find(sha256)
-            return self._write(stored, **with_owner(stored, owner, name)) if stored else None
+            return self._write(stored, **with_owner(stored, owner, name, time.time())) if stored else None
+
+    def owned(self, owner: str) -> list[Stored]:
+        """What one visitor has here, what that one took up last in front."""
+        with self._lock:
+            if self._known is None:
+                self._known = {stored.sha256: stored for stored in self._all()}
+            own = [stored for stored in self._known.values() if owner in stored.names]
+        return sorted(own, key=lambda stored: -stored.opened.get(owner, stored.added))
 
     def touch(self, sha256: str) -> None:
         """Note that it is in use, so that others go first."""
@@ -228,7 +249,7 @@ class ContentStore:
                 return
             names = {who: name for who, name in stored.names.items() if who != owner}
             if names or stored.crowded:
-                self._write(stored, names=names)
+                self._write(stored, names=names, opened={w: at for w, at in stored.opened.items() if w in names})
             else:
                 self._remove(sha256)
 
@@ -339,6 +360,7 @@ class ContentStore:
             path=path,
             modified_ns=modified_ns,
             crowded=known.crowded if known else False,
+            opened=known.opened if known else {},
         )
         return self._write(stored, **with_owner(stored, owner, name))
 
@@ -347,6 +369,8 @@ class ContentStore:
         incoming = self._incoming / secrets.token_hex(16)
         incoming.write_text(json.dumps(asdict(fresh)), encoding="utf-8")
         incoming.replace(self._records / f"{fresh.sha256}.json")
+        if self._known is not None:
+            self._known[fresh.sha256] = fresh
         return fresh
 
     def _all(self) -> list[Stored]:
@@ -355,6 +379,8 @@ class ContentStore:
 
     def _remove(self, sha256: str) -> int:
         (self._records / f"{sha256}.json").unlink(missing_ok=True)
+        if self._known is not None:
+            self._known.pop(sha256, None)
         path = self._files / sha256
         nbytes = path.stat().st_size if path.is_file() else 0
         path.unlink(missing_ok=True)

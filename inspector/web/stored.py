@@ -18,7 +18,8 @@ class Stored:
     names: what each owner (a visitor, see `session.owner`) calls it. added, used: seconds since 1970.
     path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
     modified_ns: that file's time when its digest was taken; another one means other bytes.
-    crowded: whether more had it than are in names: then only its age takes it away.
+    crowded: whether more had it than are in names: then only its age takes it away. opened: when each of them last
+    looked at it as a checkpoint, seconds since 1970; pictures are in none.
     """
 
     sha256: str
@@ -29,6 +30,7 @@ class Stored:
     path: str = ""
     modified_ns: int = 0
     crowded: bool = False
+    opened: dict[str, float] = field(default_factory=dict)
 
     def is_owned_by(self, owner: str) -> bool:
         """Whether that one alone has it."""
@@ -67,11 +69,14 @@ def leaving(
     return (*old, *too_many, *pushed), over <= _nbytes(pushed)
 
 
-def with_owner(stored: Stored, owner: str, name: str) -> dict[str, object]:
-    """What changes when somebody has it, too, and calls it so."""
+def with_owner(stored: Stored, owner: str, name: str, opened: float | None = None) -> dict[str, object]:
+    """What changes when somebody has it, too, and calls it so. opened: where that one looks at it now."""
     others = [(who, called) for who, called in stored.names.items() if who != owner]
+    names = dict([*others[1 - _OWNERS_KEPT :], (owner, name)])
     return {
-        "names": dict([*others[1 - _OWNERS_KEPT :], (owner, name)]),
+        "names": names,
+        "opened": {who: at for who, at in stored.opened.items() if who in names}
+        | ({owner: opened} if opened is not None else {}),
         "crowded": stored.crowded or len(others) >= _OWNERS_KEPT,
     }
 

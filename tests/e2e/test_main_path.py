@@ -110,7 +110,7 @@ def test_a_sample_is_one_click(visitor, samples: Path) -> None:  # type: ignore[
 
 def test_a_path_on_the_server_opens(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
     visitor.open("/")
-    box = visitor.page.get_by_role("combobox", name="Or a file on this server")
+    box = visitor.page.get_by_role("combobox", name="Or a file or folder on this server")
     box.click()
     box.press_sequentially("shapes.safetensors", delay=30)
     visitor.page.get_by_role("option", name="shapes.safetensors").wait_for()

@@ -10,8 +10,9 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 
 def hold(app: AppTest, *files: tuple[str, dict[str, Any]]) -> list[str]:
@@ -22,8 +23,7 @@ def hold(app: AppTest, *files: tuple[str, dict[str, Any]]) -> list[str]:
         torch.save(state, raw)
         stored = uploads.the_store().put_bytes(raw.getvalue(), name=name, owner="me")
         hands.append(Hand(sha256=stored.sha256, name=name))
-    app.session_state["hand"] = hands[0]
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
+    opened_before(app, hands)
     return [hand.sha256 for hand in hands]
 
 

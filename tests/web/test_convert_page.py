@@ -12,8 +12,9 @@ from safetensors.torch import load_file, save
 from streamlit.testing.v1 import AppTest
 
 from inspector.web import uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 ROOT = Path(__file__).resolve().parents[2]
 LORA = {"peft_type": "LORA", "r": 1, "lora_alpha": 2, "target_modules": ["fc"]}
@@ -31,8 +32,7 @@ def _open(app: AppTest, files: Mapping[str, bytes]) -> None:
     for name, raw in files.items():
         stored = uploads.the_store().put_bytes(raw, name=name, owner="me")
         hands.append(Hand(sha256=stored.sha256, name=name))
-    app.session_state["hand"] = hands[0]
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
+    opened_before(app, hands)
     app.run().switch_page("pages/convert.py").run()
     assert not app.exception
 

@@ -17,9 +17,10 @@ from inspector.jobs.client import Client
 from inspector.jobs.kinds import evaluation as kind
 from inspector.web import jobs, server_paths, uploads
 from inspector.web.evaluation.data import Held
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from sample_models.labelled import write_labelled
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 
@@ -44,8 +45,7 @@ def ready(app: AppTest) -> AppTest:
         Hand(sha256=_store((SAMPLES / name).read_bytes(), name), name=name)
         for name in ("shapes.safetensors", "shapes_vit.safetensors")
     ]
-    app.session_state["hand"] = hands[0]
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
+    opened_before(app, hands)
     return app
 
 

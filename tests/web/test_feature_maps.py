@@ -11,7 +11,8 @@ from torchvision import models
 from inspector.doctor.maps_asked import Order, Scale, Side, proposed_call
 from inspector.doctor.report import CallRecord, Output, Trace
 from inspector.web import uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
+from tests.web.recents import opened_before
 
 PAGE = """
 from inspector.web import run_it, session
@@ -31,8 +32,7 @@ def page(app: AppTest) -> tuple[AppTest, str]:
     stored = uploads.the_store().put_bytes(raw.getvalue(), name="net.pth", owner="me")
     hand = Hand(sha256=stored.sha256, name="net.pth")
     found, key = AppTest.from_string(PAGE, default_timeout=60), f"maps-{stored.sha256[:12]}"
-    found.session_state["hand"] = hand
-    found.session_state["recent"] = [Recent(hand=hand, at=0.0)]
+    opened_before(found, [hand])
     found.session_state[f"{key}-open"] = True
     found.run()
     assert not found.exception and not found.error

@@ -10,8 +10,9 @@ from streamlit.testing.v1 import AppTest
 from torchvision import models
 
 from inspector.web import uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 SPEC = "torchvision/squeezenet1_1?num_classes=3"
 
@@ -25,8 +26,7 @@ def architecture(app: AppTest, module: str) -> AppTest:
     torch.save({f"module.{name}": value for name, value in weights.items()}, raw)
     stored = uploads.the_store().put_bytes(raw.getvalue(), name="net.pth", owner="me")
     hand = Hand(sha256=stored.sha256, name="net.pth")
-    app.session_state["hand"] = hand
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0)]
+    opened_before(app, [hand])
     key = f"drawing--{SPEC}-(3, 224, 224)-1"
     app.session_state["drawing-chosen"] = (key, module, module, module, "Fire", 1, ())
     app.run().switch_page("pages/architecture.py").run()

@@ -18,9 +18,10 @@ from inspector.projector.neighbours import nearest
 from inspector.projector.project import project
 from inspector.web import uploads
 from inspector.web.projector_map import Source, chosen_places, projector_zip, search
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.projector.making import points
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 FILES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 
@@ -28,8 +29,7 @@ FILES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 def hold(app: AppTest, raw: bytes, name: str = "net.pth") -> None:
     stored = uploads.the_store().put_bytes(raw, name=name, owner="me")
     hand = Hand(sha256=stored.sha256, name=name)
-    app.session_state["hand"] = hand
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0)]
+    opened_before(app, [hand])
 
 
 def saved(tensors: dict[str, Any]) -> bytes:

@@ -11,8 +11,9 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from inspector.web import own_code, uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.web.finishing import finish
+from tests.web.recents import opened_before, remember
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """
@@ -130,7 +131,7 @@ def test_no_file_is_written_when_a_reference_answers_otherwise(app: AppTest, own
         torch.save(tensors, tmp_path / name)
         stored = uploads.the_store().put_bytes((tmp_path / name).read_bytes(), name=name, owner="me")
         hands.append(Hand(sha256=stored.sha256, name=name))
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
+    opened_before(app, hands)
     _open(app, {f"module.{n}": t for n, t in right.items()}, tmp_path, way="code")
     _factory(app).set_value("code:model.py:build").run()
     app.button(key="code-run").click().run()
@@ -159,7 +160,7 @@ def test_groups_of_an_optimizer_are_asked_about(app: AppTest, tmp_path: Path) ->
     state = {f"module.{n}": t for n, t in model.state_dict().items()}
     torch.save(model.state_dict(), tmp_path / "goal.pth")
     stored = uploads.the_store().put_bytes((tmp_path / "goal.pth").read_bytes(), name="goal.pth", owner="me")
-    app.session_state["recent"] = [Recent(hand=Hand(sha256=stored.sha256, name="goal.pth"), at=0.0)]
+    remember(app, [Hand(sha256=stored.sha256, name="goal.pth")])
     _open(app, {"state_dict": state, "optimizer": optimizer.state_dict()}, tmp_path, way="file")
     app.checkbox(key="optimizer").check().run()
     assert "3 bias in group 1; 3 weight in group 2" in app.checkbox(key="optimizer-groups").label

@@ -30,9 +30,10 @@ from inspector.progress import Progress, Stopped, silent
 from inspector.web import jobs, reports, uploads
 from inspector.web.explain import answer, run, strip
 from inspector.web.explain.pictures import Picture
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.sample_run import FACTS, SAMPLE, save_run
 from tests.web.finishing import forget_client
+from tests.web.recents import opened_before
 
 ROOT = Path(__file__).resolve().parents[2]
 STRIP = 'class="mi-strip"'
@@ -62,8 +63,7 @@ def _open(app: AppTest, folder: Path, *names: str) -> list[Hand]:
     for name in names:
         stored = uploads.the_store().put_bytes((folder / name).read_bytes(), name=name, owner="me")
         hands.append(Hand(sha256=stored.sha256, name=name))
-    app.session_state["hand"] = hands[0]
-    app.session_state["recent"] = [Recent(hand=hand, at=0.0) for hand in hands]
+    opened_before(app, hands)
     app.session_state["picture"] = Picture(name="star_1.png", data=PICTURE.read_bytes())
     app.run().switch_page("pages/explain.py").run()
     _of(app.get("button_group"), "More").set_value("A run").run()

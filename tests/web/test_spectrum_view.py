@@ -12,8 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.health import spectra
 from inspector.web import uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 PAGE = """
 from inspector.web import reports, session
@@ -31,8 +32,7 @@ def panel(state: Mapping[str, torch.Tensor], name: str) -> AppTest:
     stored = uploads.the_store().put_bytes(raw.getvalue(), name="net.pth", owner="me")
     found = AppTest.from_string(PAGE.replace("NAME", repr(name)), default_timeout=60)
     hand = Hand(sha256=stored.sha256, name="net.pth")
-    found.session_state["hand"] = hand
-    found.session_state["recent"] = [Recent(hand=hand, at=0.0)]
+    opened_before(found, [hand])
     found.run()
     assert not found.exception
     return found

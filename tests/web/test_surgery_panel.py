@@ -11,9 +11,10 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 
 from inspector.web import uploads
-from inspector.web.session import Hand, Recent
+from inspector.web.session import Hand
 from tests.surgery.networks import Detector, trained
 from tests.web.finishing import finish
+from tests.web.recents import opened_before
 
 PAGE = """
 import streamlit as st
@@ -31,8 +32,7 @@ def panel(app: AppTest, model: nn.Module) -> AppTest:
     torch.save(model.state_dict(), raw)
     stored = uploads.the_store().put_bytes(raw.getvalue(), name="net.pth", owner="me")
     found = AppTest.from_string(PAGE, default_timeout=60)
-    found.session_state["hand"] = Hand(sha256=stored.sha256, name="net.pth")
-    found.session_state["recent"] = [Recent(hand=Hand(sha256=stored.sha256, name="net.pth"), at=0.0)]
+    opened_before(found, [Hand(sha256=stored.sha256, name="net.pth")])
     found.run()
     assert not found.exception
     return found

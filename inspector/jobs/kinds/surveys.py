@@ -1,0 +1,36 @@
+"""A row for each of many files: in one archive, or in a folder of the server."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from inspector.checkpoint.source import PathSource
+from inspector.errors import ReadError
+from inspector.jobs.bench import Bench
+from inspector.jobs.subjects import FileRef
+from inspector.survey.members import survey_source
+from inspector.survey.networks import network_of
+from inspector.survey.report import Survey
+from inspector.survey.row import Reading
+from inspector.survey.survey import Place, survey_places
+
+_READING = Reading(what=network_of, every=True)
+
+
+def of_archive(bench: Bench, file: FileRef) -> Survey:
+    """Its members, without the row of the archive itself. Raises ReadError where it went meanwhile."""
+    if not file.path.is_file():
+        raise ReadError(f"{file.name} is not on the server any more.", hint="Drop it again on the Open page.")
+    began = time.monotonic()
+    source = PathSource(file.path, file.name)
+    try:
+        _, *rows = survey_source(source, file.name, _READING, progress=bench.progress)
+    finally:
+        source.close()
+    return Survey(name=file.name, rows=tuple(rows), skipped=(), seconds=time.monotonic() - began)
+
+
+def of_folder(bench: Bench, folder: Path) -> Survey:
+    """Everything below a folder; what links lead to outside of it is not looked at."""
+    return survey_places((Place(where=folder),), _READING, git=False, links=False, progress=bench.progress)

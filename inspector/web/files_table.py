@@ -1,0 +1,157 @@
+"""The table of many files: a row each, worst first, and what one chosen row says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import streamlit as st
+
+from inspector.findings import Severity
+from inspector.render.spreadsheet import csv_text
+from inspector.survey.report import RowKind, Survey, SurveyRow
+from inspector.units import counted, human_bytes, human_count
+from inspector.web.text import visible
+
+_WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "", None: ""}
+_KINDS = {
+    "Checkpoints": RowKind.CHECKPOINT,
+    "Unreadable": RowKind.UNREADABLE,
+    "Other": RowKind.OTHER,
+}
+_ALL, _TROUBLE = "All", "Errors, warnings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One row of the survey as the table has it. path: below the folder or archive."""
+
+    path: str
+    row: SurveyRow
+
+
+def rows_of(survey: Survey, inside: str) -> tuple[FileRow, ...]:
+    """Worst first, then by path. inside: what stands before the paths of an archive's members."""
+    found = [FileRow(path=row.path.removeprefix(f"{inside}/"), row=row) for row in survey.rows]
+    # A folder that was dropped goes up under its own name, which the page's title says.
+    heads = {one.path.partition("/")[0] for one in found}
+    if inside and len(heads) == 1 and all("/" in one.path for one in found):
+        found = [replace(one, path=one.path.partition("/")[2]) for one in found]
+    return tuple(sorted(found, key=lambda one: (-_rank(one.row), one.path)))
+
+
+def _rank(row: SurveyRow) -> int:
+    worst = row.worst.rank if row.worst is not None and row.worst is not Severity.INFO else -1
+    # Of the quiet ones the checkpoints come first.
+    return 2 * worst + (row.kind is RowKind.CHECKPOINT)
+
+
+def answer(rows: Sequence[FileRow]) -> str:
+    """How many of what, and the worst of all, in one or two sentences."""
+    counts = [(word, sum(one.row.kind is kind for one in rows)) for word, kind in _KINDS.items()]
+    said = [
+        counted(counts[0][1], "checkpoint"),
+        *([f"{counts[1][1]:,} that could not be read"] if counts[1][1] else []),
+        *([counted(counts[2][1], "other file")] if counts[2][1] else []),
+    ]
+    errors = sum(one.row.worst is Severity.ERROR for one in rows)
+    warnings = sum(one.row.worst is Severity.WARNING for one in rows)
+    if not errors and not warnings:
+        return f"{', '.join(said)}. No error and no warning by their headers."
+    bad = [
+        *([counted(errors, "file has an error", "files have an error")] if errors else []),
+        *([counted(warnings, "file has a warning", "files have a warning")] if warnings else []),
+    ]
+    return f"{', '.join(said)}. {', '.join(bad)}."
+
+
+def choose(rows: Sequence[FileRow]) -> FileRow | None:
+    """The table, filtered; the one whose row is chosen."""
+    present = [_ALL]
+    if any(_rank(one.row) >= 2 * Severity.WARNING.rank for one in rows):
+        present.append(_TROUBLE)
+    present += [word for word, kind in _KINDS.items() if any(one.row.kind is kind for one in rows)]
+    left, right = st.columns([4, 2], vertical_alignment="bottom")
+    shown = left.segmented_control("Show", present, default=_ALL, required=True, key="files-show")
+    text = right.text_input("Path contains", key="files-text", placeholder="epoch")
+    kept = [one for one in rows if _is_shown(one, str(shown)) and text.casefold() in one.path.casefold()]
+    if not kept:
+        st.caption("No file is like that.")
+        return None
+    event = st.dataframe(
+        frame_of(kept),
+        hide_index=True,
+        key="files-table",
+        height=min(560, 38 + 35 * len(kept)),
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "Worst": st.column_config.TextColumn(width=70),
+            "File": st.column_config.TextColumn(width="large"),
+            "Parameters": st.column_config.TextColumn(width=90),
+            "Size": st.column_config.TextColumn(width=90),
+        },
+        alt="What each file is and its worst finding",
+    )
+    chosen = event.selection.rows
+    return kept[chosen[0]] if chosen and chosen[0] < len(kept) else None
+
+
+def _is_shown(one: FileRow, shown: str) -> bool:
+    if shown == _TROUBLE:
+        return _rank(one.row) >= 2 * Severity.WARNING.rank
+    return shown == _ALL or one.row.kind is _KINDS[shown]
+
+
+def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
+    """The table's columns."""
+    return pd.DataFrame(
+        {
+            "Worst": [_WORDS[one.row.worst] for one in rows],
+            "File": [visible(one.path) for one in rows],
+            "What it is": [visible(what_it_is(one.row)) for one in rows],
+            "Parameters": [human_count(one.row.parameters) if one.row.parameters else "" for one in rows],
+            "Size": [human_bytes(one.row.nbytes) if one.row.nbytes else "" for one in rows],
+            "Worst finding": [visible(one.row.says) if _WORDS[one.row.worst] else "" for one in rows],
+        }
+    )
+
+
+def what_it_is(row: SurveyRow) -> str:
+    """The network, else the format and what is in it."""
+    if row.kind is RowKind.UNREADABLE:
+        return "could not be read"
+    if row.kind is RowKind.OTHER:
+        return "no checkpoint"
+    if row.what:
+        return row.what
+    return f"{row.format}, {counted(row.tensors, 'tensor')}" if row.tensors else f"{row.format}, no tensors"
+
+
+def csv_of(rows: Sequence[FileRow]) -> str:
+    """Every row with exact numbers, to take along."""
+    columns = (
+        "file",
+        "worst",
+        "finding",
+        "says",
+        "kind",
+        "format",
+        "what",
+        "producer",
+        "tensors",
+        "parameters",
+        "nbytes",
+    )
+    return csv_text(
+        columns,
+        (
+            (
+                *(one.path, one.row.worst.value if one.row.worst else "", one.row.finding, one.row.says),
+                *(one.row.kind.value, one.row.format, one.row.what, one.row.producer),
+                *(one.row.tensors, one.row.parameters, one.row.nbytes),
+            )
+            for one in rows
+        ),
+    )

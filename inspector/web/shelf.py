@@ -1,0 +1,223 @@
+"""Many files at once: an archive or a dropped folder, or a folder of the server, as a table to open files from.
+
+The shelf stays beside the file in hand, so that there is a way back. It stands in the address as the file does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from inspector.checkpoint.source import ByteSource, PathSource
+from inspector.errors import InspectorError, ReadError
+from inspector.jobs.job import Job
+from inspector.limits import DEFAULT_LIMITS
+from inspector.progress import Progress
+from inspector.readers.inside import look_inside
+from inspector.survey.members import member_source
+from inspector.survey.report import Survey, SurveyRow
+from inspector.web import jobs, reports, session
+from inspector.web.server_paths import resolve_folder, store_path
+from inspector.web.session import Hand
+from inspector.web.store import Stored, clean_name, the_store
+from inspector.web.tar_chunks import tar_chunks
+
+_SHELF, _LINK = "shelf", "followed-shelf"
+_DIGEST, _NAME, _FOLDER = "shelf", "shelf-name", "folder"
+_ROOT = "The server's folder"
+_PIECE = 8 << 20
+# What a folder drop is sent as, by the name of the folder.
+_SENT = ".tar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """sha256: of the archive in the store, "" for a folder of the server, whose path below the root is `folder`.
+
+    name: what the archive, or the folder that was dropped, is called.
+    """
+
+    name: str
+    sha256: str = ""
+    folder: str = ""
+
+
+def holds_many(stored: Stored, name: str) -> bool:
+    """Whether it is an archive of files that are not one checkpoint together. Reads headers alone."""
+    hand = Hand(sha256=stored.sha256, name=name)
+    try:
+        reports.checkpoint_of(hand)
+    except InspectorError:
+        pass
+    else:
+        return False
+    path = the_store().get_path(stored.sha256)
+    if path is None:
+        return False
+    try:
+        source = PathSource(path, name)
+        try:
+            inside = look_inside(source, DEFAULT_LIMITS, at_end=False)
+            if inside is not None and inside.stream is not None:
+                inside = look_inside(inside.stream, DEFAULT_LIMITS, at_end=False)
+            return inside is not None and bool(inside.names)
+        finally:
+            source.close()
+    except InspectorError:
+        return False
+
+
+def show(stored: Stored, name: str = "") -> None:
+    """Go on to what it is: one checkpoint, or many files. Does not come back."""
+    hand = session.take(stored, name)
+    show_if_many(hand)
+    st.switch_page("pages/overview.py")
+
+
+def show_if_many(hand: Hand) -> None:
+    """Go on to the table where the file in hand is many files."""
+    stored = session.stored(hand)
+    if holds_many(stored, hand.name):
+        session.put_down()
+        put_up_archive(stored, hand.name)
+        st.switch_page("pages/files.py")
+
+
+def show_folder(relative: str) -> None:
+    """The files of a folder of the server to choose from."""
+    put_up(Shelf(name=_folder_name(relative), folder=relative))
+    st.switch_page("pages/files.py")
+
+
+def put_up(shelf: Shelf) -> None:
+    """The files to choose from, from now on."""
+    st.session_state[_SHELF] = shelf
+
+
+def put_up_archive(stored: Stored, name: str) -> None:
+    """The members of an archive in the store."""
+    the_store().claim(stored.sha256, name=name, owner=session.owner())
+    put_up(Shelf(name=name, sha256=stored.sha256))
+
+
+def follow_link() -> None:
+    """Once per session: take up what the address names. Afterwards keep the address in step.
+
+    Raises ReadError where it is gone, RefusedContent for a folder that is nobody's to see.
+    """
+    first = not st.session_state.get(_LINK)
+    st.session_state[_LINK] = True
+    if first and current() is None:
+        _take_from_address()
+    shelf = current()
+    if shelf is not None:
+        _write_address(shelf)
+
+
+def _take_from_address() -> None:
+    digest, folder = st.query_params.get(_DIGEST, ""), st.query_params.get(_FOLDER, "")
+    if digest:
+        stored = the_store().find(digest)
+        if stored is None or the_store().get_path(digest) is None:
+            st.query_params.pop(_DIGEST, None)
+            raise ReadError(
+                "The folder of this link is not on the server any more.",
+                hint=f"Drop the same folder again (sha256 {digest[:12]}…) to see it.",
+            )
+        put_up_archive(stored, clean_name(st.query_params.get(_NAME, "") or digest[:12]))
+    elif folder:
+        resolve_folder(folder)
+        put_up(Shelf(name=_folder_name(folder), folder=folder))
+
+
+def current() -> Shelf | None:
+    """The one in use."""
+    shelf = st.session_state.get(_SHELF)
+    return shelf if isinstance(shelf, Shelf) else None
+
+
+def _folder_name(folder: str) -> str:
+    return Path(folder).name or _ROOT
+
+
+def _write_address(shelf: Shelf) -> None:
+    own = {_DIGEST: shelf.sha256, _NAME: shelf.name} if shelf.sha256 else {_FOLDER: shelf.folder}
+    kept = {key: value for key, value in st.query_params.to_dict().items() if key not in (_DIGEST, _NAME, _FOLDER)}
+    if kept | own != st.query_params.to_dict():
+        st.query_params.from_dict(kept | own)
+
+
+def title_of(shelf: Shelf) -> str:
+    """As people call it: a folder that was dropped goes up as an archive of its name."""
+    name = shelf.name
+    return name[: -len(_SENT)] if name.lower().endswith(_SENT) and not name.lower().endswith(".pth.tar") else name
+
+
+def survey(shelf: Shelf) -> Survey | None:
+    """A row for each file; None while they are looked at, with progress and Stop. Raises what the work raises."""
+    if shelf.sha256:
+        hand = Hand(sha256=shelf.sha256, name=shelf.name)
+        job = Job(kind="archive-survey", arguments=(reports.file_of(hand),), near=shelf.sha256)
+    else:
+        place = resolve_folder(shelf.folder)
+        job = Job(kind="folder-survey", arguments=(place,), known_by=(str(place), _state_of(place)))
+    found: Survey | None = jobs.await_job(job, title="Looking at every file")
+    return found
+
+
+def _state_of(folder: Path) -> tuple[int, int, int]:
+    """What changes when a file below it does: how many there are, their bytes, and the newest change."""
+    count = nbytes = newest = 0
+    for here, _, names in os.walk(folder):
+        for name in names:
+            try:
+                status = Path(here, name).lstat()
+            except OSError:
+                continue
+            count, nbytes, newest = count + 1, nbytes + status.st_size, max(newest, status.st_mtime_ns)
+    return count, nbytes, newest
+
+
+def take(shelf: Shelf, row: SurveyRow, progress: Progress) -> Hand:
+    """The file of a row in hand, copied into the store where it lies in an archive. Raises ReadError, and what the
+    store raises without room."""
+    return session.take(_stored(shelf, row, progress), clean_name(row.path))
+
+
+def _stored(shelf: Shelf, row: SurveyRow, progress: Progress) -> Stored:
+    if not shelf.sha256:
+        place = resolve_folder(shelf.folder)
+        if (place / row.path).is_dir():
+            folder = resolve_folder(str(Path(shelf.folder, row.path)))
+            sizes, chunks = tar_chunks(folder)
+            return _put(chunks, f"{folder.name}{_SENT}", sizes, progress)
+        return store_path(str(Path(shelf.folder, row.path)))
+    path = the_store().get_path(shelf.sha256)
+    if path is None:
+        raise ReadError(f"{shelf.name} is not on the server any more.", hint="Drop it again on the Open page.")
+    source = PathSource(path, shelf.name)
+    try:
+        member = member_source(source, row.path.removeprefix(f"{shelf.name}/"), DEFAULT_LIMITS)
+        return _put(_pieces(member), row.path, member.size, progress)
+    finally:
+        source.close()
+
+
+def _put(chunks: Iterator[bytes], name: str, nbytes: int, progress: Progress) -> Stored:
+    def counted() -> Iterator[bytes]:
+        done = 0
+        for chunk in chunks:
+            progress(done, nbytes, "")
+            done += len(chunk)
+            yield chunk
+
+    return the_store().put_chunks(counted(), name=clean_name(name), owner=session.owner(), announced=nbytes)
+
+
+def _pieces(source: ByteSource) -> Iterator[bytes]:
+    for offset in range(0, source.size, _PIECE):
+        yield source.read(offset, min(_PIECE, source.size - offset))

@@ -1,0 +1,66 @@
+"""Files: which of these many files is what?"""
+
+import streamlit as st
+
+from inspector.survey.report import RowKind
+from inspector.units import counted, human_duration
+from inspector.web import files_table, shelf
+from inspector.web.components import finding_cards, title
+from inspector.web.guard import said
+from inspector.web.text import plain, visible
+
+held = shelf.current()
+if held is None:
+    title("Files", "Which of these many files is what?")
+    with st.container(border=True, key="empty-state"):
+        st.markdown(
+            "A folder or an archive of many files as a table: what each of them is, its worst finding, and a way to "
+            "open it."
+        )
+        st.page_link("pages/open.py", label="Drop a folder or an archive", icon=":material/upload_file:")
+    st.stop()
+title(shelf.title_of(held), "Which of these files is what? A row each, the worst first.")
+survey = shelf.survey(held)
+if survey is None:
+    st.skeleton(height=420)
+    st.stop()
+
+rows = files_table.rows_of(survey, held.name if held.sha256 else "")
+st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows))}</b></p>')
+
+
+@st.fragment
+def table() -> None:
+    """A click redraws this part only."""
+    chosen = files_table.choose(rows)
+    if chosen is None:
+        st.caption("Choose a row to see what was found in it, and to open it.")
+        return
+    row = chosen.row
+    with st.container(border=True):
+        left, right = st.columns([5, 1.4], vertical_alignment="center")
+        left.markdown(f"**{plain(visible(chosen.path))}**  \n{plain(visible(files_table.what_it_is(row)))}")
+        if row.kind is not RowKind.OTHER and right.button(
+            "Open it", type="primary", icon=":material/arrow_forward:", key="open-row", width="stretch"
+        ):
+            bar = st.progress(0.0, text="Taking it out")
+            with said():
+                shelf.take(held, row, lambda done, total, _: bar.progress(min(1.0, done / total) if total else 0.0))
+                st.switch_page("pages/overview.py")
+        finding_cards(row.findings, none="No finding by its header.")
+
+
+table()
+for what in survey.skipped:
+    st.caption(plain(f"Not looked at: {what}"))
+st.download_button(
+    "Table as CSV",
+    lambda: files_table.csv_of(rows),
+    file_name="files.csv",
+    mime="text/csv",
+    on_click="ignore",
+    icon=":material/download:",
+)
+st.caption(
+    f"{counted(len(rows), 'file')} looked at in {human_duration(survey.seconds)}, headers alone. Nothing was run."
+)

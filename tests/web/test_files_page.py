@@ -1,0 +1,192 @@
+"""Many files at once: an archive or a folder of the server as a table, and each of them opened from it."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from inspector.checkpoint.digest import digest_of
+from inspector.checkpoint.source import BufferSource
+from inspector.errors import ReadError, RefusedContent
+from inspector.limits import DEFAULT_LIMITS
+from inspector.survey.members import member_source, survey_source
+from inspector.survey.networks import network_of
+from inspector.survey.report import RowKind
+from inspector.survey.row import Reading
+from inspector.web import shelf, uploads
+from inspector.web.store import Stored
+from inspector.web.tar_chunks import tar_chunks
+from tests.compare.files import write
+from tests.web.finishing import finish
+
+HOSTILE = b"cos\nsystem\n(S'echo hi'\ntR."
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return raw.getvalue()
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> dict[str, bytes]:
+    """Two checkpoints, a hostile one, a text, and a further one in an archive of its own."""
+    rng = np.random.default_rng(0)
+    made = [
+        write(tmp_path / f"{n}.safetensors", {"w.weight": rng.standard_normal((4, n)).astype(np.float32)}).read_bytes()
+        for n in (2, 3, 5)
+    ]
+    return {
+        "photos/run/a.safetensors": made[0],
+        "photos/run/b.safetensors": made[1],
+        "photos/old/evil.pth": HOSTILE,
+        "photos/read me.txt": b"hello",
+        "photos/more.tar": tar({"c.safetensors": made[2], "note.txt": b"x"}),
+    }
+
+
+def stored(raw: bytes, name: str) -> Stored:
+    return uploads.the_store().put_bytes(raw, name=name, owner="me")
+
+
+def table(app: AppTest) -> list[tuple[str, str, str]]:
+    (frame,) = (element.value for element in app.dataframe)
+    return list(zip(frame["Worst"], frame["File"], frame["What it is"], strict=True))
+
+
+def on_files(app: AppTest) -> AppTest:
+    app.switch_page("pages/files.py").run()
+    finish(app)
+    assert not app.exception
+    return app
+
+
+def test_every_member_has_a_row_and_the_worst_is_first(app: AppTest, members: dict[str, bytes]) -> None:
+    app.session_state["owner"] = "me"
+    file = stored(tar(members), "photos.tar")
+    app.session_state["shelf"] = shelf.Shelf(name="photos.tar", sha256=file.sha256)
+    on_files(app.run())
+    assert "<h1>photos</h1>" in " ".join(e.proto.body for e in app.get("html"))
+    rows = table(app)
+    assert rows[0][:2] == ("Error", "old/evil.pth")
+    # The inner archive is one checkpoint, which has no row of its own beside it.
+    assert [name for _, name, _ in rows[1:]] == [
+        *("more.tar", "run/a.safetensors", "run/b.safetensors", "more.tar/note.txt", "read me.txt"),
+    ]
+    assert {name: what for _, name, what in rows}["run/a.safetensors"] == "safetensors, 1 tensor"
+    says = next(e.proto.body for e in app.get("html") if "mi-answer" in e.proto.body)
+    assert "4 checkpoints, 2 other files. 1 file has an error." in says
+
+
+@pytest.mark.parametrize("path", ["photos/run/b.safetensors", "photos/more.tar/c.safetensors", "photos/old/evil.pth"])
+def test_a_member_is_its_own_bytes(members: dict[str, bytes], path: str) -> None:
+    source = member_source(BufferSource(tar(members), "photos.tar"), path, DEFAULT_LIMITS)
+    wanted = members.get(path) or member_source(
+        BufferSource(members["photos/more.tar"], "more.tar"), "c.safetensors", DEFAULT_LIMITS
+    ).read(0, source.size)
+    assert source.read(0, source.size) == wanted
+
+
+@pytest.mark.parametrize("path", ["photos", "../x", "photos/run/none", "photos/run/a.safetensors/x", ""])
+def test_what_is_not_in_it_is_refused(members: dict[str, bytes], path: str) -> None:
+    with pytest.raises(ReadError, match="no such file"):
+        member_source(BufferSource(tar(members), "photos.tar"), path, DEFAULT_LIMITS)
+
+
+def test_an_archive_of_many_goes_to_the_table_and_one_checkpoint_does_not(
+    app: AppTest, members: dict[str, bytes]
+) -> None:
+    app.run()
+    assert shelf.holds_many(stored(tar(members), "x.tar"), "x.tar")
+    alone = stored(members["photos/run/a.safetensors"], "a.safetensors")
+    assert not shelf.holds_many(alone, "a.safetensors")
+    assert not shelf.holds_many(stored(tar({"a.safetensors": members["photos/run/a.safetensors"]}), "y.tar"), "y.tar")
+    assert not shelf.holds_many(stored(b"no archive", "z.txt"), "z.txt")
+
+
+def test_rows_come_with_progress_and_with_the_name_of_the_network(members: dict[str, bytes]) -> None:
+    seen: list[tuple[int, int | None]] = []
+    _, *rows = survey_source(
+        BufferSource(tar(members), "photos.tar"),
+        "photos.tar",
+        Reading(what=network_of, every=True),
+        progress=lambda done, total, note: seen.append((done, total)),
+    )
+    assert seen == [(n, 5) for n in range(5)]
+    quiet = [row.path for row in rows if row.kind is RowKind.OTHER]
+    assert quiet == ["photos.tar/photos/read me.txt", "photos.tar/photos/more.tar/note.txt"]
+    assert [r.path for r in survey_source(BufferSource(tar(members), "photos.tar"), "photos.tar", Reading())[1:]] == [
+        row.path for row in rows if row.kind is not RowKind.OTHER
+    ]
+
+
+@pytest.fixture
+def root(tmp_path: Path, members: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "open"
+    for name, data in members.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    (tmp_path / "secret.pth").write_bytes(HOSTILE)
+    (folder / "link.pth").symlink_to(tmp_path / "secret.pth")
+    monkeypatch.setenv("INSPECTOR_ROOT", str(folder))
+    return folder
+
+
+def test_a_folder_of_the_server_is_a_table_and_nothing_outside_is_read(
+    app: AppTest, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INSPECTOR_ROOT", str(root))
+    app.session_state["shelf"] = shelf.Shelf(name="photos", folder="./")
+    on_files(app.run())
+    rows = {name: (worst, what) for worst, name, what in table(app)}
+    assert rows["link.pth"] == ("Warning", "could not be read")
+    assert rows["photos/old/evil.pth"][0] == "Error"
+    with pytest.raises(RefusedContent, match="outside the folder"):
+        shelf.resolve_folder("../")
+
+
+def test_a_folder_becomes_the_tar_that_a_browser_would_send(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / ("é" * 120)).write_bytes(b"x" * 700)
+    (folder / "a.bin").write_bytes(b"")
+    (folder / "link").symlink_to(folder / "a.bin")
+    nbytes, chunks = tar_chunks(folder)
+    raw = b"".join(chunks)
+    assert len(raw) == nbytes
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        assert archive.getnames() == ["a.bin", f"deep/{'é' * 120}"]
+        found = archive.extractfile(f"deep/{'é' * 120}")
+        assert found is not None and found.read() == b"x" * 700
+
+
+def test_what_was_opened_is_remembered_beyond_the_session(app: AppTest, members: dict[str, bytes]) -> None:
+    """A reload is a new session of the same visitor."""
+    app.session_state["owner"] = "me"
+    app.run()
+    first = stored(members["photos/run/a.safetensors"], "a.safetensors")
+    picture = stored(b"a picture", "dog.jpg")
+    uploads.the_store().claim(first.sha256, name="a.safetensors", owner="me")
+    app.run()
+    labels = [button.label.replace("\\", "") for button in app.button]
+    assert "a.safetensors" in labels and "dog.jpg" not in labels
+    assert uploads.the_store().owned("somebody else") == []
+    assert {one.sha256 for one in uploads.the_store().owned("me")} == {first.sha256, picture.sha256}
+    uploads.the_store().forget(first.sha256, "me")
+    assert [one.sha256 for one in uploads.the_store().owned("me")] == [picture.sha256]
+
+
+def test_chunks_are_stored_as_bytes_are(app: AppTest) -> None:
+    app.run()
+    one = uploads.the_store().put_chunks(iter((b"ab", b"c")), name="n", owner="me", announced=3)
+    path = uploads.the_store().get_path(one.sha256)
+    assert path is not None and path.read_bytes() == b"abc" and digest_of(path) == one.sha256
