@@ -90,6 +90,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # Reports of workers are drawn by pages, and some are drawn where they are made.
     "jobs": (
         *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "evaluate"),
+        "survey",
         "render",
         *SLICES,
     ),
@@ -102,6 +103,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
             "projections",
             "inspection",
             "overview",
+            "survey",
             "evaluate",
             "render",
         ),
