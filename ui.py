@@ -32,6 +32,7 @@ PAGES = {
     ],
     "Compare": [
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:", url_path="compare"),
+        st.Page("pages/run.py", title="Run", icon=":material/timeline:", url_path="run"),
     ],
     "Fix": [
         st.Page("pages/repair.py", title="Repair", icon=":material/build:", url_path="repair"),

@@ -5,8 +5,9 @@ import streamlit as st
 from inspector.compare.report import Diff
 from inspector.render.json import as_json
 from inspector.units import counted, human_bytes
-from inspector.web import comparison, reports
+from inspector.web import comparison, comparison_pictures, reports
 from inspector.web.components import need_file, title
+from inspector.web.guard import said
 from inspector.web.second_file import put_down, second_file
 from inspector.web.session import Hand
 from inspector.web.text import plain
@@ -49,6 +50,10 @@ def rows(diff: Diff, hand: Hand, other: Hand) -> None:
 
 
 rows(diff, hand, other)
+with said():
+    comparison_pictures.draw_network(diff, hand, state)
+with said():
+    comparison_pictures.draw_fingerprints(diff, hand, state, other, its)
 comparison.draw_others(diff)
 with st.expander("The two files"):
     comparison.draw_sides(diff)

@@ -7,6 +7,7 @@ from inspector.units import counted, human_duration
 from inspector.web import files_table, shelf
 from inspector.web.components import finding_cards, title
 from inspector.web.guard import said
+from inspector.web.run.choice import take_shelf
 from inspector.web.text import plain, visible
 
 held = shelf.current()
@@ -53,14 +54,18 @@ def table() -> None:
 table()
 for what in survey.skipped:
     st.caption(plain(f"Not looked at: {what}"))
-st.download_button(
-    "Table as CSV",
-    lambda: files_table.csv_of(rows),
-    file_name="files.csv",
-    mime="text/csv",
-    on_click="ignore",
-    icon=":material/download:",
-)
+with st.container(horizontal=True):
+    st.download_button(
+        "Table as CSV",
+        lambda: files_table.csv_of(rows),
+        file_name="files.csv",
+        mime="text/csv",
+        on_click="ignore",
+        icon=":material/download:",
+    )
+    if st.button("Read them as one training", icon=":material/timeline:", key="files-run"):
+        take_shelf(held)
+        st.switch_page("pages/run.py")
 st.caption(
     f"{counted(len(rows), 'file')} looked at in {human_duration(survey.seconds)}, headers alone. Nothing was run."
 )

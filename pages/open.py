@@ -9,6 +9,7 @@ from inspector.web import pasting, samples, session
 from inspector.web.components import title
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
+from inspector.web.run.choice import take as take_run
 from inspector.web.server_paths import list_files, list_folders, server_root, store_path
 from inspector.web.shelf import show, show_folder
 from inspector.web.text import escaped, plain
@@ -20,7 +21,11 @@ def offer(sample: samples.Sample) -> None:
     """A button that opens a sample."""
     if st.button(plain(sample.title), key=f"sample-{sample.id}", width="stretch"):
         with said():
-            show(samples.store(sample), sample.file)
+            stored = samples.store(sample)
+            if sample.page == "run":
+                take_run(stored)
+                st.switch_page("pages/run.py")
+            show(stored, sample.file)
 
 
 title(

@@ -1,8 +1,8 @@
 """The family of sample files: one trained classifier, saved in the ways that people's files are saved.
 
 Everything comes from the committed files under weights/: the weights and what the training run left beside them, and
-the weights of a vision transformer, which is saved in one way only.
-Nothing is trained here. Bytes are the same on every run, except for two: torch names the storages of a legacy file by
+the weights of a vision transformer, which is saved in one way only. Nothing is trained here but the tiny network of
+`training_run.py`. Bytes are the same on every run, except for two: torch names the storages of a legacy file by
 memory address, and notes in a traced program where it was traced from.
 """
 
@@ -30,6 +30,7 @@ from sample_models.hostile import hostile_archive
 from sample_models.pictures import PICTURES, draw_pictures
 from sample_models.shapes import CLASSES
 from sample_models.train import ARCHITECTURE, new_optimizer, new_schedule
+from sample_models.training_run import write_run
 from sample_models.wrong import write_download_page, write_lfs_pointer, write_renamed, write_truncated
 
 HERE = Path(__file__).resolve().parent
@@ -116,6 +117,7 @@ def derive(output: Path, *, weights: Path = WEIGHTS, pictures: Path = HERE / "pi
         write_lfs_pointer(folder / "lfs_pointer.bin", whole)
         write_truncated(folder / "truncated.pth", whole)
         write_renamed(folder / "picture.pth", pictures / PICTURES[0].name)
+        write_run(folder / "shapes_run.zip")
         for path in sorted(folder.iterdir()):
             path.replace(output / path.name)
             written.append(output / path.name)

@@ -51,6 +51,7 @@ SHOTS = (
     Shot(page="architecture", sample="shapes_module.pth"),
     Shot(page="explain", sample="shapes.safetensors"),
     Shot(page="compare", sample="shapes.pth"),
+    Shot(page="run", sample=""),
 )
 
 
@@ -120,6 +121,10 @@ def _prepare(page: Page, shot: Shot) -> None:
     elif shot.page == "compare":
         page.get_by_role("button", name="Sick weights").click()
         page.get_by_test_id("stPlotlyChart").wait_for()
+    elif shot.page == "run":
+        page.get_by_test_id("stSidebarNavLink").filter(has_text="Run").click()
+        page.get_by_role("button", name=re.compile("Training run")).click()
+        page.get_by_role("figure", name=re.compile("Histograms of .* over the run")).wait_for()
     elif shot.page in {"overview", "weights", "projector"}:
         page.get_by_test_id("stPlotlyChart").last.wait_for()
     _settle(page)

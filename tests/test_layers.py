@@ -62,6 +62,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "feature_maps": ("architectures", "doctor", "cam"),
     # Rows of a file's tensor as a map: what they are called is known to the heat maps.
     "projections": ("checkpoint", "architectures", "cam", "health", "projector"),
+    # Which files of folders and archives a training left: folders are walked as a survey walks them.
+    "run_files": ("checkpoint", "readers", "survey", "events", "run"),
     # A model that runs, on pictures in class folders: these are read as archives and folders of checkpoints are.
     "evaluate": ("checkpoint", "readers", "architectures", "cam"),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
@@ -77,6 +79,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "traced",
         "feature_maps",
         "projections",
+        "run_files",
         "inspection",
         "overview",
         "survey",
@@ -90,8 +93,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # Reports of workers are drawn by pages, and some are drawn where they are made.
     "jobs": (
         *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "evaluate"),
-        "survey",
-        "render",
+        *("survey", "render", "run_files"),
         *SLICES,
     ),
     "web": (

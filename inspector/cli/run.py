@@ -46,9 +46,9 @@ def run_(
     They stand in the order of the epoch and step that they state, else of their names. TensorBoard's event files beside
     them are read, too. What is broken or belongs to something else is left out and named.
     """
-    from inspector.cli.run_files import files_of
     from inspector.render.run import run_json, run_text
     from inspector.run.measure import measure_run
+    from inspector.run_files import files_of
 
     chosen = _by(by)
     if csv is not None and kind_of_path(csv) not in (PathKind.FOLDER, PathKind.NOTHING):

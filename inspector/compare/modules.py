@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from inspector.compare.numbers import add_up
 from inspector.compare.report import MEASURED, ModuleDiff, Relation, TensorDiff, Totals
@@ -25,6 +26,31 @@ def total_of(tensors: Sequence[TensorDiff]) -> Totals:
         equal=same + (added.equal if added is not None else 0),
         numbers=added,
     )
+
+
+def below_modules(tensors: Sequence[TensorDiff], names: Mapping[str, Sequence[str]]) -> dict[str, list[TensorDiff]]:
+    """The pairs below every module of a network, by its path. names: of a tensor in the first file, what the network
+    calls it; one that has no name there belongs to no module."""
+    below: dict[str, list[TensorDiff]] = {}
+    for tensor in tensors:
+        paths: dict[str, None] = {}
+        for name in names.get(tensor.name, ()):
+            segments = name.split(".", _MOST_LEVELS)[:-1]
+            paths |= dict.fromkeys(".".join(segments[:level]) for level in range(1, len(segments) + 1))
+        for path in paths:
+            below.setdefault(path, []).append(tensor)
+    return below
+
+
+def change_of(tensors: Sequence[TensorDiff]) -> tuple[float, float] | None:
+    """(|b - a| / |a| over those that are not the same, share of elements with another value); (0, 0) where all are the
+    same. The first is infinite where NaN or infinities came or went, which no norm tells. None where none of them can
+    be held against another: only in one file, or of another shape."""
+    total = total_of(tensors)
+    if not total.elements and not total.count(Relation.SAME):
+        return None
+    odd = total.numbers is not None and total.numbers.became_non_finite
+    return math.inf if odd else total.relative or 0.0, total.share_changed
 
 
 def modules_of(tensors: Sequence[TensorDiff]) -> tuple[ModuleDiff, ...]:

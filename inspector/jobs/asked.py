@@ -1,4 +1,4 @@
-"""Larger questions and answers of jobs: sheets, runs, evaluations."""
+"""Larger questions and answers of jobs: sheets, strips, runs, evaluations."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ class StripAsked:
     one_scale: bool
     colour_map: str
     opacity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRef:
+    """The checkpoints of a training: a file or archive in the store, or a folder that the server's owner opened.
+    sha256: of the file, "" for a folder. digest: of what lies in the folder, "" before it was listed. within: nothing
+    outside of it is read, None for a file."""
+
+    name: str
+    sha256: str
+    digest: str = ""
+    path: Path = field(compare=False)
+    within: Path | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,8 @@ class Inside:
     """names: of the members, as they are opened. root: what stands before the names of a checkpoint's parts.
 
     findings: what is wrong with the archive itself. open: the bytes of one member; raises a ReadError.
-    close: lets go of a member's bytes. stream: instead of members, what comes out of a compressed file that opens as
-    what is in it. notes: on what is in the archive and does nothing by itself.
+    close: lets go of a member's bytes. folder: the same members as a folder. stream: instead of members, what comes out
+    of a compressed file that opens as what is in it. notes: on what is in the archive and does nothing by itself.
     """
 
     names: Sequence[str] = ()
@@ -64,6 +64,7 @@ class Inside:
     findings: tuple[Finding, ...] = ()
     open: Callable[[str], ByteSource]
     close: Callable[[str], None]
+    folder: Folder | None = None
     stream: ByteSource | None = None
     notes: tuple[Finding, ...] = ()
     strays: bool = False
@@ -140,6 +141,7 @@ def _of_folder(folder: ArchiveFolder, found: tuple[Finding, ...] = ()) -> Inside
         findings=tuple(observe_archive(folder)),
         open=folder.open,
         close=folder.let_go,
+        folder=folder,
         notes=found + tuple(_note_programs(folder)),
     )
 

@@ -13,7 +13,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
-from inspector.readers.folder import DirectoryFolder
+from inspector.readers.folder import DirectoryFolder, Folder
 from inspector.readers.gc_pause import without_collecting
 from inspector.readers.polyglot import deserves_second_look
 from inspector.readers.registry import (
@@ -209,4 +209,26 @@ def open_checkpoint(
     return replace(checkpoint, origin=replace(checkpoint.origin, name=shown))
 
 
-__all__ = ["FOLDER_READERS", "READERS", "Reader", "UnknownFormat", "detect_format", "open_checkpoint", "open_source"]
+def open_below(folder: Folder, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
+    """The one checkpoint of several files, as a folder inside an archive holds it. Raises a ReadError as above."""
+    opening = ReaderOpening(limits=limits.metered())
+    try:
+        with without_collecting():
+            checkpoint = opening.folder(FolderPeek(folder, opening))
+    except (RecursionError, MemoryError) as error:
+        raise LimitExceeded(
+            f"{folder.name} needs more memory or nesting than this program allows.", hint="No real checkpoint does."
+        ) from error
+    return replace(checkpoint, origin=replace(checkpoint.origin, name=folder.name))
+
+
+__all__ = [
+    "FOLDER_READERS",
+    "READERS",
+    "Reader",
+    "UnknownFormat",
+    "detect_format",
+    "open_below",
+    "open_checkpoint",
+    "open_source",
+]

@@ -217,6 +217,7 @@ def _several(peek: FolderPeek, paths: list[str]) -> UnknownFormat:
         hint += " A line for each: python -m inspector scan FOLDER."
     else:
         hint = f"Unpack it and open one of them{f', {last} for the last state' if last else ''}."
+    hint += " Those of one training are read together by `inspector run` and on the Run page."
     return UnknownFormat(
         f"{peek.folder.name} is a {peek.folder.kind} with {counted(len(paths), 'checkpoint')} that do not belong "
         f"together: {listed}{more}.",

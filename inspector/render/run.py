@@ -12,6 +12,9 @@ from rich.text import Text
 
 from inspector.render.events import events_json
 from inspector.render.json import fields_of
+from inspector.render.panels import Listing
+from inspector.render.run_curves import is_telling
+from inspector.render.run_measures import count_text, number_text, share_text
 from inspector.render.spreadsheet import csv_text
 from inspector.render.text import findings_text, safe, table
 from inspector.render.visible import one_line
@@ -19,7 +22,7 @@ from inspector.run.findings import learned
 from inspector.run.groups import By, distance_from_first, groups_of, series_of
 from inspector.run.groups import Group as Tensors
 from inspector.run.report import MEASURES, Measure, RunReport
-from inspector.units import counted, human_bytes, human_count, human_share, shorten_middle
+from inspector.units import counted, human_bytes, human_count, shorten_middle
 
 _GROUPS, _MEMBERS, _STATED = 60, 200, 4
 # What is told of each group, over the run.
@@ -43,29 +46,38 @@ def run_text(report: RunReport, by: By) -> RenderableType:
     return Group(*parts)
 
 
-def _members(report: RunReport) -> RenderableType:
-    stated = [one for one in report.stated if _is_telling(one.name)][:_STATED]
-    made = table(
-        "Checkpoint", "States", "RMS", "Update", "Signs", "From first", "Zero rows",
-        *(safe(shorten_middle(one.name, 24)) for one in stated), right=range(2, 7 + len(stated)),
-    )  # fmt: skip
+def members_listing(report: RunReport, most: int = _MEMBERS) -> Listing:
+    """A row per checkpoint: where it stands, the learned tensors as one vector, what it states."""
+    stated = [one for one in report.stated if is_telling(one.name)][:_STATED]
     group = learned(report)
     whole = {measure: series_of(report, group, measure) for measure in _SERIES}
     distance = distance_from_first(report, group)
-    for at, member in enumerate(report.members[:_MEMBERS]):
-        made.add_row(
-            safe(shorten_middle(member.name, 60)), safe(member.place.says), _number(whole[Measure.RMS][at]),
-            _number(whole[Measure.UPDATE][at]), _share(whole[Measure.FLIPS][at]), _number(distance[at]),
-            _count(whole[Measure.ZERO_ROWS][at]), *(_number(one.array[at]) for one in stated),
-        )  # fmt: skip
-    if len(report.members) <= _MEMBERS:
-        return made
-    return Group(made, Text(f"{len(report.members) - _MEMBERS:,} further checkpoints are in the JSON.", style="dim"))
+    rows = [
+        (
+            member.name, member.place.says, number_text(whole[Measure.RMS][at]),
+            number_text(whole[Measure.UPDATE][at]), share_text(whole[Measure.FLIPS][at]), number_text(distance[at]),
+            count_text(whole[Measure.ZERO_ROWS][at]), *(number_text(one.array[at]) for one in stated),
+        )
+        for at, member in enumerate(report.members[:most])
+    ]  # fmt: skip
+    heads = ("Checkpoint", "States", "RMS", "Update", "Signs", "From first", "Zero rows")
+    left = len(report.members) - len(rows)
+    return Listing(
+        key="members",
+        title="Checkpoints",
+        heads=(*heads, *(shorten_middle(one.name, 24) for one in stated)),
+        rows=tuple(rows),
+        numeric=tuple(range(2, 7 + len(stated))),
+        more=f"{left:,} further checkpoints are in the JSON." if left else "",
+    )
 
 
-def _is_telling(name: str) -> bool:
-    """Not where the file stands, which has a column of its own."""
-    return name not in ("epoch", "step", "global_step", "iteration", "iter") and "last_epoch" not in name
+def _members(report: RunReport) -> RenderableType:
+    listing = members_listing(report)
+    made = table(*map(safe, listing.heads), right=listing.numeric)
+    for name, *cells in listing.rows:
+        made.add_row(safe(shorten_middle(name, 60)), *map(safe, cells))
+    return Group(made, Text(listing.more, style="dim")) if listing.more else made
 
 
 def _groups(report: RunReport, by: By) -> RenderableType:
@@ -81,26 +93,15 @@ def _groups(report: RunReport, by: By) -> RenderableType:
         moved = sum(value > 0 for value in known)
         made.add_row(
             safe(shorten_middle(group.name, 48)), f"{len(group.rows):,}",
-            human_count(sum(report.tensors[row].numel for row in group.rows)), _number(rms[0]), _number(rms[-1]),
-            _number(known[len(known) // 2]) if known else "", _number(update[best]),
+            human_count(sum(report.tensors[row].numel for row in group.rows)),
+            number_text(rms[0]), number_text(rms[-1]),
+            number_text(known[len(known) // 2]) if known else "", number_text(update[best]),
             safe(shorten_middle(report.members[best].name, 24)) if moved else "",
-            _number(distance_from_first(report, group)[-1]), f"{moved} of {len(report.members) - 1}",
+            number_text(distance_from_first(report, group)[-1]), f"{moved} of {len(report.members) - 1}",
         )  # fmt: skip
     if len(groups) <= _GROUPS:
         return made
     return Group(made, Text(f"{len(groups) - _GROUPS:,} further ones are in the JSON.", style="dim"))
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4g}"
-
-
-def _count(value: float) -> str:
-    return "" if math.isnan(value) else f"{int(value):,}"
-
-
-def _share(value: float) -> str:
-    return "" if math.isnan(value) else human_share(value)
 
 
 def run_json(report: RunReport, by: By) -> dict[str, object]:

@@ -13,10 +13,14 @@ from inspector.errors import ReadError
 from inspector.events.find import is_event_file
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers import open_checkpoint
+from inspector.readers.folder import SubFolder
 from inspector.readers.inside import Inside, look_inside
+from inspector.readers.opening import open_below
 
-# Archives that hold one checkpoint in pieces have one of these beside the pieces.
+# A folder that is one checkpoint in pieces has one of these beside the pieces; of one with a trainer's state that says
+# where in the training it was saved.
 _INDEXES = (".index.json", "adapter_config.json", ".metadata")
+OF_ONE = ("trainer_state.json",)
 
 
 def _nothing() -> None:
@@ -106,18 +110,44 @@ def _archive(source: ByteSource, limits: Limits) -> Inside | None:
         inside = look_inside(inside.stream, limits, at_end=False)
     if inside is None or inside.strays or inside.stream is not None or not inside.names:
         return None
-    return None if any(name.endswith(_INDEXES) for name in inside.names) else inside
+    pieces = {_folder(name) for name in inside.names if name.endswith(_INDEXES)}
+    # What lies in pieces at the top is one checkpoint.
+    return None if inside.root in pieces else inside
+
+
+def _folder(name: str) -> str:
+    """What stands in front of the file, with its "/"; "" for nothing."""
+    return name[: name.rfind("/") + 1]
 
 
 def _members(inside: Inside, name: str) -> _Found:
     events = [one for one in inside.names if is_event_file(one.rpartition("/")[2])]
     logs = event_folders([(f"{name}/{one}", _opener(inside, one)) for one in events])
-    files = [_member(inside, one) for one in inside.names if one not in set(events)]
+    marked = {_folder(one) for one in inside.names if one.endswith(_INDEXES) or one.rpartition("/")[2] in OF_ONE}
+    whole = tuple(sorted(marked - {"", inside.root}))
+    files = [_whole(inside, one.rstrip("/")) for one in whole if not one.startswith(tuple(set(whole) - {one}))]
+    apart = set(events)
+    files += [_member(inside, one) for one in inside.names if one not in apart and not one.startswith(whole)]
     return files, logs
 
 
 def _opener(inside: Inside, name: str) -> Callable[[], ByteSource]:
     return lambda: inside.open(name)
+
+
+def _whole(inside: Inside, path: str) -> RunFile:
+    """A folder that is one checkpoint."""
+    names = [name for name in inside.names if name.startswith(f"{path}/")]
+
+    def opening() -> Checkpoint:
+        assert inside.folder is not None
+        return open_below(SubFolder(inside.folder, path, path))
+
+    def let_go() -> None:
+        for name in names:
+            inside.close(name)
+
+    return RunFile(name=path, opening=opening, let_go=let_go)
 
 
 def _member(inside: Inside, name: str) -> RunFile:

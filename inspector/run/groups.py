@@ -14,6 +14,7 @@ from inspector.run.report import BINS, Measure, RunReport, RunTensor
 
 #: Modules are divided as long as there are no more of them.
 MOST_MODULES = 24
+_ALL = 1 - 1e-12
 
 
 class By(StrEnum):
@@ -120,9 +121,18 @@ def _distance(report: RunReport, rows: list[int], own: NDArray[np.float64]) -> N
 
 def distance_from_first(report: RunReport, group: Group) -> NDArray[np.float64]:
     """(members,): ||now - first|| / ||first||; NaN where the first is nothing but zeros."""
-    size = np.array([report.series(Measure.RMS)[row, 0] ** 2 * report.tensors[row].numel for row in group.rows])
+    return _from_end(report, group, Measure.FROM_FIRST, 0)
+
+
+def distance_from_last(report: RunReport, group: Group) -> NDArray[np.float64]:
+    """(members,): ||last - now|| / ||last||; NaN where the last is nothing but zeros."""
+    return _from_end(report, group, Measure.FROM_LAST, -1)
+
+
+def _from_end(report: RunReport, group: Group, measure: Measure, at: int) -> NDArray[np.float64]:
+    size = np.array([report.series(Measure.RMS)[row, at] ** 2 * report.tensors[row].numel for row in group.rows])
     norm = float(np.sqrt(np.nansum(size)))
-    found = series_of(report, group, Measure.FROM_FIRST)
+    found = series_of(report, group, measure)
     return found / norm if norm else np.full_like(found, np.nan)
 
 
@@ -146,6 +156,36 @@ def histogram_of(report: RunReport, group: Group) -> tuple[NDArray[np.float64], 
                 found[at] += _split(np.linspace(start, end, BINS + 1), counts[row, at], edges)
     total = found.sum(axis=1, keepdims=True)
     return edges, np.divide(found, total, out=found, where=total > 0)
+
+
+def proposed_row(report: RunReport) -> int:
+    """The tensor to look at first: where NaN or infinity began, else the matrix or kernel that went furthest from its
+    beginning, by its norm there."""
+    bad = report.series(Measure.NOT_FINITE) > 0
+    if bad.any():
+        # By member first, then in the file's order.
+        at = int(np.flatnonzero(bad.any(axis=0))[0])
+        return int(np.flatnonzero(bad[:, at])[0])
+    size = report.series(Measure.RMS)[:, 0] * np.sqrt([tensor.numel for tensor in report.tensors])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = report.series(Measure.FROM_FIRST)[:, -1] / size
+    fit = [tensor.is_learned and len(tensor.shape) > 1 for tensor in report.tensors]
+    far = np.where(np.isfinite(far) & np.array(fit), far, -1.0)
+    return int(np.argmax(far))
+
+
+def quantiles_of(
+    edges: NDArray[np.float64], shares: NDArray[np.float64], wanted: Sequence[float]
+) -> NDArray[np.float64]:
+    """(len(wanted), members): where so much of each member's numbers lies below, as if they were spread evenly in each
+    bin; NaN for a member without numbers. edges (bins + 1,), shares (members, bins): as `histogram_of` has them."""
+    found = np.full((len(wanted), len(shares)), np.nan)
+    for at, own in enumerate(shares):
+        below = np.concatenate([[0.0], np.cumsum(own)])
+        if below[-1] > 0:
+            # Of all there is the end of the last bin that holds some, not of the last one.
+            found[:, at] = np.interp(np.minimum(wanted, _ALL) * below[-1], below, edges)
+    return found
 
 
 def _split(edges: NDArray[np.float64], counts: NDArray[np.float32], wanted: NDArray[np.float64]) -> NDArray[np.float64]:

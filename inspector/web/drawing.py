@@ -38,12 +38,14 @@ def show_drawing(
     chosen: str,
     on_choice: Callable[[Box], None],
     says: str = "",
+    coloured: str = "",
 ) -> None:
     """The network `box`, whose children are the first boxes to be seen.
 
     columns: what boxes may be coloured by: name -> module's path -> number. chosen: path of the box that stands out, ""
     for none; of modules folded into one box each path means that box. on_choice: called with a box of the tree, before
-    the run. says: a sentence that stands under it, such as why there are no arrows.
+    the run. says: a sentence that stands under it, such as why there are no arrows. coloured: the
+    column whose colours are there at first, "" for what boxes do.
     """
     if not is_mounted():
         st.info("The drawing needs the server that app.py starts.", icon=":material/info:")
@@ -65,6 +67,7 @@ def show_drawing(
             "digest": hashlib.sha256(drawn.encode()).hexdigest(),
             "chosen": chosen,
             "says": says,
+            "coloured": coloured,
         },
         on_chosen_change=tell,
     )

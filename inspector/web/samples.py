@@ -16,12 +16,14 @@ from inspector.web.store import Stored, the_store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One sample. id: its key in the manifest. title: what its button says. says: one sentence on hover."""
+    """One sample. id: its key in the manifest. title: what its button says. says: one sentence on hover. page: the
+    page that it is for, by its name, where it is no checkpoint to be opened; "" for any file."""
 
     id: str
     title: str
     file: str
     says: str
+    page: str = ""
 
     @property
     def path(self) -> Path:
@@ -40,7 +42,14 @@ def all_samples() -> tuple[Sample, ...]:
         return ()
     entries = manifest.get("files", ()) if isinstance(manifest, dict) else ()
     return tuple(
-        Sample(id=str(e["id"]), title=str(e["title"]), file=str(e["file"]), says=str(e["says"])) for e in entries
+        Sample(
+            id=str(e["id"]),
+            title=str(e["title"]),
+            file=str(e["file"]),
+            says=str(e["says"]),
+            page=str(e.get("page", "")),
+        )
+        for e in entries
     )
 
 

@@ -106,7 +106,9 @@ def _choices(hand: Hand, itself: bool) -> list[_Choice]:
     ]
     if server_root() is not None:
         found += [_Choice(what=_SERVER, which=path, says=f"{path} (on this server)") for path in list_files()]
-    return found + [_Choice(what=_SAMPLE, which=s.id, says=f"{s.title} (a sample)") for s in samples.chips()]
+    return found + [
+        _Choice(what=_SAMPLE, which=s.id, says=f"{s.title} (a sample)") for s in samples.chips() if not s.page
+    ]
 
 
 def _taken(hand: Hand, choice: _Choice) -> Hand:

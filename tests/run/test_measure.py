@@ -17,7 +17,16 @@ from inspector.errors import UsageError
 from inspector.progress import Stopped
 from inspector.readers import open_checkpoint
 from inspector.run.files import RunFile, files_at
-from inspector.run.groups import By, distance_from_first, groups_of, histogram_of, series_of
+from inspector.run.groups import (
+    By,
+    distance_from_first,
+    distance_from_last,
+    groups_of,
+    histogram_of,
+    proposed_row,
+    quantiles_of,
+    series_of,
+)
 from inspector.run.measure import measure_run
 from inspector.run.report import BINS, Measure, RunReport
 from tests.run.made import State, save, save_all, states
@@ -302,3 +311,25 @@ def test_half_precision_and_a_missing_tensor(tmp_path: Path) -> None:
     x = _numpy(of[:2], "fc.weight")
     assert _row(report, Measure.MOVED, "fc.weight")[1] == pytest.approx(np.linalg.norm(x[1] - x[0]), rel=1e-11)
     assert np.isnan(_row(report, Measure.RMS, "fc.bias")).tolist() == [False, False, True]
+
+
+def test_from_last_quantiles_and_the_tensor_to_begin_with(tmp_path: Path) -> None:
+    of = states(4, step=0.01)
+    for n, state in enumerate(of):
+        state["fc.weight"] = of[0]["fc.weight"] * (1 + n)
+        state["bn.running_var"] = of[0]["bn.running_var"] * (1 + 5 * n)
+    report = measure_run(save_all(tmp_path, of))
+    groups = {group.name: group for group in groups_of(report, By.TENSOR)}
+    np.testing.assert_allclose(distance_from_last(report, groups["fc.weight"]), [0.75, 0.5, 0.25, 0], atol=1e-7)
+    # What an optimizer does not move is no beginning.
+    assert report.tensors[proposed_row(report)].name == "fc.weight"
+    edges, shares = histogram_of(report, groups["fc.weight"])
+    found = quantiles_of(edges, shares, [0.0, 0.25, 0.5, 1.0])
+    for at, values in enumerate(_numpy(of, "fc.weight")):
+        np.testing.assert_allclose(
+            found[:, at], np.quantile(values, [0, 0.25, 0.5, 1]), atol=1.5 * (edges[1] - edges[0])
+        )
+    assert np.isnan(quantiles_of(edges, np.zeros((1, BINS)), [0.5])).all()
+    of[2]["conv.weight"][0] = float("nan")
+    report = measure_run(save_all(tmp_path, of))
+    assert report.tensors[proposed_row(report)].name == "conv.weight"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -69,6 +70,9 @@ def test_a_link_restores_both_files_and_the_table(app: AppTest, states: Any) -> 
     assert frame["Tensor"].tolist() == ["head.weight"]
     norm = states[0]["head.weight"].double().norm()
     assert frame["Relative L2"].tolist() == pytest.approx([float(160**0.5 / norm)], rel=1e-6)
+    # Both heat strips have a row for each pair of matrices.
+    strips = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart") if "fingerprint" in chart.proto.id]
+    assert [strip["data"][0]["y"] for strip in strips] == [["body.weight", "head.weight"]] * 2
     assert any("mine.pth" in m.value.replace("\\", "") for m in page.markdown)
 
 

@@ -73,9 +73,11 @@ def test_only_a_box_of_the_tree_is_told(monkeypatch: pytest.MonkeyPatch, told: A
     monkeypatch.setattr(drawing, "is_mounted", lambda: True)
     kinds: list[str] = []
     drawing.show_drawing(
-        WHOLE, key="k", columns={}, chosen="head", on_choice=lambda box: kinds.append(box.kind), says="No arrows."
-    )
+        WHOLE, key="k", columns={}, chosen="head", on_choice=lambda box: kinds.append(box.kind), says="No arrows.",
+        coloured="Size",
+    )  # fmt: skip
     assert handed["data"]["chosen"] == "head" and handed["data"]["says"] == "No arrows."
+    assert handed["data"]["coloured"] == "Size"
     assert handed["data"]["script"].startswith("/inspector/static/")
     monkeypatch.setattr(st, "session_state", {"k": SimpleNamespace(chosen=told)})
     handed["on_chosen_change"]()

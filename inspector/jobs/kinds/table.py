@@ -83,6 +83,8 @@ KINDS: tuple[Kind, ...] = (
     Kind(id="tensor-look", says="Reading the first numbers", where="reports:tensor_look", nbytes=200 * MB, kept=False),
     *_either("spectrum", "Decomposing the matrix", "reports:spectrum", kept=True),
     *_either("difference", "Comparing the files", "comparing:difference", kept=True),
+    Kind(id="run-folder", says="Listing the checkpoints", where="training_run:listed", nbytes=200 * MB, kept=False),
+    *_either("run-report", "Reading the checkpoints", "training_run:measured", kept=True),
     *_either("projection", "Making the map", "projector:projection", kept=True),
     Kind(
         id="pictures-projection",

@@ -43,6 +43,8 @@ export class Drawing {
     says.hidden = !data.says
     if (data.digest !== this.digest) {
       this.digest = data.digest
+      // At first sight; what a visitor chose since stays.
+      this.column ??= data.coloured
       await this.begin(JSON.parse(data.drawn))
     }
     this.dress()

@@ -1,0 +1,1 @@
+"""The Run page: which checkpoints, and what they say as one training."""
