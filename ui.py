@@ -6,6 +6,7 @@ import streamlit as st
 
 from inspector.web import components, guard, session, shelf, sidebar
 from inspector.web import gc_freeze as garbage
+from inspector.web.text import visible
 
 # A picture of our own: Streamlit fetches the symbol of an icon name from another host for the browser's tab.
 ICON = Path(components.__file__).parent / "static" / "icon.png"
@@ -46,6 +47,9 @@ components.use_style()
 with guard.said():
     session.follow_link()
     shelf.follow_link()
+held = session.in_hand()
+if held is not None:
+    st.set_page_config(page_title=f"{visible(held.name)} · {page.title}")
 sidebar.draw()
 with guard.said():
     page.run()

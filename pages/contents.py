@@ -44,7 +44,7 @@ hand = need_file(
 )
 checkpoint = reports.checkpoint_of(hand)
 
-st.subheader("Code named in the file")
+st.header("Code named in the file")
 if checkpoint.globals:
     called = sum(use.called and use.reach is not Reach.LEAVES for use in checkpoint.globals)
     st.markdown(
@@ -67,7 +67,7 @@ else:
 finding_cards(checkpoint.findings)
 
 if checkpoint.code:
-    st.subheader("Program text")
+    st.header("Program text")
     st.markdown("It lies in the file and was read as text. **None of it was run.**")
     numbers = range(len(checkpoint.code))
     chosen = st.selectbox(
@@ -79,9 +79,9 @@ if checkpoint.code:
     if not piece.whole or len(piece.text) > MOST_CODE:
         st.caption(f"The beginning; the whole has {human_bytes(piece.nbytes)}.")
 
-st.subheader("Values")
+st.header("Values")
 draw_tree([value_branch(hand.name, checkpoint.root)])
 
 if checkpoint.skipped:
-    st.subheader("Not examined")
+    st.header("Not examined")
     table(("What and why",), [(escaped(said),) for said in checkpoint.skipped], key="skipped")

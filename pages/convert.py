@@ -18,11 +18,11 @@ if state is None:
     st.info("The file holds no state dict, so there is nothing to write.", icon=":material/info:")
     st.stop()
 
-st.subheader("As it is")
+st.header("As it is")
 st.caption("Every tensor under its own name, bit for bit unless another element type is chosen; no target is needed.")
 with said():
     converting.show_convert(hand, state)
 
-st.subheader("With a LoRA adapter")
+st.header("With a LoRA adapter")
 with said():
     converting.show_merge(hand, state)

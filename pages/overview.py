@@ -46,11 +46,11 @@ finding_cards(answer.findings)
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)
     with sizes:
-        st.subheader("Size by module")
+        st.header("Size by module")
         treemap = plots.module_treemap(reports.parameters_of(hand))
         st.plotly_chart(treemap, key="treemap", height=380, config=PLAIN, alt="Treemap of bytes by module")
     with values:
-        st.subheader("Fingerprint")
+        st.header("Fingerprint")
         strip = measuring.small_fingerprint(measured.weights) if measured is not None else None
         if strip is not None:
             st.plotly_chart(strip, key="strip", height=380, config=PLAIN, alt="Layers by values heat strip")

@@ -55,12 +55,12 @@ if report.refusal and report.refusal != report.says:
     st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
 
 if plan is not None and plan.rules:
-    st.subheader("Rules")
+    st.header("Rules")
     lists.show_rules(plan)
 if plan is not None and plan.certificate:
     st.caption(plain(f"Why each tensor belongs there: {lists.certificate(plan)}"))
 
-st.subheader("Left over")
+st.header("Left over")
 choices.ask(plan, answers)
 lists.show_left_over(left_over(report), waiting=plan is not None and bool(plan.ambiguities))
 finding_cards(lists.beside(report))
@@ -69,13 +69,13 @@ if plan is not None:
 
 if plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
-    st.subheader("Verified")
+    st.header("Verified")
     against = proofs.ask_against(hand)
     with said():
         proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
-    st.subheader("Python")
+    st.header("Python")
     with said():
         python.show_code(plan, hand.name, target.spec)
-    st.subheader("Export")
+    st.header("Export")
     with said():
         show_export(hand, plan, target, asked, against)

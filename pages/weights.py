@@ -53,7 +53,7 @@ findings(hand, health)
 
 report = health.weights
 sick = health_view.sick_names(health)
-st.subheader("Fingerprint")
+st.header("Fingerprint")
 strip = fingerprint(report, only=sick) if sick else fingerprint(report)
 rest = fingerprint(report, without=sick) if sick else None
 if strip.names or (rest is not None and rest.names):
@@ -75,14 +75,14 @@ if strip.names or (rest is not None and rest.names):
                 config=PLAIN,
                 alt="The other layers by values heat strip",
             )
-    st.subheader("Scale by depth")
+    st.header("Scale by depth")
     st.plotly_chart(
         weight_figures.depth_figure(health, sick), key="depth", config=PLAIN, alt="Root mean square of each weight"
     )
 else:
     st.caption("None of the measured tensors has two or more dimensions, so there are no layers to draw.")
 
-st.subheader("Per tensor")
+st.header("Per tensor")
 frame = measuring.statistics_frame(health)
 st.dataframe(
     frame,
@@ -115,7 +115,7 @@ st.caption(
     "happens to real data on the way."
 )
 if health.not_examined:
-    st.subheader("Not examined")
+    st.header("Not examined")
     table(
         ("What", "Why"), [(mono(what, 120), escaped(visible(why))) for what, why in health.not_examined], key="skipped"
     )

@@ -171,7 +171,7 @@ def draw_histograms(
 def draw_others(diff: Diff) -> None:
     """What differs beside the numbers."""
     if diff.others:
-        st.subheader("Beside the weights")
+        st.header("Beside the weights")
         rows = [
             (escaped(str(o.kind)), mono(o.where, 60) if o.where else "", mono(o.a or "-", 60), mono(o.b or "-", 60))
             for o in diff.others[:_MOST_OTHERS]
@@ -180,7 +180,7 @@ def draw_others(diff: Diff) -> None:
         if len(diff.others) > _MOST_OTHERS:
             st.caption(f"{len(diff.others) - _MOST_OTHERS:,} further ones are in the JSON.")
     if diff.skipped:
-        st.subheader("Not compared")
+        st.header("Not compared")
         table(("What",), [(escaped(visible(what)),) for what in diff.skipped], key="not-compared")
 
 

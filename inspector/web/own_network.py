@@ -28,7 +28,7 @@ _USUAL = (3, 224, 224)
 
 def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition) -> None:
     """The boxes, whether the file's weights fit, and then the tabs. An error stands once."""
-    st.subheader("Your own code for it")
+    st.header("Your own code for it")
     st.caption("With the code that builds this network, a forward pass can be drawn, counted, timed and run.")
     with said():
         own_code.use_for(hand.sha256, None)

@@ -14,7 +14,7 @@ from inspector.web.trees import table
 
 def show_structure(structure: Structure, counts: ParameterReport) -> None:
     """How many layers, the parts as boxes, each claim with its evidence, and what no shape tells."""
-    st.subheader("From names and shapes")
+    st.header("From names and shapes")
     st.html(f"<p>{escaped(structure.counts)}</p>")
     sizes = {module.path: module.parameters for module in counts.modules}
     if structure.parts:

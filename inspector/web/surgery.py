@@ -126,7 +126,7 @@ def _show_writing(hand: Hand, state: StateDict, report: SurgeryReport, steps: tu
 def _show_freezing(hand: Hand, report: SurgeryReport, modules: list[str]) -> None:
     from inspector.surgery.freeze import freeze_code
 
-    st.subheader("Freeze for training")
+    st.header("Freeze for training")
     chosen, factor_box = st.columns([3, 1])
     left = {step.target.rpartition(".")[0] for step in report.plan.steps if step.target is not None}
     there = {module[:at] for module in left for at, sign in enumerate(module + ".") if sign == "."}

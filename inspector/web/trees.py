@@ -1,4 +1,7 @@
-"""Trees as plain HTML details, so that thousands of nodes cost one message and no widgets."""
+"""Trees as plain HTML details, so that thousands of nodes cost one message and no widgets.
+
+They have no ARIA roles: opening and folding is the browser's own, by keyboard too; a tree would promise arrows.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def draw_tree(branches: Sequence[Branch], *, open_depth: int = 1, heads: Sequenc
     budget = [_NODES]
     cells = "".join(f"<span>{escaped(head)}</span>" for head in heads)
     heading = f'<div class="mi-leaf mi-heads"><span class="mi-right">{cells}</span></div>' if heads else ""
-    st.html(f'<div class="mi-tree" role="tree">{heading}{_rows(branches, 0, open_depth, budget)}</div>')
+    st.html(f'<div class="mi-tree">{heading}{_rows(branches, 0, open_depth, budget)}</div>')
 
 
 def _rows(branches: Sequence[Branch], depth: int, open_depth: int, budget: list[int]) -> str:
@@ -59,7 +62,7 @@ def _rows(branches: Sequence[Branch], depth: int, open_depth: int, budget: list[
             opened = " open" if depth < open_depth else ""
             rows.append(f"<details{opened}><summary>{line}</summary><div>{inner}</div></details>")
         else:
-            rows.append(f'<div class="mi-leaf" role="treeitem">{line}</div>')
+            rows.append(f'<div class="mi-leaf">{line}</div>')
     return "".join(rows)
 
 

@@ -149,7 +149,7 @@ def test_numbers_that_had_to_be_decoded_stand_beside_the_others(app: AppTest, tm
     rows = app.dataframe[0].value
     assert rows["Maximum"].tolist() == [3.0, 1.0]
     assert rows["Measured as"].tolist() == ["real and imaginary parts", ""]
-    assert "Not measured" not in " ".join(heading.value for heading in app.subheader)
+    assert "Not measured" not in " ".join(heading.value for heading in app.header)
 
 
 def test_a_rule_in_the_table_is_not_said_again_as_a_finding(app: AppTest, tmp_path: Path) -> None:

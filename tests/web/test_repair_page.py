@@ -44,7 +44,7 @@ def _html(app: AppTest) -> str:
 
 
 def _headings(app: AppTest) -> list[str]:
-    return [heading.value for heading in app.subheader]
+    return [heading.value for heading in app.header]
 
 
 def test_a_part_is_exported_once_asked_for(app: AppTest, tmp_path: Path) -> None:

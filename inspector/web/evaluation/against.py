@@ -21,7 +21,7 @@ _SHOWN = 50
 
 def show_against(report: Evaluation, hand: Hand, data: DataFacts) -> None:
     """A file of this session beside the one in hand, by McNemar's exact test."""
-    st.subheader("Against another checkpoint")
+    st.header("Against another checkpoint")
     others = {one.hand: one.hand.name for one in session.recent() if one.hand.sha256 != hand.sha256}
     other = choose_one(
         "Compare with",

@@ -47,7 +47,7 @@ def show_matrix(report: Evaluation) -> None:
     """Which class is taken for which."""
     left, right = st.columns([3, 2])
     with left:
-        st.subheader("Confusion matrix")
+        st.header("Confusion matrix")
         shown, _ = tables.confusion_matrix(report)
         rest = len(report.classes) - len(shown)
         more = f" The {len(shown)} classes with the most errors; {rest:,} others are in the table." if rest > 0 else ""
@@ -56,7 +56,7 @@ def show_matrix(report: Evaluation) -> None:
             plots.confusion_figure(report), key="confusion", config=_PLAIN, alt="Confusion matrix: class by answer"
         )
     with right:
-        st.subheader("Most often confused")
+        st.header("Most often confused")
         listing = tables.confused_listing(report, 12)
         if not listing.rows:
             st.caption("Nothing is: every picture was answered right.")
@@ -68,7 +68,7 @@ def show_matrix(report: Evaluation) -> None:
 
 def show_classes(report: Evaluation) -> None:
     """A row for each class, the lowest recall first."""
-    st.subheader("By class")
+    st.header("By class")
     listing = tables.classes_listing(report)
     rows = [[escaped(cell) for cell in row] for row in listing.rows]
     table(listing.heads, rows, numeric=listing.numeric, key="classes")
@@ -77,7 +77,7 @@ def show_classes(report: Evaluation) -> None:
 @st.fragment
 def show_curves(report: Evaluation) -> None:
     """Curves of chosen classes, and whether its shares are to be believed."""
-    st.subheader("Curves")
+    st.header("Curves")
     part = st.segmented_control("Curve", _PARTS, default=_RECALL, required=True, key="evaluation-curve")
     if part == _CALIBRATION:
         st.caption(

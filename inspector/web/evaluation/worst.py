@@ -18,7 +18,7 @@ _WIDTH = 178
 
 def show_worst(asked: Asked, report: Evaluation) -> None:
     """The surest wrong answers with a heat map of what was answered, and the way to Explain."""
-    st.subheader("Wrong and sure")
+    st.header("Wrong and sure")
     if not report.worst:
         st.caption("No picture was answered wrong.")
         return

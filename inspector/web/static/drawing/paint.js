@@ -110,7 +110,10 @@ export class Painter {
     const centre = left + (w - left) / 2, from = isOpen ? left + 8 : centre - (labelWidth + timesWidth) / 2
     // Anchored in the middle where it stands there: an export is shown in fonts of other widths.
     words.append(make('text', isOpen || times ? { class: 'label', x: from, y: line } : { class: 'label', x: centre, y: line, 'text-anchor': 'middle' }, label))
+    // Between them for who reads the words without their places.
+    words.append(' ')
     if (times) words.append(make('text', { class: 'times', x: from + labelWidth + 8, y: line }, times))
+    words.append(' ')
     if (kind) words.append(make('text', isOpen ? { class: 'kind', x: from + labelWidth + timesWidth + 9, y: line } : { class: 'kind', x: centre, y: h / 2 + 12.5, 'text-anchor': 'middle' }, kind))
     if (!isGroup) return
     const middle = isOpen ? HEAD / 2 - 1 : h / 2, sign = make('g', { class: 'toggle' })
