@@ -23,7 +23,7 @@ if len(report.members) < 2:
     view.show_members(report)
     st.stop()
 charts.show_curves(report)
-st.subheader("Layers over time")
+st.header("Layers over time")
 by = charts.choose_by()
 charts.show_layers(report, by)
 charts.show_histograms(report)

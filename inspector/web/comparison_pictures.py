@@ -38,7 +38,7 @@ def draw_network(diff: Diff, hand: Hand, state: StateDict | None) -> None:
         return
     drawn, names = found
     below = below_modules(diff.tensors, names)
-    st.subheader("The network, coloured by change")
+    st.header("The network, coloured by change")
     _show(drawn, below, f"change-{diff.a.sha256}-{diff.b.sha256}")
 
 
@@ -127,7 +127,7 @@ def _size(spec: ArchitectureSpec) -> tuple[int, ...] | None:
 
 def draw_fingerprints(diff: Diff, hand: Hand, state: StateDict | None, other: Hand, its: StateDict | None) -> None:
     """Both heat strips, a row for each pair."""
-    st.subheader("Both fingerprints")
+    st.header("Both fingerprints")
     nbytes = diff.a.nbytes + diff.b.nbytes
     known = [measuring.health_if_read(*one) for one in ((hand, state), (other, its))]
     if (

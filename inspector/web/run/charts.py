@@ -27,7 +27,7 @@ def show_curves(report: RunReport) -> None:
     curves = {_called(curve): curve for curve in curves_of(report)}
     if not curves:
         return
-    st.subheader("What the files state")
+    st.header("What the files state")
     chosen = list(curves)[:_FIRST_CURVES]
     if len(curves) > len(chosen):
         chosen = st.multiselect(
@@ -94,7 +94,7 @@ def show_layers(report: RunReport, by: By) -> None:
 @st.fragment
 def show_histograms(report: RunReport) -> None:
     """How the numbers of one tensor lay at each checkpoint."""
-    st.subheader("Histograms over time")
+    st.header("Histograms over time")
     names = [visible(tensor.name) for tensor in report.tensors]
     first = names[proposed_row(report)]
     chosen = st.selectbox("Tensor", names, index=names.index(first), key="run-tensor", bind="query-params")

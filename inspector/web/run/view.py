@@ -60,7 +60,7 @@ def show_answer(report: RunReport) -> None:
 
 def show_members(report: RunReport) -> None:
     """A row per checkpoint, then what is none of the run and why."""
-    st.subheader("Checkpoints")
+    st.header("Checkpoints")
     listing = members_listing(report, _ROWS_SHOWN)
     folder = shared_folder([name for name, *_ in listing.rows])
     rows = [(mono(name[len(folder) :], 32), *map(escaped, cells)) for name, *cells in listing.rows]
