@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.web import components, guard, session, shelf, sidebar
+from inspector.web import components, guard, remote_files, session, shelf, sidebar
 from inspector.web import gc_freeze as garbage
 from inspector.web.text import visible
 
@@ -51,5 +51,6 @@ held = session.in_hand()
 if held is not None:
     st.set_page_config(page_title=f"{visible(held.name)} · {page.title}")
 sidebar.draw()
+remote_files.draw_line()
 with guard.said():
     page.run()

@@ -9,6 +9,10 @@
     │   ├── RefusedContent    readable, but refused on purpose
     │   ├── LimitExceeded     a length or count in the file is over `Limits`
     │   │   └── NoRoom        a server has no room for it now
+    │   ├── AddressError      the server behind an address did not give it
+    │   │   ├── AddressRefused  it is not asked: no web address, or a private one
+    │   │   ├── FileChanged   another file than the one that was opened
+    │   │   └── NeedsWholeFile  its headers, or its numbers, cannot be had by parts
     │   └── MissingExtra      an optional package is needed
     ├── ModelError            no model can be made of this
     │   ├── UnknownArchitecture
@@ -83,6 +87,22 @@ class LimitExceeded(ReadError):
 
 class NoRoom(LimitExceeded):
     """A server's disk or store has no room for it now; the file itself may be well."""
+
+
+class AddressError(ReadError):
+    """The server behind an address did not give it, or cannot be reached."""
+
+
+class AddressRefused(AddressError):
+    """An address that is not asked: none of the web, or one that no public host has."""
+
+
+class FileChanged(AddressError):
+    """What is behind an address is not the file any more that was opened."""
+
+
+class NeedsWholeFile(AddressError):
+    """What is asked for cannot be had by parts of the file; the whole file would do."""
 
 
 class MissingExtra(ReadError):

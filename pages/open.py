@@ -6,6 +6,7 @@ import streamlit as st
 
 from inspector.units import counted, human_bytes, human_duration
 from inspector.web import pasting, samples, session
+from inspector.web.addresses import address_box
 from inspector.web.components import title
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
@@ -65,6 +66,9 @@ if server_root() is not None:
             if choice in folders:
                 show_folder(choice)
             show(store_path(choice))
+
+if address_box() is not None:
+    st.switch_page("pages/overview.py")
 
 with st.expander("Or paste an error of loading or running a model", icon=":material/content_paste:"):
     pasting.paste_box("open")

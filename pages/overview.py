@@ -26,15 +26,19 @@ try:
 except ReadError:
     shelf.show_if_many(hand)
     raise
-file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), hand.sha256)
+file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), checkpoint.origin.sha256 or "")
 
-small = checkpoint.weights is not None and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
+small = (
+    checkpoint.weights is not None
+    and not hand.is_elsewhere
+    and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
+)
 measured = (
     measuring.health_report(hand, checkpoint.weights, draw=False)
     if small
     # The Weights page may have had it read.
     else measuring.health_if_read(hand, checkpoint.weights)
-    if checkpoint.weights is not None
+    if checkpoint.weights is not None and not hand.is_elsewhere
     else None
 )
 answer = verdicts.overview_of_hand(hand, checkpoint, measured)
@@ -61,6 +65,8 @@ if checkpoint.weights is not None:
                 # It ended while the page was drawn, so that nothing watches it any more.
                 st.rerun()
             st.skeleton(height=340)
+        elif hand.is_elsewhere:
+            st.caption("Only the header was read at the file's address. Its values take the whole file.")
         else:
             st.caption("Large weights are read on the Weights page, with progress and a way to stop.")
 

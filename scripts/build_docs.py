@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from catalogue import CATALOGUE, tally
 from finding_kinds import finding_kinds
 from health_page import health_page
+from private_addresses import addresses_page
 from public_names import python_page
 from route_headers import headers_page
 from sessions import with_sessions
@@ -45,6 +46,7 @@ def pages() -> dict[str, str]:
         "commands.md": _with_variables((DOCS / "commands.md").read_text(encoding="utf-8")),
         "operating.md": _with_variables((DOCS / "operating.md").read_text(encoding="utf-8")),
         "headers.md": headers_page(),
+        "addresses.md": f"{NOTE}\n{addresses_page()}",
         "python.md": f"{NOTE}\n{python_page()}",
         "formats.md": _page(
             "Formats",

@@ -47,9 +47,11 @@ SLICES = (
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FLOOR, ()),
     "checkpoint": (),
+    # Bytes behind addresses.
+    "remote": ("checkpoint",),
     # A forward pass, watched: who counts, draws or diagnoses listens.
     "forward": ("architectures",),
-    "readers": ("checkpoint",),
+    "readers": ("checkpoint", "remote"),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
     "survey": ("checkpoint", "readers", "architectures", "params"),
@@ -92,11 +94,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
     "jobs": (
+        "remote",
         *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "evaluate"),
         *("survey", "render", "run_files"),
         *SLICES,
     ),
     "web": (
+        "remote",
         *(
             "checkpoint",
             "readers",
@@ -178,7 +182,18 @@ def test_streamlit_only_in_web() -> None:
 
 
 NO_TORCH = (
-    *("checkpoint", "readers", "params", "weights", "error_messages", "render", "inspection", "overview", "cli"),
+    *(
+        "checkpoint",
+        "remote",
+        "readers",
+        "params",
+        "weights",
+        "error_messages",
+        "render",
+        "inspection",
+        "overview",
+        "cli",
+    ),
     *("survey", "health", "lint", "compare", "textconv", "events", "run"),
     "__init__",
     *FLOOR,

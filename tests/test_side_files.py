@@ -226,7 +226,8 @@ _READING = {
 _OURS = {
     "side_files.py": "the reader",
     "new_files.py": "files that we write",
-    "checkpoint/http_source.py": "addresses",
+    "readers/hub/opening.py": "a repository's files, by their addresses",
+    "remote/download.py": "what is fetched, into the store's own place",
     "architectures/store.py": "the index of the package",
     "architectures/code_runner.py": "runs in the person's own process",
     "architectures/code_trial.py": "what that process left in a folder of ours",

@@ -56,6 +56,12 @@ def read_into(source: ByteSource, offset: int, buffer: memoryview) -> None:
         own(offset, buffer)
 
 
+def is_distant(source: ByteSource) -> bool:
+    """Whether each read far from the others costs a round trip through a network."""
+    inner = getattr(source, "inner", None)
+    return bool(getattr(source, "distant", False)) or (inner is not None and is_distant(inner))
+
+
 def check_range(name: str, size: int, offset: int, n: int) -> None:
     """Raise CorruptFile unless offset .. offset + n lies inside size bytes."""
     if offset < 0 or n < 0 or offset + n > size:

@@ -26,8 +26,8 @@ Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="A B [C ...]",
-        help="Checkpoints: files, folders of one in shards, http(s) addresses. Each is held against the first. Two "
-        "folders of files are compared file by file, by name.",
+        help="Checkpoints: files, folders of one in shards, addresses, hf://org/name. Each is held against the first. "
+        "Two folders of files are compared file by file, by name.",
     ),
 ]
 Stat = Annotated[bool, typer.Option("--stat", help="A row per module instead of one per tensor.")]

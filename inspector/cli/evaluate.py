@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inspector.cli.options import Json, State, TargetOption, progress_bar, show
+from inspector.cli.options import FILE_HELP, Json, State, TargetOption, progress_bar, show
 
 if TYPE_CHECKING:
     from inspector.cam.runs import ReadyModel
@@ -20,7 +20,7 @@ Out = Path | None
 
 
 def evaluate(
-    file: Annotated[str, typer.Argument(help="A checkpoint: a path, or an http(s) address that answers ranges.")],
+    file: Annotated[str, typer.Argument(help=FILE_HELP)],
     folder: Annotated[
         Path, typer.Argument(help="A folder for each class with its pictures in it, or a zip or tar of such folders.")
     ],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cli.options import Json, State, TargetOption, progress_bar, show
+from inspector.cli.options import FILE_HELP, Json, State, TargetOption, progress_bar, show
 from inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Out = Path | None
 
 
 def explain(
-    file: Annotated[str, typer.Argument(help="A checkpoint: a path, or an http(s) address that answers ranges.")] = "",
+    file: Annotated[str, typer.Argument(help=FILE_HELP)] = "",
     pictures: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PICTURE...", help="Pictures, or folders of them: PNG, JPEG, WebP ..."),

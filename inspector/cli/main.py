@@ -41,6 +41,7 @@ from inspector.cli.explain import explain
 from inspector.cli.explain_error import explain_error
 from inspector.cli.flops import flops
 from inspector.cli.graph import graph
+from inspector.cli.hub import hub
 from inspector.cli.identify import identify
 from inspector.cli.merge import merge
 from inspector.cli.open import open_
@@ -72,6 +73,7 @@ app = typer.Typer(
 )
 for _name, _command in (
     ("open", open_),
+    ("hub", hub),
     ("scan", scan),
     ("check", check),
     ("identify", identify),

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from inspector.findings import Finding
     from inspector.progress import Progress
 
-File = Annotated[str, typer.Argument(help="A checkpoint: a path, or an http(s) address that answers ranges.")]
+FILE_HELP = (
+    "A checkpoint: a path, an http(s) address that answers ranges, or hf://org/name[@revision][/file] on the hub."
+)
+File = Annotated[str, typer.Argument(help=FILE_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on standard output.")]
 State = Annotated[
     str,

@@ -15,6 +15,8 @@ from inspector.cam.columns import Box, Kind
 from inspector.cam.report import PLAIN, Crop, Explanation, LayerProposal, Options, Preprocessing
 from inspector.cam.targets.answers import AnswerKind
 from inspector.projector.report import Points, Projection
+from inspector.remote.download import Part
+from inspector.remote.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,16 @@ class Held:
     reference: FileRef | None = None
     pair: FileRef | None = None
     folder: Path | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchAsked:
+    """A file behind an address, or several that are one. place: where it is written. most_nbytes: that are taken."""
+
+    parts: tuple[Part, ...]
+    policy: Policy
+    place: Path
+    most_nbytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from inspector.readers.opening import (
     READERS,
     claims_folder,
     detect_format,
+    open_at,
     open_checkpoint,
     open_source,
 )
 
-__all__ = ["FOLDER_READERS", "READERS", "claims_folder", "detect_format", "open_checkpoint", "open_source"]
+__all__ = ["FOLDER_READERS", "READERS", "claims_folder", "detect_format", "open_at", "open_checkpoint", "open_source"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
@@ -15,7 +15,7 @@ from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.folder import DirectoryFolder, Folder
 from inspector.readers.gc_pause import without_collecting
-from inspector.readers.polyglot import deserves_second_look
+from inspector.readers.polyglot import deserves_second_look, unlooked_end
 from inspector.readers.registry import (
     Shelf,
     Slot,
@@ -30,6 +30,10 @@ from inspector.readers.registry import (
 )
 from inspector.readers.siblings import look_around
 from inspector.side_files import PathKind, kind_of_path
+
+if TYPE_CHECKING:
+    from inspector.readers.remote import RemoteOpened
+    from inspector.remote.client import Client
 
 # Order carries meaning: of all zips, a torch.save archive is what the particular ones leave and `packed` the rest;
 # a plain pickle is what is left of everything.
@@ -72,10 +76,11 @@ def open_source(
     if isinstance(where, bytes):
         return BufferSource(where, name or "these bytes")
     if is_address(where):
-        # Imported here: urllib and ssl cost more than reading a header does.
-        from inspector.checkpoint.http_source import HttpSource
+        # Imported here: ssl costs more than reading a header does.
+        from inspector.readers.remote import own_client
+        from inspector.remote.source import HttpSource
 
-        return HttpSource(where, name=name)
+        return HttpSource(where, name=name, client=own_client())
     if isinstance(where, str | Path):
         return PathSource(where, name)
     return where
@@ -83,7 +88,19 @@ def open_source(
 
 def is_address(where: object) -> TypeGuard[str]:
     """Whether it is the http(s) address of a file, not a path."""
-    return isinstance(where, str) and where.startswith(("http://", "https://"))
+    return isinstance(where, str) and where[:8].lower().startswith(("http://", "https://"))
+
+
+def is_remote(where: object) -> TypeGuard[str]:
+    """Whether it is an address or a place on the hub: what is asked of a server. A bare org/name is one where there is
+    no such path here."""
+    if is_address(where):
+        return True
+    if not isinstance(where, str) or "/" not in where:
+        return False
+    from inspector.readers.hub.place import is_hub_place
+
+    return is_hub_place(where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +128,9 @@ class ReaderOpening(Opening):
             from inspector.readers.other_loaders import look_otherwise
 
             checkpoint = look_otherwise(checkpoint, peek, reader)
+        unlooked = unlooked_end(peek, reader)
+        if unlooked:
+            checkpoint = replace(checkpoint, skipped=(*checkpoint.skipped, unlooked))
         return look_around(checkpoint, peek) if not peek.opening.depth else checkpoint
 
     def folder(self, peek: FolderPeek) -> Checkpoint:
@@ -167,6 +187,21 @@ def claims_folder(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> str:
     return opening.detect_folder(FolderPeek(DirectoryFolder(path, limits), opening))
 
 
+def open_at(where: str, *, client: Client, limits: Limits = DEFAULT_LIMITS) -> RemoteOpened:
+    """What `open_checkpoint` opens behind an address or on the hub, with where it is and by what it is known again.
+
+    client: what may be asked. Raises as `open_checkpoint`.
+    """
+    from inspector.readers.remote import open_remote
+
+    try:
+        found = open_remote(where, ReaderOpening(limits=limits.metered()), client=client)
+    except (RecursionError, MemoryError) as error:
+        raise LimitExceeded(f"{where[:80]} needs more memory or nesting than this program allows.") from error
+    checkpoint = replace(found.checkpoint, origin=replace(found.checkpoint.origin, name=found.title))
+    return replace(found, checkpoint=checkpoint)
+
+
 def open_checkpoint(
     where: str | Path | bytes | ByteSource,
     *,
@@ -177,18 +212,24 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Read the headers of a checkpoint. Nothing in it is executed and no tensor data is read.
 
-    where: a file, a folder, an http(s) address, bytes, or a source. Files beside a path are looked at where a format
-    is made of several; a source is read alone. name: what to call it in messages, else its base name.
+    where: a file, a folder, an http(s) address, a place on the hub (hf://org/name, or org/name where there is no such
+    path), bytes, or a source. Files beside a path are looked at where a format is made of several; a source is read
+    alone. name: what to call it in messages, else its base name.
     Raises a ReadError (UnknownFormat, CorruptFile, RefusedContent, LimitExceeded) when there is nothing to show;
     everything else that is wrong is a finding.
     """
     opening = ReaderOpening(limits=limits.metered(), readers=readers, folder_readers=folder_readers)
-    path = where if isinstance(where, str | Path) and not is_address(where) else None
+    path = where if isinstance(where, str | Path) and not is_remote(where) else None
     shown = name
     try:
         # A server may take minutes to answer; other threads should not do without their collector for so long.
-        with nullcontext() if is_address(where) else without_collecting():
-            if path is not None and kind_of_path(path) is PathKind.FOLDER:
+        with nullcontext() if is_remote(where) else without_collecting():
+            if is_remote(where):
+                from inspector.readers.remote import open_remote
+
+                remote = open_remote(where, opening, name=name)
+                checkpoint, shown = remote.checkpoint, name or remote.title
+            elif path is not None and kind_of_path(path) is PathKind.FOLDER:
                 folder = DirectoryFolder(path, limits, name)
                 shown = name or folder.name
                 checkpoint = opening.folder(FolderPeek(folder, opening))

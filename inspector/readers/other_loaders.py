@@ -17,7 +17,7 @@ from inspector.readers.assemble import uses_of
 from inspector.readers.checks.observations import observe_globals
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import with_findings
-from inspector.readers.polyglot import PICKLES
+from inspector.readers.polyglot import PICKLES, unlooked_end
 from inspector.readers.unpickle.machine.machine import Outcome, calls_importable
 from inspector.readers.unpickle.machine.opcodes import OPCODES
 from inspector.readers.unpickle.nested.hidden_pickles import observe_hidden, observe_polyglot, search_end, two_formats
@@ -45,7 +45,7 @@ def look_otherwise(checkpoint: Checkpoint, peek: Peek, reader: Reader) -> Checkp
                 _two_formats(reader.says, "pickle", "torch.load and pickle.load follow it from its first byte")
             )
             uses += uses_of([("the file read as a pickle", outcome)], read=True)
-    if reader.id not in PICKLES and not peek.is_zip:
+    if reader.id not in PICKLES and not peek.is_zip and not unlooked_end(peek, reader):
         # The last file in a tar may well be a zip; one behind the tar's own end is another thing.
         after = max((m.offset + m.nbytes for m in peek.tar.members), default=0) if peek.tar is not None else 0
         directory, hidden = search_end(peek.source, peek.limits, after)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from inspector.checkpoint.source import is_distant
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.archives.zip_directory import ends_as_archive
 from inspector.readers.entry import Peek, Reader
@@ -14,6 +15,18 @@ _FIRST = frozenset(b"().012BCFGIJKLMNQRSTUVX]abcdeghijlopqrstu}" + bytes(range(0
 _ZIPS_OF_TORCH = ("torch-zip", "torchscript", "torch-package")
 # They are pickles, and look for an archive at their end themselves.
 PICKLES = ("torch-legacy", "pickle")
+# What comes with the first request to a server.
+_NEAR_NBYTES = 120_000
+
+
+def unlooked_end(peek: Peek, reader: Reader) -> str:
+    """Why the end of a file is not looked at, a sentence; "" where it is. Across a network each shard's would be a
+    request, and so would that of a file whose header took one of its own."""
+    if reader.id != "safetensors" or not is_distant(peek.source) or is_tar(peek.head):
+        return ""
+    if not peek.opening.depth and int.from_bytes(peek.head[:8], "little") <= _NEAR_NBYTES:
+        return ""
+    return "Whether an archive ends it was not looked at: that takes another request to the server."
 
 
 def deserves_second_look(peek: Peek, reader: Reader) -> bool:
@@ -24,4 +37,6 @@ def deserves_second_look(peek: Peek, reader: Reader) -> bool:
         return reader.id not in _ZIPS_OF_TORCH
     if peek.head[:1] and peek.head[0] in _FIRST and reader.id not in PICKLES:
         return True
+    if unlooked_end(peek, reader):
+        return False
     return ends_as_archive(peek.source)

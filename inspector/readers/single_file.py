@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from inspector.checkpoint.types import Checkpoint, Part
 from inspector.errors import InspectorError, ReadError, UnknownFormat
-from inspector.findings import FindingKind, Severity
+from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.entry import FolderPeek
 from inspector.readers.finish import with_findings
-from inspector.readers.folder import SubFolder
+from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.not_checkpoints.naming import NEVER_SUFFIXES, WEIGHT_SUFFIXES, name_folder
 from inspector.readers.sidecars import add_evidence
 from inspector.units import counted
@@ -27,13 +27,13 @@ _LISTED = 12
 _NAME_NBYTES = 150  # An entry of a dict with a short text.
 _CHARGED_NBYTES = 1 << 20
 # What trainers write beside the weights: pickles all of them, but not the model.
-_ASIDE = re.compile(
+ASIDE_NAME = re.compile(
     r"(optimizer|scheduler|lr_scheduler|scaler|grad_scaler|sampler|rng_state|random_states|training_args|"
     r"custom_checkpoint|dataloader|loss|replay_buffer)([_-]?\d+)*\.(pt|pth|bin|pkl|pickle|safetensors)",
     re.IGNORECASE,
 )
 # The folder's own model by the convention of the transformers, diffusers and PEFT libraries.
-_OWN = re.compile(r"(model|pytorch_model|diffusion_pytorch_model|adapter_model)\.(safetensors|bin)")
+OWN_NAME = re.compile(r"(model|pytorch_model|diffusion_pytorch_model|adapter_model)\.(safetensors|bin)")
 ARCHIVES = ("packed",)
 
 
@@ -61,18 +61,22 @@ def open_single(peek: FolderPeek) -> Checkpoint:
         nbytes = peek.folder.size_of(choice.path) or 0
         opened = Part(name=choice.path, nbytes=nbytes, says=f"the checkpoint shown, {checkpoint.format_says}")
         parts = (opened, *checkpoint.parts)
-    says = f"{peek.folder.name} is a {peek.folder.kind} of {counted(len(peek.folder.files()), 'file')}; "
-    says += f"shown is {choice.path[:120]}."
-    if choice.others:
-        says += f" Not opened: {'; '.join(choice.others[:4])}{' …' if len(choice.others) > 4 else ''}."
-    finding = OPENED_INSIDE.found(
-        says,
-        severity=Severity.NOTICE if choice.others else Severity.INFO,
-        subjects=(choice.path[:200],),
-        evidence=(("files", len(peek.folder.files())), ("not_opened", len(choice.others))),
-        remedy="Open another file of it by its own name." if choice.others else "",
-    )
+    finding = opened_inside(peek.folder, choice.path, choice.others)
     return with_findings(replace(checkpoint, parts=parts), behind=[finding])
+
+
+def opened_inside(folder: Folder, path: str, others: Sequence[str]) -> Finding:
+    """What was opened of a folder. others: what was not, and why."""
+    says = f"{folder.name} is a {folder.kind} of {counted(len(folder.files()), 'file')}; shown is {path[:120]}."
+    if others:
+        says += f" Not opened: {'; '.join(others[:4])}{' …' if len(others) > 4 else ''}."
+    return OPENED_INSIDE.found(
+        says,
+        severity=Severity.NOTICE if others else Severity.INFO,
+        subjects=(path[:200],),
+        evidence=(("files", len(folder.files())), ("not_opened", len(others))),
+        remedy="Open another file of it by its own name." if others else "",
+    )
 
 
 def _choose(peek: FolderPeek) -> _Choice:
@@ -85,14 +89,14 @@ def _choose(peek: FolderPeek) -> _Choice:
         raise _none(peek, files)
     if len(layouts) == 1 and not claimed:
         return _Choice(path=layouts[0], is_folder=True)
-    aside = [path for path in claimed if _ASIDE.fullmatch(_base(path))]
+    aside = [path for path in claimed if ASIDE_NAME.fullmatch(_base(path))]
     main = [path for path in claimed if path not in aside] or aside
     told = [f"{path} (what a trainer keeps beside the weights)" for path in aside if path not in main]
-    main, twins = _without_twins(main)
+    main, twins = without_twins(main)
     told += twins
     if len(main) == 1 and not layouts:
         return _Choice(path=main[0], others=tuple(told))
-    own = [path for path in main if "/" not in path and _OWN.fullmatch(path)]
+    own = [path for path in main if "/" not in path and OWN_NAME.fullmatch(path)]
     if len(own) == 1:
         rest = [path for path in (*layouts, *main) if path != own[0]]
         return _Choice(path=own[0], others=(*(f"{path}" for path in rest), *told))
@@ -182,14 +186,14 @@ def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
 def _detected(peek: FolderPeek, paths: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     # What lies higher is looked at first; a crafted archive could have a million names.
-    for path in sorted(paths, key=lambda p: (p.count("/"), bool(_ASIDE.fullmatch(_base(p))), p))[:_MOST_LOOKS]:
+    for path in sorted(paths, key=lambda p: (p.count("/"), bool(ASIDE_NAME.fullmatch(_base(p))), p))[:_MOST_LOOKS]:
         ident = peek.detect_inner(path) if peek.folder.size_of(path) else ""
         if ident:
             found[path] = ident
     return found
 
 
-def _without_twins(paths: list[str]) -> tuple[list[str], list[str]]:
+def without_twins(paths: list[str]) -> tuple[list[str], list[str]]:
     """One of each pair that the same model is published as, safetensors first, and what to say about the other."""
     groups: dict[tuple[str, str], list[str]] = {}
     for path in paths:

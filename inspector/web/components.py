@@ -150,8 +150,6 @@ def need_file(shows: str, *fitting: str) -> Hand:
 
 
 def file_line(format_says: str, size: str, sha256: str) -> None:
-    """Format, size and digest under a page title."""
-    st.html(
-        f'<div class="mi-fileline"><span>{escaped(format_says)}</span><span>{escaped(size)}</span>'
-        f'<span title="{escaped(sha256)}">sha256 {mono(sha256[:12])}</span></div>'
-    )
+    """Format, size and digest under a page title; "" for a file whose bytes are elsewhere, which has none yet."""
+    digest = f'<span title="{escaped(sha256)}">sha256 {mono(sha256[:12])}</span>' if sha256 else ""
+    st.html(f'<div class="mi-fileline"><span>{escaped(format_says)}</span><span>{escaped(size)}</span>{digest}</div>')

@@ -56,6 +56,12 @@ def is_allowed() -> bool:
     """Whether code may be offered at all: not on a server that others reach, whatever they send."""
     if os.environ.get("INSPECTOR_CODE", "").lower() in {"off", "0", "no", "false"} or server_root() is None:
         return False
+    return is_own_visit()
+
+
+def is_own_visit() -> bool:
+    """Whether page and server are one person's: the server listens on this machine alone, and was asked by this
+    machine's own name and through no proxy."""
     if not is_loopback(str(st.get_option("server.address") or "")):
         return False
     headers = {name.lower(): value for name, value in _headers().items()}

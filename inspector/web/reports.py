@@ -13,14 +13,14 @@ import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec, Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
-from inspector.errors import ReadError
+from inspector.errors import NeedsWholeFile, ReadError
 from inspector.flops.report import CostReport
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import FileRef, ModelFacts
 from inspector.keys.report import KeyReport, RepairPlan
 from inspector.params.report import ParameterReport
 from inspector.units import counted
-from inspector.web import assumptions, jobs, own_code
+from inspector.web import assumptions, jobs, own_code, remote_files
 from inspector.web.session import Hand
 from inspector.web.store import the_store
 from inspector.web.text import visible
@@ -30,7 +30,7 @@ _Path = tuple[str, ...] | None
 
 def checkpoint_of(hand: Hand) -> Checkpoint:
     """The opened file. Raises ReadError with a sentence for anything that is no checkpoint, or is gone."""
-    if the_store().get_path(hand.sha256) is None:
+    if not the_store().is_here(hand.sha256):
         raise ReadError(f"{hand.name} is not on the server any more.", hint="Drop it again on the Open page.")
     return _open(hand.sha256, hand.name)
 
@@ -45,6 +45,10 @@ def open_anew(sha256: str, name: str) -> Checkpoint:
     from inspector.checkpoint.source import PathSource
     from inspector.readers import open_checkpoint
 
+    stored = the_store().find(sha256)
+    if stored is not None and stored.remote:
+        the_store().touch(sha256)
+        return remote_files.open_again(stored, name)
     path = the_store().get_path(sha256)
     if path is None:
         raise ReadError(f"{name} is not on the server any more.", hint="Drop it again on the Open page.")
@@ -167,6 +171,11 @@ def _keys(
 
 def file_of(hand: Hand, state: StateDict | None = None) -> FileRef:
     """The file in hand as jobs know it. Raises ReadError when it is gone."""
+    if hand.is_elsewhere:
+        raise NeedsWholeFile(
+            f"This takes the bytes of {hand.name}, of which only the header was read at its address.",
+            hint="Fetch the whole file above.",
+        )
     path = the_store().get_path(hand.sha256)
     if path is None:
         raise ReadError(f"{hand.name} is not on the server any more.", hint="Drop it again on the Open page.")

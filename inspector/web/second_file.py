@@ -80,7 +80,7 @@ def _in_address() -> Hand | None:
     if not wanted:
         return None
     stored = the_store().find(wanted)
-    if stored is None or the_store().get_path(wanted) is None:
+    if stored is None or not the_store().is_here(wanted):
         put_down()
         st.warning(
             "The second file of this link is not on the server any more: drop it again.", icon=":material/link_off:"

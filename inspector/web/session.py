@@ -24,10 +24,15 @@ _RECENT_KEPT = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """A file as this session calls it. name: for display only."""
+    """A file as this session calls it. name: for display only. sha256: `stored.remote_id` of one that is elsewhere."""
 
     sha256: str
     name: str
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its bytes are behind an address, and only its header was read."""
+        return self.sha256.startswith("r")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,7 @@ def recent() -> list[Recent]:
     own, found = owner(), []
     for stored in the_store().owned(own):
         at = stored.opened.get(own)
-        if at is not None and the_store().get_path(stored.sha256) is not None:
+        if at is not None and the_store().is_here(stored.sha256):
             found.append(Recent(hand=Hand(sha256=stored.sha256, name=stored.names[own]), at=at))
         if len(found) == _RECENT_KEPT:
             break
@@ -103,7 +108,7 @@ def follow_link() -> None:
     st.session_state[_LINK] = True
     if hand is None and wanted and first:
         stored = the_store().find(wanted)
-        if stored is None or the_store().get_path(wanted) is None:
+        if stored is None or not the_store().is_here(wanted):
             _clear_address()
             if not is_digest(wanted):
                 raise ReadError(

@@ -52,10 +52,11 @@ def _draw_hand(hand: session.Hand) -> None:
     except InspectorError:
         # The page says why, with its hint; here it is enough that there is nothing to show.
         what, size = "not readable", ""
+    identity = "at its address" if hand.is_elsewhere else mono(hand.sha256[:12])
     with st.sidebar.container(border=True, key="in-hand"):
         st.html(
             f'<div class="mi-hand"><b>{escaped(hand.name)}</b><small>{escaped(what)}</small>'
-            f"<small>{escaped(size)}{' · ' if size else ''}{mono(hand.sha256[:12])}</small></div>"
+            f"<small>{escaped(size)}{' · ' if size else ''}{identity}</small></div>"
         )
         if st.button("Forget this file", key="forget", icon=":material/delete:", type="tertiary"):
             session.forget(hand)

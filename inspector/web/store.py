@@ -24,6 +24,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from inspector.checkpoint.digest import digest_of
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
@@ -68,7 +69,7 @@ class ContentStore:
         self._on_its_way: dict[Path, _Arriving] = {}
         # The records, once somebody has asked whose they are.
         self._known: dict[str, Stored] | None = None
-        for folder in (self._files, self._records, self._incoming, self._unpublished, self.exports):
+        for folder in (self._files, self._records, self.incoming, self._unpublished, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clear_rests()
         self.sweep()
@@ -82,7 +83,7 @@ class ContentStore:
         return self.root / "records"
 
     @property
-    def _incoming(self) -> Path:
+    def incoming(self) -> Path:
         return self.root / "incoming"
 
     @property
@@ -106,7 +107,7 @@ class ContentStore:
 
     def _clear_rests(self) -> None:
         """What an end in the middle left: cut uploads, half exports, bytes without a record, records without bytes."""
-        for rest in (*self._incoming.iterdir(), *self._unpublished.iterdir()):
+        for rest in (*self.incoming.iterdir(), *self._unpublished.iterdir()):
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink(missing_ok=True)
         known = {stored.sha256: stored for stored in self._all()}
         for path in self._files.iterdir():
@@ -114,7 +115,7 @@ class ContentStore:
                 path.unlink(missing_ok=True)
         for path in self._records.iterdir():
             stored = known.get(path.stem)
-            if stored is None or not (stored.path or (self._files / stored.sha256).is_file()):
+            if stored is None or not (stored.path or stored.remote or (self._files / stored.sha256).is_file()):
                 path.unlink(missing_ok=True)
 
     async def put_stream(
@@ -127,7 +128,7 @@ class ContentStore:
         full or the store full of what others use, RefusedContent when nothing came.
         """
         digest, nbytes = hashlib.sha256(), 0
-        incoming = self._incoming / secrets.token_hex(16)
+        incoming = self.incoming / secrets.token_hex(16)
         try:
             self.check_size(announced or 0)
             self._reserve(incoming, announced or 0)
@@ -139,7 +140,7 @@ class ContentStore:
                     digest.update(chunk)
                     file.write(chunk)
                     self._on_its_way[incoming].written = nbytes
-            return self._adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
+            return self.adopt(incoming, digest.hexdigest(), nbytes, name=name, owner=owner)
         except TimeoutError:
             raise  # an OSError by name only: the sender went silent, the disk is well
         except OSError as error:
@@ -161,10 +162,10 @@ class ContentStore:
     def put_bytes(self, data: bytes | memoryview, *, name: str, owner: str) -> Stored:
         """Write bytes in hand: the fallback upload. Raises as `put_stream`."""
         self.check_size(len(data))
-        incoming = self._incoming / secrets.token_hex(16)
+        incoming = self.incoming / secrets.token_hex(16)
         try:
             incoming.write_bytes(data)
-            return self._adopt(incoming, hashlib.sha256(data).hexdigest(), len(data), name=name, owner=owner)
+            return self.adopt(incoming, hashlib.sha256(data).hexdigest(), len(data), name=name, owner=owner)
         except OSError as error:
             raise self._disk_says(error) from error
         finally:
@@ -181,8 +182,8 @@ class ContentStore:
             raise ReadError(f"{name} cannot be read: {error.strerror or error}.") from error
         with self._lock:
             if (self._files / sha256).is_file():
-                return self._record(sha256, status.st_size, name=name, owner=owner)
-            return self._record(
+                return self.record(sha256, status.st_size, name=name, owner=owner)
+            return self.record(
                 sha256,
                 status.st_size,
                 name=name,
@@ -191,10 +192,15 @@ class ContentStore:
                 modified_ns=status.st_mtime_ns,
             )
 
+    def is_here(self, sha256: str) -> bool:
+        """Whether it can be looked at: its bytes are here, or where they are is known."""
+        stored = self.find(sha256)
+        return stored is not None and (bool(stored.remote) or self.get_path(sha256) is not None)
+
     def get_path(self, sha256: str) -> Path | None:
         """Where the bytes lie; None for a digest that is not here (any more)."""
         stored = self.find(sha256)
-        if stored is None:
+        if stored is None or stored.remote:
             return None
         path = Path(stored.path) if stored.path else self._files / sha256
         try:
@@ -283,7 +289,7 @@ class ContentStore:
 
     def clear_uploads(self) -> None:
         """What an upload left that was cut by the server's own end."""
-        for rest in self._incoming.iterdir():
+        for rest in self.incoming.iterdir():
             rest.unlink(missing_ok=True)
 
     def _sweep_exports(self, now: float) -> int:
@@ -300,7 +306,7 @@ class ContentStore:
         return exported
 
     def _disk_says(self, error: OSError) -> NoRoom:
-        free = shutil.disk_usage(self._incoming).free
+        free = shutil.disk_usage(self.incoming).free
         return NoRoom(
             f"The server could not keep the file: {error.strerror or error}.",
             hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
@@ -330,7 +336,7 @@ class ContentStore:
                     f"More than {human_bytes(self.quota_nbytes)} are being uploaded to this server at once.",
                     hint="Try again in a few minutes.",
                 )
-            free = shutil.disk_usage(self._incoming).free
+            free = shutil.disk_usage(self.incoming).free
             others = sum(one.reserved - one.written for one in self._on_its_way.values() if one is not arriving)
             left = max(0, free - others)
             if nbytes - arriving.written > left:
@@ -339,34 +345,33 @@ class ContentStore:
                     hint="Forget other files, or try a smaller one.",
                 )
 
-    def _adopt(self, incoming: Path, sha256: str, nbytes: int, *, name: str, owner: str) -> Stored:
+    def adopt(self, incoming: Path, sha256: str, nbytes: int, *, name: str, owner: str) -> Stored:
         if not nbytes:
             raise RefusedContent("The file is empty: it has 0 bytes.", hint="Download or copy it again.")
         with self._lock:
             self.sweep(room_for=nbytes, owner=owner)
             incoming.replace(self._files / sha256)
-            return self._record(sha256, nbytes, name=name, owner=owner)
+            return self.record(sha256, nbytes, name=name, owner=owner)
 
-    def _record(
-        self, sha256: str, nbytes: int, *, name: str, owner: str, path: str = "", modified_ns: int = 0
-    ) -> Stored:
-        known, now = self.find(sha256), time.time()
-        stored = Stored(
-            sha256=sha256,
-            nbytes=nbytes,
-            added=known.added if known else now,
-            used=now,
-            names=known.names if known else {},
-            path=path,
-            modified_ns=modified_ns,
-            crowded=known.crowded if known else False,
-            opened=known.opened if known else {},
-        )
-        return self._write(stored, **with_owner(stored, owner, name))
+    def record(self, sha256: str, nbytes: int, *, name: str, owner: str, **place: Any) -> Stored:
+        """Note a file. place: path and modified_ns, or remote, of one whose bytes lie elsewhere."""
+        with self._lock:
+            known, now = self.find(sha256), time.time()
+            stored = Stored(
+                sha256=sha256,
+                nbytes=nbytes,
+                added=known.added if known else now,
+                used=now,
+                names=known.names if known else {},
+                **place,
+                crowded=known.crowded if known else False,
+                opened=known.opened if known else {},
+            )
+            return self._write(stored, **with_owner(stored, owner, name))
 
     def _write(self, stored: Stored, **changes: object) -> Stored:
         fresh = Stored(**(asdict(stored) | changes))
-        incoming = self._incoming / secrets.token_hex(16)
+        incoming = self.incoming / secrets.token_hex(16)
         incoming.write_text(json.dumps(asdict(fresh)), encoding="utf-8")
         incoming.replace(self._records / f"{fresh.sha256}.json")
         if self._known is not None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+# Of bytes, or as `remote_id` makes it.
+_DIGEST = re.compile(r"[0-9a-f]{64}|r[0-9a-f]{63}")
 # A record stays small however many sessions open the same sample; the ones that came last are remembered.
 _OWNERS_KEPT = 64
 
@@ -17,6 +18,8 @@ class Stored:
 
     names: what each owner (a visitor, see `session.owner`) calls it. added, used: seconds since 1970.
     path: set where the data stay outside the store, in the folder that the server's owner opened to visitors.
+    remote: the address or place on the hub where the data are, none of them here; sha256 is then no digest of them but
+    of what their server says of them, and begins with a letter that no digest has.
     modified_ns: that file's time when its digest was taken; another one means other bytes.
     crowded: whether more had it than are in names: then only its age takes it away. opened: when each of them last
     looked at it as a checkpoint, seconds since 1970; pictures are in none.
@@ -29,6 +32,7 @@ class Stored:
     names: dict[str, str] = field(default_factory=dict)
     path: str = ""
     modified_ns: int = 0
+    remote: str = ""
     crowded: bool = False
     opened: dict[str, float] = field(default_factory=dict)
 
@@ -57,7 +61,7 @@ def leaving(
     store is under its quota. exported: bytes beside the records. room_for: bytes that are about to come, of that owner.
     """
     old = [one for one in records if now - one.used > quota.ttl_seconds]
-    kept = sorted(_without([one for one in records if not one.path], old), key=lambda one: one.used)
+    kept = sorted(_without([one for one in records if not one.path and not one.remote], old), key=lambda one: one.used)
     own = [one for one in kept if one.is_owned_by(owner)]
     over_own = 0 if quota.owner_nbytes is None else _nbytes(own) + room_for - quota.owner_nbytes
     too_many = _first(own, over_own)
@@ -81,8 +85,13 @@ def with_owner(stored: Stored, owner: str, name: str, opened: float | None = Non
     }
 
 
+def remote_id(digest: str) -> str:
+    """What a file that is elsewhere is known by: no sha256, and never mistaken for one."""
+    return f"r{digest[:63]}"
+
+
 def is_digest(text: str) -> bool:
-    """Whether it is a sha256 as we write it."""
+    """Whether it is a sha256 as we write it, or the id of a file that is elsewhere."""
     return _DIGEST.fullmatch(text) is not None
 
 

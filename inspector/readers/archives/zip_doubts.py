@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import ByteSource, is_distant
 from inspector.errors import RefusedContent
 from inspector.readers.archives.zip_directory import Directory
 from inspector.readers.archives.zip_members import Member
@@ -29,6 +29,7 @@ _SUMMED_NBYTES = 64 * 1024 * 1024
 _CHUNK_NBYTES = 1 << 20
 # What lies between two members of torch.save: a descriptor of up to 24 bytes, and padding in the next one's header.
 _USUAL_GAP = 24
+_PADDING = 68
 
 
 def member_doubts(source: ByteSource, directory: Directory, main: Member) -> list[str]:
@@ -104,8 +105,10 @@ def unlisted_members(source: ByteSource, directory: Directory) -> list[str]:
     if ordered and ordered[0].header_offset > 30:
         found.append(_first_name(source, 0, ordered[0].header_offset))
     ends = [*(m.header_offset for m in ordered[1:]), directory.start]
+    # Across a network, a gap that torch's padding explains is not worth a request.
+    usual = _USUAL_GAP + (_PADDING if is_distant(source) else 0)
     for this, end in zip(ordered, ends, strict=False):
-        if end > _least_end(this) + _USUAL_GAP and looked < _MOST_GAPS:
+        if end > _least_end(this) + usual and looked < _MOST_GAPS:
             looked += 1
             found.append(_between(source, this, end))
     return [name for name in found if name]

@@ -5,9 +5,11 @@ Source: PKWARE APPNOTE 6.3.9, sections 4.3 to 4.5.
 
 from __future__ import annotations
 
+import itertools
 import stat
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.source import ByteSource
@@ -27,6 +29,7 @@ _STORED, _DEFLATED = 0, 8
 _TRIED_NBYTES = 1 << 16
 _INFLATED_NBYTES = 1 << 20
 _MOST_TRIED = 1000
+_ALIGNED = 64  # torch's own alignment of a member's bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +146,28 @@ def payload_heads(source: ByteSource, members: list[Member], n: int = 2) -> list
         else:
             found[member.header_offset] = (offset, source.read(offset, n))
     return [found.get(m.header_offset, (None, b"")) for m in members]
+
+
+def calculated_offsets(members: Sequence[Member], directory_start: int, wanted: Sequence[Member]) -> list[int] | None:
+    """Where members begin in an archive that torch wrote, without a look at their own headers: at the next 64 bytes
+    behind the header and its padding field. None where one of them would not end right before the next one.
+
+    Source: caffe2/serialize/inline_container.cc (getPadding); torch.serialization calculates storages' places likewise.
+    """
+    ordered = sorted(members, key=lambda m: m.header_offset)
+    starts = [*(m.header_offset for m in ordered), directory_start]
+    ends = dict(itertools.pairwise(starts))
+    found: list[int] = []
+    for member in wanted:
+        begin = member.header_offset + 30 + len(member.name.encode()) + 4
+        if member.nbytes >= _FULL or member.header_offset >= _FULL:
+            begin += 4 + 16 * (member.nbytes >= _FULL) + 8 * (member.header_offset >= _FULL)
+        offset = -(-begin // _ALIGNED) * _ALIGNED
+        # Behind the bytes lies nothing, or their checksum and sizes once more, of 32 or 64 bits.
+        if member.method != _STORED or ends[member.header_offset] - offset - member.nbytes not in (0, 16, 24):
+            return None
+        found.append(offset)
+    return found
 
 
 def member_head(source: ByteSource, member: Member, n: int) -> bytes:

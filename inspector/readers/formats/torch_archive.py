@@ -9,14 +9,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.checkpoint.source import BufferSource, ByteSource, is_distant
 from inspector.checkpoint.types import Storage
 from inspector.errors import CorruptFile, LimitExceeded, ReadError
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, find_member
 from inspector.readers.archives.zip_doubts import member_doubts
-from inspector.readers.archives.zip_members import Member, payload_heads, payload_offsets
+from inspector.readers.archives.zip_members import Member, calculated_offsets, payload_heads, payload_offsets
 from inspector.readers.assemble import Unpickled, unpickle, unpickle_bytes
 from inspector.readers.checks.contents import AMBIGUOUS_ARCHIVE, trailing_data
 from inspector.readers.checks.storage_findings import missing_storages, wrong_sizes
@@ -38,6 +38,8 @@ COMPRESSED_ARCHIVE = FindingKind("compressed-archive", Severity.INFO, "The archi
 _STORED, _DEFLATED = 0, 8
 _SMALL_NBYTES = 1 << 20
 _MOST_OTHERS = 8
+# So many headers of members are looked at across a network, too.
+_FEW = 2
 
 
 def other_pickles(source: ByteSource, directory: Directory, main: Member, limits: Limits) -> list[tuple[str, Outcome]]:
@@ -143,7 +145,11 @@ def archive_storages(
             )
         else:
             wanted.append((ref, found))
-    starts = payload_heads(source, [m for _, m in wanted])
+    members = [member for _, member in wanted]
+    calculated = None
+    if heads is not None and len(members) > _FEW and is_distant(source):
+        calculated = calculated_offsets(directory.members, directory.start, members)
+    starts = payload_heads(source, members) if calculated is None else [(offset, b"") for offset in calculated]
     wrong: list[tuple[str, int, int]] = []
     for (ref, member), (offset, head) in zip(wanted, starts, strict=True):
         if heads is not None and offset is not None and member.method == _STORED:
@@ -167,6 +173,17 @@ def archive_storages(
             big_endian=big_endian,
         )
     return made, _storage_findings(missing, wrong)
+
+
+def unsearched_heads(heads: Sequence[Head]) -> list[str]:
+    """What is not examined of storages whose first bytes were not fetched, each from another place of a server."""
+    many = sum(not head and nbytes > 1 for _, _, nbytes, head in heads)
+    if many <= _FEW:
+        return []
+    return [
+        f"The first bytes of {counted(many, 'storage')} were not searched for pickles, and where they begin was "
+        "calculated as torch does it: looking takes a request to the server for each."
+    ]
 
 
 def _storage_findings(missing: list[str], wrong: list[tuple[str, int, int]]) -> list[Finding]:

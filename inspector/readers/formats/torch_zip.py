@@ -6,7 +6,7 @@ caffe2/serialize/inline_container.cc.
 
 from __future__ import annotations
 
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import ByteSource, is_distant
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, InspectorError
 from inspector.readers.archives.archive_folder import is_junk
@@ -23,6 +23,7 @@ from inspector.readers.formats.torch_archive import (
     other_pickles,
     search_archive,
     unpickle_member,
+    unsearched_heads,
 )
 from inspector.readers.formats.torch_records import loader_findings, repacked_main, with_slashes
 from inspector.readers.unpickle.nested.hidden_pickles import Head, observe_hidden
@@ -88,7 +89,11 @@ def _read(peek: Peek) -> Checkpoint:
         *observe_hidden(hidden),
     ]
     content = FileContent(
-        format=READER.id, format_says=READER.says, storages=storages, findings=findings, skipped=hidden.left_out
+        format=READER.id,
+        format_says=READER.says,
+        storages=storages,
+        findings=findings,
+        skipped=[*hidden.left_out, *(unsearched_heads(heads) if is_distant(source) else ())],
     )
     also = [outcome for _, outcome in others]
     return checkpoint_from_pickle(pickle, content, source=source, limits=limits, also=also, hidden=hidden.outcomes)

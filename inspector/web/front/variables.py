@@ -85,6 +85,26 @@ METRICS_FROM = Variable(
     says="Addresses or networks, with commas between them, that may read `/inspector/metrics` without a token, "
     "directly and not through a proxy.",
 )
+ADDRESSES = Variable(
+    name="INSPECTOR_ADDRESSES",
+    says="Whether the Open page takes addresses and ids of the hub: `on` for everybody, `off` for nobody. Otherwise it "
+    "does on a server that listens on this machine alone. What is not asked: docs/addresses.md.",
+)
+PRIVATE = Variable(
+    name="INSPECTOR_PRIVATE_ADDRESSES",
+    says="`on`: visitors may open addresses of this machine and its networks, too. Whoever may see the app then reads "
+    "what they serve.",
+)
+PROXY = Variable(
+    name="INSPECTOR_PROXY",
+    says="`http://host:port` through which every address is asked, on the command line, too; the environment's other "
+    "proxies are not. It resolves the names, so it must refuse your own networks itself.",
+)
+HUB = Variable(
+    name="HF_ENDPOINT",
+    default="https://huggingface.co",
+    says="The hub that ids are looked up at, wherever it is. `HF_TOKEN` is for the command line alone.",
+)
 VARIABLES = (
     Variable(
         name="INSPECTOR_ROOT",
@@ -135,6 +155,10 @@ VARIABLES = (
     UPLOADS,
     UPLOADS_EACH,
     UPLOAD_IDLE,
+    ADDRESSES,
+    PRIVATE,
+    PROXY,
+    HUB,
     FILE,
     STORE_NBYTES,
     STORE_EACH,

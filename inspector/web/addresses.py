@@ -1,0 +1,131 @@
+"""The Open page's box for an address or an id of the hub: looked at by its header, nothing downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from inspector.errors import InspectorError, NeedsWholeFile
+from inspector.limits import DEFAULT_LIMITS
+from inspector.readers.hub.choice import Candidate, choose
+from inspector.readers.hub.listing import list_repository, list_revisions
+from inspector.readers.hub.place import SCHEME, parse_place
+from inspector.remote.address import is_web_address, parse_address
+from inspector.web import remote_files, session
+from inspector.web.guard import said, show_error
+from inspector.web.session import Hand
+from inspector.web.text import visible
+
+_LISTING, _WHOLE = "hub-listing", "address-whole"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """A repository that a visitor may choose from. where: as it was typed, without a file. is_clear: whether the first
+    candidate is the one that is meant."""
+
+    where: str
+    revision: str
+    candidates: tuple[Candidate, ...]
+    revisions: tuple[str, ...]
+    is_clear: bool
+
+
+def address_box() -> Hand | None:
+    """The box, and what it asks next; the file that was opened, None while there is none. Nothing where it is off."""
+    if not remote_files.are_allowed():
+        return None
+    with st.form("address", border=False, enter_to_submit=True):
+        box, go = st.columns([6, 1], vertical_alignment="bottom")
+        typed = box.text_input(
+            "Or an address or an id of the Hugging Face hub",
+            placeholder="https://example.com/model.safetensors or org/name",
+            key="address-text",
+        )
+        asked = go.form_submit_button("Look", width="stretch", help="Only its header is read; nothing is downloaded.")
+    if asked:
+        st.session_state.pop(_LISTING, None)
+        st.session_state.pop(_WHOLE, None)
+        where = (typed or "").strip()
+        with said():
+            hand = _open(where) if where else None
+            if hand is not None:
+                return hand
+    whole = st.session_state.get(_WHOLE)
+    if whole is not None:
+        with said():
+            remote_files.offer_whole(whole, parse_address(whole).name)
+    listing = st.session_state.get(_LISTING)
+    return _choose(listing) if isinstance(listing, _Listing) else None
+
+
+def _open(where: str) -> Hand | None:
+    """None where there is something to choose first."""
+    if is_web_address(where):
+        try:
+            with st.spinner("Reading its header …"):
+                return session.take(remote_files.take(where))
+        except NeedsWholeFile as error:
+            show_error(error)
+            st.session_state[_WHOLE] = where
+            return None
+    place = parse_place(where)
+    if place.path:
+        return _take(place.text)
+    listing = _list(where)
+    if listing.is_clear:
+        return _take(where)
+    st.session_state[_LISTING] = listing
+    return None
+
+
+def _take(where: str) -> Hand:
+    with st.spinner("Reading its header …"):
+        return session.take(remote_files.take(where if where.startswith(SCHEME) else SCHEME + where))
+
+
+def _list(where: str) -> _Listing:
+    place = parse_place(where)
+    client = remote_files.client_for(where)
+    with st.spinner("Asking the hub …"):
+        repository = list_repository(place, client, DEFAULT_LIMITS.metered())
+        found = choose(repository.files)
+        revisions: tuple[str, ...] = ()
+        if found.best is None and found.candidates:
+            try:
+                revisions = list_revisions(place, client, DEFAULT_LIMITS.metered())
+            except InspectorError:
+                revisions = ()
+    return _Listing(
+        where=replace(place, path="").text,
+        revision=place.revision,
+        candidates=found.candidates,
+        revisions=revisions,
+        is_clear=found.best is not None,
+    )
+
+
+def _choose(listing: _Listing) -> Hand | None:
+    if not listing.candidates:
+        st.info("No file of it is named as a checkpoint.", icon=":material/folder_off:")
+        return None
+    place = parse_place(listing.where)
+    which, revision, go = st.columns([5, 2, 1], vertical_alignment="bottom")
+    chosen = which.selectbox(
+        visible(f"Checkpoints of {place.repository}"),
+        range(len(listing.candidates)),
+        format_func=lambda i: visible(listing.candidates[i].says),
+        key="hub-file",
+    )
+    current = listing.revision or "main"
+    names = tuple(dict.fromkeys((current, *listing.revisions)))
+    named = revision.selectbox("Revision", names, format_func=visible, key="hub-revision")
+    if named is not None and named != current:
+        with said():
+            st.session_state[_LISTING] = _list(replace(place, revision=named).text)
+            st.rerun()
+    if go.button("Open it", key="hub-open", width="stretch") and chosen is not None:
+        with said():
+            return _take(replace(place, path=listing.candidates[chosen].path).text)
+    return None

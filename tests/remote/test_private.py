@@ -1,0 +1,113 @@
+"""Private addresses in every form: refused, and not even connected to; public ones and the owner's own are asked."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from inspector.errors import AddressError, AddressRefused
+from inspector.remote import lines
+from inspector.remote.client import Client
+from inspector.remote.networks import why_not_public
+from inspector.remote.policy import OWN, VISITOR
+from inspector.remote.source import HttpSource
+from scripts.private_addresses import FORMS, Form, outcome_of
+from tests.serving import Server, serving
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as told:
+        told.files["/a.bin"] = b"abc"
+        yield told
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.kind}: {form.host}")
+def test_no_form_of_a_private_address_is_asked(form: Form) -> None:
+    outcome = outcome_of(form)
+    if form.host == "turns.example":
+        assert outcome.tried == ("93.184.216.34", "93.184.216.34")
+    else:
+        assert outcome.tried == ()
+        assert "no public address" in outcome.says
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["8.8.8.8", "93.184.216.34", "172.32.0.1", "100.63.255.255", "100.128.0.1", "2606:4700::1111", "2a00:1450::1",
+     "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1", "192.0.1.1", "168.63.129.17"],
+)  # fmt: skip
+def test_public_addresses_are_public(text: str) -> None:
+    assert why_not_public(ip_address(text)) == ""
+
+
+def test_on_the_command_line_private_addresses_are_the_users_own(server: Server) -> None:
+    assert HttpSource(f"{server.base}/a.bin", client=Client(OWN)).size == 3
+    assert HttpSource(server.base.replace("127.0.0.1", "localhost") + "/a.bin", client=Client(OWN)).size == 3
+    with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 is no public address \(loopback\)"):
+        HttpSource(f"{server.base}/a.bin", client=Client(VISITOR))
+    allowed = Client(replace(VISITOR, private=True))
+    assert HttpSource(f"{server.base}/a.bin", client=allowed).size == 3
+
+
+def test_a_public_server_sends_nobody_to_private_addresses(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on the command line either: its user typed a public name."""
+    server.odd["/to"] = lambda handler: handler.redirect(f"{server.base}/a.bin")
+    monkeypatch.setattr(lines, "addresses_of", lambda *_: ("93.184.216.34",))
+    connect = lines.connect
+    monkeypatch.setattr(lines, "connect", lambda at, numbers, *more: connect(at, ("127.0.0.1",), *more))
+    where = server.base.replace("127.0.0.1", "public.example")
+    with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 is no public address"):
+        HttpSource(f"{where}/to", client=Client(OWN))
+    assert server.paths() == ["/to"]
+
+
+def test_a_visitor_asks_ports_of_web_servers(server: Server) -> None:
+    del server
+    for address in ("http://8.8.8.8:22/x", "https://8.8.8.8:25/x"):
+        with pytest.raises(AddressRefused, match="is no web server's"):
+            HttpSource(address, client=Client(VISITOR))
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for models.test, with its key."""
+    place = tmp_path_factory.mktemp("certificate") / "both.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=models.test", "-addext", "subjectAltName=DNS:models.test", "-keyout", "-", "-out", "-"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("no openssl here")
+    place.write_bytes(made.stdout)
+    return place
+
+
+def test_the_certificate_is_that_of_the_name_and_https_stays_https(
+    server: Server, certified: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certified))
+    monkeypatch.setattr(lines, "addresses_of", lambda *_: ("127.0.0.1",))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certified)
+    names: list[str] = []
+    context.sni_callback = lambda _, name, __: names.append(name)
+    with serving(context) as secure:
+        secure.files["/a.bin"] = b"secret"
+        secure.odd["/down"] = lambda handler: handler.redirect(f"{server.base}/a.bin")
+        where = secure.base.replace("127.0.0.1", "models.test")
+        source = HttpSource(f"{where}/a.bin", client=Client(OWN))
+        assert source.read(0, 6) == b"secret"
+        assert names == ["models.test"]
+        with pytest.raises(AddressRefused, match="redirects from https to http"):
+            HttpSource(f"{where}/down", client=source.client)
+        with pytest.raises(AddressError, match="shows a certificate that is not trusted for it"):
+            HttpSource(where.replace("models", "other") + "/a.bin", client=Client(OWN))
+    assert server.log == []
