@@ -7,11 +7,13 @@
     report = diagnose(checkpoint, target)
     export_repaired(checkpoint, report.plan, target, "model.safetensors", writer="safetensors")
 
-Public names are imported on first use, so that `import inspector` loads neither torch nor streamlit.
+Public names are imported on first use, so that `import inspector` loads neither torch nor streamlit. In a notebook a
+checkpoint, a diagnosis, a heat map and a file's report show themselves (`notebook.py`).
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from inspector.exports.convert import export_as_is
     from inspector.exports.export import export_repaired
     from inspector.exports.merge import merge_adapter
+    from inspector.file_report.make import make_report
+    from inspector.file_report.read import read_report
     from inspector.flops.count import count_costs
     from inspector.health.examine import examine
     from inspector.health.thresholds import Thresholds
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from inspector.ready import ready_model
     from inspector.render.feature_maps import maps_sheet
     from inspector.render.overlay import overlay
+    from inspector.render.page_report.page import report_html, report_json
     from inspector.surgery.freeze import freeze_code
     from inspector.surgery.plan import plan_surgery
     from inspector.surgery.report import Drop, Extract, NewHead
@@ -80,6 +85,7 @@ _HOMES = {
     "freeze_code": "inspector.surgery.freeze",
     "inspect": "inspector.inspection",
     "load_repaired": "inspector.keys.apply",
+    "make_report": "inspector.file_report.make",
     "map_features": "inspector.doctor.feature_maps",
     "maps_sheet": "inspector.render.feature_maps",
     "measure_weights": "inspector.weights.measure",
@@ -91,8 +97,11 @@ _HOMES = {
     "project_rows": "inspector.projections",
     "propose_layers": "inspector.cam.layers.proposals",
     "python_code": "inspector.keys.code",
+    "read_report": "inspector.file_report.read",
     "ready_model": "inspector.ready",
     "recognise": "inspector.architectures.recognise",
+    "report_html": "inspector.render.page_report.page",
+    "report_json": "inspector.render.page_report.page",
     "stated_preprocessing": "inspector.cam.inputs.preprocess",
     "summarise": "inspector.overview",
     "target_of": "inspector.architectures.targets",
@@ -128,6 +137,7 @@ __all__ = [
     "freeze_code",
     "inspect",
     "load_repaired",
+    "make_report",
     "map_features",
     "maps_sheet",
     "measure_weights",
@@ -139,8 +149,11 @@ __all__ = [
     "project_rows",
     "propose_layers",
     "python_code",
+    "read_report",
     "ready_model",
     "recognise",
+    "report_html",
+    "report_json",
     "stated_preprocessing",
     "summarise",
     "target_of",
@@ -168,3 +181,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+if "IPython" in sys.modules:
+    import_module("inspector.notebook").show_reports()

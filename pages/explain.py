@@ -12,6 +12,7 @@ from inspector.web.components import Figure, figures, finding_cards, need_file, 
 from inspector.web.explain import answer, controls, inputs, looking, pictures, view
 from inspector.web.explain.channels import show_channels
 from inspector.web.explain.grid import show_grid
+from inspector.web.explain.kept import keep_button
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.run import show_run
 from inspector.web.explain.several import show_several
@@ -101,6 +102,7 @@ if first is not None:
     if assumed:
         st.info(plain(assumed), icon=":material/info:")
     view.show(hand, picture, first, second, scores, facts.threads)
+    keep_button(hand, picture, (first, second), facts.threads)
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(
         [

@@ -7,11 +7,12 @@ from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
 from inspector.web import answers as verdicts
 from inspector.web import measuring, reports, shelf
+from inspector.web.charts import draw_chart
 from inspector.web.components import figures, file_line, finding_cards, need_file, title, verdict_rows
+from inspector.web.file_report import report_button
 from inspector.web.session import in_hand
 from inspector.web.trees import table
 
-PLAIN = {"displayModeBar": False}
 READ_AT_ONCE = 1_000_000_000  # bytes: a second or two
 
 held = in_hand()
@@ -26,7 +27,9 @@ try:
 except ReadError:
     shelf.show_if_many(hand)
     raise
-file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), checkpoint.origin.sha256 or "")
+with st.container(horizontal=True, vertical_alignment="center", key="overview-file"):
+    file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), checkpoint.origin.sha256 or "")
+    report_button(hand)
 
 small = (
     checkpoint.weights is not None
@@ -52,12 +55,12 @@ if checkpoint.weights is not None:
     with sizes:
         st.header("Size by module")
         treemap = plots.module_treemap(reports.parameters_of(hand))
-        st.plotly_chart(treemap, key="treemap", height=380, config=PLAIN, alt="Treemap of bytes by module")
+        draw_chart(treemap, key="treemap", height=380, alt="Treemap of bytes by module")
     with values:
         st.header("Fingerprint")
         strip = measuring.small_fingerprint(measured.weights) if measured is not None else None
         if strip is not None:
-            st.plotly_chart(strip, key="strip", height=380, config=PLAIN, alt="Layers by values heat strip")
+            draw_chart(strip, key="strip", height=380, alt="Layers by values heat strip")
         elif measured is not None:
             st.caption("No measured tensor has two or more dimensions, so there are no layers to draw.")
         elif small:

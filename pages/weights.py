@@ -9,14 +9,13 @@ from inspector.render import weight_figures
 from inspector.render.json import as_json
 from inspector.units import counted, human_bytes
 from inspector.web import health_view, measuring, reports
+from inspector.web.charts import draw_chart
 from inspector.web.components import need_file, quiet, title
 from inspector.web.session import Hand
 from inspector.web.tensor_panel import tensor_panel
 from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import table
 from inspector.weights.fingerprint import fingerprint
-
-PLAIN = {"displayModeBar": False}
 
 title("Weights", "Is this model any good, by its numbers alone?")
 hand = need_file(
@@ -62,23 +61,18 @@ if strip.names or (rest is not None and rest.names):
         st.caption(
             f"The {counted(len(strip.names), 'tensor')} that something was found about. {says}" if sick else says
         )
-        st.plotly_chart(
-            plots.fingerprint_figure(strip), key="fingerprint", config=PLAIN, alt="Layers by values heat strip"
-        )
+        draw_chart(plots.fingerprint_figure(strip), key="fingerprint", alt="Layers by values heat strip")
     if rest is not None and rest.names:
         with st.expander(f"{counted(len(rest.names), 'other tensor')}, the first layer on top"):
             if not strip.names:
                 st.caption(says)
-            st.plotly_chart(
+            draw_chart(
                 plots.fingerprint_figure(rest),
                 key="fingerprint-rest",
-                config=PLAIN,
                 alt="The other layers by values heat strip",
             )
     st.header("Scale by depth")
-    st.plotly_chart(
-        weight_figures.depth_figure(health, sick), key="depth", config=PLAIN, alt="Root mean square of each weight"
-    )
+    draw_chart(weight_figures.depth_figure(health, sick), key="depth", alt="Root mean square of each weight")
 else:
     st.caption("None of the measured tensors has two or more dimensions, so there are no layers to draw.")
 

@@ -18,6 +18,7 @@ from finding_kinds import finding_kinds
 from health_page import health_page
 from private_addresses import addresses_page
 from public_names import python_page
+from report_schema import report_schema
 from route_headers import headers_page
 from sessions import with_sessions
 
@@ -28,6 +29,7 @@ from inspector.compare.relatives import RELATIVES
 from inspector.compare.verdicts import VERDICTS
 from inspector.doctor.causes.entry import KINDS
 from inspector.exports.writers import WRITERS
+from inspector.file_report.report import VERSION
 from inspector.keys.operations import OPERATIONS
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
@@ -47,6 +49,7 @@ def pages() -> dict[str, str]:
         "operating.md": _with_variables((DOCS / "operating.md").read_text(encoding="utf-8")),
         "headers.md": headers_page(),
         "addresses.md": f"{NOTE}\n{addresses_page()}",
+        f"schema/report-{VERSION}.json": report_schema(),
         "python.md": f"{NOTE}\n{python_page()}",
         "formats.md": _page(
             "Formats",

@@ -18,6 +18,7 @@ SECTIONS = {
     ),
     "Cut and freeze": ("plan_surgery", "Drop", "Extract", "NewHead", "freeze_code"),
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),
+    "Hand on": ("make_report", "report_html", "report_json", "read_report"),
     "Run": (
         "ready_model", "build_model", "count_costs", "trace_model", "map_features", "MapsAsked", "maps_sheet",
         "propose_layers", "stated_preprocessing", "explain", "overlay", "evaluate_pictures",

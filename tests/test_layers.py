@@ -72,7 +72,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # What a person or a gate is told of a file, from what the slices know.
     "cards": ("checkpoint", "readers", "architectures", "params"),
     "overview": ("checkpoint", "architectures", "inspection", "keys"),
-    "render": ("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", "evaluate", *SLICES),
+    "file_report": ("checkpoint", "architectures", "inspection", "overview", *SLICES),
+    "render": (
+        *("checkpoint", "architectures", "inspection", "overview", "survey", "lint", "cards", "evaluate"),
+        "file_report",
+        *SLICES,
+    ),
+    # What a notebook shows for a report: the result types know nothing of it.
+    "notebook": ("checkpoint", "overview", "file_report", "render", *SLICES),
     "cli": (
         "checkpoint",
         "readers",
@@ -88,6 +95,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lint",
         "cards",
         "evaluate",
+        "file_report",
         "render",
         "textconv",
         *SLICES,
@@ -111,6 +119,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
             "overview",
             "survey",
             "evaluate",
+            "file_report",
             "render",
         ),
         "jobs",
@@ -119,6 +128,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "__init__": (
         *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "survey", "lint"),
         "evaluate",
+        "file_report",
+        "notebook",
         "render",
         *SLICES,
     ),
@@ -194,7 +205,7 @@ NO_TORCH = (
         "overview",
         "cli",
     ),
-    *("survey", "health", "lint", "compare", "textconv", "events", "run"),
+    *("survey", "health", "lint", "compare", "textconv", "events", "run", "file_report", "notebook"),
     "__init__",
     *FLOOR,
 )

@@ -255,6 +255,8 @@ _OURS = {
     "web/dropzone.py": "scripts of the package",
     "web/explain/sprites.py": "scripts of the package",
     "web/drawing.py": "scripts of the package",
+    "web/charts.py": "scripts of the package",
+    "web/copy_link.py": "scripts of the package",
     "web/static_files.py": "scripts of the package",
     "web/explain/several.py": "sample pictures",
     "web/explain/pictures.py": "sample pictures",

@@ -47,6 +47,7 @@ from inspector.cli.merge import merge
 from inspector.cli.open import open_
 from inspector.cli.project import project
 from inspector.cli.repair import repair
+from inspector.cli.report import report
 from inspector.cli.run import run_
 from inspector.cli.scan import scan
 from inspector.cli.stats import stats
@@ -93,6 +94,7 @@ for _name, _command in (
     ("textconv", textconv),
     ("project", project),
     ("card", card),
+    ("report", report),
     ("explain", explain),
     ("events", events),
     ("tensorboard", tensorboard),

@@ -29,6 +29,11 @@ _NO_WEIGHTS = {Topic.MODEL: _CONTENTS, Topic.LOADING: _CONTENTS, Topic.NOTICED: 
 
 def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthReport | None) -> Overview:
     """The answer about the file in hand. measured: what its numbers say, once its numbers were read."""
+    return summarise_reports(inspection_of_hand(hand, checkpoint, measured))
+
+
+def inspection_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthReport | None) -> Inspection:
+    """What was asked of the file in hand, for the answer and for the report."""
     recognition = keys = None
     skipped: tuple[tuple[str, str], ...] = ()
     if checkpoint.weights is not None:
@@ -37,9 +42,7 @@ def overview_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthReport 
             keys = reports.keys_of(hand, target) if target is not None else None
         except InspectorError as error:
             skipped = ((Question.KEYS.value, str(error)),)
-    return summarise_reports(
-        Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, health=measured, skipped=skipped)
-    )
+    return Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, health=measured, skipped=skipped)
 
 
 def rows(checkpoint: Checkpoint, answers: Iterable[Answer]) -> list[Verdict]:

@@ -14,11 +14,11 @@ from inspector.render.diff_text import largest_change, tensor_name, tensor_note
 from inspector.render.spreadsheet import csv_text
 from inspector.units import counted, human_bytes, human_shape
 from inspector.web import jobs, measuring, reports
+from inspector.web.charts import draw_chart
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain, visible
 from inspector.web.trees import table
 
-_PLAIN = {"displayModeBar": False}
 _MOST_OTHERS = 200
 
 
@@ -92,7 +92,7 @@ def _side_row(word: str, side: Side) -> tuple[str, ...]:
 
 def draw_strip(diff: Diff) -> None:
     """How far each tensor moved."""
-    st.plotly_chart(plots.strip_figure(diff), key="strip", config=_PLAIN, alt="Change of every tensor, by layer")
+    draw_chart(plots.strip_figure(diff), key="strip", alt="Change of every tensor, by layer")
 
 
 def frame_of(diff: Diff) -> pd.DataFrame:
@@ -160,10 +160,9 @@ def draw_histograms(
         checkpoint = reports.checkpoint_of(one)
         tensors = chosen_state.tensors if chosen_state is not None else checkpoint.tensors
         found.append(measuring.tensor_statistics(one, next(t for t in tensors if t.name == side.name)))
-    st.plotly_chart(
+    draw_chart(
         plots.overlay_figure(found[0], found[1], logarithmic=logarithmic),
         key="diff-histograms",
-        config=_PLAIN,
         alt=f"Histograms of {chosen.name} in both files",
     )
 

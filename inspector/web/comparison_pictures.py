@@ -18,13 +18,13 @@ from inspector.graph.types import Box, Drawn
 from inspector.render import figures as plots
 from inspector.units import human_share
 from inspector.web import measuring, network, reports
+from inspector.web.charts import draw_chart
 from inspector.web.components import Figure, figures
 from inspector.web.drawing import show_drawing
 from inspector.web.forwards import Known
 from inspector.web.session import Hand
 from inspector.web.text import mono, plain
 
-_PLAIN = {"displayModeBar": False}
 _CHOSEN = "comparison-chosen"
 _RELATIVE, _SHARE = "Relative change", "Share changed"
 # Read beside the comparison without being asked for: a second or two each.
@@ -159,6 +159,4 @@ def draw_fingerprints(diff: Diff, hand: Hand, state: StateDict | None, other: Ha
             figure.update_traces(showscale=False)
             if side == "second" and right.names == left.names:
                 figure.update_yaxes(showticklabels=False)
-            st.plotly_chart(
-                figure, key=f"fingerprint-{side}", config=_PLAIN, alt=f"Layers by values heat strip of the {side} file"
-            )
+            draw_chart(figure, key=f"fingerprint-{side}", alt=f"Layers by values heat strip of the {side} file")

@@ -12,6 +12,7 @@ import streamlit as st
 from inspector.findings import Finding, Severity, ranked
 from inspector.units import counted
 from inspector.web import samples, session
+from inspector.web.copy_link import copy_link
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
 from inspector.web.session import Hand
@@ -45,8 +46,10 @@ def use_style() -> None:
 
 
 def title(question: str, says: str) -> None:
-    """The page's heading and, in one line, the question it answers."""
-    st.html(f'<div class="mi-title"><h1>{escaped(question)}</h1><p>{escaped(says)}</p></div>')
+    """The page's heading and, in one line, the question it answers; at its right, a way to share the view."""
+    with st.container(horizontal=True, vertical_alignment="top", key="page-title"):
+        st.html(f'<div class="mi-title"><h1>{escaped(question)}</h1><p>{escaped(says)}</p></div>')
+        copy_link()
 
 
 def figures(row: Sequence[Figure]) -> None:

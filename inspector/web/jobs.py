@@ -50,7 +50,7 @@ def ask(job: Job, *, says: str = "") -> Any:
 
     Raises what the work raised, and WorkEnded where it was ended.
     """
-    if get_script_run_ctx() is None:
+    if get_script_run_ctx(suppress_warning=True) is None:
         # A download, or a program: there is no page to say anything on.
         running = _asked(job)
         running.wait()
@@ -146,21 +146,21 @@ def _asked(job: Job) -> Running:
 
 
 def _note_reader(running: Running) -> None:
-    context = get_script_run_ctx()
+    context = get_script_run_ctx(suppress_warning=True)
     if context is not None:
         running.readers.add(context.session_id)
     running.seen = time.monotonic()
 
 
 def _visitor() -> str:
-    return owner() if get_script_run_ctx() is not None else ""
+    return owner() if get_script_run_ctx(suppress_warning=True) is not None else ""
 
 
 def _result(running: Running) -> Any:
     if running.error is not None:
         raise running.error
     if running.stopped:
-        if get_script_run_ctx() is None:
+        if get_script_run_ctx(suppress_warning=True) is None:
             raise Stopped
         _stopped().add(running.job.key)
         _leave_if_stopped(running.job)

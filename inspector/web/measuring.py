@@ -48,21 +48,22 @@ def spectrum_job(hand: Hand, state: StateDict | None, tensor: TensorInfo) -> Job
     return Job(kind=kind, arguments=(reports.file_of(hand, state), tensor.path), near=hand.sha256)
 
 
-def _health_job(hand: Hand, state: StateDict | None) -> Job:
+def health_job(hand: Hand, state: StateDict | None) -> Job:
+    """Numbers and checks of a state dict: a `HealthReport`."""
     nbytes = sum(t.nbytes for t in reports.checkpoint_of(hand).tensors)
     return Job(kind=sized("health", nbytes), arguments=(reports.file_of(hand, state),), near=hand.sha256)
 
 
 def health_if_read(hand: Hand, state: StateDict | None) -> HealthReport | None:
     """The report where somebody has had the numbers read already, else None; nothing is begun and nothing drawn."""
-    job = _health_job(hand, state)
+    job = health_job(hand, state)
     found: HealthReport | None = jobs.begin(job, patience=0) if jobs.is_known(job) else None
     return found
 
 
 def health_report(hand: Hand, state: StateDict | None, *, draw: bool = True) -> HealthReport | None:
     """Numbers and checks of a state dict: the report when it is done, else None, and progress is drawn if `draw`."""
-    job = _health_job(hand, state)
+    job = health_job(hand, state)
     found: HealthReport | None = jobs.await_job(job, title="Reading every tensor once") if draw else jobs.begin(job)
     return found
 

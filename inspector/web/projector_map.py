@@ -28,6 +28,7 @@ from inspector.render.projection import (
 )
 from inspector.render.projection_figure import LABEL, MARKED, NORM, colours_for, drawn_places, projection_figure
 from inspector.units import counted
+from inspector.web.charts import draw_chart
 from inspector.web.guard import said
 from inspector.web.text import escaped, plain, visible
 
@@ -83,19 +84,13 @@ def _draw(source: Source) -> None:
         found, colour=colour if colour in ways else ways[0], highlighted=hits, sprites=source.sprites
     )
     flat = found.components == 2
-    config = {
-        "displaylogo": False,
-        "displayModeBar": True,
-        "modeBarButtonsToRemove": ["autoScale2d"],
-        "toImageButtonOptions": {"format": "png", "filename": "projection", "scale": 2},
-    }
     shape = f"{found.method}-{found.components}-{found.seed}-{found.name!a}-{colour}-{words}"
-    event: Any = st.plotly_chart(
+    event: Any = draw_chart(
         figure,
         key=f"{source.key}-{shape}",
-        config=config,
-        on_select="rerun" if flat else "ignore",
-        selection_mode=("points", "box", "lasso"),
+        name="projection",
+        bar_without=("autoScale2d",),
+        selection_mode=("points", "box", "lasso") if flat else (),
         alt=f"{found.method} of {visible(found.name)}, a point for each {found.noun}",
     )
     drawn = len(drawn_places(found, hits))

@@ -11,6 +11,7 @@ from inspector.render import weight_figures as plots
 from inspector.render.alpha_words import ALPHA_IS_CONTESTED, alpha_words
 from inspector.units import counted, human_shape
 from inspector.web import jobs, measuring
+from inspector.web.charts import draw_chart
 from inspector.web.components import Figure, figures, finding_cards
 from inspector.web.session import Hand
 from inspector.web.text import plain, visible
@@ -61,10 +62,9 @@ def _show(one: Spectrum) -> None:
             "take too long."
         )
         return
-    st.plotly_chart(
+    draw_chart(
         plots.spectrum_figure(one),
         key="spectrum",
-        config={"displayModeBar": False},
         alt=f"Singular values of {visible(one.name)}, largest first",
     )
     notes = [_vanished(one)] if _vanished(one) else []

@@ -15,6 +15,7 @@ from inspector.health.spectra import may_have_spectrum
 from inspector.render import weight_figures as plots
 from inspector.units import counted, human_bytes, human_count, human_shape
 from inspector.web import measuring
+from inspector.web.charts import draw_chart
 from inspector.web.components import Figure, figures, finding_cards
 from inspector.web.guard import said
 from inspector.web.session import Hand
@@ -24,7 +25,6 @@ from inspector.web.trees import table
 from inspector.weights.look import TensorLook
 from inspector.weights.report import TensorStatistics
 
-_PLAIN = {"displayModeBar": False}
 _LINEAR, _LOG, _SYMLOG = "linear", "logarithmic counts", "logarithmic values"
 _VIEWS = {
     "Histogram": "bar_chart",
@@ -104,7 +104,7 @@ def _histogram(tensor: TensorInfo, statistics: TensorStatistics) -> None:
         figure = measuring.histogram_figure(statistics, logarithmic=axes == _LOG)
         if over is not None:
             figure = plots.with_initialisation(figure, statistics, _density(over))
-    st.plotly_chart(figure, key="histogram", config=_PLAIN, alt=f"Histogram of {visible(tensor.name)}")
+    draw_chart(figure, key="histogram", alt=f"Histogram of {visible(tensor.name)}")
 
 
 def _called(one: Initialiser) -> str:
@@ -126,7 +126,7 @@ def _rows(statistics: TensorStatistics) -> None:
         f"{counted(statistics.rows.count, 'row')} of {statistics.rows.length:,}: the mean and the largest magnitude of "
         "each. Dead rows are a foot at the left, outliers a peak at the right."
     )
-    st.plotly_chart(plots.rows_figure(statistics.rows), key="rows", config=_PLAIN, alt="Rows by magnitude")
+    draw_chart(plots.rows_figure(statistics.rows), key="rows", alt="Rows by magnitude")
 
 
 def _values(look: TensorLook) -> None:
@@ -136,7 +136,7 @@ def _values(look: TensorLook) -> None:
             f"Rows 0 to {corner.rows - 1:,} of {corner.of_rows:,}, columns 0 to {corner.columns - 1:,} of "
             f"{corner.of_columns:,}."
         )
-        st.plotly_chart(plots.corner_figure(corner), key="corner", config=_PLAIN, alt="First rows and columns")
+        draw_chart(plots.corner_figure(corner), key="corner", alt="First rows and columns")
     table(
         ("First elements", ""),
         [(str(n), mono(repr(value), 30)) for n, value in enumerate(look.first)],

@@ -6,9 +6,9 @@ visitor's browser call a stranger's server, so all of it is escaped here, once.
 
 from __future__ import annotations
 
-import html
 import re
 
+from inspector.render.html_text import escaped
 from inspector.render.visible import visible
 from inspector.units import shorten_middle
 
@@ -21,11 +21,6 @@ _MEANING = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&@/])")
 def plain(text: str) -> str:
     """As Markdown that shows exactly this text; line breaks become spaces."""
     return _MEANING.sub(r"\\\1", " ".join(visible(text).split()))
-
-
-def escaped(text: object) -> str:
-    """As HTML text or attribute value."""
-    return html.escape(visible(str(text)), quote=True)
 
 
 def mono(text: str, width: int = 0) -> str:

@@ -10,11 +10,11 @@ from inspector.render import evaluation as tables
 from inspector.render import evaluation_figures as plots
 from inspector.render.json import as_json
 from inspector.units import counted, human_share
+from inspector.web.charts import draw_chart
 from inspector.web.components import Figure, figures
 from inspector.web.text import escaped, mono, plain
 from inspector.web.trees import table
 
-_PLAIN = {"displayModeBar": False}
 _RECALL, _ROC, _CALIBRATION = "Precision and recall", "ROC", "Calibration"
 _PARTS = (_RECALL, _ROC, _CALIBRATION)
 # Classes whose curves are drawn before somebody chooses.
@@ -52,9 +52,7 @@ def show_matrix(report: Evaluation) -> None:
         rest = len(report.classes) - len(shown)
         more = f" The {len(shown)} classes with the most errors; {rest:,} others are in the table." if rest > 0 else ""
         st.caption(f"A row per class, a column per answer; colour is the share of the row.{more}")
-        st.plotly_chart(
-            plots.confusion_figure(report), key="confusion", config=_PLAIN, alt="Confusion matrix: class by answer"
-        )
+        draw_chart(plots.confusion_figure(report), key="confusion", alt="Confusion matrix: class by answer")
     with right:
         st.header("Most often confused")
         listing = tables.confused_listing(report, 12)
@@ -89,7 +87,7 @@ def show_curves(report: Evaluation) -> None:
         chosen = _chosen_classes(report)
         st.caption("Each class against all others, by its softmax share; a threshold for each distinct share.")
         chart, says = plots.curves_figure(report, chosen, roc=part == _ROC), str(part)
-    st.plotly_chart(chart, key=f"curve-{part}", config=_PLAIN, alt=says)
+    draw_chart(chart, key=f"curve-{part}", alt=says)
 
 
 def _chosen_classes(report: Evaluation) -> list[ClassCurves]:

@@ -42,16 +42,7 @@ def download_row(
     if second is not None:
         _, drawn, _ = files_of(hand, picture, second, colour_map=colour_map, opacity=opacity, threads=threads)[0]
         rows.insert(1, ("Second overlay (PNG)", drawn, f"{Path(picture.name).stem}-overlay-2.png"))
-    request = request_of(
-        hand.name,
-        picture.name,
-        first,
-        colour_map=colour_map,
-        opacity=opacity,
-        threads=threads,
-        names=_names(hand, first),
-        target=_target(hand),
-    )
+    request = own_request(hand, picture, first, colour_map=colour_map, opacity=opacity, threads=threads)
     if request.names == NAMES_FILE:
         names = json.dumps(kept_names(hand), ensure_ascii=False)
         rows.append(("Class names (JSON)", lambda: names, NAMES_FILE))
@@ -72,16 +63,7 @@ def files_of(
     from inspector.cam.exporting.arrays import maps_npz
 
     stem = Path(picture.name).stem
-    request = request_of(
-        hand.name,
-        picture.name,
-        made,
-        colour_map=colour_map,
-        opacity=opacity,
-        threads=threads,
-        names=_names(hand, made),
-        target=_target(hand),
-    )
+    request = own_request(hand, picture, made, colour_map=colour_map, opacity=opacity, threads=threads)
 
     def whole() -> bytes:
         # Asked for once: it is not kept.
@@ -106,6 +88,22 @@ def _target(hand: Hand) -> str:
     """What it is given where one's own code built the network."""
     code = reports.model_file(hand).code
     return code.text if code is not None else ""
+
+
+def own_request(
+    hand: Hand, picture: Picture, made: Explanation, *, colour_map: str, opacity: float, threads: int
+) -> Request:
+    """What the command line would be asked for to make a map of this page again."""
+    return request_of(
+        hand.name,
+        picture.name,
+        made,
+        colour_map=colour_map,
+        opacity=opacity,
+        threads=threads,
+        names=_names(hand, made),
+        target=_target(hand),
+    )
 
 
 def request_of(

@@ -25,6 +25,7 @@ from inspector.render.json import as_json
 from inspector.render.overlay import overlay
 from inspector.render.strip import COLUMNS, strip_columns, strip_lines
 from inspector.web import jobs
+from inspector.web.charts import draw_chart
 from inspector.web.explain import sprites
 from inspector.web.explain.answer import NAMES_FILE, names_option
 from inspector.web.explain.looking import Subject
@@ -118,7 +119,8 @@ def _curves(kept: Sequence[Stage], maps: Sequence[Explanation], agreement: Seque
     if None in shares:
         figure.update_yaxes(range=None, autorange=True, title_text="score")
         figure.update_layout(title_text="Score of the best class" if target is None else f"Score of {asked}")
-    left.plotly_chart(figure, key="run-shares", config={"displayModeBar": False})
+    with left:
+        draw_chart(figure, key="run-shares", alt="The class's share by checkpoint")
     figure = curve_figure(
         [("rank correlation", tuple(zip(places, agreement, strict=True)))],
         title="Likeness to the last map",
@@ -126,7 +128,8 @@ def _curves(kept: Sequence[Stage], maps: Sequence[Explanation], agreement: Seque
         y="rank correlation",
         lowest=-1.0,
     )
-    right.plotly_chart(figure, key="run-agreement", config={"displayModeBar": False})
+    with right:
+        draw_chart(figure, key="run-agreement", alt="Likeness to the last map by checkpoint")
     says = "1 is the last checkpoint's order of places, 0 no likeness, -1 the reverse; of the maps before ReLU."
     empty = sum(map(math.isnan, agreement))
     if empty == len(maps):

@@ -11,11 +11,10 @@ from inspector.render.curves import curve_figure, matrix_figure
 from inspector.render.panels import TrustPanel
 from inspector.units import human_duration
 from inspector.web import jobs
+from inspector.web.charts import draw_chart
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import TYPES, Picture
 from inspector.web.text import escaped, plain
-
-_PLAIN_CHART = {"displayModeBar": False}
 
 
 def show_trust(subject: Subject, target: int, made: Explanation, naming: Naming) -> None:
@@ -48,18 +47,18 @@ def _show(found: TrustPanel) -> None:
         st.caption(plain(why))
     with st.container(horizontal=True):
         for one in found.curves:
-            st.plotly_chart(
+            draw_chart(
                 curve_figure(one.lines, title=one.title, x=one.x, y=one.y, limited=one.limited),
                 key=f"curve-{one.key}",
+                alt=one.title,
                 width=400,  # two of them side by side on most screens
-                config=_PLAIN_CHART,
             )
     if found.void:
         st.warning(plain(found.void))
     if found.forgotten:
         st.markdown("**Does it change when the model forgets?**")
         st.caption(plain(found.forgetting))
-        st.plotly_chart(
+        draw_chart(
             curve_figure(
                 [("rank correlation", ((0.0, 1.0), *found.forgotten))],
                 title="",
@@ -68,7 +67,7 @@ def _show(found: TrustPanel) -> None:
                 lowest=-1.0,
             ),
             key="curve-randomised",
-            config=_PLAIN_CHART,
+            alt="Rank correlation with the first map as the model forgets",
         )
     if found.agreement is not None:
         names, correlations = found.agreement
@@ -77,7 +76,7 @@ def _show(found: TrustPanel) -> None:
             f"Rank correlation of the maps at {plain(found.layer)}, before ReLU: 1 is the same order of places, 0 no "
             "likeness, -1 the reverse. Empty where a map is the same everywhere."
         )
-        st.plotly_chart(matrix_figure(names, correlations), key="agreement", config=_PLAIN_CHART)
+        draw_chart(matrix_figure(names, correlations), key="agreement", alt="Rank correlation of the methods' maps")
 
 
 def _files(found: TrustPanel, made: Explanation) -> None:

@@ -72,12 +72,16 @@ def verified(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: 
 
     Raises UsageError for a reference or pair that is none, and for code that changed since it was agreed to.
     """
+    found: Verification = jobs.ask(verify_job(hand, plan, target, asked, against), says="Verifying with a strict load")
+    return found
+
+
+def verify_job(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: Against) -> Job:
+    """What `verified` asks for. Raises as it does."""
     file, held = reports.file_of(hand), against.held_for(target)
-    job = Job(
+    return Job(
         kind="verify",
         arguments=(file, plan, target, held),
         known_by=(file, asked, reports.target_key(target), held),
         near=hand.sha256,
     )
-    found: Verification = jobs.ask(job, says="Verifying with a strict load")
-    return found

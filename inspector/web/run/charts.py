@@ -10,9 +10,9 @@ from inspector.render.run_measures import LAYER_MEASURES, UPDATE
 from inspector.run.groups import By, Group, groups_of, proposed_row
 from inspector.run.report import RunReport
 from inspector.units import counted, human_shape, shorten_middle
+from inspector.web.charts import draw_chart
 from inspector.web.text import plain, visible
 
-_PLAIN = {"displayModeBar": False}
 # Curves before somebody chooses, side by side.
 _FIRST_CURVES, _ACROSS = 6, 3
 _STRIP, _LINES, _ONE_SCALE = "heat strip", "lines", "lines, one scale"
@@ -49,7 +49,7 @@ def _called(curve: Curve) -> str:
 def _show_curve(name: str, curve: Curve) -> None:
     from_whom = "log" if curve.logged else "checkpoints"
     st.markdown(f"**{plain(shorten_middle(visible(curve.name), 36))}** :small[{from_whom}]")
-    st.plotly_chart(plots.curve_figure(curve), key=f"curve-{name}", config=_PLAIN, alt=f"{name} over {curve.axis}s")
+    draw_chart(plots.curve_figure(curve), key=f"curve-{name}", alt=f"{name} over {curve.axis}s")
 
 
 def choose_by() -> By:
@@ -86,9 +86,7 @@ def show_layers(report: RunReport, by: By) -> None:
         if view == _STRIP
         else plots.lanes_figure(report, shown, measure, one_scale=view == _ONE_SCALE)
     )
-    st.plotly_chart(
-        figure, key=f"layers-{measure.id}-{view}", config=_PLAIN, alt=f"{measure.title} of each {by} over the run"
-    )
+    draw_chart(figure, key=f"layers-{measure.id}-{view}", alt=f"{measure.title} of each {by} over the run")
 
 
 @st.fragment
@@ -106,9 +104,8 @@ def show_histograms(report: RunReport) -> None:
             "share of its numbers in the bin, the line their median, 5 and 95 % dotted."
         )
     )
-    st.plotly_chart(
+    draw_chart(
         plots.histogram_figure(report, Group(name=tensor.name, rows=(row,))),
         key="histograms",
-        config=_PLAIN,
         alt=f"Histograms of {visible(tensor.name)} over the run",
     )

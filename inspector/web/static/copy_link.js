@@ -1,0 +1,26 @@
+// Copies the address of the view: file, page and whatever is chosen stand in it. The clipboard is there on https and on
+// this machine alone; elsewhere the older way, and where that is refused too, the address stands there to be copied.
+const oldWay = (text) => {
+  const field = document.createElement('textarea')
+  field.value = text
+  field.style.cssText = 'position:fixed;top:0;opacity:0'
+  document.body.append(field)
+  field.select()
+  try { return document.execCommand('copy') } catch { return false } finally { field.remove() }
+}
+
+export default function (component) {
+  const button = component.parentElement.querySelector('.copy'), told = component.parentElement.querySelector('.told')
+  button.title = 'Copy the address of this view'
+  button.onclick = async () => {
+    const address = window.location.href
+    let done = false
+    try { await navigator.clipboard.writeText(address); done = true } catch { done = oldWay(address) }
+    button.focus()
+    if (!done) { window.prompt('The address of this view', address); return }
+    button.textContent = 'Copied'
+    told.textContent = 'The address of this view was copied.'
+    clearTimeout(button.back)
+    button.back = setTimeout(() => { button.textContent = 'Copy link'; told.textContent = '' }, 2000)
+  }
+}
