@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.architectures.match import is_only_near
 from inspector.architectures.structure.types import Claim, Structure
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import ValueKind, value_at
@@ -104,10 +105,13 @@ def _model(inspection: Inspection) -> Answer:
 
 
 def _told(inspection: Inspection) -> Structure | None:
-    """What nobody knows is described; a near one, a likely one by shapes, or a part of a larger thing, is an answer
-    already."""
+    """What nobody knows is described, and what is only near a candidate, since that may be chance; one that fits, a
+    likely one by shapes, or a part of a larger thing, is an answer already."""
     recognition = inspection.recognition
-    if recognition is None or recognition.candidates or recognition.alike or recognition.part:
+    if recognition is None or recognition.alike or recognition.part:
+        return None
+    best = recognition.best
+    if best is not None and not is_only_near(best):
         return None
     return recognition.structure
 

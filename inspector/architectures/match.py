@@ -16,6 +16,7 @@ from inspector.units import counted, human_share
 
 # Below these a candidate is not named (see `is_worth_naming`).
 LEAST_MATCHED = 5
+_LEAST_ALIKE = 0.5
 LEAST_COVERAGE = 0.5
 LEAST_PRECISION = 0.9
 LEAST_COVERAGE_OF_PART = 0.05
@@ -178,8 +179,17 @@ def with_sentence(candidate: Candidate, entry: Entry) -> Candidate:
     if not candidate.exact and any(entry.layout.names[i] in reshaped for i, *_ in entry.heads):
         # What its head would count as classes is the width of another layer.
         spec = replace(spec, num_classes=None)
+    elif is_only_near(candidate) and candidate.score < _LEAST_ALIKE:
+        # Of another network nobody knows whether the last matrix gives classes.
+        spec = replace(spec, num_classes=None)
     says = evidence_of(candidate, describe(spec), is_trunk=holds_trunk(candidate, entry))
     return replace(candidate, says=says)
+
+
+def is_only_near(candidate: Candidate) -> bool:
+    """Whether the architecture and the file each have tensors that do not fit the other, bookkeeping left out."""
+    reshaped = _weighty(name for name, _, _ in candidate.reshaped)
+    return not candidate.exact and bool(reshaped or (_weighty(candidate.missing) and _weighty(candidate.extra)))
 
 
 def is_another(candidate: Candidate, entry: Entry | None) -> bool:

@@ -25,7 +25,8 @@ from inspector.render.visible import one_line
 from inspector.units import counted, human_bytes, human_count, human_shape, human_share, shorten_middle
 
 if TYPE_CHECKING:
-    from inspector.architectures.types import OptionValue, Recognition
+    from inspector.architectures.structure.types import Structure
+    from inspector.architectures.types import ArchitectureSpec, OptionValue, Recognition
     from inspector.cam.report import Explanation, LayerProposal, Score
     from inspector.checkpoint.types import Checkpoint, StateDict
     from inspector.checkpoint.values import Value
@@ -243,21 +244,32 @@ def recognition_text(recognition: Recognition) -> RenderableType:
 
 
 def assumed_text(recognition: Recognition) -> RenderableType:
-    """Every setting of the likeliest architecture that no shape tells, and the target that confirms all of them; of a
-    network that nobody knows, what its description leaves open."""
-    best = recognition.best
-    if best is None or not best.spec.assumed:
-        if best is not None:
-            return "Nothing is assumed."
-        if recognition.structure is None:
-            return safe(recognition.says)
-        lines = (recognition.says, "", "Of a network told from names and shapes, no shape tells")
-        return "\n".join(safe(line) for line in (*lines, *(f"- {one}" for one in recognition.structure.open)))
+    """Every setting of the likeliest architecture that no shape tells, and the target that confirms all of them; of
+    what no architecture fits in all tensors, what its description leaves open."""
+    best, structure = recognition.best, recognition.structure
+    parts: list[RenderableType] = [*([_settings_text(best.spec)] if best is not None and best.spec.assumed else [])]
+    if structure is not None:
+        parts += ["", _open_text(structure)] if parts else [safe(recognition.says), "", _open_text(structure)]
+    if parts:
+        return Group(*parts)
+    return "Nothing is assumed." if best is not None else safe(recognition.says)
+
+
+def _open_text(structure: Structure) -> RenderableType:
+    from inspector.architectures.structure.questions import REASONS
+
+    made = table("No shape tells", "Why", "What confirms it")
+    for one in structure.open:
+        made.add_row(safe(one), safe(REASONS[one].why), safe(REASONS[one].confirm))
+    return made
+
+
+def _settings_text(spec: ArchitectureSpec) -> RenderableType:
     made = table("Setting", "Assumed", "Why")
-    for one in best.spec.assumed:
+    for one in spec.assumed:
         made.add_row(one.name, safe(_option_text(one.value)), safe(one.why))
-    written = "&".join(f"{one.name}={_option_text(one.value)}" for one in best.spec.assumed)
-    confirmed = f"{best.spec.label}{'&' if '?' in best.spec.label else '?'}{written}"
+    written = "&".join(f"{one.name}={_option_text(one.value)}" for one in spec.assumed)
+    confirmed = f"{spec.label}{'&' if '?' in spec.label else '?'}{written}"
     return Group(made, "", "If these are right, this target confirms them:", safe(confirmed))
 
 

@@ -27,7 +27,7 @@ def show_structure(structure: Structure, counts: ParameterReport) -> None:
         if structure.more_parts:
             shown = len(structure.parts)
             st.caption(f"The first {shown:,} of {shown + structure.more_parts:,} parts are shown.")
-        order = "the file's order" if structure.ordered else "the order of this format, which sorts its tensors"
+        order = "the file's order" if structure.ordered else "the order of their names: this format sorts its tensors"
         st.caption(
             f"The parts at the top, in {order}. Which one feeds which is in no file of weights, so there are no arrows."
         )

@@ -12,6 +12,7 @@ from inspector import open_checkpoint
 from inspector.architectures.recognise import recognise
 from inspector.architectures.structure.blocks import equal_text
 from inspector.architectures.structure.describe import describe_structure
+from inspector.architectures.structure.questions import REASONS, Question
 from inspector.architectures.structure.types import Layer, Structure, Topic
 from inspector.architectures.structure.types import LayerKind as K
 from inspector.architectures.structure.wording import layers_text, notation
@@ -277,7 +278,10 @@ def test_what_is_assumed_of_an_unknown_network_is_what_no_shape_tells() -> None:
     recognition = recognise(open_checkpoint(buffer.getvalue()))
     assert recognition.structure is not None
     text = printed(assumed_text(recognition))
-    assert all(f"- {one}" in text for one in recognition.structure.open)
+    assert set(Question) == set(REASONS)
+    for one in recognition.structure.open:
+        (line,) = [line for line in text.splitlines() if line.startswith(one)]
+        assert REASONS[one].why in line and REASONS[one].confirm in line
     # A chain of two: no legend of blocks.
     shown = printed(structure_text(recognition.structure))
     assert "are one of 3 to 64 channels" in shown and "of a block and of a later one" not in shown

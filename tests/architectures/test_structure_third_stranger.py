@@ -115,7 +115,9 @@ def test_no_output_is_said_of_what_may_be_joined_behind_it() -> None:
 def test_a_matrix_with_a_row_for_each_that_comes_out_is_hedged_as_its_count_is() -> None:
     structure = told([*linear("a", 32, 40), *bare("W_s", 21, 32), *linear("b", 32, 32), *linear("out", 21, 32)])
     assert "1 matrix without bias (linear layer or table)" in structure.counts
-    assert any("W_s 32-21 (or a table of 21 x 32)" in text for text in says(structure, Topic.LAYERS))
+    assert any(
+        "likely a table W_s 21 x 32 (or a matrix without bias 32-21)" in text for text in says(structure, Topic.LAYERS)
+    )
     assert any("W_s 21 x 32 has a row for each of the 21" in text for text in says(structure, Topic.FED))
     called = told([*linear("a", 32, 40), *bare("proj", 21, 32), *linear("out", 9, 32)])
     assert called.counts.startswith("2 linear layers, 1 matrix without bias.")

@@ -14,22 +14,29 @@ from inspector.architectures.structure.concatenations import concatenations
 from inspector.architectures.structure.encoder_decoder import encoder_decoder
 from inspector.architectures.structure.ends import ends, flattened
 from inspector.architectures.structure.fourier import transforms
+from inspector.architectures.structure.gates import gates
 from inspector.architectures.structure.joins import joins
 from inspector.architectures.structure.kinds import kinds
+from inspector.architectures.structure.kinds_by_names import kinds_by_names
 from inspector.architectures.structure.layers import aliases, layers_of
 from inspector.architectures.structure.left_out import left_out
 from inspector.architectures.structure.marks import marks
+from inspector.architectures.structure.multiples import multiples
+from inspector.architectures.structure.natural_order import in_natural_order
 from inspector.architectures.structure.nearest import nearest
+from inspector.architectures.structure.other_axis import other_axis
 from inspector.architectures.structure.own_matrices import own_matrices
 from inspector.architectures.structure.parts import is_called_layer_norm, kinds_text, parts_of
+from inspector.architectures.structure.questions import Question
 from inspector.architectures.structure.residual_bodies import residual_body
 from inspector.architectures.structure.stacks import stacks_of
 from inspector.architectures.structure.stages import stages, stages_of
 from inspector.architectures.structure.sums import sums
-from inspector.architectures.structure.tables import with_tied
+from inspector.architectures.structure.tables import with_tied, with_tokens
 from inspector.architectures.structure.takes import further, recurrent, takes
 from inspector.architectures.structure.twins import twins, twins_of
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Structure, Topic
+from inspector.architectures.structure.words import dense_modules, rows_in_words
 from inspector.checkpoint.types import StateDict
 
 _MOST_KINDS = 5
@@ -41,8 +48,11 @@ _MOST_COPIES = 4
 def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> Structure:
     """Work: a few passes over the names. Nothing is read but names and shapes. others: further weights of the file."""
     ordered = state.ordered and not _is_sorted([t.name for t in state.tensors])
-    layers = with_tied(layers_of(state.modules, aliases(state.tensors), ordered=ordered), state.tensors)
-    stacks = stacks_of(state.modules, layers)
+    # Sorted names say nothing of which comes first; the numbers in them do.
+    tree = state.modules if ordered else in_natural_order(state.modules)
+    layers = with_tied(layers_of(tree, aliases(state.tensors), ordered=ordered), state.tensors)
+    layers = with_tokens(layers)
+    stacks = stacks_of(tree, layers)
     pairs = twins_of(layers, stacks)
     staged = stages_of(layers, stacks)
     alike = nearest(state.tensors, load_index()) if ordered else None
@@ -52,17 +62,21 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
     told = " ".join([told, *(claim.says for claim in concatenated)])
     summed = tuple(sums(layers, told, ordered=ordered))
     flat = tuple(flattened(layers))
+    coded = tuple(encoder_decoder(layers, stacks, staged, ordered=ordered))
     told = " ".join([told, *(claim.says for claim in (*summed, *flat))])
     claims = (
         *((alike,) if alike is not None else residual_body(layers)),
-        *encoder_decoder(layers, stacks, staged, ordered=ordered),
+        *coded,
         *kinds(layers, stacks, ordered=ordered),
+        *kinds_by_names(layers, stacks, coded=bool(coded)),
         *transforms(layers),
         *takes(layers, ordered),
+        *other_axis(layers),
         *further(layers, told, ordered=ordered),
         *recurrent(layers, ordered=ordered),
         *repeats(layers, stacks, pairs),
         *stages(staged, stacks),
+        *rows_in_words(layers),
         *twins(pairs, stacks),
         *_copies(state, others),
         *lines(layers, stacks, pairs),
@@ -70,6 +84,9 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
         *own_matrices(layers),
         *joined,
         *concatenated,
+        *gates(layers, stacks, ordered=ordered),
+        *dense_modules(layers),
+        *multiples(layers, ordered=ordered),
         *summed,
         *attention(state.tensors, layers),
         *flat,
@@ -78,7 +95,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
         *left_out(layers),
     )
     counts = f"{kinds_text(layers, _MOST_KINDS, norms=True)}."
-    parts, more_parts = parts_of(state.modules, layers, stacks)
+    parts, more_parts = parts_of(tree, layers, stacks)
     return Structure(
         layers=layers,
         stacks=stacks,
@@ -114,25 +131,25 @@ def _is_sorted(names: Sequence[str]) -> bool:
     return any(name.endswith(".bias") for name in names) and all(a <= b for a, b in pairwise(names))
 
 
-def _open(layers: Sequence[Layer], claims: Sequence[Claim], *, ordered: bool) -> tuple[str, ...]:
-    found = ["in which order the parts are called, and what is added or joined between them", "activations and dropout"]
+def _open(layers: Sequence[Layer], claims: Sequence[Claim], *, ordered: bool) -> tuple[Question, ...]:
+    found = [Question.ORDER_OF_CALLS, Question.ACTIVATIONS]
     own = {layer.kind for layer in layers}
     kernels = {len(layer.kernel) for layer in layers if layer.kind in CONVOLUTIONS and max(layer.kernel) > 1}
     if own & CONVOLUTIONS:
-        found.append("strides, padding, dilation and pooling")
+        found.append(Question.STRIDES)
     if kernels and not any(claim.topic is Topic.POSITIONS for claim in claims):
-        found.append("how large what it takes is (a picture, a board, a length)")
+        found.append(Question.SIZE)
     if any(layer.is_square for layer in layers):
-        found.append("whether a convolution as wide as it is deep is transposed")
+        found.append(Question.DIRECTION)
     heads = sum(claim.topic is Topic.HEADS for claim in claims)
     if (is_attention(layers) or any(claim.topic is Topic.PROJECTIONS for claim in claims)) and not heads:
-        found.append("how many heads the attention has")
+        found.append(Question.HEADS)
     elif heads and has_other_attention(layers):
-        found.append("how many heads the attention without such a table has")
+        found.append(Question.OTHER_HEADS)
     if any(layer.kind is LayerKind.NORM and not is_called_layer_norm(layer.path) for layer in layers):
-        found.append("whether a norm without running statistics is a layer, group or instance norm")
+        found.append(Question.NORM)
     if not ordered:
-        found.append("which layer comes first: the tensors are sorted by name")
+        found.append(Question.FIRST)
     return tuple(found)
 
 

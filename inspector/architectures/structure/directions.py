@@ -21,6 +21,8 @@ from inspector.architectures.structure.types import (
 _CALLED_DEPTHWISE = re.compile(
     r"depth_?wise|(?:^|_)dw(?:_|$|conv)|dwconv|dconv|(?:^|_)depth|(?:^|_)groups?(?:_|$)", re.I
 )
+# A depth may be a picture's, so it counts beside what is separable alone.
+_CERTAINLY_DEPTHWISE = re.compile(r"depth_?wise|(?:^|[._])dw(?:[._]|$|conv)|dwconv|separable\w*_depth", re.I)
 _MANY = 3
 _BESIDE = frozenset({LayerKind.TENSOR, LayerKind.EMBEDDING, LayerKind.FOURIER})
 _LEAST_TAKERS = 2
@@ -128,7 +130,7 @@ def _may_see_the_input(layers: Sequence[Layer], layer: Layer) -> bool:
     """Whether the network may take one channel and this be a second branch on it, as a shortcut is: no name calls it
     depthwise, and there are not many of its shape."""
     first = _first(layers)
-    if first is None or first.inputs != 1 or any(_CALLED_DEPTHWISE.search(name) for name in layer.path.split(".")):
+    if first is None or first.inputs != 1 or _is_called_depthwise(layer):
         return False
     of_shape = sum(
         one.kind in CONVOLUTIONS and (one.inputs, one.outputs, one.kernel) == (1, layer.outputs, layer.kernel)
@@ -179,11 +181,28 @@ def with_open_groups(layers: tuple[Layer, ...], *, ordered: bool) -> tuple[Layer
             and max(layer.kernel) > 1
         ):
             before = _before(layers, place) if ordered else None
+            if (
+                not ordered
+                and _CERTAINLY_DEPTHWISE.search(".".join(layer.path.split(".")[-2:]))
+                and layer.outputs in _others(layers, layer)
+            ):
+                why = f"{layer.evidence}: a filter sees one channel, its name, and others put out {layer.outputs:,}"
+                made[place] = replace(layer, kind=LayerKind.DEPTHWISE, inputs=None, evidence=why, more="")
+                continue
             if before and (layer.outputs or 0) % before and before % (layer.outputs or 1):
                 continue  # filters are shared out among channels in equal numbers
             more = [layer.more, _groups_text(before, layer.outputs or 0)]
             made[place] = replace(layer, more=", ".join(one for one in more if one not in ("", BY_PLACES)))
     return tuple(made)
+
+
+def _is_called_depthwise(layer: Layer) -> bool:
+    return any(_CALLED_DEPTHWISE.search(name) for name in layer.path.split("."))
+
+
+def _others(layers: Sequence[Layer], layer: Layer) -> frozenset[int | None]:
+    """What other layers of a width in and out put out; a norm's may be its own."""
+    return frozenset(one.outputs for one in layers if one is not layer and one.kind in CONVOLUTIONS)
 
 
 def _stands_beside(layer: Layer, first: Layer | None) -> bool:

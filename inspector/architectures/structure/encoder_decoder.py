@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from inspector.architectures.structure.blocks import layers_by_block, numbers_text
 from inspector.architectures.structure.stages import Stages
@@ -35,10 +35,13 @@ def encoder_decoder(
     layers: Sequence[Layer], stacks: Sequence[Stack], staged: Sequence[Stages], *, ordered: bool
 ) -> Iterator[Claim]:
     """One claim at most of the kind, and one of what is joined."""
-    if not ordered:
-        return
     weighted = [layer for layer in layers if layer.kind in _WEIGHTED and layer.inputs and layer.outputs]
-    found = [*_mirrored(_rows(layers, stacks, staged))]
+    rows = _rows(layers, stacks, staged)
+    found = [*_mirrored(rows)] if ordered else []
+    found = found or [*_by_steps(rows, weighted)]
+    if not ordered:
+        yield from found
+        return
     found = found or [*_decoder_alone(weighted)]
     found = found or [*_transposed(weighted)]
     yield from found or _bottleneck(weighted)
@@ -97,7 +100,8 @@ def _mirrored(rows: Sequence[_Row]) -> Iterator[Claim]:
             named = _DOWN.search(down.name) is not None and _UP.search(up.name) is not None
             if not skips and not (named and down.puts[-1] > down.puts[0] and up.puts[0] > up.puts[-1]):
                 continue
-            widths = f"{down.where} put out {widths_text(down.puts)}, {up.where} {widths_text(up.puts)}"
+            half = f", of which the next sees half ({widths_text(down.takes[1:])})" if _is_halved(down) else ""
+            widths = f"{down.where} put out {widths_text(down.puts)}{half}, {up.where} {widths_text(up.puts)}"
             if skips:
                 sums = ", ".join(
                     f"{taken:,} = {come:,} + {more:,}"
@@ -116,6 +120,41 @@ def _mirrored(rows: Sequence[_Row]) -> Iterator[Claim]:
                     down.first,
                 )
             return
+
+
+def _by_steps(rows: Sequence[_Row], weighted: Sequence[Layer]) -> Iterator[Claim]:
+    """Stages that take what a list of transposed convolutions puts out and, joined, what others put out, the last of
+    those first, whichever of them were made first."""
+    lists: dict[str, list[Layer]] = {}
+    for layer in weighted:
+        parent, _, last = layer.path.rpartition(".")
+        if layer.kind is LayerKind.TRANSPOSED and last.isdecimal():
+            lists.setdefault(parent, []).append(layer)
+    steps = next((group for group in lists.values() if len(group) >= _LEAST), [])
+    comes = [layer.outputs or 0 for layer in steps]
+    for down, up in permutations(rows, 2):
+        size = len(up.takes)
+        grows = all(a < b for a, b in pairwise(down.puts))
+        if not steps or size > len(comes) or size < _LEAST or not grows or _parent(down) != _parent(up):
+            continue
+        if not _is_joined(up, comes, down):
+            continue
+        sums = ", ".join(
+            f"{taken:,} = {come:,} + {taken - come:,}"
+            for taken, come in [*zip(up.takes, comes, strict=False)][:_MOST_SHOWN]
+        )
+        yield _kind(
+            f"An encoder-decoder with joins (a U-shape): {down.where} put out {widths_text(down.puts)}, {up.where} "
+            f"{widths_text(up.puts)}; each of the latter takes what a step up puts out ({steps[0].name} to "
+            f"{steps[-1].name}) and, joined, as many as the former put out, the last first ({sums}).",
+            "widths of the stages, and sums that fit all of them",
+            down.first,
+        )
+        return
+
+
+def _is_halved(row: _Row) -> bool:
+    return len(row.takes) >= _LEAST and all(a == 2 * b for a, b in zip(row.puts, row.takes[1:], strict=False))
 
 
 def _parent(row: _Row) -> str:
@@ -194,7 +233,7 @@ def _transposed(weighted: Sequence[Layer]) -> Iterator[Claim]:
             weighted[0],
         )
         return
-    if (len(set(before)) > 1 and min(before) < before[0]) or any(a.outputs != b.inputs for a, b in pairwise(ups)):
+    if any(a > b for a, b in pairwise(before)) or any(a.outputs != b.inputs for a, b in pairwise(ups)):
         return
     last = weighted[-1]
     dimensions = f"{len(ups[0].kernel)}-d "

@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.attention import is_joint
-from inspector.architectures.structure.heads import heads, taken_widths
+from inspector.architectures.structure.flow import beside, given_widths, goes_on_into, is_made
+from inspector.architectures.structure.heads import heads, is_called_head, is_head_name, taken_widths
+from inspector.architectures.structure.other_axis import along_another_axis
+from inspector.architectures.structure.projections import role_of
 from inspector.architectures.structure.types import (
     CONVOLUTIONS,
     RECURRENT,
@@ -27,6 +30,7 @@ _ENDS = re.compile(
     r"to_?rgbs?|unembed(?:ding)?|classifier|projection|\w+_linear|out_tr|conv_post|logits",
     re.I,
 )
+_NUMBER = re.compile(r"\d+")
 # Shifts and scales for other layers (Peebles 2023, section 3.2).
 _MODULATES = re.compile(r"ada_?ln|modulation", re.I)
 # What comes of a width on its way to the next layer without a layer: halves (gates), thirds, quarters.
@@ -58,6 +62,9 @@ def _single(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     # A picture that comes out as it went in is told with a hedge; what the first takes is no later layer's.
     taken, every = taken_widths(layers, ordered=ordered), taken_widths(layers, ordered=False)
     last = weighted[-1] if ordered and not _has_more_behind(layers, weighted[-1]) else None
+    goes_on = goes_on_into(layers, last) if last is not None else None
+    if goes_on is not None:
+        last = None
     again = _put_out_again(layers)
     joined = _joined_behind(weighted) if ordered else {}
     found = [
@@ -66,6 +73,10 @@ def _single(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         if _is_end(layer, taken if layer.kind is LayerKind.LINEAR else every, again, last=layer is last)
         and (layer is last or joined.get(layer.path, 0) <= (layer.outputs or 0))
     ]
+    if goes_on is not None and goes_on not in found:
+        found.append(goes_on)
+    if not ordered:
+        found = [*(one for one in _unmatched(layers, weighted, every) if one not in found), *found]
     # The last of them are the likelier ones, wherever heads are made after what they stand on.
     # Heads of one kind beside the last are ends like it.
     beside = [one for one in weighted if found and one is not found[-1] and found[-1] is last and _is_like(one, last)]
@@ -77,17 +88,40 @@ def _single(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
         what = "value" if layer.outputs == 1 else "values"
         where = " at every place" if layer.kind in CONVOLUTIONS else ""
         only = layer.outputs == weighted[0].inputs and layer is not weighted[0] and ordered
+        why = ": the last layer of the file" if layer is last else ""
+        if layer is goes_on:
+            why = f"; its part takes the {weighted[-1].outputs:,} that {weighted[-1].path}, the last in the file, gives"
         rest = "; of the others only the first takes so many" if only else ", and no other layer takes so many"
         yield Claim(
             topic=Topic.ENDS_IN,
             says=f"{layer.name} puts out {layer.outputs:,} {what}{where}{rest}.",
-            evidence=layer.evidence + (": the last layer of the file" if layer is last else ""),
+            evidence=layer.evidence + why,
             value=layer.outputs,
             path=layer.path,
         )
+    if goes_on is not None:
+        return
     # What is certain needs no guess beside it.
     if ordered and not any(layer is last for layer in found):
         yield from _likely(layers, weighted, {layer.path for layer in found}, last)
+
+
+def _unmatched(layers: Sequence[Layer], weighted: Sequence[Layer], every: Mapping[int, int]) -> Iterator[Layer]:
+    """Convolutions whose width nothing takes in a file without an order, where no width that comes from nowhere may
+    have it in it."""
+    given = given_widths(layers)
+    open_ = {one.inputs or 0 for one in weighted if one.inputs not in given and one.inputs != 1}
+    for layer in weighted:
+        width = layer.outputs or 0
+        split = any(width % n == 0 and width // n > 1 and width // n in every for n in _SPLITS)
+        if layer.kind is not LayerKind.CONVOLUTION or width in every or width < 2 or split or is_joint(layer):
+            continue
+        # Inside a block or a stage it goes on to what is added or joined there.
+        inside = _NUMBER.search(layer.path.rpartition(".")[0]) is not None and not is_called_head(layer)
+        if inside or any(name.isdecimal() for name in layer.path.split(".")[:-1]) or role_of(layer) is not None:
+            continue
+        if not any(is_made(one, {width}) or is_made(one, given) for one in open_):
+            yield layer
 
 
 def _joined_behind(weighted: Sequence[Layer]) -> dict[str, int]:
@@ -138,6 +172,12 @@ def _likely(
     ]
     if last is None and weighted[-1] not in named and _is_called_end(weighted[-1]):
         named.append(weighted[-1])
+    fed = _fed_back(weighted, last) if last is not None else []
+    if fed:
+        yield _answers(fed, weighted[-1])
+        return
+    inner = {one.path for one in along_another_axis(layers)}
+    named = [one for one in named if one is last or one.path not in inner]
     for layer in [*named[-_MOST_ENDS:], *([last] if last is not None else [])]:
         assert layer.outputs is not None
         if layer.path in said or (layer.kind is LayerKind.EITHER_CONVOLUTION and not layer.is_square):
@@ -158,6 +198,43 @@ def _likely(
         else:
             says = f"{layer.name} puts out {layer.outputs:,} {what}{where}{reading}: by its name likely an output."
         yield Claim(topic=Topic.LIKELY_END, says=says, evidence=layer.evidence, value=layer.outputs, path=layer.path)
+
+
+def _fed_back(weighted: Sequence[Layer], last: Layer) -> list[Layer]:
+    """Layers that are called outputs, where the last of the file takes as many, is called none, and puts out what
+    others take: it gives an answer back (Newell 2016, section 3.2)."""
+    if not any(one.inputs == last.outputs for one in weighted[1:] if one is not last):
+        return []
+    outputs = [
+        one
+        for one in weighted
+        if one.outputs == last.inputs
+        and one.kind is last.kind
+        and is_head_name(beside(one.path, last.path).rpartition(".")[2])
+        and not is_head_name(beside(last.path, one.path).rpartition(".")[2])
+    ]
+    pattern = _NUMBER.sub("*", last.path)
+    takers = [one for one in weighted if one.inputs == last.inputs and _NUMBER.sub("*", one.path) != pattern]
+    makers = [one for one in weighted if one.outputs == last.inputs and one not in outputs]
+    return [] if takers or makers else outputs
+
+
+def _answers(outputs: Sequence[Layer], last: Layer) -> Claim:
+    first = outputs[0]
+    what = "value" if first.outputs == 1 else "values"
+    where = " at every place" if first.kind in CONVOLUTIONS else ""
+    names = ", ".join(one.name for one in outputs[:_MOST_ENDS])
+    more = f" and {len(outputs) - _MOST_ENDS:,} more" if len(outputs) > _MOST_ENDS else ""
+    several = len(outputs) > 1
+    return Claim(
+        topic=Topic.LIKELY_END,
+        says=f"{names}{more} {'put' if several else 'puts'} out {first.outputs:,} {what}{' each' if several else ''}"
+        f"{where}: by {'their names likely outputs' if several else 'its name likely an output'}. {last.name}, the "
+        "last layer in the file, takes as many, as where an answer is fed back.",
+        evidence=f"{first.evidence}; {last.evidence}; no other layer takes {first.outputs:,}",
+        value=first.outputs,
+        path=first.path,
+    )
 
 
 def _embedding(layers: Sequence[Layer], last: Layer) -> str:

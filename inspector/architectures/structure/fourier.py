@@ -118,6 +118,12 @@ def transforms(layers: Sequence[Layer]) -> Iterator[Claim]:
             )
 
 
+def mel_bands(layers: Sequence[Layer]) -> tuple[str, int] | None:
+    """(path, filters) of the only bank of mel filters."""
+    found = [one for one in layers if len(shape_of(one)) == 2 and _MEL.search(one.path)]
+    return (found[0].path, min(shape_of(found[0]))) if len(found) == 1 else None
+
+
 def _sizes(layer: Layer) -> str:
     bins = _bins(layer)
     return f"{'2 x ' if bins not in (layer.inputs, layer.outputs) else ''}{bins:,} of {2 * (bins - 1):,}"

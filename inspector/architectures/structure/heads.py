@@ -20,6 +20,7 @@ _WORDS = (
     "objectness|obj"
 )
 _CALLED = re.compile(rf"(?:^|_)(?:{_WORDS})\d*(?:_|$)|_?(?:head|policy|classifier|predictor)$", re.I)
+_WHOLE = re.compile(rf"(?:{_WORDS})\d*", re.I)
 _MODULATES = re.compile(r"ada_?ln|modulation|gate|attn|attention", re.I)
 _MOST, _MOST_DEEP = 12, 3
 # Each is held against all layers behind it.
@@ -55,7 +56,7 @@ def heads(layers: Sequence[Layer], *, ordered: bool) -> Claim | None:
         and role_of(layer) is None
         and layer.kind is not LayerKind.TRANSPOSED
         and _MODULATES.search(layer.path) is None
-        and (layer.path in parallel or _is_called(layer))
+        and (layer.path in parallel or is_called_head(layer))
     ]
     # What is halved, or joined with others, on its way to a layer behind it is no output of its own.
     found = found[-_MOST_ASKED:]
@@ -96,7 +97,12 @@ def _said(group: Sequence[Layer]) -> str:
     return f"{names} {width:,} {'value' if width == 1 else 'values'}{each}{' at every place' if places else ''}"
 
 
-def _is_called(layer: Layer) -> bool:
+def is_head_name(name: str) -> bool:
+    """Whether a module's own name says nothing else: "outs", not "merge_outs"."""
+    return _WHOLE.fullmatch(name) is not None
+
+
+def is_called_head(layer: Layer) -> bool:
     """By one of its last names, "policy_head.linear_pass", "valueHead", "heatmaps.1.0"."""
     names = [_CAMEL.sub("_", name) for name in layer.path.split(".") if not name.isdecimal()]
     return any(_CALLED.search(name) for name in names[-_MOST_DEEP:])

@@ -156,7 +156,8 @@ def _beside_before(weighted: Sequence[Layer]) -> Iterator[Claim]:
             f"; {layer.name} takes {layer.inputs:,}, {more:,} more than the {last.outputs:,} of the one before it"
             for last, layer, more in odd[:1]
         ]
-        whose = "what the network takes" if what == "layers" else "an earlier output"
+        outside = what == "layers" or all(more in first and more not in given for _, _, more in found)
+        whose = "what the network takes" if outside else "an earlier output"
         yield _claim(
             f"{listed}: as many as the one before puts out and {whose} joined, as by a skip connection or of "
             f"branches side by side"

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inspector.architectures.structure.blocks import numbers_text
+from inspector.architectures.structure.flow import goes_on_into
 from inspector.architectures.structure.heads import taken_widths
 from inspector.architectures.structure.parts import kinds_text
 from inspector.architectures.structure.paths import above
 from inspector.architectures.structure.projections import by_module
 from inspector.architectures.structure.types import (
     CONVOLUTIONS,
-    MAYBE_TABLE,
+    MAYBE_TABLES,
     RECURRENT,
     Claim,
     Layer,
@@ -209,13 +210,20 @@ def _graph(network: _Network) -> Claim | None:
     )
 
 
+def is_over_points(weighted: Sequence[Layer]) -> bool:
+    """Whether nothing in it looks at neighbours, and most of it are convolutions of a single place."""
+    convolutions = [one for one in weighted if one.kind in CONVOLUTIONS]
+    rest = any(one.kind not in CONVOLUTIONS | {LayerKind.LINEAR} for one in weighted)
+    pointwise = all(set(one.kernel) == {1} for one in convolutions)
+    many = len(convolutions) >= _LEAST_POINTWISE and 2 * len(convolutions) >= len(weighted)
+    return many and pointwise and not rest
+
+
 def _points(network: _Network) -> Claim | None:
     """Convolutions of a single place alone: the same layers for every point."""
-    convolutions = [one for one in network.weighted if one.kind in CONVOLUTIONS]
-    rest = [one for one in network.weighted if one.kind not in CONVOLUTIONS | {LayerKind.LINEAR}]
-    pointwise = all(set(one.kernel) == {1} for one in convolutions)
-    if len(convolutions) < _LEAST_POINTWISE or not pointwise or rest or 2 * len(convolutions) < len(network.weighted):
+    if not is_over_points(network.weighted):
         return None
+    convolutions = [one for one in network.weighted if one.kind in CONVOLUTIONS]
     first = network.weighted[0]
     space = first.inputs is not None and first.inputs >= 3 and first.inputs <= 16
     points = "a network over points, as of a point cloud or of keypoints" if space else "a network over single places"
@@ -233,7 +241,7 @@ def _language(network: _Network) -> Claim | None:
     tables = [
         one
         for one in network.layers
-        if (one.kind is LayerKind.EMBEDDING or one.more == MAYBE_TABLE) and not inside.intersection(above(one.path))
+        if (one.kind is LayerKind.EMBEDDING or one.more in MAYBE_TABLES) and not inside.intersection(above(one.path))
     ]
     cells = [one for one in network.weighted if one.kind in RECURRENT]
     ends = [one for one in network.weighted if one.kind in {LayerKind.LINEAR, LayerKind.MATRIX}]
@@ -273,6 +281,12 @@ def _convolutions_then_cells(network: _Network) -> Claim | None:
     what = f"{len(cells):,} {named}{'s' if len(cells) > 1 else ''}"
     count = f"{len(convolutions):,} convolution{'s' if len(convolutions) > 1 else ''}"
     between = [n for n in convolutions if n > cells[0]]
+    if goes_on_into(network.layers, last) is not None:
+        return _kind(
+            f"A convolutional and recurrent network: {count} and {what}; which of them come first the widths do not "
+            f"say, and {last.name}, the last in the file, puts out the {last.outputs:,} that a part before it takes.",
+            "kinds of layers, and their widths",
+        )
     if between:
         return _kind(f"A convolutional and recurrent network: {count} around {what}.", "kinds of layers in their order")
     return _kind(

@@ -15,6 +15,7 @@ from inspector.architectures.structure.directions import (
     with_open_groups,
     with_open_squares,
 )
+from inspector.architectures.structure.directions_of_lists import with_lists
 from inspector.architectures.structure.fourier import with_bases
 from inspector.architectures.structure.names_of_directions import is_called_transposed, with_named
 from inspector.architectures.structure.noisy import as_plain, is_part
@@ -77,6 +78,7 @@ def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -
     found = with_tables(found, ordered=ordered)
     found = with_named(found, ordered=ordered)
     found = with_open_squares(with_first(with_neighbours(found)) if ordered else found)
+    found = with_lists(found)
     return with_open_matrices(with_open_groups(found, ordered=ordered))
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from inspector.architectures.structure.types import EITHER_WAY, MAYBE_TABLE, NORMS, Layer, LayerKind, Part, Stack
+from inspector.architectures.structure.types import EITHER_WAY, MAYBE_TABLES, NORMS, Layer, LayerKind, Part, Stack
 from inspector.checkpoint.types import ModuleNode
 from inspector.units import counted
 
@@ -78,7 +78,7 @@ def kinds_text(layers: Sequence[Layer], most: int = _MOST_KINDS, *, norms: bool 
     said = [kind for kind in COUNTED if counts[kind]]
     if not norms:
         said = [kind for kind in said if kind not in NORMS] or said
-    tables = any(layer.more == MAYBE_TABLE for layer in layers)
+    tables = any(layer.more in MAYBE_TABLES for layer in layers)
     turned = sum(layer.is_square and layer.more == EITHER_WAY for layer in layers)
     named = [
         counted(counts[kind], "layer norm") if kind is LayerKind.NORM and called else _counted(kind, counts, squares)

@@ -8,7 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from inspector.architectures.structure.paths import above
-from inspector.architectures.structure.types import CONVOLUTIONS, MAYBE_TABLE, RECURRENT, Claim, Layer, LayerKind, Topic
+from inspector.architectures.structure.types import (
+    CONVOLUTIONS,
+    LIKELY_TABLE,
+    MAYBE_TABLE,
+    RECURRENT,
+    Claim,
+    Layer,
+    LayerKind,
+    Topic,
+)
 from inspector.checkpoint.types import TensorInfo
 
 _WORDS = re.compile(
@@ -241,20 +250,39 @@ def maybe_tables(layers: Sequence[Layer]) -> Iterator[Claim]:
         )
 
 
+def with_tokens(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The first matrix that may be a table and has as many rows as the last layer puts out likely is one."""
+    last = _last_linear(layers)
+    told = {layer.path for layer in first_matrices(layers)}
+    likely = next(
+        (
+            one
+            for one in layers
+            if one.more == MAYBE_TABLE
+            and last is not None
+            and one.outputs == last.outputs
+            and (one.outputs or 0) >= _FEWEST_TOKENS
+            and one.path not in told
+        ),
+        None,
+    )
+    return tuple(replace(one, more=LIKELY_TABLE) if one is likely else one for one in layers)
+
+
+def _last_linear(layers: Sequence[Layer]) -> Layer | None:
+    return next((one for one in reversed(layers) if one.kind is LayerKind.LINEAR), None)
+
+
 def _as_many_as_come_out(layers: Sequence[Layer], told: Collection[str]) -> Iterator[Claim]:
     """A matrix that may be a table, with as many rows as the last layer puts out."""
-    last = next((one for one in reversed(layers) if one.kind is LayerKind.LINEAR), None)
-    for layer in layers:
-        few = (layer.outputs or 0) < _FEWEST_TOKENS
-        if layer.more != MAYBE_TABLE or last is None or layer.path in told or few:
-            continue
-        if layer.outputs == last.outputs:
-            yield Claim(
-                topic=Topic.FED,
-                says=f"{layer.name} {layer.outputs:,} x {layer.inputs:,} has a row for each of the {last.outputs:,} "
-                f"that {last.name} puts out: likely a table of as many tokens.",
-                evidence=f"{layer.evidence}; {last.evidence}",
-                value=layer.outputs,
-                path=layer.path,
-            )
-            return
+    last = _last_linear(layers)
+    layer = next((one for one in layers if one.more == LIKELY_TABLE), None)
+    if layer is not None and last is not None and layer.path not in told:
+        yield Claim(
+            topic=Topic.FED,
+            says=f"{layer.name} {layer.outputs:,} x {layer.inputs:,} has a row for each of the {last.outputs:,} "
+            f"that {last.name} puts out: likely a table of as many tokens.",
+            evidence=f"{layer.evidence}; {last.evidence}",
+            value=layer.outputs,
+            path=layer.path,
+        )

@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from inspector.architectures.structure.concatenations import gathers_siblings
+from inspector.architectures.structure.flow import start_of, unmade
 from inspector.architectures.structure.fourier import is_of_sound
 from inspector.architectures.structure.joins import cells
+from inspector.architectures.structure.kinds import is_over_points
 from inspector.architectures.structure.tables import is_called_linear, maybe_tables
 from inspector.architectures.structure.types import (
     BOTH_DIRECTIONS,
@@ -46,24 +48,28 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
     tables = [layer for layer in layers if layer.kind is LayerKind.EMBEDDING and layer.inputs]
     yield from _lookups(tables)
     yield from maybe_tables(layers)
-    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is weighted[0])]
+    start = start_of(layers) if ordered else None
+    begins = start or (weighted[0] if weighted else None)
+    planes = [layer for layer in weighted if _takes_planes(layer, given, first=ordered and layer is begins)]
     # One of several numbered alike that take other widths: so many are left at that place.
     numbered: dict[str, set[int | None]] = {}
     for layer in weighted:
         numbered.setdefault(_NUMBER.sub("*", layer.path), set()).add(layer.inputs)
-    planes = [one for one in planes if one is weighted[0] or not _is_narrowing(numbered[_NUMBER.sub("*", one.path)])][
-        :2
-    ]
+    planes = [one for one in planes if one is begins or not _is_narrowing(numbered[_NUMBER.sub("*", one.path)])]
+    planes = planes[:2]
     rivals = _rivals(planes[0], weighted, given) if planes else []
     rivals = [one for one in rivals if not gathers_siblings(one, layers)]
     sound = is_of_sound(layers)
+    points = is_over_points([one for one in weighted if one.outputs])
     for layer in [*planes, *rivals]:
         assert layer.inputs is not None
         read = _reads(layer, tables) or _spans(layer, weighted)
         if read:
             yield Claim(topic=Topic.FED, says=read, evidence=layer.evidence, value=layer.inputs, path=layer.path)
             continue
-        of_picture = len(layer.kernel) == 2 and len(set(layer.kernel)) == 1 and not (rivals or tables or sound)
+        of_picture = (
+            len(layer.kernel) == 2 and len(set(layer.kernel)) == 1 and not (rivals or tables or sound or points)
+        )
         meant = _MEANT.get(layer.inputs, "") if of_picture else ""
         if sound and layer.inputs == 1 and len(layer.kernel) == 2:
             meant = ", as of a spectrogram"
@@ -71,6 +77,7 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
             meant += ", unless it is depthwise"
         count = _PLANES.get(layer.inputs, f"{layer.inputs:,} channels")
         why = "" if layer.inputs in given else "; no layer puts out so many"
+        why += _not_the_first(start, weighted)
         yield Claim(
             topic=Topic.FED if rivals or sound else Topic.TAKES,
             says=f"{layer.name} takes {count}{meant}{', which nothing in the file puts out' if rivals else ''}.",
@@ -78,8 +85,47 @@ def takes(layers: Sequence[Layer], ordered: bool) -> Iterator[Claim]:
             value=layer.inputs,
             path=layer.path,
         )
-    if not planes and ordered and weighted and not (sound and weighted[0].kind in CONVOLUTIONS):
+    if planes or not weighted or (sound and weighted[0].kind in CONVOLUTIONS):
+        return
+    if start is not None:
+        yield Claim(
+            topic=Topic.TAKES,
+            says=f"{start.name} takes {start.inputs:,} channels.",
+            evidence=f"{start.evidence}; no layer puts out so many{_not_the_first(start, weighted)}",
+            value=start.inputs,
+            path=start.path,
+        )
+    elif ordered:
         yield from _first(weighted[0], layers, given)
+    else:
+        yield from _unmade(layers)
+
+
+def _not_the_first(start: Layer | None, weighted: Sequence[Layer]) -> str:
+    """Why what the first of the file takes is not what the network takes."""
+    if start is None:
+        return ""
+    first = weighted[0]
+    return f", and the {first.inputs:,} of {first.path}, the first in the file, are widths put out that add up"
+
+
+def _unmade(layers: Sequence[Layer]) -> Iterator[Claim]:
+    """Widths that come from outside whatever the order is; of more than a few, joined ones are among them."""
+    found = unmade(layers)
+    for layer in found if len(found) <= _MOST_FURTHER else ():
+        what = "channels" if layer.kind in CONVOLUTIONS else "values"
+        # In a block or a part of one of several it may be coordinates, or a condition.
+        if layer.path.count(".") > _DEEPEST and _is_in_a_row(layer):
+            continue
+        alone = len(found) == 1
+        yield Claim(
+            topic=Topic.TAKES if alone else Topic.FED,
+            says=f"{layer.name} takes {layer.inputs:,} {what}"
+            + ("." if alone else ", which nothing in the file puts out: an input, or joined with one."),
+            evidence=f"{layer.evidence}; no layer puts out so many, and no two or three together",
+            value=layer.inputs,
+            path=layer.path,
+        )
 
 
 def _is_narrowing(widths: Collection[int | None]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.architectures.structure.questions import Question
+
 
 class LayerKind(StrEnum):
     """What a module is by the tensors in it. Where shapes leave two readings, both are in the name."""
@@ -46,6 +48,8 @@ BY_PLACES = "by the places of its sizes"
 EITHER_WAY = "either way"
 MAYBE_DEPTHWISE = "unless depthwise"
 MAYBE_TABLE = "or a table"
+LIKELY_TABLE = "likely a table"
+MAYBE_TABLES = (MAYBE_TABLE, LIKELY_TABLE)
 BOTH_DIRECTIONS = "both directions"
 
 
@@ -161,10 +165,8 @@ class Topic(StrEnum):
 
 
 # How widths are written in claims of `Topic.LAYERS` and `Topic.REPEATS`.
-CHAIN_NOTATION = (
-    '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, in the order of the file'
-)
-LINEAR_NOTATION = '"linear layers 3-64-128" are one of 3 to 64 and one of 64 to 128, in the order of the file'
+CHAIN_NOTATION = '"3x3 convolutions 3-64-128" are one of 3 to 64 channels and one of 64 to 128, by place or number'
+LINEAR_NOTATION = '"linear layers 3-64-128" are one of 3 to 64 and one of 64 to 128, by place or number'
 BLOCK_NOTATION = '"64-128 / 128-256" are those of a block and of a later one, equal neighbours once'
 
 
@@ -198,7 +200,7 @@ class Structure:
     says: str
     counts: str
     claims: tuple[Claim, ...]
-    open: tuple[str, ...]
+    open: tuple[Question, ...]
     parts: tuple[Part, ...]
     stacks: tuple[Stack, ...]
     layers: tuple[Layer, ...]

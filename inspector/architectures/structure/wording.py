@@ -14,8 +14,10 @@ from inspector.architectures.structure.types import (
     CHAIN_NOTATION,
     CONVOLUTIONS,
     EITHER_WAY,
+    LIKELY_TABLE,
     LINEAR_NOTATION,
     MAYBE_TABLE,
+    MAYBE_TABLES,
     NORMS,
     RECURRENT,
     SCALES,
@@ -42,7 +44,7 @@ _MATRICES = frozenset({LayerKind.LINEAR, LayerKind.MATRIX})
 _CHAINED = CONVOLUTIONS | _MATRICES
 _UNSAID = NORMS | {LayerKind.TENSOR, LayerKind.FOURIER}
 # Said in another way than behind the kind.
-_INNER = ("", BY_PLACES, EITHER_WAY, MAYBE_TABLE)
+_INNER = ("", BY_PLACES, EITHER_WAY, *MAYBE_TABLES)
 _WORDS = {LayerKind.MATRIX: "matrix without bias", LayerKind.EMBEDDING: "table"}
 _PLURALS = {LayerKind.MATRIX: "matrices without bias"}
 
@@ -75,7 +77,7 @@ def _segments(layers: Sequence[Layer], root: str) -> list[str]:
 def _sort(layer: Layer) -> tuple[object, ...]:
     """Layers of one sort are said together."""
     kind = LayerKind.CONVOLUTION if layer.is_square else layer.kind
-    return kind, layer.kernel, "" if layer.more in _INNER and layer.more != MAYBE_TABLE else layer.more
+    return kind, layer.kernel, "" if layer.more in _INNER and layer.more not in MAYBE_TABLES else layer.more
 
 
 def _open_squares(group: Sequence[Layer]) -> str:
@@ -122,6 +124,8 @@ def kind_text(layer: Layer, number: int) -> str:
     word = "convolution" if open_ else _WORDS.get(kind, kind.value)
     if number > 1:
         word = "convolutions" if open_ else _PLURALS.get(kind, f"{word}s")
+    if layer.more == LIKELY_TABLE:
+        return LIKELY_TABLE
     more = f", {layer.more}" if layer.more not in _INNER else ""
     which = f" ({'either way' if open_ else ''}{more})".replace("(, ", "(") if open_ or more else ""
     size = f"{layer.kernel[0]}-wide 1-d" if len(layer.kernel) == 1 else "x".join(map(str, layer.kernel))
@@ -132,6 +136,8 @@ def ends_text(layer: Layer) -> str:
     """ "64-128"; of a depthwise convolution its filters."""
     if layer.kind is LayerKind.DEPTHWISE:
         return f"{layer.outputs:,}"
+    if layer.more == LIKELY_TABLE:
+        return f"{layer.outputs:,} x {layer.inputs:,} (or a matrix without bias {layer.inputs:,}-{layer.outputs:,})"
     if layer.more == MAYBE_TABLE:
         return f"{layer.inputs:,}-{layer.outputs:,} (or a table of {layer.outputs:,} x {layer.inputs:,})"
     if layer.inputs is None or layer.outputs is None:
@@ -143,7 +149,7 @@ def _is_chain(group: Sequence[Layer]) -> bool:
     return (
         len(group) > 1
         and group[0].kind not in {LayerKind.DEPTHWISE}
-        and all(a.more not in (BY_PLACES, MAYBE_TABLE) and a.outputs == b.inputs for a, b in pairwise(group))
+        and all(a.more not in (BY_PLACES, *MAYBE_TABLES) and a.outputs == b.inputs for a, b in pairwise(group))
         # Three projections side by side are as wide as deep, and no chain.
         and not (group[0].kind is LayerKind.MATRIX and all(layer.inputs == layer.outputs for layer in group))
     )
