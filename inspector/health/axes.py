@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 
 from inspector.checkpoint.types import Shape
-from inspector.health.roles import Role
+from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.weights.report import TensorStatistics
+from inspector.weights.rows import row_means
 
 #: Rows of a vocabulary's head.
 VOCABULARY = 1000
+# So many layers with many zeros are no accident.
+_SPARSE_LAYERS = 2
 _REPEATED = re.compile(
     r"(^|[._])(k|v|key|value|kv|qkv)(_proj|_lin)?\d*\.|experts?\.|in_proj|c_attn|query_key_value|wqkv"
 )
@@ -61,3 +64,17 @@ def is_pruned(subject: Subject, one: Examined) -> bool:
 def is_repeated(one: Examined) -> bool:
     """Whether its name is that of key and value heads, repeated for grouped queries, or of experts made from one."""
     return _REPEATED.search(one.name) is not None
+
+
+def zeros_between(t: TensorStatistics) -> int:
+    """Numbers that are exactly zero, outside rows of nothing else."""
+    dead = int((row_means(t.rows) == 0).sum()) * t.rows.length if t.rows is not None else 0
+    return t.zero - dead
+
+
+def is_sparse_file(subject: Subject) -> bool:
+    """Whether many single weights are zero in most of the layers, by magnitude or at random: it was pruned."""
+    limits = subject.thresholds
+    layers = [t for _, t in subject.measured(*LAYERS) if t.numel >= limits.few and t.zero < t.numel]
+    sparse = sum(zeros_between(t) >= limits.sparse * t.numel for t in layers)
+    return sparse >= _SPARSE_LAYERS and sparse * 2 >= len(layers)

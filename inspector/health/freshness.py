@@ -15,6 +15,7 @@ from inspector.health.initialisers import Family, Initialiser, initialisers_of
 from inspector.health.subject import Examined, Subject
 from inspector.health.thresholds import Thresholds
 from inspector.weights.report import TensorStatistics
+from inspector.weights.rows import row_largest
 
 Stretches = Sequence[NDArray[np.float32]]
 
@@ -30,7 +31,8 @@ class Proof(StrEnum):
 
 class Standing(StrEnum):
     """What becomes of it. LIKELY: a hint, no proof. UNSURE: its shape is an initialiser's still, and its last bits are
-    not torch's generator's (drawn elsewhere, or trained a little), or it is too small to tell."""
+    not torch's generator's (drawn elsewhere, or trained a little), it is too small to tell, or its small numbers are
+    zero (pruned)."""
 
     FRESH = "fresh"
     LIKELY = "likely"
@@ -54,6 +56,9 @@ _EDGE_ALONE, _EDGE_ROUNDED = 1 << 16, 1 << 14
 # And of which mean and spread are worth a hint: among a dozen candidates one fits small tensors by chance.
 _SPREAD = 1 << 16
 _WINDOW = 64
+# More zeros than so many times those to be expected, and one, are no chance. uniform_ makes one of 2^24 numbers zero.
+_CHANCE_ZEROS = 10
+_SMALLEST = {"float16": 2.0**-24, "float32": 2.0**-24}
 # So many stretches are read of a tensor before it is said to be as it was.
 _STRETCHES = 64
 
@@ -78,12 +83,23 @@ def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshn
     if shaped is None:
         return MOVED
     initialiser, proof = shaped
+    if _is_sparse(t, initialiser):
+        # Small weights were zeroed: what is left says as little of training as of none.
+        return Freshness(standing=Standing.UNSURE, initialiser=initialiser, proof=proof)
     if proof is Proof.EDGE and t.numel >= (_EDGE_ALONE if stretches else _EDGE_ROUNDED):
         standing = Standing.FRESH
     else:
         hint = not stretches and (proof is Proof.EDGE or t.numel >= _SPREAD)
         standing = Standing.LIKELY if hint else Standing.UNSURE
     return Freshness(standing=standing, initialiser=initialiser, proof=proof)
+
+
+def _is_sparse(t: TensorStatistics, of: Initialiser) -> bool:
+    """Whether it holds more zeros than the initialiser makes, rows that are zero throughout (padding) apart."""
+    rows = int(np.count_nonzero(row_largest(t.rows) == 0)) * t.rows.length if t.rows is not None else 0
+    # Rounding takes what is below half of the type's smallest number to zero; no density is above 0.6 / std.
+    smallest = _SMALLEST.get(stored_as(t), 0.0)
+    return t.zero - rows > _CHANCE_ZEROS * (1 + t.numel * 0.6 * smallest / of.std)
 
 
 def _repeats(stretches: Stretches) -> bool:

@@ -307,7 +307,8 @@ def _convolution(scene: _Scene) -> Role:
         return Role.TRANSPOSED
     if within == 1 and out > 1:
         # The first layer for one-channel pictures and sound has one input too.
-        fed = scene.before and (out % scene.before == 0 or scene.before == 2 * out or scene.single > 2)
+        # One channel before it is no more than it reads: an ordinary convolution, of one group.
+        fed = scene.before > 1 and (out % scene.before == 0 or scene.before == 2 * out or scene.single > 2)
         if words.DEPTHWISE.search(scene.module) or fed:
             return Role.DEPTHWISE
     return Role.CONV

@@ -9,6 +9,8 @@ import torch
 
 from inspector.findings import Severity
 from inspector.health.checks.adapters import CHECK
+from inspector.health.examine import examine
+from inspector.readers import open_checkpoint
 from tests.health.trainings import findings, loud
 
 State = dict[str, torch.Tensor]
@@ -40,18 +42,40 @@ def test_a_trained_adapter_lacks_its_scale_at_most(tmp_path: Path) -> None:
     assert findings(tmp_path, _kohya(), CHECK) == ()
 
 
-def test_an_adapter_that_was_never_trained_is_a_warning(tmp_path: Path) -> None:
+def test_a_fresh_adapter_is_a_notice_and_a_warning_once_steps_were_made(tmp_path: Path) -> None:
     state = {n: torch.zeros_like(t) if "lora_B" in n else t for n, t in _adapter().items()}
     found = findings(tmp_path, state, CHECK)
-    assert (found[0].id, found[0].severity) == ("adapter-never-trained", Severity.WARNING)
+    assert (found[0].id, found[0].severity) == ("adapter-never-trained", Severity.NOTICE)
     assert found[0].says == "B is zero in all 3 adapters: the adapter adds nothing."
+    torch.save({"state_dict": state, "global_step": 500}, tmp_path / "trained.pth")
+    reports = examine(open_checkpoint(tmp_path / "trained.pth")).findings
+    (stepped,) = [f for f in reports if f.id == "adapter-never-trained"]
+    assert stepped.severity is Severity.WARNING
+    assert stepped.says == "B is zero in all 3 adapters: the adapter adds nothing after 500 steps."
 
 
-def test_some_layers_without_a_gradient_are_a_notice(tmp_path: Path) -> None:
+def test_one_dead_adapter_among_trained_ones_is_a_warning(tmp_path: Path) -> None:
     state = _adapter()
     state["base_model.model.layers.1.q_proj.lora_B.weight"].zero_()
     found = findings(tmp_path, state, CHECK)
-    assert (found[0].severity, found[0].subjects) == (Severity.NOTICE, ("base_model.model.layers.1.q_proj",))
+    assert (found[0].severity, found[0].subjects) == (Severity.WARNING, ("base_model.model.layers.1.q_proj",))
+
+
+@pytest.mark.parametrize(
+    ("layer", "severity"),
+    [
+        ("model.layers.1.mlp.experts.7.up_proj", Severity.NOTICE),
+        ("text_encoder.text_model.encoder.layers.2.mlp.fc1", Severity.NOTICE),
+        ("text_encoder.text_model.encoder.layers.1.mlp.fc1", Severity.WARNING),
+    ],
+)
+def test_adapters_that_no_gradient_need_reach_are_a_notice(layer: str, severity: Severity, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    others = [f"text_encoder.text_model.encoder.layers.{n}.mlp.fc2" for n in range(3)]
+    state = {f"{name}.lora_{side}.weight": torch.randn(4, 4) for name in (layer, *others) for side in "AB"}
+    state[f"{layer}.lora_B.weight"].zero_()
+    found = findings(tmp_path, state, CHECK)
+    assert (found[0].id, found[0].severity) == ("adapter-never-trained", severity)
 
 
 def test_pissa_begins_with_both_matrices_and_is_left_alone(tmp_path: Path) -> None:

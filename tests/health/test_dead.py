@@ -122,3 +122,58 @@ def test_the_padding_row_of_a_table_is_not_dead_whatever_its_name(tmp_path: Path
     # A bias goes with a layer's outputs, and a row in the middle stands for no padding.
     assert observe(tmp_path, {"e.weight": table, "e.bias": torch.ones(96)}, "dead-outputs") != ()
     assert observe(tmp_path, {"e.weight": table.roll(5, 0)}, "dead-outputs") != ()
+
+
+def _network() -> nn.Sequential:
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Linear(48, 48) for _ in range(5)))
+    with torch.no_grad():
+        # Rows of other lengths, as training makes them: pruning over all layers takes whole rows.
+        net[2].weight *= torch.linspace(0.02, 2.0, 48)[:, None]
+    return net
+
+
+def test_rows_that_pruning_by_magnitude_took_are_a_notice(tmp_path: Path) -> None:
+    net = _network()
+    prune.global_unstructured([(layer, "weight") for layer in net], prune.L1Unstructured, amount=0.8)
+    for layer in net:
+        prune.remove(layer, "weight")
+    state = dict(net.state_dict())
+    found = only(observe(tmp_path, state, "dead-outputs"))
+    assert found.severity is Severity.NOTICE
+    # One layer whose rows went, and in which nothing else did, is not in a pruned file.
+    lone = {**_network().state_dict(), "2.weight": state["2.weight"]}
+    assert only(observe(tmp_path, lone, "dead-outputs")).severity is Severity.WARNING
+    # More than half of a layer gone is worth a look even there.
+    state["2.weight"][:30] = 0
+    assert only(observe(tmp_path, state, "dead-outputs")).severity is Severity.WARNING
+
+
+def test_layers_that_lost_the_same_share_of_filters_are_pruned(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = {f"{n}.weight": torch.randn(width, 16, 3, 3) for n, width in enumerate((64, 32, 48, 16, 16, 16))}
+    state["0.weight"][torch.randperm(64)[:16]] = 0
+    state["1.weight"][torch.randperm(32)[:8]] = 0
+    found = only(observe(tmp_path, state, "dead-outputs"))
+    assert found.severity is Severity.NOTICE and "; the layer is pruned" in found.says
+    # Other shares of each are no structured pruning.
+    state["1.weight"] = torch.randn(32, 16, 3, 3)
+    state["1.weight"][torch.randperm(32)[:5]] = 0
+    assert only(observe(tmp_path, state, "dead-outputs")).severity is Severity.WARNING
+
+
+def test_zero_rows_side_by_side_that_fill_sectors_are_said_to_be_a_page(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(64, 256)
+    weight[12:16] = 0
+    found = only(observe(tmp_path, {"fc.weight": weight}, "dead-outputs"))
+    assert found.says == (
+        "4 of 64 outputs of fc.weight (6.2 %) are exactly zero, the first at 12, side by side: 4,096 bytes from byte "
+        "12,288 of the tensor on, whole sectors of a disk."
+    )
+    scattered = torch.randn(64, 256)
+    scattered[[1, 12, 30, 31]] = 0
+    narrow = torch.randn(64, 100)
+    narrow[12:16] = 0
+    for other in (scattered, narrow):
+        assert "side by side" not in only(observe(tmp_path, {"fc.weight": other}, "dead-outputs")).says

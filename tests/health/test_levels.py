@@ -42,3 +42,16 @@ def test_usual_scales_four_bits_in_a_byte_and_ternary_ones_are_quiet(tmp_path: P
     assert observe(tmp_path, state, "quantised-levels") == ()
     # Without a scale they may be anything.
     assert observe(tmp_path, {"fc.weight": _quantised(1)["fc.weight"]}, "quantised-levels") == ()
+
+
+def test_three_levels_among_layers_that_use_all_of_them(tmp_path: Path) -> None:
+    """However few of them are zeros: a ternary network has no layers of 127 levels beside it, but its head."""
+    state = {f"h.{n}.{key}": value for n in range(5) for key, value in _quantised(127).items()}
+    ternary = (state["h.2.fc.weight"].float() / 60).round().to(torch.int8)
+    assert float((ternary == 0).float().mean()) < 0.8
+    state["h.2.fc.weight"] = ternary
+    found = only(observe(tmp_path, state, "quantised-levels"))
+    assert (found.severity, found.subjects) == (Severity.WARNING, ("h.2.fc.weight",))
+    for n in (0, 1, 3):
+        state[f"h.{n}.fc.weight"] = ternary
+    assert observe(tmp_path, state, "quantised-levels") == ()

@@ -67,3 +67,18 @@ def test_what_diverged_all_over_and_the_cut_of_trunc_normal_are_no_flipped_bits(
     wild = _weight() * torch.exp(4 * torch.randn(64, 96))
     assert observe(tmp_path, {"fc.weight": wild}, IDS[0]) == ()
     assert observe(tmp_path, {"norm.weight": torch.ones(64), "norm.bias": torch.eye(64)[3] * 50}, IDS[0]) == ()
+
+
+@pytest.mark.parametrize("times", [7.0, 7.8])
+def test_a_single_number_of_a_small_matrix_is_believed_a_little_sooner(tmp_path: Path, times: float) -> None:
+    """One flipped bit made it of a usual number, and the rest ends smoothly; not two, nor where tails are heavy."""
+    weight = _weight()
+    weight[5, 7] = times * float(weight.abs().max())
+    found = only(observe(tmp_path, {"fc.weight": weight}, IDS[0]))
+    assert found.severity is Severity.WARNING and number(found, "numbers") == 1
+    weight[9, 9] = -0.99 * weight[5, 7]
+    assert observe(tmp_path, {"fc.weight": weight}, IDS[0]) == ()
+    weight = _weight() * torch.linspace(0.05, 1, 96).square()
+    weight[3, 4] = 2.5 * weight.abs().max()
+    weight[5, 7] = times * weight[3, 4].abs()
+    assert observe(tmp_path, {"fc.weight": weight}, IDS[0]) == ()

@@ -67,6 +67,20 @@ def test_a_dead_channel_is_a_note(tmp_path: Path) -> None:
         assert (found.id, found.severity) == ("norm-variance-tiny", Severity.NOTICE)
 
 
+@pytest.mark.parametrize("before", [{}, {"head.weight": torch.randn(1, 64), "head.bias": torch.zeros(1)}])
+def test_a_first_convolution_of_one_channel_is_not_depthwise(before: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    """Alone, and behind the last layer of another network of the file."""
+    state = {**before, **_state()}
+    state["0.weight"] = torch.randn(64, 1, 3, 3)
+    assert observe(tmp_path, state, *IDS) == ()
+    state["1.running_var"][[2, 5, 7]] = 0.0
+    (found,) = observe(tmp_path, state, *IDS)
+    assert found.severity is Severity.WARNING
+    assert found.says.startswith(
+        "3 of 64 channels of 1.running_var have a running variance below 1e-05, 3 of them exactly 0, so that eps "
+    )
+
+
 def test_a_huge_variance_is_a_warning_but_pictures_nobody_normalised_a_note(tmp_path: Path) -> None:
     state = _state()
     state["3.running_var"] *= 1e5

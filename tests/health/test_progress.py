@@ -69,3 +69,14 @@ def test_a_count_that_is_none_is_not_compared(tmp_path: Path, count: object) -> 
     assert findings(tmp_path, saved, CHECK) == ()
     saved = Run("AdamW", "StepLR").epoch(3).saved(epoch=count)
     assert findings(tmp_path, saved, CHECK) == ()
+
+
+@pytest.mark.parametrize(("every", "says"), [(1, ()), (16, ()), (60, ("AdamW in optimizer counts 5 steps, and ",))])
+def test_an_optimizer_far_behind_its_schedule_and_counter_is_a_notice(
+    tmp_path: Path, every: int, says: tuple[str, ...]
+) -> None:
+    """Not where gradients are gathered, as the schedule is stepped with every batch."""
+    saved = Run("AdamW", "LinearLR").step(5).saved(global_step=5 * every)
+    saved["scheduler"]["last_epoch"] = 5 * every
+    found = findings(tmp_path, saved, CHECK)
+    assert tuple(f.says[: len(one)] for f, one in zip(found, says, strict=True)) == says

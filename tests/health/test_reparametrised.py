@@ -37,13 +37,6 @@ def test_a_mask_of_other_numbers_is_a_notice(tmp_path: Path) -> None:
     assert one(findings(tmp_path, state, CHECK), "pruning-mask-values").severity is Severity.NOTICE
 
 
-def test_both_kinds_of_weight_norm_are_told(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.utils.weight_norm(nn.Linear(8, 8)), parametrizations.weight_norm(nn.Conv1d(8, 8, 3)))
-    (found,) = findings(tmp_path, model.state_dict(), CHECK)
-    assert found.subjects == ("0.weight_g", "1.parametrizations.weight.original0")
-
-
 def test_other_names_that_end_so_are_none(tmp_path: Path) -> None:
     state = {
         "conv_g": torch.randn(4, 4),

@@ -60,3 +60,33 @@ def test_norms_are_compared_too(tmp_path: Path) -> None:
     assert observe(tmp_path, state, *KINDS) == ()
     state["h.2.ln_1.weight"] *= 20
     assert only(observe(tmp_path, state, *KINDS)).subjects == ("h.2.ln_1.weight",)
+
+
+@pytest.mark.parametrize(
+    ("factor", "severity"),
+    [(16, Severity.NOTICE), (64, Severity.WARNING), (1 / 64, Severity.NOTICE), (5, None), (1 / 5, None)],
+)
+@pytest.mark.parametrize("count", [4, 12])
+def test_one_layer_of_another_scale_among_few_and_many(
+    count: int, factor: float, severity: Severity | None, tmp_path: Path
+) -> None:
+    """Twelve have a spread of their own, four are held against each other. Far above them no training leads."""
+    state = layers(count)
+    state["layers.2.fc.weight"] *= factor
+    found = observe(tmp_path, state, *KINDS)
+    if severity is None and count == 4:
+        assert found == ()
+    elif severity is not None:
+        assert (only(found).severity, only(found).subjects) == (severity, ("layers.2.fc.weight",))
+        assert number(only(found), "siblings_rms") == pytest.approx(32**-0.5, rel=0.1)
+
+
+def test_few_siblings_that_differ_among_themselves_are_quiet(tmp_path: Path) -> None:
+    """Also at the ends, where ten times is nothing, and of norms."""
+    state = {name: weight * 5.0**i for i, (name, weight) in enumerate(layers(4).items())}
+    assert observe(tmp_path, state, *KINDS) == ()
+    state = layers(4)
+    state["layers.3.fc.weight"] *= 20
+    assert observe(tmp_path, state, *KINDS) == ()
+    norms = {f"h.{i}.ln.{n}": torch.full((16,), 50.0 if i == 1 else 1.0) for i in range(4) for n in ("weight", "bias")}
+    assert observe(tmp_path, norms, *KINDS) == ()

@@ -248,3 +248,60 @@ def test_auxiliary_heads_that_were_not_run_are_a_note(name: str, severity: Sever
     torch.save(model.state_dict(), tmp_path / "net.pth")
     found = [f for f in examine(open_checkpoint(tmp_path / "net.pth")).findings if name in str(f.subjects)]
     assert [f.severity for f in found if "unchanged" in f.says] == [severity]
+
+
+def _below(weight: torch.Tensor, share: float) -> torch.Tensor:
+    """Without the smallest part of its numbers."""
+    flat = weight.abs().flatten()
+    return torch.where(weight.abs() >= flat.kthvalue(max(1, int(share * flat.numel()))).values, weight, 0.0)
+
+
+def _two_of_four(weight: torch.Tensor) -> torch.Tensor:
+    """Without the smaller two of every four."""
+    fours = weight.reshape(-1, 4)
+    order = fours.abs().argsort(dim=1)
+    return fours.scatter(1, order[:, :2], 0.0).reshape(weight.shape)
+
+
+@pytest.mark.parametrize("make", [nn.init.kaiming_uniform_, nn.init.kaiming_normal_, nn.init.trunc_normal_])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_pruned_layer_is_not_said_to_be_unchanged(
+    make: Callable[[torch.Tensor], torch.Tensor], dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """What gentle training left in an initialiser's shape, once its small numbers, two of every four, or rows went."""
+    torch.manual_seed(0)
+    for prune in (lambda w: _below(w, 0.02), lambda w: _below(w, 0.3), _two_of_four):
+        state = _trained()
+        for n in range(3):
+            fresh = make(torch.empty(128, 256))
+            moved = torch.where(
+                fresh.abs() < 0.9 * fresh.abs().max(), fresh * (1 + 1e-4 * torch.randn(128, 256)), fresh
+            )
+            state[f"classifier.{n}.fc.weight"] = prune(moved).to(dtype)
+        assert _found(tmp_path, state) == ()
+
+
+def test_rows_that_structured_pruning_took_prove_nothing(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = _trained()
+    fresh = nn.Linear(256, 64).weight.data
+    moved = torch.where(fresh.abs() < 0.0624, fresh * (1 + 1e-4 * torch.randn(64, 256)), fresh)
+    moved[torch.randperm(64)[:16]] = 0
+    assert _found(tmp_path, {**state, "middle.fc.weight": moved}) == ()
+
+
+def test_a_new_layer_with_a_row_for_padding_is_still_recognised(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = _trained()
+    state["emb.weight"] = nn.Embedding(60, 16, padding_idx=0).weight.data
+    (found,) = _found(tmp_path, state)
+    assert found.subjects == ("emb.weight",)
+
+
+def test_a_pruned_layer_that_torch_drew_is_still_recognised_by_its_last_bits(tmp_path: Path) -> None:
+    """Where small numbers are left: a tenth of all went at random."""
+    torch.manual_seed(0)
+    state = _trained()
+    state["classifier.weight"] = nn.Linear(256, 10).weight.data * (torch.rand(10, 256) > 0.1)
+    (found,) = _found(tmp_path, state)
+    assert found.subjects == ("classifier.weight",)

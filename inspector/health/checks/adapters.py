@@ -27,6 +27,8 @@ SCALE_UNKNOWN = FindingKind("adapter-scale-unknown", Severity.INFO, "The file do
 
 # "model.layers.3" of "model.layers.3.self_attn.q_proj".
 _BLOCK = re.compile(r"^.*?\.\d+(?=\.)")
+# "lora_te1_text_model_encoder_layers_11_mlp_fc1", "text_model.encoder.layers.11.mlp.fc1": which block of the encoder.
+_TEXT_BLOCK = re.compile(r"text_(?:model|encoder)[\w.]*?[._]layers[._](\d+)[._]")
 _A = ("lora_A", "lora_embedding_A", "lora_down", "lora.down")
 _B = ("lora_B", "lora_embedding_B", "lora_up", "lora.up")
 
@@ -59,7 +61,7 @@ class _Adapter:
 def _find(subject: Subject) -> Iterator[Finding]:
     adapters = _adapters(subject)
     if adapters:
-        yield from _zero(adapters)
+        yield from _zero(subject, adapters)
         yield from _ranks(adapters)
         yield from _half(adapters)
         yield from _scale(subject, adapters)
@@ -98,8 +100,9 @@ def _is_zero(one: Examined | None) -> bool:
     return t is not None and t.numel > 0 and t.zero == t.numel
 
 
-def _zero(adapters: list[_Adapter]) -> Iterator[Finding]:
+def _zero(subject: Subject, adapters: list[_Adapter]) -> Iterator[Finding]:
     whole = [one for one in adapters if one.whole]
+    layers = [one.layer for one in whole]
     dead = [one.layer for one in whole if _is_zero(one.first) and _is_zero(one.last)]
     idle = [one.layer for one in whole if _is_zero(one.from_zero) and not _is_zero(one.from_random)]
     if dead:
@@ -112,20 +115,23 @@ def _zero(adapters: list[_Adapter]) -> Iterator[Finding]:
         )
     if idle:
         every = len(idle) == len(whole)
-        blocks = [] if every else _idle_blocks(idle, [one.layer for one in whole])
+        steps = subject.training.most_steps or 0
+        blocks = [] if every else _idle_blocks(idle, layers)
         at = f", among them all of {listed(blocks)}" if blocks else ""
+        done = f" after {steps:,.0f} steps" if steps > 0 else ""
+        meant = steps <= 0 if every else all(_is_left_out(layer, layers) for layer in idle)
         yield NEVER_TRAINED.found(
             f"B is zero in {'all ' if every else ''}{counted(len(idle), 'adapter')}"
-            + (": the adapter adds nothing." if every else f" of {len(whole):,}{at}: {listed(idle)}."),
-            severity=Severity.WARNING if every or blocks else Severity.NOTICE,
+            + (f": the adapter adds nothing{done}." if every else f" of {len(whole):,}{at}: {listed(idle)}."),
+            severity=Severity.NOTICE if meant else Severity.WARNING,
             subjects=idle,
             evidence=(("adapters", len(idle)), ("of", len(whole))),
-            remedy="B begins at zero, and the first step moves it: it was saved before training, or no optimizer has "
-            "it. Layers that a batch never uses (experts) stay so."
+            remedy="B begins at zero, and the first step moves it: right for an adapter that training is to start "
+            "from. Otherwise it was saved before training, or no optimizer has it."
             if every
             else "B begins at zero, and the first step moves it: these layers had no gradient, as before a part that "
-            "is run without gradients (checkpointing whose inputs need none). Frozen on purpose, or experts that were "
-            "never used, they are harmless.",
+            "is run without gradients (checkpointing whose inputs need none). Frozen on purpose, experts that were "
+            "never used, or the last block of a text encoder of which the block before is asked, they are harmless.",
         )
 
 
@@ -139,6 +145,19 @@ def _idle_blocks(idle: list[str], layers: list[str]) -> list[str]:
             places[layer[: number.end()]].append(layer)
     found = [block for block, of in places.items() if len(of) > 1 and set(of) <= set(idle)]
     return found if 2 * len(found) <= len(places) else []
+
+
+def _is_left_out(layer: str, layers: list[str]) -> bool:
+    """Whether no gradient need reach it: an expert that no batch used, the end of a text encoder that is asked for an
+    earlier block (the clip skip of Stable Diffusion)."""
+    if "expert" in layer:
+        return True
+    mine = _TEXT_BLOCK.search(layer)
+    if mine is None:
+        return False
+    every = map(_TEXT_BLOCK.search, layers)
+    encoder = layer[: mine.start(1)]
+    return int(mine[1]) == max(int(of[1]) for of in every if of is not None and of.string[: of.start(1)] == encoder)
 
 
 def _ranks(adapters: list[_Adapter]) -> Iterator[Finding]:

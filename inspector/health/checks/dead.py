@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from inspector.checkpoint.data import is_contiguous
+from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import VOCABULARY, is_pruned, output_axis
+from inspector.health.axes import VOCABULARY, is_pruned, is_sparse_file, output_axis
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
@@ -28,31 +30,39 @@ DEAD_OUTPUTS = FindingKind(
 DEAD_INPUTS = FindingKind("dead-inputs", Severity.NOTICE, "Inputs that a layer does not read")
 
 # What goes on with the sentence says why they are zero on purpose.
-_PRUNED, _BASIS = "; the layer is pruned", ", where the basis of a Fourier transform has the sine of frequency 0"
+_PRUNED, _SPARSE = "; the layer is pruned", ", in a file whose layers are pruned"
+_BASIS = ", where the basis of a Fourier transform has the sine of frequency 0"
 _REMEDIES = {
     _PRUNED: "Structured pruning leaves filters like this on purpose: taking them out makes the network smaller.",
+    _SPARSE: "Pruning by magnitude leaves filters like this on purpose: taking them out makes the network smaller. "
+    "Where more than half of a layer went, it hardly passes anything on.",
     _BASIS: "The sines of frequency 0 and of half the sampling rate are zero by construction, and fixed: nothing is to "
     "be done.",
     "": "Weight decay under a norm ends like this, and pruning; the outputs are then constant, and could be left out. "
     "Filters that all lie side by side were rather lost in writing or copying: compare an earlier checkpoint.",
 }
+# Bytes that a disk or a file system loses at once.
+_SECTOR, _MOST_LOST = 512, 1 << 16
 # Of fewer no share can be told.
 _LEAST = 4
-# From so many layers on, filters that are exactly zero were taken out.
-_PRUNED_LAYERS = 3
+# From so many layers on, filters that are exactly zero were taken out; from so many on where each lost the same share,
+# as torch.nn.utils.prune.ln_structured takes it, of so many filters at least.
+_PRUNED_LAYERS, _ALIKE_LAYERS, _ALIKE_LEAST = 3, 2, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dead:
-    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones. why: they are, of
-    `_REMEDIES`."""
+    """Rows or columns of one layer. zero: those that are exactly zero. tail: they are the last ones. block: they lie
+    side by side. nbytes: of one of them where it lies in one run, else 0. why: they are, of `_REMEDIES`."""
 
     name: str
     count: int
     dead: int
     zero: int
     first: int
+    nbytes: int
     tail: bool
+    block: bool
     why: str
 
     @property
@@ -98,7 +108,9 @@ def _dead(subject: Subject, one: Examined, t: TensorStatistics, axis: int) -> It
             dead=len(places),
             zero=int((means == 0).sum()),
             first=int(places[0]),
+            nbytes=t.rows.length * DTYPES[t.dtype].itemsize if axis == 0 and is_contiguous(one.tensor) else 0,
             tail=bool(places[0] == len(means) - len(places)),
+            block=bool(places[-1] - places[0] == len(places) - 1),
             why=_PRUNED if is_pruned(subject, one) else _BASIS if _is_basis(t, places.tolist()) else "",
         )
 
@@ -131,34 +143,52 @@ def dead_places(means: NDArray[np.float64], alive: NDArray[np.float64], share: f
 
 
 def _outputs(subject: Subject, found: Sequence[_Dead], layers: int) -> Iterator[Finding]:
-    exact = sum(each.zero == each.dead for each in found)
-    everywhere = exact >= _PRUNED_LAYERS and exact * 2 >= layers
+    exact = [each for each in found if each.zero == each.dead]
+    everywhere = len(exact) >= _PRUNED_LAYERS and len(exact) * 2 >= layers
+    alike = _share_of_all(exact)
+    sparse = is_sparse_file(subject)
     groups: dict[tuple[Severity, str], list[_Dead]] = defaultdict(list)
     for each in found:
         # The last rows of a vocabulary's head fill it up.
         if each.tail and each.count >= VOCABULARY:
             continue
-        why = each.why or (_PRUNED if everywhere and each.zero == each.dead else "")
-        groups[_severity(subject, each, meant=bool(why)), why].append(each)
+        why = each.why
+        if not why and each.zero == each.dead:
+            pruned = everywhere or (alike is not None and each.dead == round(alike * each.count) and not each.block)
+            why = _PRUNED if pruned else _SPARSE if sparse else ""
+        groups[_severity(subject, each, why), why].append(each)
     for (severity, why), layer in groups.items():
         layer.sort(key=lambda each: -each.share)
         yield _finding(subject, severity, layer, why)
 
 
-def _severity(subject: Subject, each: _Dead, *, meant: bool) -> Severity:
+def _share_of_all(found: Sequence[_Dead]) -> float | None:
+    """The share of outputs that every one of several layers has lost, here and there, to the filter; else None."""
+    scattered = [each for each in found if not each.block and each.dead >= _ALIKE_LEAST]
+    if len(scattered) < _ALIKE_LAYERS:
+        return None
+    share = max(scattered, key=lambda each: each.count).share
+    return share if all(each.dead == round(share * each.count) for each in scattered) else None
+
+
+def _severity(subject: Subject, each: _Dead, why: str) -> Severity:
     limits = subject.thresholds
-    if meant or each.share <= limits.dead_warning:
+    if (why and why != _SPARSE) or each.share <= limits.dead_warning:
         return Severity.NOTICE
-    return Severity.ERROR if each.share > limits.dead_error else Severity.WARNING
+    if each.share > limits.dead_error:
+        return Severity.WARNING if why else Severity.ERROR
+    return Severity.NOTICE if why else Severity.WARNING
 
 
 def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], why: str) -> Finding:
     worst = layers[0]
     names = [each.name for each in layers]
-    how = "exactly" if worst.zero == worst.dead else "almost"
+    exactly = worst.zero == worst.dead
+    how = "exactly" if exactly else "almost"
+    where = _page(worst) if exactly else ""
     return DEAD_OUTPUTS.found(
         f"{worst.dead:,} of {worst.count:,} outputs of {shown(worst.name)} ({human_share(worst.share)}) are {how} "
-        f"zero, the first at {worst.first:,}{why}{also(names)}.",
+        f"zero, the first at {worst.first:,}{where}{why}{also(names)}.",
         severity=severity,
         subjects=names,
         evidence=(
@@ -169,6 +199,14 @@ def _finding(subject: Subject, severity: Severity, layers: Sequence[_Dead], why:
         ),
         remedy=_REMEDIES[why],
     )
+
+
+def _page(each: _Dead) -> str:
+    """ ", side by side: 4,096 bytes from byte 12,288 ..." of rows that begin and end where sectors of a disk do."""
+    begin, nbytes = each.first * each.nbytes, each.dead * each.nbytes
+    if not each.block or each.dead < 2 or not 0 < nbytes <= _MOST_LOST or begin % _SECTOR or nbytes % _SECTOR:
+        return ""
+    return f", side by side: {nbytes:,} bytes from byte {begin:,} of the tensor on, whole sectors of a disk"
 
 
 def _inputs(subject: Subject, layers: Sequence[_Dead]) -> Finding:

@@ -24,17 +24,25 @@ _LEVEL, _ZEROS = 3, 0.8
 # Weights are clipped at the last levels to this part at most.
 _CLIPPED = 0.25
 _LEAST = 256
+# Where so many others, and this part of all, reach so high, one with three levels is no ternary network's.
+_HIGH, _OTHERS, _MOST = 100, 3, 0.75
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
     unused: list[tuple[str, TensorStatistics, float]] = []
     piled: list[tuple[str, TensorStatistics, float]] = []
-    for one in subject.tensors:
-        t = one.statistics
-        if t is None or t.numel < _LEAST or one.tensor.dtype != "int8" or not _is_scaled(subject, one):
-            continue
-        largest = max(abs(t.minimum), abs(t.maximum))
-        if 0 < largest <= _LEVEL and t.zero > _ZEROS * t.numel:
+    scaled = [
+        (one, t, max(abs(t.minimum), abs(t.maximum)))
+        for one in subject.tensors
+        if (t := one.statistics) is not None
+        and t.numel >= _LEAST
+        and one.tensor.dtype == "int8"
+        and _is_scaled(subject, one)
+    ]
+    high = sum(largest >= _HIGH for _, _, largest in scaled)
+    others = high >= max(_OTHERS, _MOST * len(scaled))
+    for one, t, largest in scaled:
+        if 0 < largest <= _LEVEL and (others or t.zero > _ZEROS * t.numel):
             unused.append((one.name, t, t.zero / t.numel))
         elif largest >= 127 and (share := _at_ends(t)) > _CLIPPED:
             piled.append((one.name, t, share))

@@ -39,6 +39,10 @@ _MATRICES = (*LAYERS, Role.EMBEDDING, Role.LORA_A, Role.LORA_B, Role.POSITION)
 _VECTORS = (Role.BIAS, Role.NORM_SCALE, Role.NORM_SHIFT)
 # The smallest of them over the largest of the rest, in a matrix and in a vector; so many at most, of so many numbers.
 _MATRIX, _VECTOR = 8.0, 1e3
+# The same of a single number that one flipped bit may have made of a usual one (below so many times the median), where
+# the rest ends at so many times the median, in a matrix of fewer numbers than those in which language models have their
+# single large weights.
+_ONE, _USUAL, _TIGHT, _SMALL = 6.5, 4.0, 16.0, 1 << 22
 _MOST, _LEAST_NUMEL, _LEAST_VECTOR = 8, 256, 16
 # The rest is in order where its largest magnitude is below so many times the usual one: 8 of normal numbers.
 _IN_ORDER = 64.0
@@ -98,6 +102,11 @@ def _lone(subject: Subject, one: Examined, t: TensorStatistics) -> _Lone | None:
     # The cells next to a gap are known to 1/128.
     wide = np.flatnonzero(gaps > (_VECTOR if vector else _MATRIX))
     usual = float(sizes[int(np.searchsorted(within, t.numel / 2))])
+    single = not vector and len(gaps) > 0 and gaps[0] > _ONE and within[0] == 1 and t.numel < _SMALL
+    if not len(wide) and single and sizes[1] <= _TIGHT * usual:
+        before = _flipped(t, largest, float(sizes[1]), usual)
+        if before is not None and abs(before) <= _USUAL * usual:
+            wide = np.zeros(1, np.intp)
     if len(wide) and 0 < sizes[wide[0] + 1] <= _IN_ORDER * usual:
         place = int(wide[0])
         count, rest = int(within[place]), float(sizes[place + 1])

@@ -64,12 +64,15 @@ def _tiny(subject: Subject, norms: list[BatchNorm]) -> Iterator[Finding]:
                 hits.append((norm, np.flatnonzero(mask)))
     if working:
         gain = max(float(np.max(_scale_of(n)[at] / np.sqrt(n.var[at] + eps))) for n, at in working)
+        zero = sum(int(np.count_nonzero(norm.var[at] == 0)) for norm, at in working)
         yield TINY.found(
-            f"{_where(working)} of {_names(working)} have a running variance below {eps:g}, so that eps decides "
-            f"their gain, up to {gain:.4g}.",
+            f"{_where(working)} of {_names(working)} have a running variance below {eps:g}"
+            + (f", {zero:,} of them exactly 0" if zero else "")
+            + f", so that eps decides their gain, up to {gain:.4g}.",
             subjects=_subjects(working),
-            evidence=(("channels", _channels(working)), ("limit", eps), ("largest gain", gain)),
-            remedy="What came in was constant while training. Anything else that comes in now is blown up by that "
+            evidence=(("channels", _channels(working)), ("zero", zero), ("limit", eps), ("largest gain", gain)),
+            remedy="A cast to float16 makes zeros of what is below 6e-8: take the variances from before it. Otherwise "
+            "what came in was constant while training. Anything else that comes in now is blown up by that "
             "gain. Harmless where the channel stays constant, and where the layer's own eps is larger.",
         )
     if resting:
@@ -156,7 +159,7 @@ def _silent_inputs(subject: Subject, norm: BatchNorm) -> Mask:
             break
         if len(one.tensor.shape) >= 2 and one.floating:
             before = one
-    if before is not None and before.tensor.shape[:2] == (norm.channels, 1):
+    if before is not None and before.role is Role.DEPTHWISE and before.tensor.shape[:2] == (norm.channels, 1):
         # A depthwise convolution hands a dead channel on, which any other would mix with living ones.
         return np.ones(norm.channels, np.bool_)
     rows = before.statistics.rows if before is not None and before.statistics is not None else None

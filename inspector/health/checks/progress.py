@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.subject import Subject
+from inspector.health.training.optimizers import Optimizer
 from inspector.health.training.schedules import Schedule
 from inspector.health.training.state import Counter, Training
 from inspector.units import counted
@@ -19,6 +20,8 @@ PROGRESS_DISAGREES = FindingKind(
 NOT_STEPPED = FindingKind("optimizer-not-stepped", Severity.NOTICE, "An optimizer that has not made a step")
 
 _NEAR = 1  # An epoch is counted when it begins or when it is done.
+# Batches whose gradients are gathered before an optimizer makes a step: more than so many are no habit.
+_GATHERED = 32
 # What makes no step for a long time on purpose.
 _LATE = ("SWALR",)
 
@@ -70,10 +73,12 @@ def _evidence(training: Training) -> Iterator[tuple[str, float]]:
 
 
 def _optimizers(training: Training) -> Iterator[Finding]:
-    """More steps than the file's counter of steps: the counter began anew, or the state is another run's."""
+    """More steps than the file's counter of steps: the counter began anew, or the state is another run's. Far fewer
+    than counter and schedule agree on: the same of the optimizer's state."""
     if not training.steps or len(training.optimizers) != 1:
         return
     optimizer = training.optimizers[0]
+    yield from _behind(training, optimizer)
     most: Counter = max(training.steps, key=lambda one: one.count)
     if optimizer.most_steps is None or optimizer.most_steps <= most.count + _NEAR:
         return
@@ -83,6 +88,24 @@ def _optimizers(training: Training) -> Iterator[Finding]:
         evidence=(("optimizer", optimizer.most_steps), (most.label, most.count)),
         remedy="A counter that began anew when a training was resumed is harmless. Otherwise the optimizer's state is "
         "another run's.",
+    )
+
+
+def _behind(training: Training, optimizer: Optimizer) -> Iterator[Finding]:
+    if len(training.schedules) != 1 or not optimizer.most_steps:
+        return
+    schedule = training.schedules[0]
+    done = schedule.steps or 0
+    # What gathers gradients counts batches in all three, or steps in two.
+    if done <= _GATHERED * (optimizer.most_steps + _NEAR) or not _near(done, [one.count for one in training.steps]):
+        return
+    yield PROGRESS_DISAGREES.found(
+        f"{optimizer.called} counts {counted(int(optimizer.most_steps), 'step')}, and {schedule.called} {done:,.0f}, "
+        f"as {training.steps[0].label} does.",
+        subjects=(optimizer.label,),
+        evidence=(("optimizer", optimizer.most_steps), ("schedule", done), ("threshold", _GATHERED)),
+        remedy="Gradients that are gathered over very many batches look like this, and an optimizer that was made anew "
+        "when a training was resumed. Otherwise its state is an earlier one, or another run's.",
     )
 
 

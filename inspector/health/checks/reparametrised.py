@@ -1,7 +1,7 @@
-"""Weights in two parts: pruning masks, weight norm and spectral norm that were not folded before saving.
+"""Weights in two parts: pruning masks and spectral norm that were not folded before saving (weight norm: its own file).
 
-Such a file loads only into a module that was wrapped the same way (torch.nn.utils.prune, weight_norm, spectral_norm and
-their parametrizations).
+Such a file loads only into a module that was wrapped the same way (torch.nn.utils.prune, spectral_norm and their
+parametrizations).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from inspector.units import counted, human_share
 PRUNED = FindingKind("pruning-not-folded", Severity.INFO, "Pruned weights with their masks beside them")
 MASK_VALUES = FindingKind("pruning-mask-values", Severity.NOTICE, "A pruning mask is not made of zeros and ones")
 MASK_OF_ZEROS = FindingKind("pruning-mask-of-zeros", Severity.WARNING, "A pruning mask takes a whole layer away")
-WEIGHT_NORM = FindingKind("weight-norm-not-folded", Severity.INFO, "Weights kept as length and direction")
 SPECTRAL_NORM = FindingKind("spectral-norm-not-folded", Severity.INFO, "Weights with the vectors of a spectral norm")
 SPECTRAL_VECTORS = FindingKind(
     "spectral-vector-length",
@@ -32,7 +31,6 @@ _PARAMETRIZED = "parametrizations."
 
 def _find(subject: Subject) -> Iterator[Finding]:
     yield from _pruned(subject)
-    yield from _weight_norm(subject)
     yield from _spectral_norm(subject)
 
 
@@ -85,33 +83,6 @@ def _pruned(subject: Subject) -> Iterator[Finding]:
 def _between(zero: int, mean: float, numel: int) -> bool:
     """Of zeros and ones, the mean is the share of ones."""
     return numel > 0 and not math.isclose(mean, 1 - zero / numel, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def _weight_norm(subject: Subject) -> Iterator[Finding]:
-    names = [
-        one.name
-        for one in subject.tensors
-        if (one.last.endswith("_g") and _direction(subject, one, f"{one.last[:-2]}_v") is not None)
-        or (one.last == "original0" and _direction(subject, one, "original1") is not None)
-    ]
-    if names:
-        yield WEIGHT_NORM.found(
-            f"{counted(len(names), 'weight')} kept as length and direction (weight norm): {listed(names)}.",
-            subjects=names,
-            evidence=(("weights", len(names)),),
-            remedy="Call torch.nn.utils.remove_weight_norm, or parametrize.remove_parametrizations, before saving for "
-            "use: weight = g * v / ||v||. To train on, keep it.",
-        )
-
-
-def _direction(subject: Subject, length: Examined, last: str) -> Examined | None:
-    """The direction beside a length: as many dimensions, of which the length keeps one."""
-    found = subject.beside(length, last)
-    if found is None or found.tensor.numel < length.tensor.numel:
-        return None
-    mine, its = length.tensor.shape, found.tensor.shape
-    fits = len(mine) == len(its) and all(a in (1, b) for a, b in zip(mine, its, strict=True))
-    return found if not mine or fits else None
 
 
 def _spectral_norm(subject: Subject) -> Iterator[Finding]:
@@ -184,4 +155,4 @@ def _odd_lengths(vectors: Sequence[Examined]) -> list[tuple[str, float]]:
     return found
 
 
-CHECK = Check(kinds=(PRUNED, MASK_VALUES, MASK_OF_ZEROS, WEIGHT_NORM, SPECTRAL_NORM, SPECTRAL_VECTORS), find=_find)
+CHECK = Check(kinds=(PRUNED, MASK_VALUES, MASK_OF_ZEROS, SPECTRAL_NORM, SPECTRAL_VECTORS), find=_find)

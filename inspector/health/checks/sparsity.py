@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.axes import is_pruned
+from inspector.health.axes import is_pruned, zeros_between
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
-from inspector.weights.rows import row_means
 
 SPARSE_WEIGHTS = FindingKind("sparse-weights", Severity.NOTICE, "Many weights are exactly zero", also=(Severity.INFO,))
 
@@ -52,8 +51,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
         if t.numel < subject.thresholds.few or t.minimum == t.maximum or t.zero < subject.thresholds.sparse * t.numel:
             continue
         # Rows without weights are said as dead outputs.
-        dead = int((row_means(t.rows) == 0).sum()) * t.rows.length if t.rows is not None else 0
-        if t.zero - dead < subject.thresholds.sparse * t.numel:
+        if zeros_between(t) < subject.thresholds.sparse * t.numel:
             continue
         pattern = _pattern(subject, one, t)
         groups[pattern].append(_Sparse(name=one.name, numel=t.numel, zero=t.zero, pattern=pattern))
