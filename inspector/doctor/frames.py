@@ -35,12 +35,15 @@ _MOST_TEXT = 400
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnFrame:
     """A frame of the model's code. statement: parsed, None where there is no source. installed: a package's.
-    function_node: the parsed function around it."""
+    function_node: the parsed function around it. code, filename, globals: what runs, and of which file."""
 
     where: SourceLine
     function: str
     variables: Mapping[str, Any]
     statement: ast.stmt | None
+    code: CodeType
+    filename: str
+    globals: Mapping[str, Any]
     installed: bool = False
     function_node: ast.AST | None = None
 
@@ -179,8 +182,17 @@ def _line_of(frame: FrameType, line: int = 0) -> SourceLine:
 def _own(frame: FrameType, line: int, at: int) -> OwnFrame:
     statement = _statement(frame, line, at)
     installed = is_installed(frame.f_code.co_filename)
+    code = frame.f_code
     return OwnFrame(
-        _line_of(frame, line), frame.f_code.co_name, dict(frame.f_locals), statement, installed, _function(frame, line)
+        where=_line_of(frame, line),
+        function=code.co_name,
+        variables=dict(frame.f_locals),
+        statement=statement,
+        code=code,
+        filename=code.co_filename,
+        globals=frame.f_globals,
+        installed=installed,
+        function_node=_function(frame, line),
     )
 
 
@@ -201,7 +213,12 @@ def _statement(frame: FrameType, line: int, at: int) -> ast.stmt | None:
 
 
 def _tree(frame: FrameType) -> ast.Module | None:
-    return _parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+    return tree_of(frame.f_code.co_filename, frame.f_globals)
+
+
+def tree_of(filename: str, names: Mapping[str, Any]) -> ast.Module | None:
+    """A file parsed; not to be changed. names: the globals of a module of it. None where there is no source."""
+    return _parsed("".join(linecache.getlines(filename, dict(names))))
 
 
 @lru_cache(maxsize=16)

@@ -86,16 +86,23 @@ def find_random(
     return tuple(draws.found) if found is not None and found[0] > 0 else None
 
 
-def follows_input(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool) -> bool | None:
-    """Whether another input gives another answer, with the same random numbers; None where that cannot be told."""
+def changed_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """Another input of the same shapes and kinds; None where the change changes nothing."""
 
     def other(tensor: Tensor) -> Tensor:
         turned = tensor.flip(tuple(range(tensor.dim())))
         return turned * 0.5 + 0.25 if tensor.is_floating_point() else turned
 
-    changed = tree_map_only(Tensor, other, (tuple(args), dict(kwargs)))
+    changed: tuple[Any, Any] = tree_map_only(Tensor, other, (tuple(args), dict(kwargs)))
     given = zip(tensors_in((tuple(args), dict(kwargs))), tensors_in(changed), strict=True)
-    if all(torch.equal(a, b) for a, b in given):
+    return None if all(torch.equal(a, b) for a, b in given) else changed
+
+
+def follows_input(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, training: bool) -> bool | None:
+    """Whether another input gives another answer, with the same random numbers; None where that cannot be told."""
+
+    changed = changed_input(args, kwargs)
+    if changed is None:
         return None
     try:
         ours = run_in_mode(model, args, kwargs, training=training)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from inspector.architectures.report_of_code import answer, report_of_code
 from inspector.architectures.user_code import SECONDS, Factory, parse_factory
 from inspector.doctor.building import not_built
-from inspector.doctor.loss_pairs import find_mismatch
+from inspector.doctor.loss_pairs import MISMATCH, find_mismatch
 from inspector.doctor.report import SourceLine, Trace
 from inspector.doctor.run import Wish
 from inspector.findings import Finding, FindingKind, Severity, ranked
@@ -69,6 +69,10 @@ def with_source(trace: Trace, factory: Factory, folder: Path) -> Trace:
     if factory.is_file:
         text = read_text(folder / factory.where, "source")
         replaced = (*find_replaced(text, file), *find_mismatch(text, file, trace.ends))
+        # What the forward itself was seen to do is told already.
+        seen = any(f.id == MISMATCH.id for f in trace.findings)
+        if seen or (trace.diagnosis is not None and trace.diagnosis.cause == "loss-values"):
+            replaced = tuple(f for f in replaced if f.id != MISMATCH.id)
         # In a package's forward the person has nothing to mend: where did they set the layer?
         if failure is not None and failure.stack and failure.line is not None and "/" in failure.line.file:
             path = next((call.path for call in trace.calls if call.number == failure.stack[-1]), "")

@@ -18,8 +18,10 @@ from inspector.doctor.frames import called_by_person, own_line
 from inspector.doctor.gradients import GraphLines
 from inspector.doctor.observations import AllNegative, Foreign, InPlace, Loss, OverFirst, Spread
 from inspector.doctor.ranges import Unscaled, unscaled
+from inspector.doctor.regroups import Regroups
 from inspector.doctor.report import CallRecord, DeadChannels, End, Output, Saturation, SourceLine, TensorFacts
 from inspector.doctor.reshapes import Reshape, reshape_of
+from inspector.doctor.softmax_axes import OfOne, SoftmaxAxes
 from inspector.doctor.squeezes import Squeezes
 from inspector.doctor.statistics import statistics_of
 from inspector.forward.settings import settings_as_written
@@ -81,6 +83,7 @@ class Recorder(Listener):
         self.values, self.gradients = values, gradients
         self.calls: list[CallRecord] = []
         self.operators = 0
+        self.names_of_operators: set[str] = set()
         self.dead: list[DeadChannels] = []
         self.saturations: list[Saturation] = []
         self.foreign: list[Foreign] = []
@@ -90,6 +93,7 @@ class Recorder(Listener):
         self.gave_no_tensor: dict[int, tuple[str, str, Any]] = {}
         self.used: set[int] = set()
         self.squeezes, self.cuts, self.lines = Squeezes(), Cuts(), GraphLines()
+        self.axes, self.of_one = SoftmaxAxes(), []  # type: tuple[SoftmaxAxes, list[OfOne]]
         # Whether the forward takes gradients itself, as energies and physics do.
         self.differentiates = False
         self.reshapes: list[Reshape] = []
@@ -111,7 +115,11 @@ class Recorder(Listener):
         self._views: dict[int, tuple[weakref.ref[Tensor], str]] = {}
         self._second: dict[int, weakref.ref[Tensor]] = {}
         self._joined: dict[int, tuple[weakref.ref[Tensor], list[tuple[int, ...]], int]] = {}
+        self.given_to: dict[int, weakref.ref[Tensor]] = {}
+        self._layers = dict(model.named_modules())
         self.names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+        first = next((t for t in tensors_in((args, dict(kwargs))) if t.dim() > 1), None)
+        self.regroups = Regroups(0 if first is None else first.shape[0])
         for tensor in tensors_in((args, dict(kwargs))):
             self._makers[id(tensor)] = (weakref.ref(tensor), INPUT)
 
@@ -134,6 +142,7 @@ class Recorder(Listener):
         if self.gradients:
             self.cuts.returned(function, args, kwargs, output)
             self.lines.returned(function, args, output)
+        self.axes.returned(function, args, kwargs, output)
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         if getattr(function, "__name__", "") == "stack" and dim == 0 and called_by_person():
             line = own_line()
@@ -149,6 +158,8 @@ class Recorder(Listener):
             line = own_line()
             self.lines_of_calls.setdefault(call.path, []).append(line)
             given = call.args[0] if call.args else None
+            if isinstance(given, Tensor) and call.inside is not None:
+                self.given_to[id(given)] = weakref.ref(given)
             if self.values and self.unscaled is None and isinstance(given, Tensor):
                 from_input = self.maker(given) == INPUT
                 self.unscaled = unscaled(call.module, call.path, given, from_input=from_input, line=line)
@@ -185,6 +196,7 @@ class Recorder(Listener):
     def operation(self, operation: Operation) -> None:
         self.operators += 1
         name = operation.operator._schema.name.partition("::")[2]
+        self.names_of_operators.add(name)
         inside = operation.inside.path if operation.inside else ""
         graph = torch.is_grad_enabled()
         with unwatched():
@@ -198,6 +210,7 @@ class Recorder(Listener):
             if graph and made and name.endswith("_") and len(self.in_place) < _MOST_TENSORS:
                 self.in_place.append(InPlace(name.strip("_"), tuple(made[0].shape), inside, own_line()))
             self.squeezes.operation(name, operation, given, made)
+            self.regroups.operation(name, given, made)
             carried = name in _CHANNELS_SECOND or any(self._channels_second(t) for t in given)
             if made and made[0].dim() == 4:
                 self.maps.append((inside, tuple(made[0].shape)))
@@ -229,6 +242,8 @@ class Recorder(Listener):
                     self.over_first.append(
                         OverFirst(plain, tuple(given[0].shape), given[0].shape[0], inside, own_line())
                     )
+            if name.endswith("softmax") and given and made and len(self.of_one) < _MOST_TENSORS:
+                self._of_one(name, inside, given[0], operation.args[1])
             count = _spread(given, made)
             if count and len(self.spreads) < _MOST_TENSORS:
                 loss = name in ("sub", "rsub") or name.endswith("_loss")
@@ -268,6 +283,21 @@ class Recorder(Listener):
                 Saturation(path=inside, function=function, share=share or 0.0, count=made.numel(), gap=gap)
             )
 
+    def _of_one(self, name: str, inside: str, logits: Tensor, axis: int) -> None:
+        """A softmax over the channels of a layer that has one: its size is not the input's."""
+        axis %= max(logits.dim(), 1)
+        if not logits.dim() or logits.shape[axis] != 1:
+            return
+        maker = self.maker(logits)
+        layer = self._layers.get(maker)
+        channel = logits.dim() - 1 if isinstance(layer, nn.Linear) else logits.dim() - layer_rank(layer) - 1
+        own = isinstance(layer, nn.Linear) or (layer_rank(layer) > 0 and channel >= 0)
+        if not own and self.operator_of(logits) in ("addmm", "mm"):
+            own, channel, maker = True, 1, ""
+        if own and axis == channel:
+            plain = name.strip("_").replace("safe_", "")
+            self.of_one.append(OfOne(plain, tuple(logits.shape), axis, inside, maker, own_line()))
+
     def _channels_second(self, tensor: Tensor) -> bool:
         kept = self._second.get(id(tensor))
         return kept is not None and kept() is tensor
@@ -289,6 +319,11 @@ class Recorder(Listener):
         """Name of the parameter or buffer that it is, or is a view of."""
         kept = self._views.get(id(tensor))
         return kept[1] if kept is not None and kept[0]() is tensor else self.names.get(id(tensor), "")
+
+    def was_given(self, tensor: Tensor) -> bool:
+        """Whether a module inside the model was given it: it goes on beside that module."""
+        kept = self.given_to.get(id(tensor))
+        return kept is not None and kept() is tensor
 
     def end_of(self, tensor: Tensor) -> End | None:
         """What function made it, through other views of the same values."""
@@ -338,6 +373,12 @@ def _gap(logits: Tensor, dim: int) -> float | None:
     gaps = (top.select(dim, 0) - top.select(dim, _RANK - 1)).flatten()
     gaps = gaps[gaps < _MASKED]
     return float(gaps.median()) if gaps.numel() else None
+
+
+def layer_rank(layer: nn.Module | None) -> int:
+    """Dimensions over which a convolution slides; 0 for what is none."""
+    kinds = ((nn.Conv1d, nn.ConvTranspose1d), (nn.Conv2d, nn.ConvTranspose2d), (nn.Conv3d, nn.ConvTranspose3d))
+    return next((rank for rank, pair in enumerate(kinds, 1) if isinstance(layer, pair)), 0)
 
 
 def _dtype(tensor: Tensor) -> str:

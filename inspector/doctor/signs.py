@@ -42,7 +42,7 @@ def find_bad_values(model: nn.Module, recorder: Recorder) -> Iterator[Finding]:
 
     Modules are looked at in the order in which they ended, so that the innermost comes first.
     """
-    ended = _in_order_of_end(recorder.calls)
+    ended = in_order_of_end(recorder.calls)
     modules = dict(model.named_modules())
     seen: set[str] = set()
     for call in ended:
@@ -57,8 +57,8 @@ def find_bad_values(model: nn.Module, recorder: Recorder) -> Iterator[Finding]:
             yield _finding(kind, call, output, modules.get(call.path))
 
 
-def _in_order_of_end(calls: Sequence[CallRecord]) -> list[CallRecord]:
-    """A call ends after all that was called inside it."""
+def in_order_of_end(calls: Sequence[CallRecord]) -> list[CallRecord]:
+    """Those that ended; a call ends after all that was called inside it."""
     found: list[CallRecord] = []
     waiting: list[CallRecord] = []
     for call in calls:
@@ -229,7 +229,7 @@ def _is_gap(one: Saturation) -> bool:
 def greatest_of(calls: Sequence[CallRecord]) -> tuple[str, float] | None:
     """(path, magnitude) of the largest finite value that a module gave; the first where several did."""
     found: tuple[str, float] | None = None
-    for call in _in_order_of_end(calls):
+    for call in in_order_of_end(calls):
         for output in call.outputs:
             values = output.statistics
             if (

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from inspector.doctor.answers import find_fixed, find_scale, with_answers
 from inspector.doctor.backward import find_backward
 from inspector.doctor.building import FAILED
 from inspector.doctor.causes import diagnose_failure
@@ -18,6 +19,7 @@ from inspector.doctor.consequences import explained
 from inspector.doctor.constructors import line_that_makes
 from inspector.doctor.draws import RANDOM, random_finding
 from inspector.doctor.frames import nearest_line, without_folders
+from inspector.doctor.linearity import find_linear
 from inspector.doctor.loss_pairs import find_mismatch_inside
 from inspector.doctor.modes import difference_of, find_random, follows_input, in_mode, reading_mode, run_in_mode
 from inspector.doctor.origin import Origin, bad_to_begin, find_origin
@@ -39,8 +41,10 @@ from inspector.doctor.signs import (
     find_too_large,
     greatest_of,
 )
+from inspector.doctor.softmax_axes import find_of_one, find_wrong_axes
 from inspector.doctor.trials import Trials, copied, holds_lazy
 from inspector.doctor.unused import find_unused
+from inspector.doctor.zero_weights import find_stuck
 from inspector.errors import ModelError
 from inspector.findings import Finding, Severity, ranked
 from inspector.forward.settings import settings_as_written
@@ -100,6 +104,7 @@ def trace_model(
             _let_go(raised)
         if training and failure is None and values:
             findings += find_backward(model, output, recorder)
+            findings += find_stuck(model, given, named, recorder.used)
     first_bad: str | None = None
     if values:
         bad = list(find_bad_values(model, recorder))
@@ -144,9 +149,16 @@ def trace_model(
     if values:
         findings += find_alike(model, recorder.used)
         findings += find_unscaled(recorder.unscaled, model, recorder.calls)
-    findings += find_mismatch_inside(recorder.losses)
+    # The diagnosis says it already.
+    if diagnosis is None or diagnosis.cause != "loss-values":
+        findings += find_mismatch_inside(recorder.losses)
+    findings += [*find_wrong_axes(recorder.axes.found), *find_of_one(recorder.of_one)]
     greatest = greatest_of(recorder.calls) if values else None
     findings += find_too_large(greatest)
+    if failure is None and values:
+        fixed = [*find_fixed(model, given, named, output, recorder, training=training)]
+        findings = with_answers(findings, find_scale(model, recorder), fixed)
+        findings += find_linear(model, given, named, recorder)
     return Trace(
         target=label,
         inputs=inputs,

@@ -89,6 +89,11 @@ class Trials:
         self._bare: nn.Module | None = None
         self._bare_failed = False
 
+    @property
+    def left(self) -> bool:
+        """Whether another one with numbers may be run."""
+        return self._numbers_left > 0
+
     def runs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """By shapes alone where these refuse it, else with numbers: on meta some layers look at no type or width.
 
@@ -120,6 +125,16 @@ class Trials:
             if training is not None:
                 self._model.train(training)
             return _passes(self._model, args, kwargs, samples=samples)
+
+    def error_with_numbers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ForwardError | None:
+        """What it ends in, in the mode it is in; None where it runs through. To be asked only where a trial is left."""
+        self._numbers_left -= 1
+        with as_it_was(self._model):
+            try:
+                watch(self._model, *copied(args, kwargs), Listener())
+            except ForwardError as raised:
+                return raised
+        return None
 
     def runs_padded(self, paths: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """With output_padding=1 in these transposed convolutions, by shapes alone."""

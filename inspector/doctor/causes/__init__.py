@@ -18,6 +18,7 @@ from inspector.doctor.causes import (
     masks,
     norms,
     python,
+    regrouped,
     repairs,
     sequences,
     shapes,
@@ -26,12 +27,14 @@ from inspector.doctor.causes import (
     types,
 )
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.lines import tried_line
 from inspector.doctor.constructors import line_that_makes
 from inspector.doctor.report import Diagnosis, Sureness
 from inspector.doctor.scene import Scene
 
 CAUSES: tuple[Cause, ...] = (
     norms.SINGLE_VALUE,
+    *regrouped.CAUSES,
     *losses.CAUSES,
     *masks.CAUSES,
     *types.CAUSES,
@@ -53,6 +56,7 @@ CAUSES: tuple[Cause, ...] = (
     *repairs.CAUSES,
     *python.LAST,
     *shapes.LAST,
+    *losses.LAST,
 )
 
 
@@ -78,7 +82,7 @@ def diagnose_failure(scene: Scene) -> Diagnosis:
     for cause in CAUSES:
         found = cause.find(scene)
         if found is not None:
-            return _with_line(scene, found)
+            return _with_line(scene, tried_line(scene, found))
     where = scene.frame.where if scene.frame is not None else None
     at = f" in {where.file}, line {where.line}" if where is not None else ""
     operands = "; ".join(scene.told(t) for t in scene.operands[:4])

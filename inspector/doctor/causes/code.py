@@ -11,12 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.lines import RUNS, outcome
 from inspector.doctor.causes.statements import NoTensor, names_used_whole, no_tensor_called
 from inspector.doctor.constructors import line_that_makes, parsed_source
 from inspector.doctor.frames import forward_code, is_own, source_line
 from inspector.doctor.report import Diagnosis, SourceLine, Sureness
+from inspector.doctor.rewriting import statements_of
 from inspector.doctor.scene import Scene, kinds_in
 from inspector.units import counted, with_article
 
@@ -232,12 +235,11 @@ def _given_no_tensor(scene: Scene, value: Any) -> Diagnosis:
         return Diagnosis(
             cause="none-given", says=says, fix="Look at who should have made it.", sureness=Sureness.LIKELY
         )
+    if isinstance(value, PackedSequence):
+        return _packed(scene, value, says)
     if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
-        fix, code = (
-            "Hand on one of its tensors, or put them together.",
-            "x = torch.stack(list(x))  # or torch.cat, or x[0]",
-        )
-    elif kind == "ndarray":
+        return _put_together(scene, value, says)
+    if kind == "ndarray":
         fix, code = "Make it a tensor.", "x = torch.from_numpy(x).float()"
     elif isinstance(value, Mapping):
         fix, code = "Hand over its values by name.", "model(**batch)"
@@ -246,6 +248,54 @@ def _given_no_tensor(scene: Scene, value: Any) -> Diagnosis:
     else:
         fix, code = "Make it a tensor.", "x = torch.as_tensor(x)"
     return Diagnosis(cause="not-a-tensor", says=says, fix=fix, code=code)
+
+
+def _put_together(scene: Scene, value: Any, says: str) -> Diagnosis:
+    """Several tensors in one tuple or list: the ways to make one of them, each tried."""
+    frame = scene.frame
+    variables = frame.variables if frame is not None else {}
+    name = next((name for name, one in variables.items() if one is value), "")
+    ways = ("torch.cat({0}, -1)", "torch.stack(list({0}))", "torch.cat({0})", "{0}[0]", "{0}[-1]")
+    if name:
+        for way in ways:
+            code = f"{name} = {way.format(name)}"
+            statements = statements_of(code) or []
+            if outcome(scene, lambda one, new=statements: [*new, one]) == "":  # type: ignore[misc]
+                return Diagnosis(
+                    cause="not-a-tensor",
+                    says=says,
+                    fix="Hand on one of its tensors, or put them together as it is meant.",
+                    code=code,
+                    tried=(RUNS,),
+                )
+    return Diagnosis(
+        cause="not-a-tensor",
+        says=says,
+        fix=f"Hand on one of its tensors ({name or 'x'}[0]), or put them together (torch.stack, torch.cat).",
+    )
+
+
+def _packed(scene: Scene, value: PackedSequence, says: str) -> Diagnosis:
+    """What a recurrent layer gives for packed sequences, before a layer that takes tensors."""
+    frame = scene.frame
+    variables = frame.variables if frame is not None else {}
+    name = next((name for name, one in variables.items() if one is value), "")
+    first = next((m.batch_first for _, m in scene.modules_called() if isinstance(m, nn.RNNBase)), True)
+    padded = "" if name else "x"
+    code = f"{name or padded}, lengths = torch.nn.utils.rnn.pad_packed_sequence({name or padded}, batch_first={first})"
+    tried: tuple[str, ...] = ()
+    if frame is not None and name:
+        statements = statements_of(code) or []
+        if outcome(scene, lambda one: [*statements, one]) == "":
+            tried = (RUNS,)
+    return Diagnosis(
+        cause="not-a-tensor",
+        says=says,
+        fix="Unpack it before, which gives padded sequences and their lengths; a layer that takes each position by "
+        f"itself can also be given {name or 'x'}.data, the rows of all sequences without padding.",
+        code=code,
+        tried=tried,
+    )
 
 
 _ATTRIBUTE = re.compile(r"'([\w.]+)' object has no attribute '(\w+)'")

@@ -51,6 +51,11 @@ def input_name(scene: Scene) -> str:
     return names[at] if at < len(names) and is_own_class(scene.model) else "x"
 
 
+def named_code(scene: Scene, repair: Repair) -> str:
+    """Its line with the model's own name of the input."""
+    return _NAME.sub(input_name(scene), repair.code)
+
+
 def resized_input(scene: Scene, side: int) -> str:
     """The line that brings the input to that size."""
     name = input_name(scene)
@@ -194,16 +199,16 @@ def tried_repair(scene: Scene, *repairs: Repair, sureness: Sureness = Sureness.C
     if made is None or not scene.trials.runs(*made):
         return None
     shape = human_shape(tuple(scene.picture.shape)) if scene.picture is not None else ""
-    first, name = repairs[0], input_name(scene)
+    first = repairs[0]
     return Diagnosis(
         cause=first.id,
         says=" ".join(repair.says.format(shape=shape) for repair in dict.fromkeys(repairs)),
         fix="With the line below, before the call or at the start of forward, the network runs through."
         if len(repairs) == 1
         else "With these lines, before the call or at the start of forward, it runs through.",
-        code="\n".join(_NAME.sub(name, repair.code) for repair in repairs),
+        code="\n".join(named_code(scene, repair) for repair in repairs),
         sureness=sureness,
-        tried=(f"{'; '.join(_NAME.sub(name, repair.code.partition('  #')[0]) for repair in repairs)}: runs through",),
+        tried=(f"{'; '.join(named_code(scene, repair).partition('  #')[0] for repair in repairs)}: runs through",),
     )
 
 

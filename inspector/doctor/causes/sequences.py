@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
+from inspector.doctor.causes.lines import RUNS, outcome
+from inspector.doctor.causes.mask_shapes import other_mask
 from inspector.doctor.causes.repairs import BATCH, SWAPPED, input_name, tried_repair
 from inspector.doctor.causes.statements import written_argument
 from inspector.doctor.constructors import line_of_buffer, line_that_makes, with_argument
 from inspector.doctor.report import Diagnosis, Sureness
+from inspector.doctor.rewriting import statements_of
 from inspector.doctor.scene import Scene
+from inspector.doctor.values_named import value_of
 from inspector.units import counted, human_shape
 
 
@@ -83,7 +88,7 @@ def _features_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor) -> Diagnosis
 def _other_state(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor, wants: tuple[int, int, int]) -> Diagnosis:
     """The state has another shape; the line that made it is the one to change."""
     axis, got = (0 if layer.batch_first else 1), tuple(hidden.shape)
-    name, line = input_name(scene), scene.recorder.born_at(hidden)
+    line = scene.recorder.born_at(hidden)
     kept = scene.recorder.model_tensor(hidden)
     line = line or (line_of_buffer(scene.model, kept) if kept else None)
     swapped = (
@@ -94,14 +99,53 @@ def _other_state(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor, wan
     says = f"The state of {scene.path} has to be {human_shape(wants)} and is {human_shape(got)}"
     if only_batch:
         says += f": it is made for a batch of {got[1]:,}, and this one has {wants[1]:,}"
-    code = f"{scene.variable_of(hidden) or 'h'} = {name}.new_zeros({wants[0]}, {name}.size({axis}), {wants[2]})"
+    code, tried = _state_lines(scene, layer, x, axis, wants)
     return Diagnosis(
         cause="recurrent-state",
         says=f"{says}.",
         fix=f"Its dimensions are layers x directions, batch, hidden size: take the batch from the input.{swapped}",
-        code=code + ("  # and the cell state" if isinstance(layer, nn.LSTM) else ""),
+        code=code,
+        tried=tried,
         change=line,
     )
+
+
+def _state_lines(
+    scene: Scene, layer: nn.RNNBase, x: Tensor, axis: int, wants: tuple[int, int, int]
+) -> tuple[str, tuple[str, ...]]:
+    """(lines that make the state of what the layer is given, what came of them), in the names of the failing line."""
+    frame = scene.frame
+    statement = frame.statement if frame is not None else None
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement is not None else []
+    call = next((n for n in calls if frame and value_of(n.func, frame.variables) is layer and len(n.args) > 1), None)
+    name, source = scene.variable_of(x), ""
+    if not name:
+        # Token ids are whole numbers, a state is none: the weights know their type.
+        name = input_name(scene)
+        source = f"{ast.unparse(call.func)}.weight_hh_l0" if call is not None else ""
+    zeros = f"{source or name}.new_zeros({wants[0]}, {name}.size({axis}), {wants[2]})"
+    cell = zeros
+    if isinstance(layer, nn.LSTM) and layer.proj_size:
+        cell = f"{source or name}.new_zeros({wants[0]}, {name}.size({axis}), {layer.hidden_size})"
+    given = call.args[1] if call is not None else None
+    if isinstance(layer, nn.LSTM):
+        pair = given.elts if isinstance(given, ast.Tuple) and len(given.elts) == 2 else []
+        if pair and all(isinstance(one, ast.Name) for one in pair):
+            code = f"{ast.unparse(pair[0])} = {zeros}\n{ast.unparse(pair[1])} = {cell}"
+        else:
+            plain = isinstance(given, ast.Name) or _is_of_self(given)
+            code = f"{ast.unparse(given) if plain and given is not None else 'state'} = ({zeros}, {cell})"
+    else:
+        plain = isinstance(given, ast.Name) or _is_of_self(given)
+        code = f"{ast.unparse(given) if plain and given is not None else 'h'} = {zeros}"
+    statements = statements_of(code) or []
+    if call is None or outcome(scene, lambda one: [*statements, one]) != "":
+        return code, ()
+    return code, (RUNS,)
+
+
+def _is_of_self(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _batch_elsewhere(scene: Scene, layer: nn.RNNBase, x: Tensor, hidden: Tensor) -> Diagnosis:
@@ -153,21 +197,14 @@ def find_attention(scene: Scene) -> Diagnosis | None:
                 else "Query and key need the same batch in front.",
             )
         batch, length, keys = q.shape[first], q.shape[1 - first], k.shape[1 - first]
-        for name, fits in (
-            ("attn_mask", {(length, keys), (batch * layer.num_heads, length, keys)}),
-            ("key_padding_mask", {(batch, keys)}),
-        ):
+        shapes: dict[str, set[tuple[int, ...]]] = {
+            "attn_mask": {(length, keys), (batch * layer.num_heads, length, keys)},
+            "key_padding_mask": {(batch, keys)},
+        }
+        for name, fits in shapes.items():
             mask = given.get(name)
             if isinstance(mask, Tensor) and tuple(mask.shape) not in fits:
-                wanted = " or ".join(human_shape(shape) for shape in sorted(fits, key=len))
-                return Diagnosis(
-                    cause="attention-mask",
-                    says=f"The {name} of {scene.path} has to be {wanted} and is {human_shape(tuple(mask.shape))}.",
-                    fix="It was made without batch_first=True and takes length x batch x width: give it that where the "
-                    "batch stands first."
-                    if not layer.batch_first
-                    else "Make it so.",
-                )
+                return other_mask(scene, layer, name, mask, fits, (batch, length))
     return tried_repair(scene, BATCH, sureness=Sureness.LIKELY) if q.dim() not in (2, 3) else None
 
 

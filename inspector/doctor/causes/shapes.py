@@ -43,7 +43,8 @@ def by_multiple(scene: Scene, says: str) -> Diagnosis | None:
         cause="size-not-divisible",
         says=f"{says} The picture of {size} is halved on the way and does not come back to the same size.",
         fix=f"Use sides that are multiples of {multiple}: {height}x{width} runs through; or resize to the skip's size "
-        "before they meet.",
+        f"before they meet. The answer then has its sides, too: crop it ([..., :{scene.picture.shape[-2]}, "
+        f":{scene.picture.shape[-1]}]).",
         code=f"{name} = torch.nn.functional.pad({name}, (0, {right}, 0, {below}))  # at the start of forward",
         tried=(f"a picture of {height}x{width}: runs through",),
     )

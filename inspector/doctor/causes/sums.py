@@ -9,6 +9,7 @@ from itertools import combinations
 
 from torch import Tensor, nn
 
+from inspector.doctor.causes.channel_sources import by_layer
 from inspector.doctor.causes.entry import Cause
 from inspector.doctor.causes.shapes import by_multiple
 from inspector.doctor.constructors import line_that_returns
@@ -49,12 +50,20 @@ def find_broadcast(scene: Scene) -> Diagnosis | None:
         if not channels and a.dim() == 4:
             stride = max(1, -(-max(a.shape[2], b.shape[2]) // min(a.shape[2], b.shape[2])))
             wide, narrow = (a, b) if a.shape[1] > b.shape[1] else (b, a)
+            shortcut = f"nn.Conv2d({narrow.shape[1]}, {wide.shape[1]}, 1" + (
+                f", stride={stride})" if stride > 1 else ")"
+            )
+            fix = "A shortcut across a change of channels needs a 1x1 convolution."
+            found = by_layer(scene, a, b, says, shortcut)
+            if found is not None:
+                return found
+            crosses = scene.recorder.was_given(a) or scene.recorder.was_given(b)
             return Diagnosis(
                 cause="sum-of-shapes",
                 says=says,
-                fix="A shortcut across a change of channels needs a 1x1 convolution.",
-                code=f"nn.Conv2d({narrow.shape[1]}, {wide.shape[1]}, 1"
-                + (f", stride={stride})" if stride > 1 else ")"),
+                fix=fix if crosses else f"{fix} Otherwise the layer that makes one of them was given another number.",
+                code=shortcut,
+                sureness=Sureness.CERTAIN if crosses else Sureness.LIKELY,
             )
         found = _by_output_padding(scene, says) if channels else None
         if found is not None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.doctor.causes.entry import Cause
-from inspector.doctor.causes.repairs import BATCH, REPAIRS, input_name, lacks_batch
+from inspector.doctor.causes.repairs import BATCH, REPAIRS, input_name, lacks_batch, named_code
 from inspector.doctor.causes.statements import written_argument
 from inspector.doctor.own_layers import named_plain_tensors
 from inspector.doctor.report import Diagnosis, Sureness
@@ -29,6 +29,12 @@ def _short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def _as_named(scene: Scene, tensor: Tensor, line: str) -> str:
+    """A line with what the failing one calls this tensor; what has no name there is written as it stands."""
+    name = scene.variable_of(tensor) or written_argument(scene) or "x"
+    return line.format(name) if name.isidentifier() else line.partition(" = ")[2].format(f"({name})")
+
+
 def find_index_type(scene: Scene) -> Diagnosis | None:
     """An embedding, or an indexing, that was given numbers which are no integers."""
     indices: Tensor | None = None
@@ -45,7 +51,7 @@ def find_index_type(scene: Scene) -> Diagnosis | None:
         says=f"{scene.path} looks up rows by whole numbers and received {_short(indices.dtype)}: "
         f"{scene.told(indices)}.",
         fix="Make them integers.",
-        code="x = x.long()",
+        code=_as_named(scene, indices, "{0} = {0}.long()"),
     )
 
 
@@ -74,7 +80,8 @@ def find_type(scene: Scene) -> Diagnosis | None:
                 says=f"Two tensors of different types meet: {scene.told(first)} is {_short(first.dtype)}, "
                 f"{scene.told(second)} is {_short(second.dtype)}.",
                 fix="Bring both to one type.",
-                code="b = b.to(a.dtype)",
+                code=f"{scene.variable_of(second) or 'b'} = {scene.variable_of(second) or 'b'}.to("
+                f"{scene.variable_of(first) or 'a'}.dtype)",
             )
         if lacking and pool:
             return Diagnosis(
@@ -82,7 +89,7 @@ def find_type(scene: Scene) -> Diagnosis | None:
                 says=f"torch has no {scene.operator or 'such operator'} for {_short(pool[0].dtype)} on this device: "
                 f"{scene.told(pool[0])}.",
                 fix="Compute in float32.",
-                code="x = x.float()",
+                code=_as_named(scene, pool[0], "{0} = {0}.float()"),
             )
         return None
     target = weights.dtype
@@ -167,7 +174,8 @@ def _tried(scene: Scene, target: torch.dtype) -> tuple[tuple[str, ...], str]:
             return None if made is None else (made.abs() if made.is_complex() else made).to(target)
 
         if (repair is not BATCH or lacks_batch(scene) is not None) and scene.runs_with(both):
-            return (f"that and {repair.code.partition('  #')[0]}: runs through",), "\n" + repair.code
+            code = named_code(scene, repair)
+            return (f"that and {code.partition('  #')[0]}: runs through",), "\n" + code
     return (), ""
 
 
