@@ -246,7 +246,7 @@ def relatives_of(model: nn.Module, kind: type[nn.Module], seed: int) -> dict[str
     tuned.load_state_dict(kind.permute(fresh(), g))  # type: ignore[attr-defined]
     made["permuted and trained on"] = (train(tuned, seed + 70, 60, 3e-4).state_dict(), ("permuted",))
     further = train(copy.deepcopy(model), seed + 90, 80, 3e-4)
-    made["trained on"] = (further.state_dict(), ("shared-start",))
+    made["trained on"] = (further.state_dict(), ("same-direction",))
     return made
 
 

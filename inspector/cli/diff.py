@@ -1,7 +1,7 @@
 """diff: what differs between checkpoints, in numbers and in what they prove.
 
-Exit codes as those of diff: 0 the same weights, 1 different, 2 trouble: a file, or a tensor of otherwise equal files,
-that could not be read.
+Exit codes as those of diff: 0 the same weights, 1 different, 2 trouble: any file that could not be read, or not whole,
+whatever the others are; or a tensor of otherwise equal files.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import typer
 from inspector.cli.ending import complain, printing
 from inspector.cli.options import Json, open_file, pick_state, progress_bar, show, show_json, use_utf8
 from inspector.errors import UsageError
+from inspector.render.visible import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from inspector.cli.diff_files import Compared
-    from inspector.compare.report import Diff, Verdict
+    from inspector.compare.report import Verdict
 
 Paths = Annotated[
     list[str],
@@ -32,7 +33,13 @@ Paths = Annotated[
 ]
 Stat = Annotated[bool, typer.Option("--stat", help="A row per module instead of one per tensor.")]
 NamesOnly = Annotated[
-    bool, typer.Option("--names-only", "--name-only", help="The names of tensors that differ, and nothing else.")
+    bool,
+    typer.Option(
+        "--names-only",
+        "--name-only",
+        help="The names of tensors that differ, and nothing else; of several files with the file before each, and the "
+        "file alone where one folder lacks it.",
+    ),
 ]
 Tolerance = Annotated[
     float | None,
@@ -45,9 +52,16 @@ Tolerance = Annotated[
     ),
 ]
 All = Annotated[
-    bool, typer.Option("--all", help="Exit with 1 also where only metadata, optimizer, classes or code differ.")
+    bool,
+    typer.Option(
+        "--all",
+        help="Compare the optimizer's and all other tensors too, and exit with 1 also where "
+        "only these, metadata, classes or code differ.",
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code is the answer.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but what could not be read; the exit code is the answer.")
+]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Accepted for git's sake: it is always so.")]
 StateBoth = Annotated[
     str, typer.Option("--state", metavar="NAME", help='Which state dict of every file, e.g. "ema"; else the likeliest.')
@@ -87,14 +101,20 @@ def diff(
         second=lambda checkpoint: pick_state(checkpoint, state or state_b),
         workers=jobs or os.cpu_count() or 1,
         relatives=not (stat or names_only or quiet),
+        everything=everything,
         progress=progress_bar("comparing"),
     )
     found = compare_paths(paths, comparing)
+    for each in found:
+        if each.trouble:
+            complain(each.says)
+        for lack in each.diff.incomplete if each.diff is not None else ():
+            complain(f"{one_line(each.name)}: {lack}" if len(found) > 1 else lack)
     if not quiet:
         merge = _merge(paths) if len(paths) > 2 and comparing.relatives else None
         _print(found, merge, stat=stat, names_only=names_only, tolerance=tolerance, json=json)
     codes = [_code(each, tolerance, everything=everything) for each in found]
-    return 2 if not codes else 1 if 1 in codes else max(codes)
+    return max(codes, default=2)
 
 
 def _code(each: Compared, tolerance: float | None, *, everything: bool) -> int:
@@ -102,6 +122,8 @@ def _code(each: Compared, tolerance: float | None, *, everything: bool) -> int:
 
     if each.diff is None:
         return 2 if each.trouble else 1
+    if each.diff.incomplete:
+        return 2
     differing = [t for t in each.diff.tensors if t.differs(tolerance)]
     if any(t.relation is not Relation.UNREAD for t in differing):
         return 1
@@ -119,7 +141,12 @@ def _merge(paths: list[str]) -> Verdict | None:
     for path in paths:
         with suppress(InspectorError):
             files.append(open_file(path))
-    return find_merge(files, progress=progress_bar("looking for a merge"))
+    try:
+        return find_merge(files, progress=progress_bar("looking for a merge"))
+    except (ArithmeticError, LookupError, ValueError, MemoryError) as error:
+        # Files are hostile: a test that breaks must not end the comparison.
+        complain(f"Whether one is a merge of the others is not told: the test broke off ({error}).")
+        return None
 
 
 def _print(
@@ -136,12 +163,9 @@ def _print(
         rows = [{"name": each.name, "diff": each.diff, "says": each.says, "trouble": each.trouble} for each in found]
         show_json(one if one is not None else {"diffs": rows, "merge": merge})
         return
-    for each in found:
-        if each.trouble:
-            complain(each.says)
     diffs = [each.diff for each in found if each.diff is not None]
     if names_only:
-        _names(diffs, tolerance)
+        _names(found, tolerance)
         return
 
     by_module = stat or len(found) == 1
@@ -162,11 +186,16 @@ def _print(
     show(None, text, as_json=False)
 
 
-def _names(diffs: list[Diff], tolerance: float | None) -> None:
+def _names(found: list[Compared], tolerance: float | None) -> None:
+    """Of several files "file: tensor", and the file alone where only one folder has it."""
     from inspector.render.diff_text import name_lines
 
     use_utf8()
     with printing():
-        for each in diffs:
-            for line in name_lines(each, tolerance):
-                print(line)
+        for each in found:
+            name = one_line(each.name)
+            before = f"{name}: " if len(found) > 1 or each.folders else ""
+            if each.diff is None and not each.trouble:
+                print(name)
+            for line in name_lines(each.diff, tolerance) if each.diff is not None else ():
+                print(before + line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspector.checkpoint.types import Checkpoint, StateDict
@@ -22,24 +22,27 @@ from inspector.survey.walk import Walk
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparing:
     """How two files are compared. first, second: which state dict of either.
-    relatives: whether it is asked what they have to do with each other."""
+    relatives: whether it is asked what they have to do with each other. everything: whether other state dicts' tensors
+    are compared."""
 
     first: Callable[[Checkpoint], StateDict | None]
     second: Callable[[Checkpoint], StateDict | None]
     workers: int
     relatives: bool = True
+    everything: bool = False
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """One comparison. name: of the second file. diff: None where there is none: says why; trouble: it is an error and
-    no difference."""
+    no difference. folders: it is one of the files of two folders."""
 
     name: str
     diff: Diff | None = None
     says: str = ""
     trouble: bool = False
+    folders: bool = False
 
 
 def compare_paths(paths: Sequence[str], comparing: Comparing) -> list[Compared]:
@@ -78,6 +81,7 @@ def _compare(a: Checkpoint, state: StateDict | None, b: Checkpoint, name: str, c
             a_state=state,
             b_state=comparing.second(b),
             relatives=comparing.relatives,
+            everything=comparing.everything,
             workers=comparing.workers,
             progress=comparing.progress,
         ),
@@ -119,6 +123,7 @@ def _folders(one: Path, two: Path, comparing: Comparing) -> list[Compared]:
         elif a is not None or b is not None:
             folder = "first" if a is not None else "second"
             found.append(Compared(name=name, says=f"{shown}: a checkpoint in the {folder} folder alone."))
+    found = [replace(each, folders=True) for each in found]
     if not found:
         raise UsageError("Neither folder has a checkpoint in it.", hint="Name files, or folders of files.")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,7 +57,6 @@ def evaluate(
 ) -> int:
     """Score a recognised classifier on pictures in class folders, as torchvision's ImageFolder lists them."""
     from inspector.cli.evaluating import Files
-    from inspector.cli.explaining import load
     from inspector.cli.output import check_place
     from inspector.evaluate.compare import compare
     from inspector.evaluate.labels import open_class_folders
@@ -69,7 +69,7 @@ def evaluate(
 
         torch.set_num_threads(threads)
     folders = open_class_folders(folder)
-    loading = partial(load, state=state, target=target, preprocessing=preprocessing, names=names)
+    loading = partial(_loaded, state=state, target=target, preprocessing=preprocessing, names=names)
     files = Files(out, inputs=(file, against, target, names))
     report = _evaluated(loading(file), folders, files)
     second: Evaluation | None = None
@@ -86,6 +86,21 @@ def evaluate(
         found |= {"against": second, "comparison": comparison}
     show(found, lambda: evaluation_text(report, comparison, files.written), as_json=json)
     return 1 if report.unread else 0
+
+
+def _loaded(file: str, *, state: str, target: str, preprocessing: str, names: str) -> ReadyModel:
+    """Raises UsageError where names that the person gives are not as many as the outputs."""
+    from inspector.cli.explaining import load, names_of
+    from inspector.evaluate.mapping import check_given
+    from inspector.evaluate.run import outputs_of
+
+    # Read before the work; what the file itself says is kept, to be named where the person's list does not fit.
+    given = names_of(names) if names else ()
+    own = load(file, state=state, target=target, preprocessing=preprocessing, names="")
+    if not given:
+        return own
+    check_given(given, outputs_of(own), own.class_names)
+    return replace(own, class_names=given)
 
 
 def _evaluated(ready: ReadyModel, folders: ClassFolders, files: Files) -> Evaluation:

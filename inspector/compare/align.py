@@ -1,18 +1,18 @@
 """Which tensor of one file is which of the other's?
 
-By equal names; else by llama.cpp's table, by the repair plan between the two, and by equal bytes; last by shapes and
-order. What could be two things is nobody's counterpart.
+By equal names; else by a table of llama.cpp's or Meta's names, by the repair plan between the two, and by equal bytes;
+last by shapes and order. What could be two things is nobody's counterpart.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from inspector.architectures.targets import target_of_checkpoint
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
-from inspector.compare.ggml_names import counterparts, is_ggml
+from inspector.compare import ggml_names, meta_names
 from inspector.compare.report import Alignment, Unpaired, Way
 from inspector.errors import InspectorError
 from inspector.keys.diagnose import diagnose
@@ -96,20 +96,43 @@ def align(a: Operand, b: Operand) -> Pairs:
     return pairs
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """A library's names beside another's. claims: whether names are its own. pairs: its names -> the others' names.
+    says: what a converter does beside renaming."""
+
+    claims: Callable[[Iterable[str]], bool]
+    pairs: Callable[[Iterable[str], Collection[str]], dict[str, str]]
+    says: str
+
+
+_TABLES = (
+    _Table(
+        claims=ggml_names.is_ggml,
+        pairs=ggml_names.counterparts,
+        says="llama.cpp's names; its converter also reorders rows of q and k of some models, and moves norms by one",
+    ),
+    _Table(
+        claims=meta_names.is_meta,
+        pairs=meta_names.counterparts,
+        says="Meta's own names; the converter to Hugging Face's also reorders the rows of q and k in each head",
+    ),
+)
+
+
 def _by_table(a: Operand, b: Operand) -> Pairs | None:
-    """A GGUF file beside another library's."""
+    """A file with the names of llama.cpp, or of Meta's own code, beside another library's."""
     ones, twos = ([tensor.name for tensor in side.tensors] for side in (a, b))
-    pairs = Pairs(a, b)
-    if is_ggml(ones) and not is_ggml(twos):
-        pairs.add(counterparts(ones, twos).items(), Way.TABLE)
-    elif is_ggml(twos) and not is_ggml(ones):
-        pairs.add(((other, own) for own, other in counterparts(twos, ones).items()), Way.TABLE)
-    if not pairs.of:
-        return None
-    pairs.rules = (
-        "llama.cpp's names; its converter also reorders rows of q and k of some models, and moves norms by one",
-    )
-    return pairs
+    for table in _TABLES:
+        pairs = Pairs(a, b)
+        if table.claims(ones) and not table.claims(twos):
+            pairs.add(table.pairs(ones, twos).items(), Way.TABLE)
+        elif table.claims(twos) and not table.claims(ones):
+            pairs.add(((other, own) for own, other in table.pairs(twos, ones).items()), Way.TABLE)
+        if pairs.of:
+            pairs.rules = (table.says,)
+            return pairs
+    return None
 
 
 def _by_plan(a: Operand, b: Operand) -> Pairs | None:
@@ -207,7 +230,7 @@ def describe(pairs: Pairs) -> Alignment:
 
 _BY = {
     Way.NAMES: "by equal names",
-    Way.TABLE: "by llama.cpp's table of names",
+    Way.TABLE: "by a table of two libraries' names",
     Way.PLAN: "by the repair plan that leads from the one's names to the other's",
     Way.BYTES: "by names, and where those differ by equal bytes",
     Way.ORDER: "by shapes and order, which no name confirms",

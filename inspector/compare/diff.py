@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.compare.align import Operand, Pairs, align, by_order, candidates, describe
+from inspector.compare.fixed import find_evidence
+from inspector.compare.missing import what_is_missing
 from inspector.compare.modules import modules_of, total_of
 from inspector.compare.others import other_changes
 from inspector.compare.pair import Held, compare_pair, piece_chunks
@@ -34,6 +36,7 @@ def compare_checkpoints(
     a_state: StateDict | None = None,
     b_state: StateDict | None = None,
     relatives: bool = True,
+    everything: bool = False,
     workers: int = 1,
     progress: Progress = silent,
 ) -> Diff:
@@ -41,7 +44,8 @@ def compare_checkpoints(
 
     a_state, b_state: which state dict of each; the likeliest weights where none is given, all tensors of a file that
     has none. relatives: whether it is also asked what the two have to do with each other, which reads what changed once
-    more. workers: threads that read side by side; the report is the same to the last bit. progress: in bytes of
+    more. everything: whether the tensors of other state dicts (an optimizer's) are compared too, byte by byte.
+    workers: threads that read side by side; the report is the same to the last bit. progress: in bytes of
     both files. What cannot be read is in the report; raises only what progress raises.
     """
     began = time.perf_counter()
@@ -53,9 +57,14 @@ def compare_checkpoints(
     if not _known_same(one, two):
         _by_bytes(pairs, meter)
     by_order(pairs)
-    tensors = _compared(pairs, meter, workers)
+    lacks = (tuple(what_is_missing(a, "first")), tuple(what_is_missing(b, "second")))
+    tensors = _unless_missing(_compared(pairs, meter, workers), *lacks)
     read_nbytes = meter.done
     meter.end()
+    # What was read side by side has ended the first one.
+    rest = Meter(progress, sum(tensor.nbytes for side in (a, b) for tensor in side.tensors) - nbytes)
+    others = other_changes(one, two, pairs.of, rest if everything else None)
+    read_nbytes += rest.done
     found = Diff(
         a=_side(one),
         b=_side(two),
@@ -63,15 +72,26 @@ def compare_checkpoints(
         tensors=tensors,
         modules=modules_of(tensors),
         totals=total_of(tensors),
-        others=other_changes(one, two, pairs.of),
-        skipped=tuple(_skipped(one, two)),
+        others=others,
+        skipped=tuple(_skipped(one, two, everything)),
+        incomplete=(*lacks[0], *lacks[1]),
         read_nbytes=read_nbytes,
     )
-    found = replace(found, verdicts=find_verdicts(found))
-    if relatives:
-        related, left = find_relatives(found, a, b, one.by_name, two.by_name)
-        found = replace(found, verdicts=(*found.verdicts, *related), skipped=(*found.skipped, *_not_examined(left)))
+    if not found.incomplete:
+        found = _with_verdicts(found, one, two, relatives=relatives)
     return replace(found, says=say(found), seconds=time.perf_counter() - began)
+
+
+def _with_verdicts(found: Diff, one: Operand, two: Operand, *, relatives: bool) -> Diff:
+    if any(tensor.relation is Relation.CHANGED for tensor in found.tensors):
+        found = replace(found, evidence=find_evidence(found.tensors, one.checkpoint, one.by_name))
+    verdicts, failed = find_verdicts(found)
+    found = replace(found, verdicts=verdicts, skipped=(*found.skipped, *failed))
+    if not relatives:
+        return found
+    related, left, failed = find_relatives(found, one.checkpoint, two.checkpoint, one.by_name, two.by_name)
+    skipped = (*found.skipped, *failed, *_not_examined(left))
+    return replace(found, verdicts=(*found.verdicts, *related), skipped=skipped)
 
 
 def _not_examined(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,6 +153,15 @@ def _compared(pairs: Pairs, meter: Meter, workers: int) -> tuple[TensorDiff, ...
     return (*(found.get(t.name) or removed[t.name] for t in pairs.a.tensors), *added)
 
 
+def _unless_missing(
+    tensors: tuple[TensorDiff, ...], of_a: tuple[str, ...], of_b: tuple[str, ...]
+) -> tuple[TensorDiff, ...]:
+    """Of a file that is not whole nobody knows what it does not hold."""
+    unknown = {relation for relation, lacks in ((Relation.ADDED, of_a), (Relation.REMOVED, of_b)) if lacks}
+    why = "the file without it is not whole"
+    return tuple(replace(t, relation=Relation.UNREAD, note=why) if t.relation in unknown else t for t in tensors)
+
+
 def _by_bytes(pairs: Pairs, meter: Meter) -> None:
     """Pairs of what names leave over: tensors with the same bytes. Several with the same bytes go in their order."""
     found: list[tuple[str, str]] = []
@@ -164,10 +193,13 @@ def _digest(held: Held, meter: Meter) -> bytes:
     return digest.digest() if held.tensor.numel else b""
 
 
-def _skipped(one: Operand, two: Operand) -> list[str]:
+def _skipped(one: Operand, two: Operand, everything: bool) -> list[str]:
     found = []
-    for side, word in ((one, "first"), (two, "second")):
-        rest = [state for state in side.checkpoint.state_dicts if state is not side.state]
+    sides = ((one, "first"), (two, "second"))
+    labels = [{s.label for s in side.checkpoint.state_dicts if s is not side.state} for side, _ in sides]
+    read = labels[0] & labels[1] if everything else set()
+    for side, word in sides:
+        rest = [s for s in side.checkpoint.state_dicts if s is not side.state and s.label not in read]
         tensors = sum(len(state.tensors) for state in rest)
         if tensors:
             names = ", ".join(state.label for state in rest[:4]) + (" ..." if len(rest) > 4 else "")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,13 @@ from numpy.typing import NDArray
 from inspector.checkpoint.casts import numbers_of
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.compare.dense import decode
 from inspector.compare.pair import blocks
 from inspector.compare.relatives.subject import UNITS, Matrix
 from inspector.compare.report import Verdict
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.units import counted
-from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.moments import TILE
 
@@ -50,11 +51,15 @@ _FROM_SUMS = 1e-2
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """One name that all the files have. products: (files, files) of their numbers with one another."""
+    """One name that all the files have. products: (files, files) of their numbers with one another.
+
+    equal: pairs of files that have the very same numbers in it, the earlier first.
+    """
 
     name: str
     held: tuple[TensorInfo, ...]
     products: Matrix
+    equal: frozenset[tuple[int, int]]
 
 
 def find_merge(files: Sequence[Checkpoint], *, progress: Progress = silent) -> Verdict | None:
@@ -62,7 +67,7 @@ def find_merge(files: Sequence[Checkpoint], *, progress: Progress = silent) -> V
 
     Compared are the tensors of real numbers that all have under one name and shape. progress counts bytes of the
     first pass. What cannot be read is left out; of a file of which less than nine tenths could be compared nothing is
-    said.
+    said. Files with the same numbers count as one.
     """
     if not 3 <= len(files) <= MOST_FILES:
         return None
@@ -73,18 +78,23 @@ def find_merge(files: Sequence[Checkpoint], *, progress: Progress = silent) -> V
     if sum(t.held[0].numel for t in shared) < least:
         return None
     whole = np.asarray(np.sum([t.products for t in shared], axis=0), np.float64)
-    for child in sorted(range(len(files)), key=lambda n: _likelihood(whole, n)):
-        parents = [n for n in range(len(files)) if n != child]
+    # A file that is there twice would leave its coefficient open.
+    twice = {later for _, later in frozenset.intersection(*(t.equal for t in shared))}
+    single = [n for n in range(len(files)) if n not in twice]
+    if len(single) < 3:
+        return None
+    for child in sorted(single, key=lambda n: _likelihood(whole, n, single)):
+        parents = [n for n in single if n != child]
         verdict = _one_recipe(files, shared, whole, child, parents) or _by_layer(files, shared, whole, child, parents)
         if verdict is not None:
             return verdict
     return None
 
 
-def _likelihood(whole: Matrix, child: int) -> tuple[bool, float]:
+def _likelihood(whole: Matrix, child: int, single: list[int]) -> tuple[bool, float]:
     """The average of the others first. The same equation can be solved for any of the files, and nothing in the
     numbers tells which was computed; one with coefficients between 0 and 1 is what people write down."""
-    coefficients = _solve(whole, child, [n for n in range(len(whole)) if n != child])
+    coefficients = _solve(whole, child, [n for n in single if n != child])
     if coefficients is None:
         return True, math.inf
     largest = float(np.abs(coefficients).max())
@@ -229,14 +239,16 @@ def _products(files: Sequence[Checkpoint], progress: Progress) -> Iterator[_Tens
         held = tuple(other[first.name] for other in named)
         progress(done, total, first.name)
         products = np.zeros((len(files), len(files)))
+        equal = set(combinations(range(len(files)), 2))
         try:
             for tile in _tiles(files, held):
                 products += tile @ tile.T
+                equal = {(n, m) for n, m in equal if np.array_equal(tile[n], tile[m])}
         except (InspectorError, OSError, ValueError, MemoryError):
             continue
         done += sum(t.nbytes for t in held)
         if np.isfinite(products).all():
-            yield _Tensor(first.name, held, products)
+            yield _Tensor(first.name, held, products, frozenset(equal))
     progress(total, total, "")
 
 
@@ -257,8 +269,7 @@ def _is_real(tensor: TensorInfo) -> bool:
 def _tiles(files: Sequence[Checkpoint], held: Sequence[TensorInfo]) -> Iterator[Matrix]:
     """(files, elements) a tile at a time, float64."""
     decoded = [
-        find_decoder(t).decode(TensorBytes(checkpoint=file, tensor=t, at_once=TILE))
-        for file, t in zip(files, held, strict=True)
+        decode(TensorBytes(checkpoint=file, tensor=t, at_once=TILE)) for file, t in zip(files, held, strict=True)
     ]
     for together in zip(*(blocks(one) for one in decoded), strict=True):
         yield np.stack([np.asarray(numbers_of(x, d.dtype), np.float64) for x, d in zip(together, decoded, strict=True)])

@@ -1,6 +1,7 @@
 """What differs between two files beside the numbers of the weights: what they say, hold, and would run.
 
-From the headers alone; of other state dicts only numbers that stand alone (a step, a scale) are read.
+From the headers alone; of other state dicts numbers that stand alone (a step, a scale) are read, all others where that
+is asked for.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ from inspector.checkpoint.data import read_array, to_float32
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, ModuleNode, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.compare.align import Operand
-from inspector.compare.report import OtherChange, OtherKind
+from inspector.compare.pair import Held as PairHeld
+from inspector.compare.pair import compare_pair
+from inspector.compare.report import OtherChange, OtherKind, Relation
 from inspector.errors import InspectorError
 from inspector.units import counted
+from inspector.weights.meter import Meter
 
 #: Values of a file that are held against the other's, and lines that come of it.
 MOST_VALUES = 20_000
 MOST_CHANGES = 2_000
 _MOST_SHOWN = 200
 _MOST_READ = 2_000
+_MOST_NAMED = 3
 _PLAIN = (ValueKind.TEXT, ValueKind.NUMBER, ValueKind.BOOLEAN, ValueKind.NONE)
 _CLASS_NAMES = re.compile(
     r"class_?names|classes|categories|id2label|label2id|idx_to_class|class_to_idx|label_names", re.I
@@ -35,15 +40,18 @@ _OPTIMIZER = re.compile(r"optim(?!al|um)|param_groups|sched|scaler", re.I)
 Held = dict[str, str]
 
 
-def other_changes(a: Operand, b: Operand, names: Mapping[str, str]) -> tuple[OtherChange, ...]:
-    """names: of the paired tensors, the first file's -> the second's."""
+def other_changes(
+    a: Operand, b: Operand, names: Mapping[str, str], meter: Meter | None = None
+) -> tuple[OtherChange, ...]:
+    """names: of the paired tensors, the first file's -> the second's. meter: where tensors of other state dicts are to
+    be compared byte by byte, what counts the bytes."""
     found: list[OtherChange] = [
         *_container(a, b, names),
         *_values(a, b),
         *_modules(a, b),
         *_differing(OtherKind.VERSION, _versions(a.state), _versions(b.state), "versions of modules"),
         *_code(a.checkpoint, b.checkpoint),
-        *_state_dicts(a, b),
+        *_state_dicts(a, b, meter),
     ]
     order = list(OtherKind)
     return tuple(sorted(found, key=lambda change: order.index(change.kind))[:MOST_CHANGES])
@@ -177,8 +185,8 @@ def _code(a: Checkpoint, b: Checkpoint) -> Iterator[OtherChange]:
     yield from _differing(OtherKind.CODE, one, two)
 
 
-def _state_dicts(a: Operand, b: Operand) -> Iterator[OtherChange]:
-    """The state dicts that were not compared: how many tensors of what size, and numbers that stand alone."""
+def _state_dicts(a: Operand, b: Operand, meter: Meter | None) -> Iterator[OtherChange]:
+    """The other state dicts: how many tensors of what size, numbers that stand alone, and with a meter all bytes."""
     ones, twos = ({s.label: s for s in side.checkpoint.state_dicts if s is not side.state} for side in (a, b))
     yield from _differing(
         OtherKind.STATE_DICT,
@@ -190,6 +198,27 @@ def _state_dicts(a: Operand, b: Operand) -> Iterator[OtherChange]:
         first, second = _lone(a.checkpoint, ones[label]), _lone(b.checkpoint, twos[label])
         for change in _differing(kind, first, second):
             yield OtherChange(kind=kind, where=f"{label}: {change.where}", a=change.a, b=change.b)
+        if meter is not None:
+            yield from _bytes(kind, (a.checkpoint, ones[label]), (b.checkpoint, twos[label]), meter)
+
+
+def _bytes(
+    kind: OtherKind, one: tuple[Checkpoint, StateDict], two: tuple[Checkpoint, StateDict], meter: Meter
+) -> Iterator[OtherChange]:
+    """One line about the larger tensors of a state dict that are not the same."""
+    there = {tensor.name: tensor for tensor in two[1].tensors}
+    # Those of one number are told each.
+    both = [t for t in one[1].tensors if t.name in there and (t.numel != 1 or there[t.name].numel != 1)]
+    different = []
+    for tensor in both:
+        meter.begin(tensor.name)
+        found = compare_pair(PairHeld(one[0], tensor), PairHeld(two[0], there[tensor.name]), meter)
+        if found.relation is not Relation.SAME:
+            different.append(tensor.name)
+    if different:
+        shown = ", ".join(different[:_MOST_NAMED]) + (" ..." if len(different) > _MOST_NAMED else "")
+        says = f"{len(different):,} of {counted(len(both), 'tensor')} hold other bytes: {shown}"
+        yield OtherChange(kind=kind, where=one[1].label, a=None, b=_cut(says))
 
 
 def _size(state: StateDict) -> str:

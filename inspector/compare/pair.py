@@ -16,7 +16,9 @@ from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.layout import PACKED_LAYOUTS
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.compare.casts import CastCheck
+from inspector.compare.dense import decode, is_sparse
 from inspector.compare.kernel import BLOCK, PairSums
+from inspector.compare.numbers import PairNumbers
 from inspector.compare.report import Relation, Reshape, TensorDiff, TensorSide
 from inspector.errors import InspectorError, ReadError
 from inspector.units import human_bytes
@@ -146,10 +148,10 @@ def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     same_kind = _kind(a) == _kind(b)
     try:
         one, two = _decoded(a, meter), _decoded(b, meter)
-        why = _why_not(one, two) or _elsewhere(a, b, one, meter)
+        why = _why_not(one, two)
     except ReadError as error:
-        # Whoever comes here with two of one kind has seen that their bytes differ.
-        if not same_kind:
+        # Whoever comes here with two of one kind has seen that their bytes differ; sparse ones may still mean the same.
+        if not same_kind or is_sparse(a.tensor):
             raise
         return replace(found, relation=Relation.CHANGED, note=error.says)
     if why:
@@ -165,7 +167,10 @@ def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     found = replace(found, numbers=numbers, parts=one.per_element)
     if same_kind:
         note = "only signs of zeros, or bits of NaN, differ" if numbers.equal == numbers.n else ""
-        return replace(found, relation=Relation.CHANGED, note=note)
+        axes = (1, 0) if _is_transposed(a, b, numbers) else ()
+        return replace(
+            found, relation=Relation.CHANGED, note="axes exchanged, to the last bit" if axes else note, axes=axes
+        )
     if numbers.equal == numbers.n:
         return replace(found, relation=Relation.CAST, note="every number as it was")
     if check is not None and (check.rounded or check.cut):
@@ -174,11 +179,25 @@ def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     return replace(found, relation=Relation.CHANGED, note="in another type, and not by a cast alone")
 
 
+def _is_transposed(a: Held, b: Held, numbers: PairNumbers) -> bool:
+    """Whether a square matrix is the other's with its axes exchanged: no shape tells. Both are in memory then."""
+    one, two = a.tensor, b.tensor
+    plain = all(
+        t.layout == "strided" and not (t.encoding and (t.encoding.scheme or t.encoding.parts)) for t in (one, two)
+    )
+    if len(one.shape) != 2 or one.shape[0] != one.shape[1] or not plain or one.nbytes > MOST_TRANSPOSED_NBYTES:
+        return False
+    # Their squares add up to the same, in whatever order; nearly all that changed ends here.
+    if numbers.finite != numbers.n or abs(numbers.square_a - numbers.square_b) > 1e-9 * numbers.square_a:
+        return False
+    x, y = (read_array(held.checkpoint, held.tensor) for held in (a, b))
+    return _alike(np.ascontiguousarray(x.T), y)
+
+
 def _decoded(held: Held, meter: Meter) -> Decoded:
     place = TensorBytes(checkpoint=held.checkpoint, tensor=held.tensor, at_once=BLOCK, watch=meter.watching)
-    decoder = find_decoder(held.tensor)
-    decoded = decoder.decode(place)
-    if decoder.id != "plain" or not held.tensor.storage_id:
+    decoded = decode(place)
+    if find_decoder(held.tensor).id != "plain" or not held.tensor.storage_id:
         return decoded
     return replace(decoded, chunks=meter.watching(iter_reused_chunks(held.checkpoint, held.tensor, count=BLOCK)))
 
@@ -188,22 +207,9 @@ def _why_not(one: Decoded, two: Decoded) -> str:
     kinds = [each.decoding.kind if each.decoding is not None else None for each in (one, two)]
     if NumberKind.CODES in kinds and kinds[0] is not kinds[1]:
         return "the one holds packed codes, the other numbers"
-    if (NumberKind.STORED in kinds and kinds[0] is not kinds[1]) or one.per_element != two.per_element:
+    if one.per_element != two.per_element:
         return "the one is stored in another way than the other, and they were not held against each other"
     return ""
-
-
-def _elsewhere(a: Held, b: Held, one: Decoded, meter: Meter) -> str:
-    """A clause where two sparse tensors store their values at other places."""
-    if one.decoding is None or one.decoding.kind is not NumberKind.STORED:
-        return ""
-    assert a.tensor.encoding is not None
-    assert b.tensor.encoding is not None
-    ones, twos = a.tensor.encoding.parts, b.tensor.encoding.parts
-    for x, y in zip(ones[:-1], twos[:-1], strict=len(ones) == len(twos)):
-        if (x.shape, x.dtype) != (y.shape, y.dtype) or not _equal(_chunks(a, x, meter), _chunks(b, y, meter)):
-            return "values are stored at other places"
-    return "" if ones[-1].shape == twos[-1].shape else "other numbers of values are stored"
 
 
 def blocks(decoded: Decoded, most: int | None = None) -> Iterator[Tile]:
@@ -273,8 +279,8 @@ def _rows(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     found = replace(found, rows=rows)
     one, two = _decoded(a, meter), _decoded(b, meter)
     why = _why_not(one, two)
-    if why or (one.decoding is not None and one.decoding.kind is NumberKind.STORED):
-        return replace(found, reshape=Reshape.UNKNOWN, note=why or "sparse, of another shape")
+    if why:
+        return replace(found, reshape=Reshape.UNKNOWN, note=why)
     most = rows * math.prod(a.tensor.shape[1:]) * one.per_element
     sums = PairSums(one.dtype, two.dtype)
     alike = True

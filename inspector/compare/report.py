@@ -83,7 +83,8 @@ class TensorDiff:
 
     a, b: None for what only the other file has. numbers: of CAST, TRUNCATED and CHANGED pairs, and of the rows that
     both of a RESHAPED pair have where those differ; None for all others.
-    reshape, axes: of a RESHAPED pair; axes: which of the first one's axes each of the second one's is (TRANSPOSED).
+    reshape: of a RESHAPED pair. axes: which of the first one's axes each of the second one's is, where that is all that
+    differs: of a RESHAPED pair (TRANSPOSED), and of a CHANGED square matrix.
     rows: of a RESHAPED pair that differs along its first axis alone, how many rows both have.
     parts: numbers for one element, 2 of complex ones: real and imaginary parts are counted, and places in them.
     by_digest: known beforehand, so that nothing was read.
@@ -295,7 +296,9 @@ class Diff:
 
     tensors: in the first file's order, then what only the second has. modules: every module before those in it, the
     whole first. totals: of the whole. says: the answer in a sentence. others: what differs beside the numbers.
-    verdicts: the exact ones first. skipped: what was not compared, and why. read_nbytes: tensor bytes of both files
+    verdicts: the exact ones first. skipped: what was not compared, and why. evidence: one equal tensor that only a
+    common past explains, "" where there is none or it was not looked for. incomplete: what is missing of either file (a
+    shard, its end), a sentence each: nothing is proved of such a pair. read_nbytes: tensor bytes of both files
     that were read; what known digests spared is not in it.
     seconds: how long it took.
     """
@@ -310,6 +313,8 @@ class Diff:
     others: tuple[OtherChange, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     skipped: tuple[str, ...] = ()
+    evidence: str = ""
+    incomplete: tuple[str, ...] = ()
     read_nbytes: int = 0
     seconds: float = 0.0
 

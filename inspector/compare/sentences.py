@@ -18,6 +18,8 @@ _DIFFERENT = (
 
 def say(diff: Diff) -> str:
     """What the two files are to each other."""
+    if diff.incomplete:
+        return f"{' '.join(diff.incomplete)} {count_of(diff.totals)}{_beside(diff.others)}"
     proved = next((verdict.says for verdict in diff.verdicts if verdict.proved), "")
     if proved:
         return proved + _beside(diff.others)

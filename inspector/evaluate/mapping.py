@@ -83,6 +83,19 @@ def map_classes(folders: Sequence[str], outputs: int, stated: Sequence[str] = ()
     return _by_order(folders, note)
 
 
+def check_given(given: Sequence[str], outputs: int, own: Sequence[str]) -> None:
+    """Raises UsageError, with both counts, where names that somebody gives for the outputs are not as many. own: those
+    that the checkpoint states, () where it states none."""
+    if len(given) == outputs:
+        return
+    states = f" The checkpoint's own names: {_few(own)}." if own else " The checkpoint names none."
+    raise UsageError(
+        f"{counted(len(given), 'name')} {'is' if len(given) == 1 else 'are'} given for {counted(outputs, 'output')}: "
+        f"{_few(given)}.{states}",
+        hint="Give one name for each output, in their order, or leave --names out.",
+    )
+
+
 def _by_names(folders: Sequence[str], names: Sequence[str], says: str) -> ClassMap | None:
     """None where a folder has none of the names, or one of two outputs."""
     exact, parts = _index(names, whole=True), _index(names, whole=False)

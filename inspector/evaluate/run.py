@@ -57,7 +57,7 @@ def score_model(
             f"The file states that its answer is {_REFUSED[ready.answer]}; class folders have one class for each "
             "picture.",
         )
-    outputs = head_size(ready.model, ready.preprocessing)
+    outputs = outputs_of(ready)
     mapping = map_classes(folders.listing.classes, outputs, ready.class_names)
     key = scores_key(ready, folders.listing.digest)
     found = score_pictures(
@@ -70,6 +70,11 @@ def score_model(
         progress=progress,
     )
     return found, mapping
+
+
+def outputs_of(ready: ReadyModel) -> int:
+    """Of its head; runs it once."""
+    return head_size(ready.model, ready.preprocessing)
 
 
 def evaluated(ready: ReadyModel) -> Evaluated:

@@ -184,9 +184,13 @@ def _marked(values: NDArray[np.floating], role: Role, shape: Shape, axis: int) -
     rows = _measured(values)
     if axis == 0 and is_vocabulary(role, shape):
         found = untouched_rows(rows, DEFAULTS.shell_errors)
-        if found is not None:
-            flags[found[0]] = True
-        return flags, "untrained", found[1] if found is not None else ""
+        if found is None:
+            return flags, "untrained", ""
+        flags[found[0]] = True
+        # A single row of zeros says nothing by itself (it is the padding token's), and is dead beside untrained ones.
+        dead = ~values.any(axis=1) & ~flags
+        flags |= dead
+        return flags, "untrained", f"{found[1]}, {int(dead.sum()):,} beside them all zero" if dead.any() else found[1]
     if not role.is_weight or len(values) < 4:
         return flags, "", ""
     means = row_means(rows)

@@ -47,7 +47,8 @@ def diff(files: Path, *words: str) -> int:
         (("first.safetensors", "again.safetensors", "first.safetensors"), 0),
         (("first.safetensors", "text.txt"), 2),
         (("first.safetensors", "again.safetensors", "text.txt"), 2),
-        (("first.safetensors", "moved.safetensors", "text.txt"), 1),
+        (("first.safetensors", "moved.safetensors", "text.txt"), 2),
+        (("first.safetensors", "moved.safetensors", "nowhere.safetensors", "-q"), 2),
         (("first.safetensors", "nowhere.safetensors"), 2),
         (("first.safetensors",), 2),
         (("first.safetensors", "again.safetensors", "--exit-code", "-q"), 0),
@@ -79,7 +80,7 @@ def test_json_is_the_report(files: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert (by_name["a.weight"]["relation"], by_name["b.weight"]["relation"]) == ("changed", "same")
     assert by_name["a.weight"]["numbers"]["n"] == 20
     assert found["verdicts"][0]["id"] == "only-some"
-    assert diff(files, "first.safetensors", "moved.safetensors", "text.txt", "--json") == 1
+    assert diff(files, "first.safetensors", "moved.safetensors", "text.txt", "--json") == 2
     several = json.loads(capsys.readouterr().out)["diffs"]
     assert [(each["diff"] is None, each["trouble"]) for each in several] == [(False, False), (True, True)]
 
@@ -87,7 +88,7 @@ def test_json_is_the_report(files: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_text_and_stat(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     diff(files, "first.safetensors", "moved.safetensors")
     out = capsys.readouterr().out
-    assert "Only 1 layer changed: a (87.0 % of the elements); the other 1 tensor" in out.replace("%", " %").replace(
+    assert "Only 1 layer changed: a (87.0 % of the elements); the other tensor is" in out.replace("%", " %").replace(
         "  %", " %"
     )
     assert "changed   a.weight  4x5" in out
@@ -172,3 +173,28 @@ def test_names_obey_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[st
         out = capsys.readouterr().out
         assert "\x1b" not in out
         assert "\n::error" not in out
+
+
+def test_names_only_of_folders_says_which_file(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, value, only in (("x", 1.0, "left"), ("y", 2.0, "right")):
+        (files / folder).mkdir()
+        write(files / folder / "other.safetensors", {"w": np.full(3, value), "v": np.ones(2)})
+        write(files / folder / f"{only}.safetensors", {"w": np.ones(3)})
+    assert run(["diff", str(files / "x"), str(files / "y"), "--names-only"]) == 1
+    assert capsys.readouterr().out.splitlines() == ["left.safetensors", "other.safetensors: w", "right.safetensors"]
+
+
+def test_all_compares_the_optimizers_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = {"l.weight": torch.arange(6.0).reshape(2, 3)}
+    moments = {"step": torch.tensor(3.0), "exp_avg": torch.ones(2, 3), "exp_avg_sq": torch.ones(2, 3)}
+    for name, changed in (("a", {}), ("same", {}), ("b", {"exp_avg": torch.zeros(2, 3)})):
+        groups = [{"lr": 0.1, "params": [0]}]
+        optimizer = {"state": {0: {**moments, **changed}}, "param_groups": groups}
+        torch.save({"state_dict": weights, "optimizer": optimizer}, tmp_path / f"{name}.pth")
+    sides = [str(tmp_path / "a.pth"), str(tmp_path / "b.pth")]
+    assert run(["diff", *sides]) == 0
+    assert "Not compared: 3 tensors of the first file in other state dicts" in capsys.readouterr().out
+    assert run(["diff", *sides, "--all"]) == 1
+    out = capsys.readouterr().out
+    assert "1 of 2 tensors hold other bytes" in out and "Not compared" not in out
+    assert run(["diff", sides[0], str(tmp_path / "same.pth"), "--all"]) == 0

@@ -128,7 +128,7 @@ def test_a_few_new_rows_are_no_low_rank_change(tmp_path: Path) -> None:
 def test_a_change_of_full_rank_is_none(tmp_path: Path) -> None:
     noise = np.random.default_rng(4)
     state = on_weights(network(1), lambda x: (x + 0.01 * noise.standard_normal(x.shape)).astype(np.float32))
-    assert set(verdicts(tmp_path, network(1), state)) == {"shared-start"}
+    assert set(verdicts(tmp_path, network(1), state)) == {"same-direction"}
 
 
 def permuted(state: Arrays) -> Arrays:
@@ -179,7 +179,7 @@ def test_structure_that_all_networks_share_is_no_shared_start(tmp_path: Path) ->
     cosine = next(t.numbers.centred_cosine for t in diff.tensors if t.name == "f1.weight" and t.numbers)
     assert cosine is not None
     assert cosine > 0.3
-    assert "shared-start" not in {verdict.id for verdict in diff.verdicts}
+    assert "same-direction" not in {verdict.id for verdict in diff.verdicts}
 
 
 def merge_of(folder: Path, *states: dict[str, object]) -> Verdict | None:
@@ -226,3 +226,13 @@ def test_only_names_make_an_average(tmp_path: Path) -> None:
 
 def tensors(state: Arrays) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(x) for name, x in state.items()}
+
+
+def test_a_parent_given_twice_leaves_no_coefficient_open(tmp_path: Path) -> None:
+    a, b = network(1), network(2)
+    half = {name: (np.float32(0.5) * a[name] + np.float32(0.5) * b[name]).astype(np.float32) for name in a}
+    found = merge_of(tmp_path, a, a, b, half)
+    assert found is not None
+    assert "3.safetensors = 0.50000 x 0.safetensors + 0.50000 x 2.safetensors" in found.says
+    # A file that is another's double is no merge.
+    assert merge_of(tmp_path, a, b, a) is None

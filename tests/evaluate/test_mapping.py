@@ -6,7 +6,7 @@ import pytest
 
 from inspector.cam.inputs.class_lists import list_named
 from inspector.errors import UsageError
-from inspector.evaluate.mapping import By, map_classes
+from inspector.evaluate.mapping import By, check_given, map_classes
 from inspector.evaluate.wordnet_ids import WORDNET_IDS
 
 SHAPES = ("circle", "square", "star", "triangle")
@@ -103,3 +103,13 @@ def test_wordnet_ids_are_a_thousand_in_sorted_order() -> None:
 def test_a_single_number_is_no_class(outputs: int) -> None:
     with pytest.raises(UsageError, match="need a score for each class"):
         map_classes(("no", "yes"), outputs)
+
+
+def test_given_names_that_do_not_fit_the_outputs_are_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"4 names are given for 7 outputs: a, b, c, d\. The checkpoint's own names: x, y"
+    ):
+        check_given(("a", "b", "c", "d"), 7, ("x", "y"))
+    with pytest.raises(UsageError, match="The checkpoint names none"):
+        check_given(("a",), 2, ())
+    check_given(("a", "b"), 2, ("x", "y", "z"))

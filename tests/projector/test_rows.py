@@ -151,3 +151,16 @@ def test_names_of_classes_are_the_heads_alone() -> None:
 def test_a_tensor_that_there_is_not_has_close_names() -> None:
     with pytest.raises(UsageError, match=r"'heed.weight' there. Close: head.weight"):
         find_tensor(saved({"head.weight": torch.zeros(2, 2)}), "heed.weight")
+
+
+def test_a_row_of_zeros_beside_equal_rows_is_dead() -> None:
+    table = torch.randn(300, 64, generator=torch.Generator().manual_seed(0))
+    table[20:40] = table[19]
+    table[7] = 0
+    found = points_of(saved({"emb.weight": table}), saved({"emb.weight": table}).tensors[0])
+    assert np.flatnonzero(found.marked).tolist() == [7, *range(19, 40)]
+    assert found.marked_how == "are all the same, 1 beside them all zero"
+    # Alone it is the padding token's.
+    table[19:40] = torch.randn(21, 64, generator=torch.Generator().manual_seed(1))
+    quiet = points_of(saved({"emb.weight": table}), saved({"emb.weight": table}).tensors[0])
+    assert not quiet.marked.any()

@@ -12,11 +12,13 @@ from inspector.compare.relatives import (
     permuted,
     pruned,
     quantised,
-    shared_start,
+    reordered,
+    same_direction,
     unrelated,
 )
 from inspector.compare.relatives.subject import Relative, Relatives
 from inspector.compare.report import Diff, Verdict
+from inspector.compare.verdicts import broken, settles
 
 RELATIVES: tuple[Relative, ...] = (
     average.RELATIVE,
@@ -24,7 +26,8 @@ RELATIVES: tuple[Relative, ...] = (
     pruned.RELATIVE,
     low_rank.RELATIVE,
     permuted.RELATIVE,
-    shared_start.RELATIVE,
+    reordered.RELATIVE,
+    same_direction.RELATIVE,
     unrelated.RELATIVE,
 )
 # Said beside whatever else holds: it explains no numbers.
@@ -33,19 +36,29 @@ _BESIDE = {average.RELATIVE.id}
 
 def find_relatives(
     diff: Diff, a: Checkpoint, b: Checkpoint, of_a: dict[str, TensorInfo], of_b: dict[str, TensorInfo]
-) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
-    """(what holds, names of tensors that were too large or could not be read). of_a, of_b: compared tensors by name.
+) -> tuple[tuple[Verdict, ...], tuple[str, ...], tuple[str, ...]]:
+    """(what holds, names of tensors that were too large or could not be read, sentences about tests that failed).
 
-    Reads changed matrices again, one pair in memory at a time.
+    of_a, of_b: compared tensors by name. Reads changed matrices again, one pair in memory at a time. Where a verdict of
+    the diff leaves nothing to be explained, only what is said beside it is asked.
     """
     subject = Relatives(diff=diff, a=a, b=b, of_a=of_a, of_b=of_b)
     if not subject.changed:
-        return (), ()
+        return (), (), ()
     found: list[Verdict] = []
+    failed: list[str] = []
+    explained = any(verdict.proved for verdict in diff.verdicts)
     for entry in RELATIVES:
-        verdict = entry.decide(subject)
+        beside = entry.id in _BESIDE
+        if not beside and (settles(diff.verdicts) or (entry.likeness and explained)):
+            continue
+        try:
+            verdict = entry.decide(subject)
+        except Exception as error:  # noqa: BLE001 - files are hostile: one test that breaks must not end the comparison
+            failed.append(broken(entry.title, error))
+            continue
         if verdict is not None:
             found.append(verdict)
-            if entry.id not in _BESIDE:
+            if not beside:
                 break
-    return tuple(found), tuple(subject.left_out)
+    return tuple(found), tuple(subject.left_out), tuple(failed)

@@ -1,5 +1,5 @@
-"""A quantised copy: every number of the second lies on a grid of few steps, and none is further from the first's than
-half a step.
+"""A quantised copy: every number of one file lies on a grid of few steps, and none is further from the other's than
+half a step. Asked both ways round.
 
 The grid is looked for per tensor, per row, and per group of neighbours in a row, which is what int8 and int4 exports
 and ggml's blocks have. Counting different values would not do: a short row of 8-bit levels has hardly two alike. A grid
@@ -31,6 +31,11 @@ _BOUND_SHARE, _COSINE = 0.98, 0.9
 def _decide(subject: Relatives) -> Verdict | None:
     if not subject.rest_is_same or not subject.weights:
         return None
+    return _one_way(subject) or _one_way(subject.turned)
+
+
+def _one_way(subject: Relatives) -> Verdict | None:
+    """Whether `b` is the one on a grid."""
     found: Counter[tuple[int, int]] = Counter()
     furthest, off, names = 0.0, 0, []
     for two in subject.each(subject.weights):
@@ -44,12 +49,13 @@ def _decide(subject: Relatives) -> Verdict | None:
         found[(group, levels)] += 1
         furthest = max(furthest, ratio)
         off += not within
-        names.append(two.diff.name)
+        names.append(subject.name_of(two.diff))
     if not names:
         return None
     (group, levels), _ = found.most_common(1)[0]
     per = {0: "one step a tensor", -1: "one step a row"}.get(group, f"one step for {group} neighbours")
     bits = max(int(np.ceil(np.log2(max(levels, 2)))), 1)
+    which, lie = "first" if subject.is_turned else "second", "lies" if len(names) == 1 else "lie"
     proved = off == 0 and not subject.left_out
     end = (
         f"but {off:,} of them have differences beyond half a step, as rounding that makes up for itself leaves"
@@ -59,10 +65,10 @@ def _decide(subject: Relatives) -> Verdict | None:
     return Verdict(
         id=RELATIVE.id,
         title=RELATIVE.title,
-        says=f"A quantised copy: {counted(len(names), 'tensor')} of the second lie on a grid of up to {levels:,} "
+        says=f"A quantised copy: {counted(len(names), 'tensor')} of the {which} {lie} on a grid of up to {levels:,} "
         f"levels (about {bits} bits, {per}), {end}.",
         proved=proved,
-        test="numbers of the second over their step are whole, and differ by at most half a step",
+        test=f"numbers of the {which} over their step are whole, and differ by at most half a step",
         number=furthest,
         threshold=_SLACK,
         refuted_by="an element between two steps, or one that is more than half a step away",
@@ -163,7 +169,7 @@ def _sharpened(moved: Matrix, step: Matrix) -> Matrix:
 RELATIVE = Relative(
     id="quantised",
     title="Quantised copy",
-    says="The second's matrices lie on a grid of few steps, and none of its numbers is more than half a step away from "
-    "the first's. Proved by the bound; differences beyond it make it a likeness.",
+    says="One file's matrices lie on a grid of few steps, and none of its numbers is more than half a step away from "
+    "the other's; it is said which. Proved by the bound; differences beyond it make it a likeness.",
     decide=_decide,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from inspector.checkpoint.casts import cast, numbers_of
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.compare.report import Diff, Relation, TensorDiff, Verdict
+from inspector.compare.dense import decode
+from inspector.compare.report import Diff, PairNumbers, Relation, TensorDiff, Verdict
 from inspector.errors import InspectorError
-from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.moments import TILE
+
+if TYPE_CHECKING:
+    from inspector.compare.relatives.orders import Orders
 
 Matrix = NDArray[np.float64]
 
@@ -48,7 +52,8 @@ class Two:
 @dataclass(frozen=True)
 class Relatives:
     """diff: without these verdicts. of_a, of_b: the tensors compared, by name. left_out: what was not examined,
-    noted by whoever asks for it."""
+    by the first file's name, noted by whoever asks for it. is_turned: the second file stands as `a`. orders: the orders
+    of rows, once they were looked for."""
 
     diff: Diff
     a: Checkpoint
@@ -56,6 +61,8 @@ class Relatives:
     of_a: dict[str, TensorInfo]
     of_b: dict[str, TensorInfo]
     left_out: dict[str, None] = field(default_factory=dict)
+    is_turned: bool = False
+    orders: list[Orders] = field(default_factory=list)
     _last: list[Two] = field(default_factory=list)
     _read_numel: list[int] = field(default_factory=lambda: [0])
 
@@ -77,6 +84,28 @@ class Relatives:
         ok = (Relation.SAME, Relation.CHANGED, Relation.CAST, Relation.TRUNCATED)
         return all(t.relation in ok for t in self.diff.tensors)
 
+    @cached_property
+    def turned(self) -> Relatives:
+        """The second file as the first. Of the numbers of a pair, those of zeros are not turned: they are 0."""
+        tensors = tuple(
+            replace(t, a=t.b, b=t.a, relation=_TURNED.get(t.relation, t.relation), numbers=_turned(t.numbers))
+            for t in self.diff.tensors
+        )
+        return Relatives(
+            diff=replace(self.diff, a=self.diff.b, b=self.diff.a, tensors=tensors),
+            a=self.b,
+            b=self.a,
+            of_a=self.of_b,
+            of_b=self.of_a,
+            left_out=self.left_out,
+            is_turned=True,
+            _read_numel=self._read_numel,
+        )
+
+    def name_of(self, pair: TensorDiff) -> str:
+        """By the first file's name, whichever way round."""
+        return pair.b.name if self.is_turned and pair.b is not None else pair.name
+
     def two(self, pair: TensorDiff) -> Two | None:
         """Their numbers; None for what is too large, cannot be read, or holds NaN or infinity.
 
@@ -87,7 +116,7 @@ class Relatives:
         self._last.clear()
         found = self._read(pair)
         if found is None:
-            self.left_out[pair.name] = None
+            self.left_out[self.name_of(pair)] = None
         else:
             self._last.append(found)
         return found
@@ -104,6 +133,8 @@ class Relatives:
                 read_numbers(self.b, self.of_b[pair.b.name]),
             )
         except (InspectorError, OSError, ValueError, MemoryError):
+            return None
+        if len(one) != len(two) or len(one) != pair.a.numel:
             return None
         if _is_narrower(dtype_b, dtype_a):
             one, dtype_a = cast(one, dtype_a, dtype_b), dtype_b
@@ -125,31 +156,58 @@ class Relatives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relative:
-    """One kind of relationship. id, title, says: as a `VerdictEntry`'s. decide: None where it does not hold."""
+    """One kind of relationship. id, title, says: as a `VerdictEntry`'s. decide: None where it does not hold.
+
+    likeness: it says only how alike the two are, which is not asked where something else explains the difference.
+    """
 
     id: str
     title: str
     says: str
     decide: Callable[[Relatives], Verdict | None]
+    likeness: bool = False
 
 
 def read_numbers(checkpoint: Checkpoint, tensor: TensorInfo) -> tuple[NDArray[np.generic], str]:
-    """(its elements in their raw type, flat; the type). Blocks and quantised tensors are decoded.
+    """(its elements in their raw type, flat; the type). Blocks, quantised and sparse tensors are decoded.
 
     Raises ReadError and CorruptFile as reading does.
     """
-    decoded = find_decoder(tensor).decode(TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=TILE))
+    decoded = decode(TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=TILE))
     pieces = [np.array(chunk).reshape(-1) for chunk in decoded.chunks]
     return (np.concatenate(pieces) if pieces else np.empty(0, np.float32)), decoded.dtype
+
+
+_TURNED = {Relation.ADDED: Relation.REMOVED, Relation.REMOVED: Relation.ADDED}
+
+
+def _turned(numbers: PairNumbers | None) -> PairNumbers | None:
+    if numbers is None:
+        return None
+    return replace(
+        numbers,
+        nan_a=numbers.nan_b,
+        nan_b=numbers.nan_a,
+        infinite_a=numbers.infinite_b,
+        infinite_b=numbers.infinite_a,
+        sum_a=numbers.sum_b,
+        sum_b=numbers.sum_a,
+        square_a=numbers.square_b,
+        square_b=numbers.square_a,
+        zeroed=0,
+        largest_zeroed=None,
+        smallest_kept=None,
+    )
 
 
 def _is_weight(pair: TensorDiff) -> bool:
     if pair.a is None or pair.b is None or len(pair.a.shape) < 2 or pair.parts != 1:
         return False
-    return all(_is_real(side.dtype) for side in (pair.a, pair.b))
+    return all(is_real(side.dtype) for side in (pair.a, pair.b))
 
 
-def _is_real(name: str) -> bool:
+def is_real(name: str) -> bool:
+    """Whether a tensor of this type holds real numbers, decoded or not."""
     dtype = find_dtype(name)
     # Blocks, whose type no table of torch's knows, are decoded.
     return dtype is None or (not name.startswith(("complex", "bcomplex")) and (dtype.floating or name.startswith("q")))

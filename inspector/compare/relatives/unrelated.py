@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import math
-
-from inspector.compare.relatives.shared_start import eligible
+from inspector.compare.relatives.average import called_average
+from inspector.compare.relatives.chance import CHANCE, chance_cosines
 from inspector.compare.relatives.subject import Relative, Relatives
 from inspector.compare.report import Verdict
 from inspector.units import counted
 
-# Of layers of one shape inside a trained network the largest was 4.5 (35 pairs of resnet20's).
-_CHANCE = 6.0
-_SHARE = 0.9
-
 
 def _decide(subject: Relatives) -> Verdict | None:
-    large = [t for t in eligible(subject) if t.numbers is not None and t.numbers.centred_cosine is not None]
-    if len(large) < 2:
+    cosines = chance_cosines(subject)
+    if not cosines:
         return None
-    numbers = [(t.numbers.centred_cosine or 0.0, t.numbers.finite) for t in large if t.numbers is not None]
-    far = [abs(c) * math.sqrt(n) for c, n in numbers]
-    if sum(z < _CHANCE for z in far) < _SHARE * len(far):
-        return None
+    called = called_average(subject.diff)
+    named = f" By its names ({called.why}) the {called.which} is an average, but not of the other." if called else ""
     return Verdict(
         id=RELATIVE.id,
         title=RELATIVE.title,
-        says=f"No relation was found: {counted(len(large), 'large matrix', 'large matrices')} have the same shapes, "
-        f"and cosines as chance gives them (at most {max(abs(c) for c, _ in numbers):.3f}).",
+        says=f"No relation was found: {counted(len(cosines), 'large matrix', 'large matrices')} have the same shapes, "
+        f"and cosines as chance gives them (at most {max(abs(c) for c, _ in cosines):.3f}).{named}",
         proved=False,
         test="centred cosine times the root of the elements",
-        number=max(far),
-        threshold=_CHANCE,
+        number=max(z for _, z in cosines),
+        threshold=CHANCE,
         refuted_by="a change that leaves no direction as it was, such as another order of channels after long training",
     )
 
@@ -40,4 +33,5 @@ RELATIVE = Relative(
     title="No relation found",
     says="Nine in ten of the large matrices have a centred cosine as chance gives it.",
     decide=_decide,
+    likeness=True,
 )

@@ -37,4 +37,5 @@ VERDICT = VerdictEntry(
     title="Same after a cast",
     says="Every tensor is equal to the last bit, or exactly what a cast to the other's type makes of it.",
     decide=_decide,
+    settles=True,
 )

@@ -13,13 +13,14 @@ class VerdictEntry:
     """id: what reports call it. title: a few words. says: when it is said, for the documentation.
 
     decide: the verdict, None where it does not hold. It is given the tensors, totals and others of the comparison; the
-    verdicts are still empty.
+    verdicts are still empty. settles: it leaves nothing about the numbers to be explained.
     """
 
     id: str
     title: str
     says: str
     decide: Callable[[Diff], Verdict | None]
+    settles: bool = False
 
 
 def of_relation(diff: Diff, *relations: Relation) -> tuple[TensorDiff, ...]:

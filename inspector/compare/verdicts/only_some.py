@@ -19,8 +19,8 @@ def _decide(diff: Diff) -> Verdict | None:
     changed, same = of_relation(diff, Relation.CHANGED), of_relation(diff, Relation.SAME)
     if not changed or not same or len(changed) + len(same) < len(diff.tensors):
         return None
-    # Scales of one, shifts of zero and counters are equal in networks that have nothing to do with each other.
-    if not any(t.a is not None and len(t.a.shape) > 1 for t in same):
+    # Scales of one, counters, masks and sinusoids are equal in networks that have nothing to do with each other.
+    if not diff.evidence:
         return None
     trained = [t for t in changed if _is_weight(t)]
     moved = len(changed) - len(trained)
@@ -35,11 +35,12 @@ def _decide(diff: Diff) -> Verdict | None:
     beside = (
         f", beside {counted(moved, 'running statistic or counter', 'running statistics and counters')}" if moved else ""
     )
+    rest = "tensor is" if len(same) == 1 else f"{counted(len(same), 'tensor')} are"
     return Verdict(
         id=VERDICT.id,
         title=VERDICT.title,
         says=f"Only {counted(len(modules), 'layer')} changed: {named} ({share:.1%} of the elements{beside}); the other "
-        f"{counted(len(same), 'tensor')} are equal to the last bit.",
+        f"{rest} equal to the last bit.",
         proved=True,
         test="the bytes of every other tensor",
         number=share,
@@ -57,6 +58,7 @@ def _is_weight(tensor: TensorDiff) -> bool:
 VERDICT = VerdictEntry(
     id="only-some",
     title="Only some layers changed",
-    says="Some tensors changed, and every other one is equal to the last bit.",
+    says="Some tensors changed, and every other one is equal to the last bit; among these is a weight, since masks and "
+    "sinusoids are equal in any two networks.",
     decide=_decide,
 )
