@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from inspector.doctor.frames import own_line
 from inspector.doctor.report import SourceLine
@@ -40,13 +41,15 @@ class Regroups:
 
     def operation(self, name: str, given: Sequence[Tensor], made: Sequence[Tensor]) -> None:
         """given, made: the tensors of this operation."""
-        if self._batch < 1 or not made or not given or not made[0].dim():
+        # A lazy module's parameters have no shape before its first pass.
+        if self._batch < 1 or not made or not given or is_lazy(made[0]) or not made[0].dim():
             return
-        count, before = made[0].shape[0], tuple(given[0].shape)
-        if count == self._batch:
+        if made[0].shape[0] == self._batch:
             return
         found = next((one for one in map(self.of, given) if one is not None), None) if self._of else None
-        if found is None and name in _VIEWS and before and before[0] == self._batch:
-            found = Regroup(before, tuple(made[0].shape), own_line())
+        if found is None and name in _VIEWS:
+            before = tuple(given[0].shape)
+            if before and before[0] == self._batch:
+                found = Regroup(before, tuple(made[0].shape), own_line())
         if found is not None:
             self._of[id(made[0])] = (weakref.ref(made[0]), found)
