@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 NOT_HEALTHY = {
     "shapes_sick.pth": "made sick",
     "truncated.pth": "cut short",
+    "shapes_run.zip": "several files, one of them cut short: a test of their own",
     **dict.fromkeys(("download_page.pth", "lfs_pointer.bin", "picture.pth", ".made"), "no checkpoint"),
 }
 
@@ -43,6 +45,14 @@ def test_the_trained_samples(path: Path) -> None:
     if path.name in NOT_HEALTHY:
         pytest.skip(NOT_HEALTHY[path.name])
     assert alarms(path) == []
+
+
+def test_the_checkpoints_of_the_sample_run(tmp_path: Path) -> None:
+    with zipfile.ZipFile(SAMPLES / "shapes_run.zip") as archive:
+        archive.extractall(tmp_path)
+    whole = sorted(path for path in tmp_path.rglob("epoch_*.pth") if path.name != "epoch_5.pth")
+    assert len(whole) == 7
+    assert {path.name: alarms(path) for path in whole} == {path.name: [] for path in whole}
 
 
 @pytest.mark.parametrize(
