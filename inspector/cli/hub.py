@@ -57,15 +57,13 @@ def hub(
         revisions=list_revisions(asked, client, DEFAULT_LIMITS.metered()),
     )
 
+    rows = (("Repository", report.repository), ("Commit", report.commit), ("Revisions", ", ".join(report.revisions)))
+    candidates = [(c.path, c.stands_for, len(c.files), c.nbytes) for c in report.candidates]
+
     def text() -> RenderableType:
         from inspector.render.hub import hub_text
 
-        return hub_text(
-            (("Repository", report.repository), ("Commit", report.commit), ("Revisions", ", ".join(report.revisions))),
-            [(c.path, c.stands_for, len(c.files), c.nbytes) for c in report.candidates],
-            report.opened,
-            report.others,
-        )
+        return hub_text(rows, candidates, report.opened, report.others)
 
     show(report, text, as_json=json)
     return 0
