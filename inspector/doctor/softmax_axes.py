@@ -18,10 +18,8 @@ from inspector.doctor.report import SourceLine
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.units import human_shape
 
-WRONG_AXIS = FindingKind(
-    "softmax-axis", Severity.WARNING, "Attention's softmax goes over another axis than the product sums"
-)
-OF_ONE = FindingKind("softmax-of-one", Severity.WARNING, "A softmax over one entry, which is always 1")
+WRONG_AXIS = FindingKind("softmax-axis", Severity.WARNING, "Attention's softmax goes over an axis that is not summed")
+OF_ONE = FindingKind("softmax-of-one", Severity.WARNING, "A softmax over one entry")
 
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "einsum", "baddbmm")
 # What keeps scores scores: scaled, masked, biased.
