@@ -29,7 +29,8 @@ except ReadError:
     raise
 with st.container(horizontal=True, vertical_alignment="center", key="overview-file"):
     file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), checkpoint.origin.sha256 or "")
-    report_button(hand)
+    if not hand.is_elsewhere:
+        report_button(hand)
 
 small = (
     checkpoint.weights is not None

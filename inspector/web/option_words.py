@@ -26,6 +26,7 @@ OPTION_WORDS = (
     (": --input name=1x128:int64", " on the command line"),
     ("can count it: --values random", "can count it: tick the box for them"),
     ("; --input-size says otherwise", ""),
+    (", in their order, or leave --names out", ", in their order"),
     (" (--input-size)", ""),
     (", so it needs `--accept`", ", so it is asked about"),
     ("Needs `--accept`", "It is asked about"),
