@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from finding_kinds import finding_kinds  # noqa: E402
 
+from inspector.compare.missing import KINDS as OF_MISSING  # noqa: E402
 from inspector.errors import InspectorError  # noqa: E402
 from inspector.limits import DEFAULT_LIMITS  # noqa: E402
 from inspector.readers import open_checkpoint  # noqa: E402
@@ -73,3 +74,7 @@ def test_every_finding_of_the_sample_files_has_the_title_of_its_kind(path: Path)
         findings = tuple(observe_unclaimed(path, path.name, DEFAULT_LIMITS))
     for finding in findings:
         assert finding.title == titles[finding.id]
+
+
+def test_what_a_comparison_takes_for_missing_are_kinds() -> None:
+    assert {kind.id for kind in finding_kinds()} >= OF_MISSING

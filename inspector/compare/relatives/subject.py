@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,6 @@ from inspector.compare.report import Diff, PairNumbers, Relation, TensorDiff, Ve
 from inspector.errors import InspectorError
 from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.moments import TILE
-
-if TYPE_CHECKING:
-    from inspector.compare.relatives.orders import Orders
 
 Matrix = NDArray[np.float64]
 
@@ -52,8 +48,8 @@ class Two:
 @dataclass(frozen=True)
 class Relatives:
     """diff: without these verdicts. of_a, of_b: the tensors compared, by name. left_out: what was not examined,
-    by the first file's name, noted by whoever asks for it. is_turned: the second file stands as `a`. orders: the orders
-    of rows, once they were looked for."""
+    by the first file's name, noted by whoever asks for it. is_turned: the second file stands as `a`. answers: what
+    several tests ask for, once it was looked for."""
 
     diff: Diff
     a: Checkpoint
@@ -62,7 +58,7 @@ class Relatives:
     of_b: dict[str, TensorInfo]
     left_out: dict[str, None] = field(default_factory=dict)
     is_turned: bool = False
-    orders: list[Orders] = field(default_factory=list)
+    answers: dict[str, object] = field(default_factory=dict)
     _last: list[Two] = field(default_factory=list)
     _read_numel: list[int] = field(default_factory=lambda: [0])
 
