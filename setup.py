@@ -19,6 +19,7 @@ PATTERNS = (
     "sample_models/manifest.json",
     "sample_models/README.md",
     "sample_models/weights/*.safetensors",
+    "sample_models/photographs/*",
 )
 
 

@@ -5,17 +5,17 @@ import streamlit as st
 from inspector.cam.report import Explanation
 from inspector.errors import InspectorError, UsageError
 from inspector.jobs.subjects import Wanted
-from inspector.render.colour_maps import COLOUR_MAPS
 from inspector.units import human_duration, human_shape, human_share
 from inspector.web import assumptions, jobs, own_code, own_network, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
-from inspector.web.explain import answer, controls, inputs, looking, pictures, view
+from inspector.web.explain import address, answer, controls, inputs, looking, view
 from inspector.web.explain.channels import show_channels
 from inspector.web.explain.grid import show_grid
 from inspector.web.explain.kept import keep_button
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.run import show_run
 from inspector.web.explain.several import show_several
+from inspector.web.explain.slots import layer_slot, method_slot
 from inspector.web.explain.trust import show_trust
 from inspector.web.guard import said, show_error
 from inspector.web.text import plain
@@ -42,29 +42,40 @@ if best is None:
     st.caption(plain(f"Your code with the file's weights, loaded strictly: {facts.loaded}."))
 if facts.weights_note:
     st.caption(plain(facts.weights_note))
-picture = pictures.choose_picture()
-preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
+view.begin()
+with said():
+    address.take_up(hand, view.DRAWING)
+line = st.container(horizontal=True, vertical_alignment="center", gap="small", key="settled")
+picture = inputs.take_picture(line)
+with line:
+    preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
 if picture is None:
     st.caption("The heat map appears here once a picture is chosen.")
     st.stop()
-st.session_state.setdefault("colour-map", COLOUR_MAPS[0])
 
-layers = controls.layers_of(hand, preprocessing)
-subject = Subject(hand=hand, picture=picture, preprocessing=preprocessing, layers=layers)
-seen = looking.look_at(subject)
-naming = answer.edit_naming(hand, answer.class_count(seen, hand))
+left, side = st.columns([5, 2], gap="medium")
+with left.container(key="explain-map"):
+    # What was drawn for another picture goes at once; a map of the same one stays until the next has come.
+    place = st.container() if view.is_shown(hand, picture) else st.empty()
+    waiting = st.container(key="explain-waiting")
+if not view.is_shown(hand, picture):
+    with place:
+        view.reserve(picture)
+with waiting:
+    layers = controls.layers_of(hand, preprocessing)
+    subject = Subject(hand=hand, picture=picture, preprocessing=preprocessing, layers=layers)
+    seen = looking.look_at(subject)
+with line:
+    naming = answer.edit_naming(hand, answer.class_count(seen, hand))
 scores = answer.scores_of(seen, naming)
-asked, how = st.columns(2)
-with asked:
-    target, other = answer.choose_columns(seen, scores, f"{hand.sha256[:12]}-{picture.sha256[:12]}")
-with how:
-    left, right = st.columns(2)
-    with left:
-        method = controls.choose_method(hand)
-    with right:
-        layer = controls.choose_layer(hand, layers)
-controls.advise(method, layer)
-layer, options = controls.edit_options(hand, preprocessing, layer)
+with side:
+    st.html(answer.score_bars(scores))
+    answer.suggest_names(hand, answer.class_count(seen, hand))
+    target, other = answer.choose_columns(seen, scores, hand, picture)
+    method = controls.choose_method(hand)
+    layer = controls.choose_layer(hand, layers)
+    layer, options = controls.edit_options(hand, preprocessing, layer)
+    controls.advise(method, layer)
 
 
 def maps(spec: Wanted, column: int) -> Explanation | None:
@@ -88,20 +99,22 @@ def maps(spec: Wanted, column: int) -> Explanation | None:
 
 
 spec = first = second = None
-try:
-    spec = looking.spec_of(subject, method, layer, options)
-    first = maps(spec, target)
-    if first is not None and other is not None:
-        second = maps(spec, other)
-except InspectorError as error:
-    show_error(error)
-    if isinstance(error, UsageError):
-        spec = None  # What means nothing of this picture means nothing of others.
+with waiting:
+    try:
+        spec = looking.spec_of(subject, method, layer, options)
+        first = maps(spec, target)
+        if first is not None and other is not None:
+            second = maps(spec, other)
+    except InspectorError as error:
+        show_error(error)
+        if isinstance(error, UsageError):
+            spec = None  # What means nothing of this picture means nothing of others.
+with place if view.is_shown(hand, picture) else place.container():
+    if first is None:
+        view.reserve(picture)
+    else:
+        view.show(hand, picture, first, second, facts.threads)
 if first is not None:
-    assumed = inputs.unknowns(preprocessing, first)
-    if assumed:
-        st.info(plain(assumed), icon=":material/info:")
-    view.show(hand, picture, first, second, scores, facts.threads)
     keep_button(hand, picture, (first, second), facts.threads)
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(
@@ -112,11 +125,12 @@ if first is not None:
             Figure(label="cells", says=human_shape(first.raw.shape)),
         ]
     )
+view.note_shown(hand, picture)
 
-part = st.segmented_control("More", PARTS, default=GRID, key="explain-part", required=True)
+part = st.segmented_control("More", PARTS, default=GRID, key="explain-part", required=True, persist_state="session")
 with said():
     if part == GRID:
-        show_grid(subject, method, layer, target, naming, keys=(controls.layer_key(hand), controls.method_key(hand)))
+        show_grid(subject, method, layer, target, naming, keys=(method_slot(hand), layer_slot(hand)))
     elif part == SEVERAL and spec is not None:
         show_several(subject, spec, target, naming)
     elif part == RUN and spec is not None:

@@ -85,7 +85,7 @@ class Files:
         for result, picture, explanation in map_worst(ready, folders, report.worst, names):
             says = f"{names[result.label]} taken for {names[result.answer]}, {human_share(result.confidence)} sure"
             lines = (result.path, says)
-            cells.append(cell_of(picture, explanation, lines, colour_map="viridis", opacity=0.5))
+            cells.append(cell_of(picture, explanation, lines))
         rows = [cells[start : start + _ACROSS] for start in range(0, len(cells), _ACROSS)]
         if rows:
             self.write(self.folder / "worst.png", png_bytes(sheet(rows)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inspector.cam.exporting.blend import OPACITY, Blend
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.options import FILE_HELP, Json, State, TargetOption, progress_bar, show
 from inspector.errors import UsageError
@@ -112,7 +113,8 @@ def explain(
     colour_map: Annotated[
         str, typer.Option("--colour-map", help="viridis, inferno, magma, cividis, turbo, jet.")
     ] = "viridis",
-    opacity: Annotated[float, typer.Option(help="Of the heat map over the picture.", min=0, max=1)] = 0.5,
+    opacity: Annotated[float, typer.Option(help="Of the hottest place over the picture.", min=0, max=1)] = OPACITY,
+    blend: Annotated[Blend, typer.Option(help="Opacity follows the heat, or is the same everywhere.")] = Blend.HEAT,
     threshold: Annotated[float, typer.Option(help="Of the box in the table.", min=0, max=1)] = 0.5,
     threads: Annotated[
         int, typer.Option(help="That torch computes with; its own choice if left out.", min=0, max=1024)
@@ -170,6 +172,7 @@ def explain(
         answer=answer or loaded.answer or AnswerKind.ONE,
         colour_map=colour_map,
         opacity=opacity,
+        blend=blend,
         threshold=threshold,
         series=tuple(series or ()),
         common_scale=common_scale,

@@ -218,7 +218,8 @@ class Files:
         self.rows.append((*row, *more))
         folder = self.places.folder
         if folder is not None or (self.single and self.places.output is not None):
-            pixels = png_bytes(overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity))
+            drawn = overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity, blend=request.blend)
+            pixels = png_bytes(drawn)
             if self.single and self.places.output is not None:
                 self._write(self.places.output, pixels)
             if folder is not None:
@@ -230,7 +231,14 @@ class Files:
                 where = f"{found.method} {layer_name(found.layer)}".strip()
                 called = found.target.name or f"class {found.target.index}"
                 lines = [name, f"{called} {share_text(found.target)} · {where}", *findings_line(found)]
-                cell = cell_of(picture, found, lines, colour_map=request.colour_map, opacity=request.opacity)
+                cell = cell_of(
+                    picture,
+                    found,
+                    lines,
+                    colour_map=request.colour_map,
+                    opacity=request.opacity,
+                    blend=request.blend,
+                )
             if not beside or not self.cells:
                 self.cells.append([])
             self.cells[-1].append(cell)

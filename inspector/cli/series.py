@@ -83,6 +83,7 @@ def _write(stages: list[Stage], request: Request, files: Files, picture: Image.I
             one_scale=request.common_scale,
             colour_map=request.colour_map,
             opacity=request.opacity,
+            blend=request.blend,
         )
         files.add(
             picture,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from inspector.cam.exporting.blend import OPACITY, Blend
 from inspector.cam.inputs.orientation import full_size, upright_array
 from inspector.cam.inputs.reduced import crop_in_pixels
 from inspector.cam.report import Crop, Explanation
@@ -24,14 +25,17 @@ def overlay(
     explanation: Explanation,
     *,
     colour_map: str = "viridis",
-    opacity: float = 0.5,
+    opacity: float = OPACITY,
+    blend: Blend = Blend.HEAT,
     dim_outside: float = 0.0,
 ) -> NDArray[np.uint8]:
     """(H, W, 3) uint8 at the size of the upright picture, as far as it was read (`ReducedPicture`).
 
-    Inside the crop every pixel is (1 - opacity) x picture + opacity x colour: no squaring, no brightening. Outside,
-    where the model saw nothing, the picture stays as it is, or is darkened by the share `dim_outside`.
-    Raises UsageError when the picture is not the explained one's size, or a share is not in 0..1.
+    Inside the crop every pixel is (1 - a) x picture + a x colour with a = opacity x heat, so that a place without heat
+    is exactly the picture; with Blend.UNIFORM a = opacity everywhere. Outside, where the model saw nothing, the picture
+    stays as it is, or is darkened by the share `dim_outside`.
+    Raises UsageError when the picture is not the explained one's size, a share is not in 0..1, or there is no such
+    blend.
     """
     return lay_over(
         picture,
@@ -39,6 +43,7 @@ def overlay(
         explanation.crop,
         lambda heat: coloured(heat, colour_map),
         opacity=opacity,
+        blend=blend,
         dim_outside=dim_outside,
     )
 
@@ -49,14 +54,19 @@ def lay_over(
     crop: Crop,
     colour: Callable[[NDArray[np.float32]], NDArray[np.uint8]],
     *,
-    opacity: float = 0.5,
+    opacity: float = OPACITY,
+    blend: Blend = Blend.HEAT,
     dim_outside: float = 0.0,
 ) -> NDArray[np.uint8]:
     """(H, W, 3) uint8: any field of numbers (h, w) over the crop that it covers. colour: (rows, columns) of the field
-    at the picture's pixels to (rows, columns, 3). Otherwise as `overlay`."""
+    at the picture's pixels to (rows, columns, 3). The heat of a signed field is its magnitude. Otherwise `overlay`."""
     for name, share in (("opacity", opacity), ("dim_outside", dim_outside)):
         if not 0.0 <= share <= 1.0:
             raise UsageError(f"{name} is {share}; a share from 0 to 1 is needed.")
+    try:
+        by_heat = Blend(blend) is Blend.HEAT
+    except ValueError:
+        raise UsageError(f"There is no blend {blend!r}.", hint=f"Blends: {', '.join(Blend)}.") from None
     ground = upright_array(picture)
     explained = (crop.picture_width, crop.picture_height)
     if explained not in (full_size(picture), ground.shape[1::-1]):
@@ -81,9 +91,16 @@ def lay_over(
         heat = resample(across, some, crop.top, crop.height, axis=0)
         colours = colour(heat).astype(np.float32)
         place = np.s_[some.start : some.stop, columns.start : columns.stop]
-        blended = ground[place] * np.float32(1.0 - opacity) + colours * np.float32(opacity)
+        strength = np.float32(opacity) * (_magnitude(heat) if by_heat else np.float32(1.0))
+        blended = ground[place] * (np.float32(1.0) - strength) + colours * strength
         result[place] = np.rint(blended).astype(np.uint8)
     return result
+
+
+def _magnitude(heat: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(rows, columns, 1), 0..1; what is no number has none."""
+    size: NDArray[np.float32] = np.clip(np.abs(np.nan_to_num(heat, nan=0.0)), 0.0, 1.0)
+    return size[..., None]
 
 
 def heat_picture(explanation: Explanation, *, colour_map: str = "viridis") -> NDArray[np.uint8]:

@@ -13,7 +13,7 @@ from inspector.cam.report import Explanation
 from inspector.render.overlay import overlay
 
 LONGEST = 1400
-THUMBNAIL = 62
+THUMBNAIL = 112
 
 
 def at_screen_size(picture: Image.Image, longest: int = LONGEST) -> Image.Image:
@@ -49,7 +49,7 @@ def scaled_to(size: tuple[int, int], made: Explanation) -> Explanation:
 def thumbnail(picture: Image.Image, made: Explanation, colour_map: str) -> Image.Image:
     """The overlay of what the model saw. picture: no larger than a few thumbnails, and shows all of it."""
     scaled = scaled_to(picture.size, made)
-    drawn = Image.fromarray(overlay(picture, scaled, colour_map=colour_map, opacity=0.6))
+    drawn = Image.fromarray(overlay(picture, scaled, colour_map=colour_map))
     return cropped(drawn, scaled)
 
 

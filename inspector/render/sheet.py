@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from inspector.cam.exporting.blend import OPACITY, Blend
 from inspector.cam.inputs.picture import upright
 from inspector.cam.report import Explanation
 from inspector.render.overlay import overlay
@@ -30,13 +31,19 @@ class Cell:
 
 
 def cell_of(
-    picture: Image.Image, explanation: Explanation | None, lines: Sequence[str], *, colour_map: str, opacity: float
+    picture: Image.Image,
+    explanation: Explanation | None,
+    lines: Sequence[str],
+    *,
+    colour_map: str = "viridis",
+    opacity: float = OPACITY,
+    blend: Blend = Blend.HEAT,
 ) -> Cell:
     """The overlay, shrunk to a cell; the picture itself where there is no explanation."""
     pixels = (
         np.array(upright(picture))
         if explanation is None
-        else overlay(picture, explanation, colour_map=colour_map, opacity=opacity)
+        else overlay(picture, explanation, colour_map=colour_map, opacity=opacity, blend=blend)
     )
     shown = Image.fromarray(pixels)
     shown.thumbnail((SIDE, SIDE), Image.Resampling.BILINEAR)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from PIL import Image
 
+from inspector.cam.exporting.blend import Blend
 from inspector.cam.report import Explanation
 from inspector.checkpoint.training_place import Place
 from inspector.render.explained_table import Row
@@ -28,11 +29,11 @@ def strip_cell(
     one_scale: bool,
     colour_map: str,
     opacity: float,
+    blend: Blend = Blend.HEAT,
 ) -> Cell:
     """The map with all that tells it from its neighbours. shown: on the scale that it is drawn with."""
-    return cell_of(
-        picture, shown, strip_lines(shown, name, place, one_scale=one_scale), colour_map=colour_map, opacity=opacity
-    )
+    lines = strip_lines(shown, name, place, one_scale=one_scale)
+    return cell_of(picture, shown, lines, colour_map=colour_map, opacity=opacity, blend=blend)
 
 
 def strip_lines(made: Explanation, name: str, place: Place, *, one_scale: bool) -> tuple[str, str, str, str]:

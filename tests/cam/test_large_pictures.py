@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from inspector.cam.exporting.blend import Blend
 from inspector.cam.inputs import large, orientation, picture, png_rows
 from inspector.cam.inputs.picture import full_size, open_picture, seen_crop, upright
 from inspector.cam.inputs.preprocess import prepare
@@ -235,7 +236,7 @@ def test_the_overlay_of_a_reduced_picture_by_hand() -> None:
     def red(heat: np.ndarray) -> np.ndarray:
         return np.stack([heat * 255, heat * 0, heat * 0], axis=2).astype(np.uint8)
 
-    drawn = lay_over(shown, np.array([[1.0, 0.0]], dtype=np.float32), crop, red, opacity=1.0)
+    drawn = lay_over(shown, np.array([[1.0, 0.0]], dtype=np.float32), crop, red, opacity=1.0, blend=Blend.UNIFORM)
     assert drawn.shape == (2, 4, 3)
     for row in drawn:
         assert row.tolist() == [[100] * 3, [255, 0, 0], [0, 0, 0], [100] * 3]

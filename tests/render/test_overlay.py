@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from inspector.cam.exporting.blend import Blend
 from inspector.cam.report import Crop, Explanation, LayerProposal, Preprocessing, Score
 from inspector.errors import UsageError
-from inspector.render.colour_maps import COLOUR_MAPS, colour_table, coloured
-from inspector.render.overlay import crop_pixels, heat_picture, overlay, png_bytes, resample
+from inspector.render.colour_maps import COLOUR_MAPS, colour_table, coloured, diverging_table, signed_colours
+from inspector.render.overlay import crop_pixels, heat_picture, lay_over, overlay, png_bytes, resample
 
 
 def explanation(heat: np.ndarray, crop: Crop) -> Explanation:
@@ -58,7 +59,9 @@ def picture() -> Image.Image:
 
 def test_blend_by_hand_inside_and_untouched_outside(picture: Image.Image) -> None:
     before = np.asarray(picture).copy()
-    found = overlay(picture, explanation(np.ones((4, 4)), crop_of(3, 2, 4, 4, (12, 8))), opacity=0.25)
+    found = overlay(
+        picture, explanation(np.ones((4, 4)), crop_of(3, 2, 4, 4, (12, 8))), opacity=0.25, blend=Blend.UNIFORM
+    )
     inside = np.zeros((8, 12), dtype=bool)
     inside[2:6, 3:7] = True
     top = colour_table("viridis")[255].astype(float)
@@ -72,8 +75,37 @@ def test_opacity_ends(picture: Image.Image) -> None:
     whole = explanation(heat, crop_of(0, 0, 12, 8, (12, 8)))
     assert np.array_equal(overlay(picture, whole, opacity=0.0), np.asarray(picture))
     # At the picture's own size nothing is resampled: the heat's colours stand pixel by pixel, not squared.
-    assert np.array_equal(overlay(picture, whole, opacity=1.0, colour_map="magma"), coloured(heat, "magma"))
+    assert np.array_equal(
+        overlay(picture, whole, opacity=1.0, colour_map="magma", blend=Blend.UNIFORM), coloured(heat, "magma")
+    )
     assert np.array_equal(heat_picture(whole, colour_map="magma"), coloured(heat.astype(np.float32), "magma"))
+
+
+def test_opacity_follows_heat_so_that_cold_places_are_exactly_the_picture(picture: Image.Image) -> None:
+    before = np.asarray(picture).astype(float)
+    heat = np.zeros((8, 12))
+    heat[2, 3], heat[4, 5], heat[6, 7] = 1.0, 0.5, np.nan
+    found = overlay(picture, explanation(heat, crop_of(0, 0, 12, 8, (12, 8))), opacity=0.6)
+    cold = np.nan_to_num(heat) == 0
+    assert np.array_equal(found[cold], before[cold])
+    table = colour_table("viridis").astype(float)
+    # Half the heat is half the opacity: 0.6 x 0.5 of the colour's middle.
+    assert np.abs(found[4, 5] - (0.7 * before[4, 5] + 0.3 * table[128])).max() <= 0.51
+    assert np.abs(found[2, 3] - (0.4 * before[2, 3] + 0.6 * table[255])).max() <= 0.51
+    # As it was drawn before, and as an option still: the same share everywhere, so that nothing keeps its colour.
+    even = overlay(picture, explanation(heat, crop_of(0, 0, 12, 8, (12, 8))), opacity=0.6, blend="uniform")
+    assert np.abs(even[cold] - (0.4 * before[cold] + 0.6 * table[0])).max() <= 0.51
+
+
+def test_a_signed_field_is_as_opaque_as_it_is_far_from_zero(picture: Image.Image) -> None:
+    field = np.zeros((8, 12), dtype=np.float32)
+    field[0, 0], field[0, 1] = -1.0, -0.25
+    found = lay_over(picture, field, crop_of(0, 0, 12, 8, (12, 8)), signed_colours, opacity=1.0)
+    before = np.asarray(picture)
+    assert np.array_equal(found[1:], before[1:])
+    assert found[0, 0].tolist() == diverging_table()[0].tolist()
+    mixed = 0.75 * before[0, 1] + 0.25 * diverging_table()[96].astype(float)
+    assert np.abs(found[0, 1] - mixed).max() <= 0.51
 
 
 def test_a_hot_pixel_lands_where_the_model_saw_it() -> None:
@@ -106,7 +138,11 @@ def test_resample_is_linear_between_centres() -> None:
 def test_tall_pictures_are_blended_in_pieces_without_seams() -> None:
     heat = np.linspace(0, 1, 70)[:, None] * np.ones((70, 3))
     tall = overlay(
-        Image.new("RGB", (3, 700)), explanation(heat, crop_of(0, 0, 3, 700, (3, 700))), opacity=1, colour_map="cividis"
+        Image.new("RGB", (3, 700)),
+        explanation(heat, crop_of(0, 0, 3, 700, (3, 700))),
+        opacity=1,
+        colour_map="cividis",
+        blend=Blend.UNIFORM,
     )
     expected = np.interp((np.arange(700) + 0.5) / 10 - 0.5, np.arange(70), np.linspace(0, 1, 70))
     assert np.abs(tall[:, 1].astype(int) - coloured(expected, "cividis")).max() <= 1
@@ -125,6 +161,8 @@ def test_wrong_questions(picture: Image.Image) -> None:
         overlay(picture, found, opacity=50)
     with pytest.raises(UsageError, match=r"has 8 x 12 pixels, the explained one 12 x 8"):
         overlay(picture.transpose(Image.Transpose.ROTATE_90), found)
+    with pytest.raises(UsageError, match=r"no blend 'even'.*heat, uniform"):
+        overlay(picture, found, blend="even")
     with pytest.raises(UsageError, match=r"no colour map 'rainbow'.*viridis, cividis"):
         overlay(picture, found, colour_map="rainbow")
 

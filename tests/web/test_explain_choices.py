@@ -39,9 +39,11 @@ def _of(widgets: Any, label: str) -> Any:
     return next(w for w in widgets if w.label == label)
 
 
-def _fold(app: AppTest, word: str) -> str:
-    (label,) = [e.label for e in app.expander if e.label.startswith(word)]
-    return label.replace("\\", "")
+def _settled(app: AppTest, word: str) -> str:
+    """What the line of settled things says of one of them, without the word that opens it."""
+    labels = [block.proto.popover.label.replace("\\", "") for block in app.get("popover")]
+    (label,) = [label for label in labels if word in label]
+    return label.removesuffix(" :primary[change]")
 
 
 def _caption(app: AppTest) -> str:
@@ -69,15 +71,15 @@ def test_a_chosen_class_stays_when_its_words_change(app: AppTest, tmp_path: Path
 
 def test_what_is_folded_names_what_is_chosen_now(app: AppTest, tmp_path: Path) -> None:
     app = _app(app, tmp_path, 4, classes=["a", "b", "c", "d"])
-    assert _fold(app, "Classes") == "Classes · stated by the file"
+    assert _settled(app, "lasses") == "classes: stated in the file"
     _of(app.text_area, "Names, one per line").set_value("e\nf\ng\nh").run()
-    assert _fold(app, "Classes") == "Classes · set on this page"
-    assert "channels first" in _fold(app, "Layer and options")
+    assert _settled(app, "lasses") == "classes: set on this page"
+    assert any("channels first" in one.value for one in app.caption)
     _of(app.selectbox, "Output is").set_value("NHWC").run()
-    assert "channels last" in _fold(app, "Layer and options")
-    assert _fold(app, "Preprocessing") == "Preprocessing · stated in the file"
+    assert any("channels last" in one.value for one in app.caption)
+    assert _settled(app, " px") == "32 px, mean 0.5 (stated in the file)"
     _of(app.text_input, "Mean per channel").set_value("0.1, 0.1, 0.1").run()
-    assert _fold(app, "Preprocessing") == "Preprocessing · set on this page"
+    assert _settled(app, " px") == "32 px, mean 0.1 (set on this page)"
 
 
 def test_a_picture_of_ones_own_with_a_samples_name_is_no_sample(app: AppTest, tmp_path: Path) -> None:
@@ -94,13 +96,13 @@ def test_a_picture_of_ones_own_with_a_samples_name_is_no_sample(app: AppTest, tm
 def test_a_well_known_list_is_offered_and_never_assumed(app: AppTest, tmp_path: Path) -> None:
     app = _app(app, tmp_path, 10)
     assert all(option.startswith("class ") for option in _of(app.selectbox, "Class").options)
-    assert _fold(app, "Classes") == "Classes · nobody names them"
+    assert _settled(app, "lasses") == "classes: nobody names them"
     assert any("as many as CIFAR-10 has: perhaps those" in c.value for c in app.caption)
     _of(app.button, "Use CIFAR-10's names").click().run()
     assert not app.exception and not app.error
     named = {option.partition(" · ")[0] for option in _of(app.selectbox, "Class").options}
     assert {"airplane", "automobile", "truck"} < named
-    assert _fold(app, "Classes") == "Classes · CIFAR-10, a suggestion that was taken"
+    assert _settled(app, "lasses") == "classes: CIFAR-10 (suggested)"
     assert not any(b.label.startswith("Use CIFAR") for b in app.button)
 
 

@@ -107,8 +107,8 @@ def test_the_table_of_maps_marks_those_that_say_little(monkeypatch: pytest.Monke
     naming = Naming(names=(), answer=AnswerKind.ONE)
     show_grid(subject, "grad-cam", made.layer, 3, naming, keys=("layer", "method"))
     assert drawn["data"]["notes"] == {"1,1": "faint-map"}  # type: ignore[index]
-    column = [method.id for method in heat.methods(bench) if method.arithmetic].index("xgrad-cam")
-    assert set(drawn["data"]["empty"]) == {f"0,{column}", f"1,{column}"}  # type: ignore[index]
+    row = [method.id for method in heat.methods(bench) if method.arithmetic].index("xgrad-cam")
+    assert set(drawn["data"]["empty"]) == {f"{row},0", f"{row},1"}  # type: ignore[index]
 
 
 def test_a_map_of_nothing_stays_one() -> None:

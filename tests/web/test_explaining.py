@@ -120,10 +120,10 @@ def _of(app: AppTest, label: str, among: Any = None) -> Any:
 def test_what_nobody_stated_is_said_beside_the_heat_map(app: AppTest) -> None:
     app.run().switch_page("pages/explain.py").run()
     assert not app.exception
-    (info,) = app.info
-    says = info.value.replace("\\", "")
-    assert "is not stated anywhere; assumed: as published with" in says
-    assert "names no classes" in says
+    labels = " ".join(block.proto.popover.label.replace("\\", "") for block in app.get("popover"))
+    assert "(assumed, as published with" in labels
+    assert "nobody names them" in labels
+    assert any("is not stated anywhere" in one.value for one in app.caption)
 
 
 def test_a_camera_picture_is_drawn_at_the_size_of_a_screen_with_the_heat_at_its_place(app: AppTest) -> None:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inspector.cam.exporting.blend import Blend
 from inspector.cam.exporting.request import Request, command_line
 from inspector.cam.report import Crop, Explanation, LayerProposal, Options, Preprocessing, Score
 from inspector.cam.targets.answers import AnswerKind
@@ -56,6 +57,7 @@ class Manifest:
     preprocessing: Preprocessing
     colour_map: str
     opacity: float
+    blend: Blend
     threshold: float
     threads: int
     versions: tuple[tuple[str, str], ...]
@@ -105,6 +107,7 @@ def manifest_of(
         preprocessing=request.preprocessing,
         colour_map=request.colour_map,
         opacity=request.opacity,
+        blend=request.blend,
         threshold=request.threshold,
         threads=request.threads,
         versions=versions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
+from inspector.cam.exporting.blend import OPACITY, Blend
 from inspector.cam.layers.layouts import layer_text
 from inspector.cam.report import Explanation, Options, Preprocessing
 from inspector.cam.targets.answers import AnswerKind
@@ -31,7 +32,8 @@ class Request:
     preprocessing: Preprocessing
     answer: AnswerKind = AnswerKind.ONE
     colour_map: str = "viridis"
-    opacity: float = 0.5
+    opacity: float = OPACITY
+    blend: Blend = Blend.HEAT
     threshold: float = 0.5
     series: tuple[str, ...] = ()
     common_scale: bool = False
@@ -109,6 +111,7 @@ def command_line(request: Request, folder: str) -> str:
     words += ["--answer", request.answer.value]
     words += ["--preprocessing", preprocessing_text(request.preprocessing)]
     words += ["--colour-map", request.colour_map, "--opacity", repr(request.opacity)]
+    words += ["--blend", request.blend.value]
     words += ["--threshold", repr(request.threshold), "--threads", str(request.threads)]
     return join_words([*words, *option_words("--export", folder)])
 

@@ -96,7 +96,7 @@ def worst_cases(
     found = []
     for result, picture, explanation in map_worst(ready, folders, results, naming.names, progress=bench.progress):
         small = at_screen_size(picture, _SIDE)
-        drawn = None if explanation is None else overlay(small, scaled_to(small.size, explanation), opacity=0.55)
+        drawn = None if explanation is None else overlay(small, scaled_to(small.size, explanation))
         found.append(WorstCase(result=result, picture=np.asarray(small), overlay=drawn, data=folders.read(result.path)))
     return tuple(found)
 

@@ -147,7 +147,7 @@ def sheet_of(
         rows.append(row_of(made, checkpoint=subject.file.name, picture=name, threshold=0.5))
         label = made.target.name or f"class {made.target.index}"
         lines = (name, f"{label} {share_text(made.target)}", *findings_line(made))
-        cells.append(cell_of(picture, made, lines, colour_map=colour_map, opacity=0.5))
+        cells.append(cell_of(picture, made, lines, colour_map=colour_map))
     drawn = [cells[start : start + _ACROSS] for start in range(0, len(cells), _ACROSS)]
     return SheetMade(
         sheet=png_bytes(sheet(drawn)) if cells else b"", table=table_csv(rows), count=len(cells), failed=tuple(failed)

@@ -11,7 +11,9 @@ from inspector.cam.targets.answers import AnswerKind, infer_answer
 from inspector.jobs.subjects import Naming, Seen
 from inspector.render.scores import READ_AS, share_text
 from inspector.web import reports
-from inspector.web.explain.choices import choose_one, folded
+from inspector.web.explain.choices import choose_one, settled
+from inspector.web.explain.pictures import Picture
+from inspector.web.explain.slots import beside_slot, class_slot
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
@@ -74,24 +76,21 @@ def class_label(score: Score) -> str:
     return score.name if score.name else f"class {score.index}"
 
 
-def choose_columns(seen: Seen, scores: tuple[Score, ...], key: str) -> tuple[int, int | None]:
+def choose_columns(seen: Seen, scores: tuple[Score, ...], hand: Hand, picture: Picture) -> tuple[int, int | None]:
     """(the column asked about, another one beside it or None)."""
     words = {score.index: f"{class_label(score)} · {share_text(score)}" for score in scores}
     what = {Kind.CLASSES: "Class", Kind.PIXELS: "Pixels of", Kind.BOXES: "Box"}[seen.kind]
     best = seen.best if seen.best in words else next(iter(words))
-    first, second = st.columns(2)
-    with first:
-        chosen = choose_one(what, words, f"class-{key}", first=best, says="Type to search among all of them.")
+    chosen = choose_one(what, words, class_slot(hand, picture), first=best, says="Type to search among all of them.")
     target = best if chosen is None else chosen
-    with second:
-        other = choose_one(
-            "Compare with",
-            {index: says for index, says in words.items() if index != target},
-            f"other-{key}",
-            first=None,
-            placeholder="no other" if len(words) > 1 else "there is no other",
-            says="Its map beside the first one, and the difference of both.",
-        )
+    other = choose_one(
+        "Compare with",
+        {index: says for index, says in words.items() if index != target},
+        beside_slot(hand, picture),
+        first=None,
+        placeholder="no other" if len(words) > 1 else "there is no other",
+        says="Its map beside the first one, and the difference of both.",
+    )
     return target, other
 
 
@@ -116,18 +115,17 @@ def edit_naming(hand: Hand, count: int) -> Naming:
     """Names and how the answer is read as they are stated, open to change. count: of the classes."""
     start, stated = stated_names(hand), infer_answer(reports.checkpoint_of(hand))
     kept: tuple[str, ...] = st.session_state.get(_held(hand), start)
-    with folded(f"Classes · {_source(kept, start)}", key=f"classes-{hand.sha256}", icon=":material/label:"):
+    with settled(f"classes: {_source(kept, start)}", icon=":material/label:"):
         how = st.selectbox(
             "The answer is",
             list(AnswerKind),
             list(AnswerKind).index(stated),
             format_func=READ_AS.__getitem__,
             key=f"reading-{hand.sha256}",
+            persist_state="session",
             help="One class of several: shares add up to 100 %. Several labels: each has its own. Numbers: no shares.",
         )
         _edit_names(hand, kept, count)
-    if not kept:
-        _suggest(hand, count)
     return Naming(names=kept if len(kept) == count else (), answer=how or stated)
 
 
@@ -161,22 +159,22 @@ def _source(kept: tuple[str, ...], start: tuple[str, ...]) -> str:
     from inspector.cam.inputs.class_lists import list_holding
 
     if kept == start:
-        return "stated by the file" if start else "nobody names them"
+        return "stated in the file" if start else "nobody names them"
     suggested = list_holding(kept)
-    return f"{suggested.title}, a suggestion that was taken" if suggested else "set on this page"
+    return f"{suggested.title} (suggested)" if suggested else "set on this page"
 
 
-def _suggest(hand: Hand, count: int) -> None:
-    """Well-known lists with as many names, for the visitor to take."""
+def suggest_names(hand: Hand, count: int) -> None:
+    """Well-known lists with as many names, for the visitor to take; nothing where the classes have names."""
     from inspector.cam.inputs.class_lists import ClassList, lists_of, suggestion
 
     def take(one: ClassList) -> None:
         _set_names(hand, one.names())
 
-    fitting = lists_of(count)
+    fitting = () if kept_names(hand) else lists_of(count)
     if not fitting:
         return
-    with st.container(horizontal=True, vertical_alignment="center", key="suggested-names"):
+    with st.container(key="suggested-names", gap="xsmall"):
         st.caption(suggestion(count))
         for one in fitting:
             st.button(f"Use {one.title}'s names", key=f"use-{one.id}", on_click=take, args=(one,), icon=_SUGGESTED)

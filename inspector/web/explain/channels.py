@@ -19,6 +19,10 @@ from inspector.web.explain.view import scale
 _MOST, _A_ROW = 24, 6
 
 
+def _place(row: sprites.Head, column: sprites.Head) -> int:
+    return int(row.id) * _A_ROW + int(column.id)
+
+
 def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Explanation) -> None:
     """Small pictures; the chosen one large, with its numbers. made: a map of the same column."""
     colour_map = str(st.session_state.get("colour-map", "viridis"))
@@ -44,6 +48,7 @@ def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Exp
             lines,
             chosen=(str(chosen // _A_ROW), str(chosen % _A_ROW)),
             key=f"{key}-table",
+            called=lambda row, column: f"Channel {found[min(_place(row, column), len(found) - 1)].index}",
             on_choice=lambda row, column: st.session_state.update({key: int(row) * _A_ROW + int(column)}),
         )
     with large:
@@ -51,7 +56,7 @@ def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Exp
         whole: Explanation = jobs.ask(subject.job("channel", layer, target, made, chosen, _MOST))
         picture, scaled = for_display(subject.picture, whole)
         st.image(
-            overlay(picture, scaled, colour_map=colour_map, opacity=0.5),
+            overlay(picture, scaled, colour_map=colour_map),
             caption=f"Channel {channel.index}",
             width="stretch",
             alt=f"Channel {channel.index} over the picture",

@@ -14,6 +14,8 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from inspector.web.text import plain
+
 T = TypeVar("T")
 
 
@@ -43,6 +45,13 @@ def choose_one(
         disabled=not words,
         help=says or None,
     )
+
+
+def settled(words: str, *, icon: str, key: str | None = None) -> DeltaGenerator:
+    """What is settled, in a few words, with what changes it folded behind them: nothing moves when it is opened.
+    key: where it stands whether it is open, for whoever closes it."""
+    label = f"{plain(words)} :primary[change]"
+    return st.popover(label, icon=icon, type="tertiary", key=key, on_change="ignore" if key is None else "rerun")
 
 
 def folded(words: str, *, key: str, icon: str) -> DeltaGenerator:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from inspector.cam.inputs.picture import input_shape
@@ -10,8 +12,9 @@ from inspector.cam.report import LayerProposal, Options, Preprocessing
 from inspector.errors import InspectorError
 from inspector.units import counted, human_shape
 from inspector.web.explain import looking, pictures
-from inspector.web.explain.choices import choose_one, folded
+from inspector.web.explain.choices import choose_one
 from inspector.web.explain.labels import short_names
+from inspector.web.explain.slots import layer_slot, method_slot
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
 from inspector.web.text import plain
@@ -19,16 +22,6 @@ from inspector.web.text import plain
 LAYOUTS = {"NCHW": "channels first", "NHWC": "channels last", "NLC": "tokens"}
 FUSIONS = {"": "one layer", "mean": "mean of all", "maximum": "maximum of all", "product": "product of all"}
 _MOST_TOKENS = 10_000
-
-
-def layer_key(hand: Hand) -> str:
-    """Where the chosen layer's name stands in the session."""
-    return f"layer-{hand.sha256[:12]}"
-
-
-def method_key(hand: Hand) -> str:
-    """Where the chosen method stands."""
-    return f"method-{hand.sha256[:12]}"
 
 
 def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, ...]:
@@ -41,6 +34,13 @@ def layers_of(hand: Hand, preprocessing: Preprocessing) -> tuple[LayerProposal, 
     for path in named:
         layer = looking.layer_named(hand, shape, path)
         by_name[layer_name(layer)] = layer
+    asked = str(st.session_state.get(layer_slot(hand), ""))
+    if asked and asked not in by_name:
+        # Of an address: a layer that somebody named, on a page of before. What is none is not chosen.
+        with suppress(InspectorError):
+            layer = looking.layer_named(hand, shape, asked)
+            by_name[layer_name(layer)] = layer
+            st.session_state[_named_key(hand)] = [*named, asked]
     return tuple(by_name.values())
 
 
@@ -63,7 +63,7 @@ def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal
     name = choose_one(
         "Layer",
         words,
-        layer_key(hand),
+        layer_slot(hand),
         first=layer_name(layers[0]),
         says="Whose output is looked at. Others can be named under Layer and options.",
     )
@@ -73,11 +73,8 @@ def choose_layer(hand: Hand, layers: tuple[LayerProposal, ...]) -> LayerProposal
 def choose_method(hand: Hand) -> str:
     """One of all methods, with what it shows."""
     titles = {method.id: method.title for method in looking.methods()}
-    first, key = next(iter(titles)), method_key(hand)
-    if st.session_state.get(key) not in titles:
-        st.session_state[key] = first
-    chosen = st.selectbox("Method", list(titles), format_func=titles.__getitem__, key=key)
-    return chosen or first
+    first = next(iter(titles))
+    return choose_one("Method", titles, method_slot(hand), first=first) or first
 
 
 def advise(method: str, layer: LayerProposal) -> None:
@@ -92,26 +89,35 @@ def advise(method: str, layer: LayerProposal) -> None:
 def edit_options(hand: Hand, preprocessing: Preprocessing, layer: LayerProposal) -> tuple[LayerProposal, Options]:
     """How the layer's output is read as it was found, and what is done with the map; open to change."""
     read = f"{LAYOUTS[_layout_chosen(hand, layer)]}, {human_shape(layer.shape)}"
-    words = f"Layer and options · {plain(layer_name(layer))}: {read}"
-    with folded(words, key=f"layer-options-{hand.sha256}", icon=":material/layers:"):
-        st.caption(plain(layer.reason))
+    with st.popover("Layer and options", icon=":material/layers:", width="stretch"):
+        st.caption(f"{plain(layer_name(layer))}: {read}. {plain(layer.reason)}")
         _name_another(hand, preprocessing)
         layer = _edit_layout(hand, layer)
         smooth, copies, align, fusion = st.columns(4, vertical_alignment="bottom")
         eigen = smooth.toggle(
-            "Eigen smoothing", key="eigen-smooth", help="The strongest pattern over the channels instead of their sum."
+            "Eigen smoothing",
+            key="eigen-smooth",
+            persist_state="session",
+            help="The strongest pattern over the channels instead of their sum.",
         )
         augmented = copies.toggle(
-            "Augmentation", key="augmented", help="Mean over three brightnesses, each also mirrored: seven maps."
+            "Augmentation",
+            key="augmented",
+            persist_state="session",
+            help="Mean over three brightnesses, each also mirrored: seven maps.",
         )
         aligned = align.toggle(
-            "Aligned cells", key="aligned", help="Each cell at the centre of what it sees, not spread evenly."
+            "Aligned cells",
+            key="aligned",
+            persist_state="session",
+            help="Each cell at the centre of what it sees, not spread evenly.",
         )
         how = fusion.selectbox(
             "Layers together",
             list(FUSIONS),
             format_func=FUSIONS.__getitem__,
             key="fusion",
+            persist_state="session",
             help="The maps of all layers of the list as one.",
         )
     return layer, Options(eigen_smooth=eigen, augmented=augmented, aligned=aligned, fusion=how or "")
@@ -133,7 +139,12 @@ def _edit_layout(hand: Hand, layer: LayerProposal) -> LayerProposal:
     kind, before, rows, columns = st.columns(4)
     fitting = [name for name in LAYOUTS if (name == "NLC") == (len(layer.shape) == 2)]
     layout = kind.selectbox(
-        "Output is", fitting, fitting.index(layer.layout), format_func=LAYOUTS.__getitem__, key=f"layout-{key}"
+        "Output is",
+        fitting,
+        fitting.index(layer.layout),
+        format_func=LAYOUTS.__getitem__,
+        key=f"layout-{key}",
+        persist_state="session",
     )
     if layout != "NLC":
         return with_layout(layer, layout or layer.layout)
@@ -144,10 +155,13 @@ def _edit_layout(hand: Hand, layer: LayerProposal) -> LayerProposal:
         length - 1,
         layer.prefix_tokens,
         key=f"prefix-{key}",
+        persist_state="session",
         help="Class and register tokens.",
     )
-    high = rows.number_input("Rows", 1, _MOST_TOKENS, layer.grid[0], key=f"rows-{key}")
-    wide = columns.number_input("Columns", 1, _MOST_TOKENS, layer.grid[1], key=f"columns-{key}")
+    high = rows.number_input("Rows", 1, _MOST_TOKENS, layer.grid[0], key=f"rows-{key}", persist_state="session")
+    wide = columns.number_input(
+        "Columns", 1, _MOST_TOKENS, layer.grid[1], key=f"columns-{key}", persist_state="session"
+    )
     if prefix + high * wide != length:
         st.warning(
             f"{prefix} + {high} x {wide} tokens are {prefix + high * wide}, the layer puts out {length}: "
@@ -173,7 +187,7 @@ def _name_another(hand: Hand, preprocessing: Preprocessing) -> None:
             st.session_state[f"{key}-error"] = error
             return
         st.session_state[_named_key(hand)] = [*(one for one in named if one != path), path]
-        st.session_state[layer_key(hand)] = layer_name(layer)
+        st.session_state[layer_slot(hand)] = layer_name(layer)
         st.session_state[key] = ""
 
     st.text_input(

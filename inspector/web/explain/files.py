@@ -34,7 +34,7 @@ def download_row(
     style_args: tuple[str, float],
     threads: int,
 ) -> None:
-    """Buttons; a file is made when it is asked for, from every pixel of the original."""
+    """Into the row that is open; a file is made when it is asked for, from every pixel of the original."""
     from inspector.cam.exporting.request import command_line
 
     colour_map, opacity = style_args
@@ -46,14 +46,14 @@ def download_row(
     if request.names == NAMES_FILE:
         names = json.dumps(kept_names(hand), ensure_ascii=False)
         rows.append(("Class names (JSON)", lambda: names, NAMES_FILE))
-    with st.container(horizontal=True, key="explain-files"):
+    with st.popover("Download", icon=":material/download:"):
         for text, data, name in rows:
-            st.download_button(text, data, file_name=name, on_click="ignore", icon=":material/download:", key=name)
-        with st.popover("Command", icon=":material/terminal:"):
-            st.caption("The same map from a terminal:")
-            if is_pasted(request.target):
-                st.caption("Save what you pasted under the name after code: first.")
-            st.code(command_line(request, "explained"), language="bash", wrap_lines=True)
+            st.download_button(text, data, file_name=name, on_click="ignore", key=name, width="stretch")
+    with st.popover("Command", icon=":material/terminal:"):
+        st.caption("The same map from a terminal:")
+        if is_pasted(request.target):
+            st.caption("Save what you pasted under the name after code: first.")
+        st.code(command_line(request, "explained"), language="bash", wrap_lines=True)
 
 
 def files_of(

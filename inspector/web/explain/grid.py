@@ -19,20 +19,24 @@ def show_grid(
 ) -> None:
     """Every method that is arithmetic at every kept layer; a click makes it the large one, instead of this one.
 
-    keys: where the names of the layer and the method that are large stand.
+    keys: where the method and the name of the layer that are large stand.
     """
     colour_map = str(st.session_state.get("colour-map", "viridis"))
     methods = [entry for entry in looking.methods() if entry.arithmetic]
     job = subject.job("grid", looking.layers_with(subject, layer), target, naming, colour_map)
     found: Thumbnails = jobs.ask(job, says="Drawing the maps")
-    cells = [[None if cell is None else Image.fromarray(cell) for cell in line] for line in found.lines]
-    notes = {(y, x): says for y, x, says in found.notes}
+    # A row for each method: there are more of them than layers, and their names are words.
+    cells = [
+        [None if cell is None else Image.fromarray(cell) for cell in line] for line in zip(*found.lines, strict=True)
+    ]
+    notes = {(x, y): says for y, x, says in found.notes}
     st.caption(
         f"{len(methods)} methods at {len(subject.layers)} layers from one forward pass. Click a map to see it large. "
         "Each map is scaled by its own maximum" + (", also those with a mark, which say little." if notes else ".")
     )
     short = short_names([layer_name(one) for one in subject.layers])
     sprites.picture_table(
+        [sprites.Head(id=m.id, title=m.title, says=m.says) for m in methods],
         [
             sprites.Head(
                 id=layer_name(one),
@@ -42,9 +46,9 @@ def show_grid(
             )
             for one in subject.layers
         ],
-        [sprites.Head(id=m.id, title=m.title, says=m.says) for m in methods],
         cells,
-        chosen=(layer_name(layer), method),
+        chosen=(method, layer_name(layer)),
+        called=lambda row, column: f"{row.title} at {column.title}",
         key=f"grid-{subject.hand.sha256[:12]}",
         on_choice=lambda row, column: st.session_state.update(dict(zip(keys, (row, column), strict=True))),
         notes=notes,

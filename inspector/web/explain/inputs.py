@@ -6,29 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from inspector.cam.report import Explanation, Preprocessing
+from inspector.cam.report import Preprocessing
 from inspector.errors import InspectorError, UsageError
+from inspector.render.prepared import preprocessing_words
 from inspector.web import reports
-from inspector.web.explain.choices import folded
+from inspector.web.explain.choices import settled
+from inspector.web.explain.pictures import CHANGING, Picture, choose_picture, offer_pictures, picture_in_hand
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
 _LARGEST = 4096
-
-
-def unknowns(preprocessing: Preprocessing, explanation: Explanation) -> str:
-    """What this heat map rests on that nobody stated, in one or two sentences; "" when all is stated."""
-    says = []
-    if preprocessing.assumed:
-        says.append(
-            f"How this model's pictures were prepared is not stated anywhere; {preprocessing.source}. "
-            "If the answer looks wrong, change it under Preprocessing."
-        )
-    if all(score.name is None for score in explanation.scores):
-        says.append("The file names no classes, so they are called by their index.")
-    return " ".join(says)
+_CLOSE = "close-picture-choice"
 
 
 def inferred(hand: Hand) -> Preprocessing:
@@ -38,23 +29,63 @@ def inferred(hand: Hand) -> Preprocessing:
     return infer_preprocessing(reports.recognition_of(hand), reports.checkpoint_of(hand))
 
 
+def take_picture(line: DeltaGenerator) -> Picture | None:
+    """The picture in hand. Before there is one the choice stands on the page, afterwards it is folded into the line."""
+    picture = picture_in_hand()
+    if picture is None:
+        if choose_picture() is not None:
+            st.rerun()
+        return None
+    if st.session_state.pop(_CLOSE, False):
+        st.session_state[CHANGING] = False
+    with line, settled(picture.name, icon=":material/image:", key=CHANGING):
+        chosen = offer_pictures()
+    if chosen is not None and chosen.sha256 != picture.sha256:
+        # Its box was drawn in this run, and cannot be folded before the next.
+        st.session_state[_CLOSE] = True
+        st.rerun()
+    return chosen
+
+
 def edit(start: Preprocessing, digest: str) -> Preprocessing:
-    """Preprocessing as it is taken, open to change."""
+    """Preprocessing as it is taken, in a few words and open to change."""
     drawn = _as_chosen(start, digest)
-    with folded(f"Preprocessing · {plain(drawn.source)}", key=f"preprocessing-{digest}", icon=":material/tune:"):
+    says = f"{preprocessing_words(drawn)} ({drawn.source.replace('assumed: ', 'assumed, ')})"
+    with settled(says, icon=":material/help:" if drawn.assumed else ":material/tune:"):
+        if drawn.assumed:
+            st.caption(
+                plain(
+                    f"How this model's pictures were prepared is not stated anywhere; {drawn.source}. If the answer "
+                    "looks wrong, change it here."
+                )
+            )
         size, crop, kind = st.columns(3)
         shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
-        resize = size.number_input("Shorter side (0: keep)", 0, _LARGEST, shorter, key=f"resize-{digest}")
+        resize = size.number_input(
+            "Shorter side (0: keep)", 0, _LARGEST, shorter, key=f"resize-{digest}", persist_state="session"
+        )
         cut = crop.number_input(
-            "Centre crop (0: none)", 0, _LARGEST, start.crop[0] if start.crop else 0, key=f"crop-{digest}"
+            "Centre crop (0: none)",
+            0,
+            _LARGEST,
+            start.crop[0] if start.crop else 0,
+            key=f"crop-{digest}",
+            persist_state="session",
         )
         choices = ("bilinear", "bicubic")
         interpolation = kind.selectbox(
-            "Interpolation", choices, choices.index(start.interpolation), key=f"kind-{digest}"
+            "Interpolation", choices, choices.index(start.interpolation), key=f"kind-{digest}", persist_state="session"
         )
         left, right = st.columns(2)
-        mean = left.text_input("Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key=f"mean-{digest}")
-        std = right.text_input("Deviation per channel", ", ".join(f"{s:g}" for s in start.std), key=f"std-{digest}")
+        mean = left.text_input(
+            "Mean per channel", ", ".join(f"{m:g}" for m in start.mean), key=f"mean-{digest}", persist_state="session"
+        )
+        std = right.text_input(
+            "Deviation per channel",
+            ", ".join(f"{s:g}" for s in start.std),
+            key=f"std-{digest}",
+            persist_state="session",
+        )
         try:
             return edited(
                 start, resize=int(resize), crop=int(cut), mean=mean or "", std=std or "", interpolation=interpolation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from inspector.cam.exporting.blend import OPACITY
 from inspector.cam.exporting.request import command_line
 from inspector.cam.layers.layouts import layer_text
 from inspector.cam.report import Explanation
@@ -42,7 +43,7 @@ def keep_button(hand: Hand, picture: Picture, maps: tuple[Explanation | None, ..
 
 def _facts(hand: Hand, picture: Picture, made: Explanation, threads: int) -> MapFacts:
     colour_map = str(st.session_state.get("colour-map", "viridis"))
-    opacity = float(st.session_state.get("opacity", 0.5))
+    opacity = float(st.session_state.get("opacity", OPACITY))
     small, scaled = for_display(picture, made, _LONGEST)
     drawn = np.asarray(overlay(small, scaled, colour_map=colour_map, opacity=opacity))
     request = own_request(hand, picture, made, colour_map=colour_map, opacity=opacity, threads=threads)

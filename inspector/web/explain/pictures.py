@@ -12,19 +12,21 @@ from PIL import Image
 
 from inspector.cam.report import Explanation
 from inspector.errors import ReadError
-from inspector.installed import samples_folder
+from inspector.installed import sample_sources, samples_folder
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Drawn, PictureRef
 from inspector.render.screen import LONGEST, at_screen_size, scaled_to
 from inspector.web import jobs
 from inspector.web.guard import said
 from inspector.web.session import owner
-from inspector.web.store import the_store
+from inspector.web.store import clean_name, is_digest, the_store
 from inspector.web.text import plain
 
 TYPES = ["png", "jpg", "jpeg", "webp", "bmp", "tiff"]
 MEGABYTES = 50
 _PICTURE = "picture"
+# Whether the choice is unfolded, once there is a picture.
+CHANGING = "change-picture"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +59,45 @@ def sample_pictures() -> list[Path]:
     return sorted((samples_folder() / "pictures").glob("*.png"))
 
 
+def photographs() -> list[Path]:
+    """For networks that were trained on photographs; committed, with their licences beside them."""
+    sources = sample_sources()
+    return sorted((sources / "photographs").glob("*.jpg")) if sources is not None else []
+
+
+def _offered() -> list[Path]:
+    return [*sample_pictures(), *photographs()]
+
+
 def take_sample(path: Path) -> None:
     """One of the pictures that come with the samples, when its button is clicked."""
     st.session_state[_PICTURE] = Picture(name=path.name, data=path.read_bytes())
+    st.session_state[CHANGING] = False
+
+
+def sample_id(picture: Picture) -> str:
+    """By which an address knows one of the offered pictures; "" for one's own, whatever it is called."""
+    names = (path for path in _offered() if path.name == picture.name)
+    return next((path.stem for path in names if path.read_bytes() == picture.data), "")
+
+
+def take_named(text: str, name: str) -> None:
+    """The picture of an address: an offered one by its id, or one that the store has by its digest. name: what it was
+    called. Raises ReadError where it is not here any more, ExplainError for what is no picture."""
+    sample = next((path for path in _offered() if path.stem == text), None)
+    if sample is not None:
+        take_sample(sample)
+        return
+    stored = the_store().find(text) if is_digest(text) else None
+    path = the_store().get_path(text) if stored is not None else None
+    if stored is None or path is None or stored.nbytes > MEGABYTES * 1_000_000:
+        raise ReadError("The picture of this link is not on the server any more.", hint="Choose it again.")
+    name = clean_name(name or "picture")
+    ref = PictureRef(sha256=text, name=name, path=path)
+    jobs.ask(Job(kind="drawn", arguments=(ref,)), says="Reading the picture")  # what is no picture is not read here
+    st.session_state[_PICTURE] = Picture(name=name, data=path.read_bytes())
+    if owner() not in stored.names:
+        the_store().claim(text, name=name, owner=owner())
 
 
 def picture_in_hand() -> Picture | None:
@@ -92,21 +130,26 @@ def for_display(picture: Picture, made: Explanation, longest: int = LONGEST) -> 
 
 
 def choose_picture() -> Picture | None:
-    """Sample pictures or one's own."""
+    """The choice, framed; which picture is in hand now."""
     with st.container(border=True, key="picture-choice"):
-        samples = st.container()
-        upload = st.file_uploader("Or one of your own", type=TYPES, key="own", max_upload_size=MEGABYTES)
-        if upload is not None and st.session_state.get("own-id") != upload.file_id:
-            before = picture_in_hand()
-            with said():
-                take_picture(Path(upload.name).name, upload.getvalue())
-            st.session_state["own-id"] = upload.file_id
-            if before is not None and picture_in_hand() is before:
-                st.caption(plain(f"What is below is still of {before.name}."))
+        return offer_pictures()
+
+
+def offer_pictures() -> Picture | None:
+    """Sample pictures, photographs, or one's own; which of them is in hand now."""
+    samples = st.container()
+    upload = st.file_uploader("Or one of your own", type=TYPES, key="own", max_upload_size=MEGABYTES)
+    if upload is not None and st.session_state.get("own-id") != upload.file_id:
+        before = picture_in_hand()
+        with said():
+            take_picture(Path(upload.name).name, upload.getvalue())
+        st.session_state["own-id"] = upload.file_id
+        if before is not None and picture_in_hand() is before:
+            st.caption(plain(f"What is below is still of {before.name}."))
     # Drawn last, in their place above: which of them is in hand is known only now.
     in_hand = picture_in_hand()
     with samples:
-        paths = sample_pictures()
+        paths = _offered()
         if paths:
             st.markdown("**Choose a picture**")
             with st.container(horizontal=True, key="pictures", gap="xsmall"):

@@ -43,11 +43,12 @@ def picture_table(
     chosen: tuple[str, str] | None,
     key: str,
     on_choice: Callable[[str, str], None],
+    called: Callable[[Head, Head], str],
     notes: Mapping[tuple[int, int], str] | None = None,
 ) -> None:
     """Small pictures of one size as buttons; None: there is none. on_choice: (row id, column id), before the run.
 
-    notes: what is wrong with the cell of a row and column; it gets a mark.
+    called: what the cell of a row and column is. notes: what is wrong with it; it gets a mark.
     """
     width, height = next((cell.size for line in cells for cell in line if cell is not None), (1, 1))
     sprite = Image.new("RGB", (width * len(columns), height * len(rows)))
@@ -72,6 +73,7 @@ def picture_table(
             "columns": [{"id": c.id, "title": c.title, "says": c.says} for c in columns],
             "empty": [f"{y},{x}" for y, line in enumerate(cells) for x, cell in enumerate(line) if cell is None],
             "notes": {f"{y},{x}": says for (y, x), says in (notes or {}).items()},
+            "called": [[called(row, column) for column in columns] for row in rows],
             "sprite": data_address(sprite, quality=92),
             "width": width,
             "height": height,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from PIL import Image
 
+from inspector.cam.exporting.blend import OPACITY
 from inspector.cam.report import Explanation
 from inspector.cam.series import Stage, on_one_scale
 from inspector.checkpoint.training_place import axis_of
@@ -66,7 +67,7 @@ def show(found: RunMade, subject: Subject, names: tuple[str, ...], target: int |
     one_scale = which == COMMON and not fused
     drawn = on_one_scale(maps) if one_scale else maps
     colour_map = str(st.session_state.get("colour-map", "viridis"))
-    opacity = float(st.session_state.get("opacity", 0.5))
+    opacity = float(st.session_state.get("opacity", OPACITY))
     st.html(strip_html(kept, drawn, subject.picture, one_scale=one_scale, colour_map=colour_map, opacity=opacity))
     highest = f"{max(one.raw_maximum for one in maps):.3g}" if one_scale else "the highest of each map"
     st.html(scale(colour_table(colour_map), "0 and below", highest))

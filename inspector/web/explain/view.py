@@ -9,21 +9,25 @@ import streamlit as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from inspector.cam.report import Explanation, Score
+from inspector.cam.exporting.blend import OPACITY
+from inspector.cam.report import Explanation
 from inspector.jobs.job import Job
 from inspector.render.colour_maps import COLOUR_MAPS, colour_table, diverging_table, signed_colours
 from inspector.render.outline import above, draw_box, draw_outline, measure_outline
 from inspector.render.overlay import lay_over, overlay
 from inspector.units import human_share
 from inspector.web import jobs
-from inspector.web.explain import sprites
-from inspector.web.explain.answer import asked_label, score_bars
+from inspector.web.explain import address, pictures, sprites
+from inspector.web.explain.answer import asked_label
 from inspector.web.explain.files import download_row
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
 OVERLAY, REVEAL, SIGNED = "Overlay", "Drag to reveal", "For and against"
+VIEWS = (OVERLAY, REVEAL, SIGNED)
+_SHOWN = "explain-shown"
+DRAWING = address.settings(VIEWS, COLOUR_MAPS, OPACITY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,39 +41,67 @@ class Style:
 
 
 @st.fragment
-def show(
-    hand: Hand,
-    picture: Picture,
-    first: Explanation,
-    second: Explanation | None,
-    scores: tuple[Score, ...],
-    threads: int,
-) -> None:
-    """Picture, heat and answer side by side. scores: the whole answer, best first. threads: of torch."""
-    places = st.container()
-    style = _choose_style()
+def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation | None, threads: int) -> None:
+    """Picture and heat side by side, how they are drawn, what can be taken home. threads: of torch."""
+    places = st.container(key="maps")
+    with st.container(horizontal=True, vertical_alignment="center", key="under-the-map"):
+        view = st.segmented_control(
+            "View", VIEWS, required=True, key="view", label_visibility="collapsed", persist_state="session"
+        )
+        files = st.container(horizontal=True, width="content", key="explain-files")
+    style = _choose_style(view or OVERLAY)
     small, scaled = for_display(picture, first)
     with places:
         if second is None:
-            _one(small, scaled, style, scores)
+            _one(small, scaled, style)
         else:
-            _two(small, scaled, for_display(picture, second)[1], style, scores)
-    download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity), threads=threads)
+            _two(small, scaled, for_display(picture, second)[1], style)
+    with files:
+        download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity), threads=threads)
+    address.follow(hand, picture, DRAWING)
 
 
-def _choose_style() -> Style:
-    kind, colour, strength, cut = st.columns([4, 2, 2, 2], vertical_alignment="top")
-    view = kind.segmented_control("View", (OVERLAY, REVEAL, SIGNED), default=OVERLAY, required=True, key="view")
-    colour_map = colour.selectbox("Colours", COLOUR_MAPS, key="colour-map", disabled=view == SIGNED)
-    opacity = strength.slider("Opacity", 0.0, 1.0, 0.5, 0.05, key="opacity")
-    threshold = cut.slider(
-        "Outline at", 0.0, 0.95, 0.0, 0.05, key="threshold", help="Of the map's highest place; 0 draws none."
+def begin() -> None:
+    """How a map is drawn as long as nobody chose, before anything asks."""
+    for one in DRAWING:
+        st.session_state.setdefault(one.slot, one.first)
+
+
+def is_shown(hand: Hand, picture: Picture) -> bool:
+    """Whether what this session's page shows is of the same file and picture."""
+    return bool(st.session_state.get(_SHOWN) == (hand.sha256, picture.sha256))
+
+
+def note_shown(hand: Hand, picture: Picture) -> None:
+    """A map of these was shown, or what was said in its place."""
+    st.session_state[_SHOWN] = (hand.sha256, picture.sha256)
+
+
+def reserve(picture: Picture) -> None:
+    """As much room as two pictures take, so that nothing moves when they come."""
+    width, height = pictures.drawn(picture).size
+    box = f'<div style="aspect-ratio:{width}/{height}"></div>'
+    st.html(f'<div class="mi-reserved" aria-hidden="true">{box}{box}</div>')
+
+
+def _choose_style(view: str) -> Style:
+    colour, strength, cut = st.columns(3, vertical_alignment="top")
+    colour_map = colour.selectbox(
+        "Colours", COLOUR_MAPS, key="colour-map", disabled=view == SIGNED, persist_state="session"
     )
-    return Style(view=view or OVERLAY, colour_map=colour_map, opacity=opacity, threshold=threshold)
+    opacity = strength.slider(
+        "Opacity", 0.0, 1.0, step=0.05, key="opacity", help="Of the hottest place; it follows the heat.",
+        persist_state="session",
+    )  # fmt: skip
+    threshold = cut.slider(
+        "Outline at", 0.0, 0.95, step=0.05, key="threshold", help="Of the map's highest place; 0 draws none.",
+        persist_state="session",
+    )  # fmt: skip
+    return Style(view=view, colour_map=colour_map, opacity=opacity, threshold=threshold)
 
 
-def _one(small: Image.Image, made: Explanation, style: Style, scores: tuple[Score, ...]) -> None:
-    left, right, answer = st.columns([3, 3, 2])
+def _one(small: Image.Image, made: Explanation, style: Style) -> None:
+    left, right = st.columns(2)
     seen = overlay(small, made, opacity=0.0, dim_outside=0.6)
     if made.place is not None:
         left_side, top, right_side, bottom = map(round, made.place)
@@ -86,14 +118,10 @@ def _one(small: Image.Image, made: Explanation, style: Style, scores: tuple[Scor
         st.html(legend(made, style))
         if found:
             st.caption(found)
-    with answer:
-        st.markdown("**Answer**")
-        st.html(score_bars(scores))
 
 
-def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style, scores: tuple[Score, ...]) -> None:
-    columns = st.columns(3)
-    for number, (column, made) in enumerate(zip(columns, (one, other), strict=False)):
+def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style) -> None:
+    for number, (column, made) in enumerate(zip(st.columns(2), (one, other), strict=True)):
         with column:
             drawn, found = drawn_map(small, made, style)
             label = plain(asked_label(made))
@@ -105,7 +133,7 @@ def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style,
             st.html(legend(made, style))
             if found:
                 st.caption(found)
-    with columns[2]:
+    with st.columns(2)[0]:
         values, size = difference(one, other)
         drawn = lay_over(small, spread(values, one), one.crop, signed_colours, opacity=max(style.opacity, 0.5))
         st.image(drawn, caption="Difference of the two", width="stretch", alt="Difference of the two maps")
@@ -116,7 +144,6 @@ def _two(small: Image.Image, one: Explanation, other: Explanation, style: Style,
                 f"{size:.3g} more for {asked_label(one)}",
             )
         )
-    st.html(score_bars(scores))
 
 
 def drawn_map(small: Image.Image, made: Explanation, style: Style) -> tuple[NDArray[np.uint8], str]:

@@ -1,4 +1,5 @@
 // A table of small pictures, all from one sprite; the page hears which one was clicked through the trigger "chosen".
+// One of them is in the tab order, arrows lead to the others; drawn anew, the focus stays where it was.
 const element = (name, text) => {
   const made = document.createElement(name)
   if (text !== undefined) made.textContent = text
@@ -12,47 +13,73 @@ const breakable = (name, text) => {
   return made
 }
 
+const head = (data, scope) => {
+  const made = element('th')
+  made.scope = scope
+  made.title = data.says
+  made.append(breakable('span', data.title))
+  if (data.note) made.append(element('small', data.note))
+  return made
+}
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }
+
 export default function (component) {
   const { parentElement, data, setTriggerValue } = component
-  const head = parentElement.querySelector('thead'), body = parentElement.querySelector('tbody')
-  const top = element('tr')
-  top.append(element('td'))
-  for (const column of data.columns) {
-    const label = element('th', column.title)
-    label.scope = 'col'
-    label.title = column.says
-    top.append(label)
+  const table = parentElement.querySelector('table')
+  const held = parentElement.getRootNode().activeElement?.closest?.('.cell')?.dataset.place
+  const places = new Map()
+  const share = (at, count) => (count > 1 ? (100 * at) / (count - 1) : 0)
+
+  const cell = (row, y, column, x) => {
+    const place = element('td')
+    if (data.empty.includes(`${y},${x}`)) {
+      place.className = 'none'
+      place.textContent = 'none'
+      return place
+    }
+    const button = element('button')
+    button.type = 'button'
+    button.className = 'cell'
+    button.dataset.place = `${y},${x}`
+    button.style.aspectRatio = `${data.width} / ${data.height}`
+    button.style.backgroundImage = `url(${data.sprite})`
+    button.style.backgroundSize = `${100 * data.columns.length}% ${100 * data.rows.length}%`
+    button.style.backgroundPosition = `${share(x, data.columns.length)}% ${share(y, data.rows.length)}%`
+    const note = data.notes[`${y},${x}`], says = data.called[y][x] + (note ? `: ${note}` : '')
+    if (note) button.classList.add('noted')
+    button.setAttribute('aria-label', says)
+    button.title = says
+    button.setAttribute('aria-pressed', String(data.row === y && data.column === x))
+    button.onclick = () => setTriggerValue('chosen', { row: row.id, column: column.id })
+    places.set(button.dataset.place, button)
+    place.append(button)
+    return place
   }
-  head.replaceChildren(top)
-  body.replaceChildren(...data.rows.map((row, y) => {
-    const line = element('tr'), name = element('th')
-    name.scope = 'row'
-    name.title = row.says
-    name.append(breakable('code', row.title), element('small', row.note))
-    line.append(name)
-    data.columns.forEach((column, x) => {
-      const place = element('td')
-      if (data.empty.includes(`${y},${x}`)) {
-        place.className = 'none'
-        place.textContent = 'none'
-      } else {
-        const button = element('button')
-        button.type = 'button'
-        button.className = 'cell'
-        button.style.width = `${data.width}px`
-        button.style.height = `${data.height}px`
-        button.style.backgroundImage = `url(${data.sprite})`
-        button.style.backgroundPosition = `-${x * data.width}px -${y * data.height}px`
-        const note = data.notes[`${y},${x}`], suffix = note ? `: ${note}` : ''
-        if (note) button.classList.add('noted')
-        button.setAttribute('aria-label', (data.columns.length > 1 ? `${column.title} at ${row.title}` : column.title) + suffix)
-        button.title = `${column.title}, ${row.title}${suffix}`
-        button.setAttribute('aria-pressed', String(data.row === y && data.column === x))
-        button.onclick = () => setTriggerValue('chosen', { row: row.id, column: column.id })
-        place.append(button)
-      }
-      line.append(place)
-    })
+
+  const top = element('tr')
+  top.append(element('td'), ...data.columns.map((column) => head(column, 'col')))
+  table.querySelector('thead').replaceChildren(top)
+  table.querySelector('tbody').replaceChildren(...data.rows.map((row, y) => {
+    const line = element('tr')
+    line.append(head(row, 'row'), ...data.columns.map((column, x) => cell(row, y, column, x)))
     return line
   }))
+
+  const enter = (button) => {
+    for (const one of places.values()) one.tabIndex = one === button ? 0 : -1
+  }
+  enter(places.get(held) ?? places.get(`${data.row},${data.column}`) ?? places.values().next().value)
+  if (held) places.get(held)?.focus({ preventScroll: true })
+  table.onkeydown = (event) => {
+    const step = STEPS[event.key], from = event.target.dataset?.place
+    if (!step || !from) return
+    event.preventDefault()
+    let [y, x] = from.split(',').map(Number)
+    do { y += step[0]; x += step[1] } while (data.empty.includes(`${y},${x}`))
+    const next = places.get(`${y},${x}`)
+    if (!next) return
+    enter(next)
+    next.focus()
+  }
 }

@@ -1,0 +1,118 @@
+"""What is chosen on the Explain page as it stands in the address: a link or a reload finds the same map again.
+
+The address is taken up once for each session; from then on it follows what is chosen, in place: a step back leads to
+the page before, not through every choice. Whoever made the link made up what stands in it, so that each value counts
+only where it is one of those that the page offers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from inspector.web.explain import pictures
+from inspector.web.explain.slots import beside_slot, class_slot, layer_slot, method_slot
+from inspector.web.session import Hand
+
+_TAKEN = "explain-address"
+_STATIC = Path(__file__).resolve().parents[1] / "static"
+_write = st.components.v2.component("inspector_address", html="", js=(_STATIC / "address.js").read_text("utf-8"))
+# A name of a layer or file; what is longer is none of ours.
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """One that stands in the session by the same name everywhere. first: what is not written down."""
+
+    name: str
+    slot: str
+    first: object
+    read: Callable[[str], object | None]
+
+
+def _share(text: str) -> float | None:
+    """A slider's value, in its steps of a twentieth."""
+    try:
+        value = float(text[:8])
+    except ValueError:
+        return None
+    return round(round(value * 20) / 20, 2) if math.isfinite(value) and 0 <= value <= 1 else None
+
+
+def _index(text: str) -> int | None:
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else None
+
+
+def settings(views: tuple[str, ...], colour_maps: tuple[str, ...], opacity: float) -> tuple[_Setting, ...]:
+    """How the map is drawn: the view, its colours, its opacity, its outline."""
+
+    def outline(text: str) -> float | None:
+        value = _share(text)
+        return None if value is None else min(value, 0.95)
+
+    return (
+        _Setting(name="view", slot="view", first=views[0], read=lambda text: text if text in views else None),
+        _Setting(
+            name="colours",
+            slot="colour-map",
+            first=colour_maps[0],
+            read=lambda text: text if text in colour_maps else None,
+        ),
+        _Setting(name="opacity", slot="opacity", first=opacity, read=_share),
+        _Setting(name="outline", slot="threshold", first=0.0, read=outline),
+    )
+
+
+def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
+    """Once for each session: choose what the address says. Raises ReadError and ExplainError for a picture that is not
+    here any more, or is none; the rest is chosen all the same."""
+    if st.session_state.get(_TAKEN):
+        return
+    st.session_state[_TAKEN] = True
+    asked = {name: text for name, text in st.query_params.to_dict().items() if len(text) <= _LONGEST}
+    for one in drawing:
+        value = one.read(asked.get(one.name, ""))
+        if value is not None:
+            st.session_state[one.slot] = value
+    if "picture" not in asked:
+        return
+    pictures.take_named(asked["picture"], asked.get("picture-name", ""))
+    picture = pictures.picture_in_hand()
+    if picture is None:
+        return
+    for slot, name in ((method_slot(hand), "method"), (layer_slot(hand), "layer")):
+        if asked.get(name):
+            st.session_state[slot] = asked[name]
+    for slot, name in ((class_slot(hand, picture), "class"), (beside_slot(hand, picture), "beside")):
+        index = _index(asked.get(name, ""))
+        if index is not None:
+            st.session_state[slot] = index
+
+
+def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> dict[str, str]:
+    """What is chosen now, as the address says it; "" for what is as it begins."""
+    state: Mapping[Any, Any] = st.session_state
+    sample, beside = pictures.sample_id(picture), state.get(beside_slot(hand, picture))
+    found = {
+        "picture": sample or picture.sha256,
+        "picture-name": "" if sample else picture.name,
+        "method": str(state.get(method_slot(hand), "")),
+        "layer": str(state.get(layer_slot(hand), "")),
+        "class": str(state.get(class_slot(hand, picture), "")),
+        "beside": "" if beside is None else str(beside),
+    }
+    for one in drawing:
+        value = state.get(one.slot, one.first)
+        found[one.name] = "" if value == one.first else str(value)
+    return found
+
+
+def follow(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> None:
+    """Write it into the browser's address, in place."""
+    _write(key="explain-address-line", data=chosen(hand, picture, drawing))
