@@ -5,10 +5,10 @@ import time
 import streamlit as st
 
 from inspector.units import counted, human_bytes, human_duration
-from inspector.web import pasting, samples, session
+from inspector.web import pasting, provisional_panel, samples, session
 from inspector.web.addresses import address_box
 from inspector.web.components import title
-from inspector.web.dropzone import drop_zone
+from inspector.web.dropzone import drop_zone, view_of_upload
 from inspector.web.guard import said
 from inspector.web.run.choice import take as take_run
 from inspector.web.server_paths import list_files, list_folders, server_root, store_path
@@ -34,9 +34,14 @@ title(
     "Model Inspector says what it is, why it does not load and where the model looks, and gives back a repaired file.",
 )
 
-stored = drop_zone()
+stored = drop_zone(ahead=True)
 if stored is not None:
     show(stored)
+on_its_way = view_of_upload()
+if on_its_way is not None:
+    provisional_panel.draw(on_its_way)
+    # Whatever opens something else would end the upload.
+    st.stop()
 
 chips = samples.chips()
 if chips:

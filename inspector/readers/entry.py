@@ -133,6 +133,8 @@ class Reader:
     id: in `Checkpoint.format`. says: for people. suffixes: usual file name endings, for display; content decides.
     claims: evidence that a file is of this format, "" when it is not; reads little, raises nothing but ReadError.
     read: makes the checkpoint; raises a ReadError when nothing can be shown.
+    no_index: why a few ranges of a file that is not all there cannot show what is in it, a clause; "" where an index at
+    its head or its end says where everything lies.
     """
 
     id: str
@@ -140,6 +142,7 @@ class Reader:
     suffixes: tuple[str, ...]
     claims: Callable[[Peek], str]
     read: Callable[[Peek], Checkpoint]
+    no_index: str = "nothing in it says beforehand where its tensors lie"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from inspector.errors import InspectorError
 from inspector.health.report import HealthReport
 from inspector.inspection import Inspection, Question
 from inspector.overview import Answer, Overview, Topic, summarise_reports
+from inspector.params.report import ParameterReport
 from inspector.units import human_bytes, human_count, human_macs
 from inspector.web import reports
 from inspector.web.components import Figure, Verdict
@@ -45,6 +46,11 @@ def inspection_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthRepor
     return Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, health=measured, skipped=skipped)
 
 
+def bare_rows(answers: Iterable[Answer]) -> list[Verdict]:
+    """Each answer alone, where there is no file yet whose pages could give reasons."""
+    return [Verdict(word=a.topic.value.capitalize(), says=a.says, severity=a.severity) for a in answers]
+
+
 def rows(checkpoint: Checkpoint, answers: Iterable[Answer]) -> list[Verdict]:
     """Each answer with the way to its reasons."""
     pages = _PAGES if checkpoint.weights is not None else _PAGES | _NO_WEIGHTS
@@ -65,12 +71,18 @@ def rows(checkpoint: Checkpoint, answers: Iterable[Answer]) -> list[Verdict]:
 def numbers(hand: Hand, checkpoint: Checkpoint) -> list[Figure]:
     """The row under the verdict."""
     if checkpoint.weights is None:
+        return figures_of(checkpoint, None)
+    return figures_of(checkpoint, reports.parameters_of(hand), _macs(reports.recognition_of(hand)))
+
+
+def figures_of(checkpoint: Checkpoint, counts: ParameterReport | None, macs: Figure | None = None) -> list[Figure]:
+    """The same from reports in hand. counts: None where there are no weights."""
+    if checkpoint.weights is None or counts is None:
         nbytes = sum(t.nbytes for t in checkpoint.tensors)
         return [
             Figure(label="tensors", says=str(len(checkpoint.tensors))),
             Figure(label="of numbers", says=human_bytes(nbytes), exact=f"{nbytes:,} bytes"),
         ]
-    counts = reports.parameters_of(hand)
     total = counts.total
     weights_nbytes = total.parameter_nbytes + total.buffer_nbytes
     found = [
@@ -87,7 +99,6 @@ def numbers(hand: Hand, checkpoint: Checkpoint) -> list[Figure]:
                 exact=f"{counts.optimizer_nbytes:,} bytes",
             )
         )
-    macs = _macs(reports.recognition_of(hand))
     if macs is not None:
         found.append(macs)
     found += [Figure(label=key, says=value) for key, value in checkpoint.metadata if key in {"epoch", "step"}]

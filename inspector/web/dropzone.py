@@ -5,21 +5,27 @@ Without the route (pages run without app.py) it is Streamlit's own upload box, w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from inspector.errors import InspectorError
+from inspector.readers.header_look import HEAD_NBYTES, TAIL_NBYTES
 from inspector.web import session
-from inspector.web.front.paths import UPLOAD_PATH
+from inspector.web.downloads import prefix
+from inspector.web.front.paths import SLICES_PATH, UPLOAD_PATH
 from inspector.web.guard import show_error
+from inspector.web.provisional import ProvisionalView, the_uploads
 from inspector.web.store import Stored, clean_name, the_store
 from inspector.web.uploads import is_mounted, issue_token
 
 _STATIC = Path(__file__).parent / "static"
 KNOWN_ENDINGS = ".pth .pt .ckpt .bin .th .tar .safetensors .pt2 .gguf .onnx .npz"
 _SAYS = f"{KNOWN_ENDINGS} … any name"
+# A smaller file is here before its header has been looked at twice.
+_AHEAD_NBYTES = 32 << 20
 # At once; a folder of a whole project is no run.
 _MOST = 200
 
@@ -31,9 +37,19 @@ _component = st.components.v2.component(
 )
 
 
-def drop_zone(key: str = "dropzone", *, says: str = _SAYS) -> Stored | None:
-    """Draw it; a file that has just arrived in the store, once, else None. says: what it takes, in a line."""
-    return next(iter(_arrived(key, apart=False, says=says)), None)
+def drop_zone(key: str = "dropzone", *, says: str = _SAYS, ahead: bool = False) -> Stored | None:
+    """Draw it; a file that has just arrived in the store, once, else None. says: what it takes, in a line.
+
+    ahead: whether slices of a large file are sent beside it, for `view_of_upload`.
+    """
+    return next(iter(_arrived(key, apart=False, says=says, ahead=ahead)), None)
+
+
+def view_of_upload(key: str = "dropzone") -> ProvisionalView | None:
+    """What is told already of the file that this zone, which was drawn with `ahead`, is sending; else None."""
+    held = st.session_state.get(key)
+    ident = held.get("ahead") if isinstance(held, Mapping) else None
+    return the_uploads().find(session.owner(), ident) if isinstance(ident, str) else None
 
 
 def drop_zones(key: str) -> tuple[Stored, ...]:
@@ -41,22 +57,25 @@ def drop_zones(key: str) -> tuple[Stored, ...]:
     return _arrived(key, apart=True, says=_SAYS)
 
 
-def _arrived(key: str, *, apart: bool, says: str) -> tuple[Stored, ...]:
-    return _streaming(key, apart, says) if is_mounted() else _fallback(key, apart)
+def _arrived(key: str, *, apart: bool, says: str, ahead: bool = False) -> tuple[Stored, ...]:
+    return _streaming(key, apart, says, ahead) if is_mounted() else _fallback(key, apart)
 
 
-def _streaming(key: str, apart: bool, says: str) -> tuple[Stored, ...]:
-    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+def _streaming(key: str, apart: bool, says: str, ahead: bool) -> tuple[Stored, ...]:
     result: Any = _component(
         key=key,
         data={
-            "url": (f"/{base}" if base else "") + UPLOAD_PATH,
+            "url": prefix() + UPLOAD_PATH,
             "token": issue_token(session.owner()),
             "endings": KNOWN_ENDINGS,
             "says": says,
             "apart": apart,
+            "ahead": {"url": prefix() + SLICES_PATH, "from": _AHEAD_NBYTES, "head": HEAD_NBYTES, "tail": TAIL_NBYTES}
+            if ahead
+            else None,
         },
         on_stored_change=lambda: None,
+        on_ahead_change=lambda: None,
     )
     told = result.stored
     if not isinstance(told, dict):

@@ -24,6 +24,7 @@ from inspector.errors import InspectorError
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
 from inspector.readers.formats.export.program import DTYPES, is_arithmetic, read_program
+from inspector.readers.header_look import HeaderLook, Wanted
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -390,3 +391,15 @@ def test_an_archive_cut_or_changed_anywhere_is_a_checkpoint_or_an_error(saved: b
                 open_checkpoint(bytes(changed))
             except InspectorError:
                 continue
+
+
+def test_slices_tell_what_the_whole_archive_tells(saved: bytes) -> None:
+    data = _rewritten(saved, lambda name, raw: raw, **{"program/extra/ballast": bytes(3_000_000)})
+    look = HeaderLook(len(data), "net.pt2")
+    outcome: object = None
+    while not isinstance(outcome, Checkpoint):
+        outcome = look.take(b"".join(data[offset : offset + n] for offset, n in look.wanted.ranges))
+        assert isinstance(outcome, Wanted | Checkpoint)
+    whole = open_checkpoint(data, name="net.pt2")
+    assert (outcome.tensors, outcome.findings, outcome.metadata) == (whole.tensors, whole.findings, whole.metadata)
+    assert look.requests <= 6 and look.nbytes < 1_000_000

@@ -174,4 +174,5 @@ READER = Reader(
     suffixes=(".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz"),
     claims=_claims,
     read=_read,
+    no_index="every file in it is looked at",
 )

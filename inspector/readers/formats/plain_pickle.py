@@ -103,4 +103,5 @@ READER = Reader(
     suffixes=(".pkl", ".pickle", ".p"),
     claims=_claims,
     read=_read,
+    no_index="a pickle says what is in it step by step, up to its last byte",
 )

@@ -248,4 +248,5 @@ READER = Reader(
     suffixes=(".safetensors",),
     claims=_claims,
     read=_read,
+    no_index="",
 )

@@ -205,4 +205,5 @@ READER = Reader(
     suffixes=(".pth", ".pt", ".pth.tar", ".th"),
     claims=_claims,
     read=_read,
+    no_index="the length of each tensor stands right before its numbers, all through the file",
 )

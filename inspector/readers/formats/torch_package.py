@@ -224,4 +224,5 @@ READER = Reader(
     suffixes=(".pt", ".zip"),
     claims=_claims,
     read=_read,
+    no_index="",
 )

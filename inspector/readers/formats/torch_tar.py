@@ -339,4 +339,5 @@ READER = Reader(
     suffixes=(".pt", ".pth", ".t7"),
     claims=_claims,
     read=_read,
+    no_index="the length of each tensor stands right before its numbers, all through the file",
 )

@@ -105,4 +105,5 @@ READER = Reader(
     suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pth.tar", ".th", ".model"),
     claims=_claims,
     read=_read,
+    no_index="",
 )

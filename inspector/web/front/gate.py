@@ -25,6 +25,7 @@ from inspector.web.front.paths import (
     LIVE_PATH,
     METRICS_PATH,
     READY_PATH,
+    SLICES_PATH,
     STATIC_PATH,
     UPLOAD_PATH,
     path_below,
@@ -36,7 +37,7 @@ TOKEN_FIELD = "token"
 _CLOSED = (("_stcore", "agent"), ("_stcore", "metrics"))
 # Below these somebody else knows what exists, and says 404 itself.
 _FOLDERS = ("media", "component", "oauth2callback", "auth")
-_OWN = (ENTER_PATH, UPLOAD_PATH, HEALTH_PATH, LIVE_PATH, READY_PATH, METRICS_PATH)
+_OWN = (ENTER_PATH, UPLOAD_PATH, SLICES_PATH, HEALTH_PATH, LIVE_PATH, READY_PATH, METRICS_PATH)
 _CORE = ("health", "host-config", "stream", "upload_file", "bidi-components", "script-health-check")
 _MOST_FORM = 8_192  # bytes
 _SAFE = ("GET", "HEAD")

@@ -2,6 +2,8 @@
 
 ENTER_PATH = "/inspector/enter"
 UPLOAD_PATH = "/inspector/upload"
+# Slices of a file that is being uploaded.
+SLICES_PATH = "/inspector/slices"
 DOWNLOAD_PATH = "/inspector/exports"
 STATIC_PATH = "/inspector/static"
 # Alive, and able to write: what `make app` and the tests wait for.

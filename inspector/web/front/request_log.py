@@ -30,6 +30,7 @@ from inspector.web.front.paths import (
     LIVE_PATH,
     METRICS_PATH,
     READY_PATH,
+    SLICES_PATH,
     STATIC_PATH,
     UPLOAD_PATH,
     path_below,
@@ -48,7 +49,7 @@ counters.declare(_SENT, "Bytes of answers' bodies, by route.")
 counters.declare(_TAKEN, "Bytes of requests' bodies, by route.")
 # What a proxy in front may have called it.
 _NUMBER = re.compile(r"[A-Za-z0-9_-]{8,64}")
-_WHOLE = (UPLOAD_PATH, ENTER_PATH, HEALTH_PATH, LIVE_PATH, READY_PATH, METRICS_PATH)
+_WHOLE = (UPLOAD_PATH, SLICES_PATH, ENTER_PATH, HEALTH_PATH, LIVE_PATH, READY_PATH, METRICS_PATH)
 _FIRSTS = ("static", "media", "component", "auth", "oauth2callback")
 _CORE = ("stream", "health", "host-config", "upload_file", "bidi-components", "script-health-check")
 

@@ -22,6 +22,7 @@ from inspector.web.front.rules import own_rules
 from inspector.web.front.vacancy import clear_when_empty
 from inspector.web.front.variables import LOG, own_limits
 from inspector.web.jobs import the_client
+from inspector.web.provisional import the_uploads
 from inspector.web.store import the_store
 
 _SWEEP_SECONDS = 600
@@ -65,6 +66,7 @@ async def _sweep_now_and_then() -> None:
         await asyncio.sleep(_SWEEP_SECONDS)
         await asyncio.to_thread(the_kept.settle)
         await asyncio.to_thread(the_store().sweep)
+        the_uploads().sweep()
 
 
 def is_logged() -> bool:

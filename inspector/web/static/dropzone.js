@@ -1,8 +1,11 @@
 // One file goes to `data.url` by PUT; the page then hears its digest through the trigger "stored".
 // A folder, or several files, go as one tar: its headers are made here, the files' own bytes are only referred to.
+// Of one large file slices go beside it, where `data.ahead` says where to: first its head and end, then what is asked for.
 // With `data.apart` each goes by itself, one after the other, and the page hears all digests at the end.
 const BLOCK = 512
 const MOST_FILES = 20000
+// So long the first slices have the line for themselves.
+const AHEAD_MS = 1500
 const OCTAL_SIZE = 8 ** 11
 
 const tarHeader = (name, size, type) => {
@@ -56,8 +59,22 @@ const checkpointsAmong = (files, endings) => {
 }
 const megabytes = (n) => (n < 1e6 ? `${(n / 1e3).toFixed(0)} kB` : `${(n / 1e6).toFixed(n < 1e8 ? 1 : 0)} MB`)
 
+const drawNumber = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+// What the server says in the end of the slices that it asked for: {shows}, {waits}, or {} where it wants none.
+const sendSlices = async (file, ahead, headers, signal) => {
+  let wants = [[0, ahead.head], [file.size - ahead.tail, ahead.tail]]
+  while (wants) {
+    const body = new Blob(wants.map(([offset, n]) => file.slice(offset, offset + n)))
+    const answer = await fetch(ahead.url, { method: 'POST', body, headers: { ...headers, 'X-File-Size': file.size }, signal })
+    if (!answer.ok) return {}
+    const says = await answer.json()
+    if (!says.wants) return says
+    wants = says.wants
+  }
+}
+
 export default function (component) {
-  const { parentElement, data, setTriggerValue } = component
+  const { parentElement, data, setTriggerValue, setStateValue } = component
   const find = (name) => parentElement.querySelector(name)
   const zone = find('.zone'), input = find('.file'), folder = find('.folder'), idle = find('.idle'), busy = find('.busy'), failed = find('.failed')
   find('.endings').textContent = data.says
@@ -77,11 +94,35 @@ export default function (component) {
     if (all.length) setTriggerValue('stored', { sha256: all[all.length - 1], all })
   }
 
+  // Whatever was told of a file on its way goes with it.
+  const forgetAhead = () => {
+    if (!zone.ahead) return
+    zone.ahead.abort()
+    zone.ahead = null
+    find('.ahead').hidden = true
+  }
+  const lookAhead = async (file, headers) => {
+    const ahead = new AbortController()
+    zone.ahead = ahead
+    try {
+      const says = await sendSlices(file, data.ahead, headers, ahead.signal)
+      if (zone.ahead !== ahead) return
+      find('.ahead').textContent = says.waits || ''
+      find('.ahead').hidden = !says.waits
+      zone.shown = Boolean(says.shows)
+      if (zone.shown) setStateValue('ahead', headers['X-Inspector-Upload'])
+    } catch {
+      // The upload goes on without; what ended this ends it, too, and says so.
+    }
+  }
+
   const show = (sending) => {
     idle.hidden = sending
     busy.hidden = !sending
   }
   const fail = (says) => {
+    if (zone.shown) setStateValue('ahead', null)
+    zone.shown = false
     failed.textContent = says
     failed.hidden = false
     show(false)
@@ -100,20 +141,21 @@ export default function (component) {
     if (!sorted.length) fail('That folder holds no files.')
     else send(packTar(sorted), `${name}.tar`)
   }
-  const send = (file, name, further) => {
+  const send = async (file, name, further) => {
     if (!file || zone.request) return
     if (!further) failed.hidden = true
     find('.name').textContent = zone.waiting.length ? `${name}, and ${zone.waiting.length} more` : name
+    zone.shown = false
     find('.bar').style.width = '0'
     find('.told').textContent = `0 of ${megabytes(file.size)}`
     show(true)
     const request = new XMLHttpRequest()
     zone.request = request
-    const finish = (then) => { zone.request = null; then() }
+    const finish = (then) => { zone.request = null; forgetAhead(); then() }
     request.upload.onprogress = (event) => {
       const done = event.loaded / Math.max(1, event.total)
       find('.bar').style.width = `${(100 * done).toFixed(1)}%`
-      find('.told').textContent = done < 1 ? `${megabytes(event.loaded)} of ${megabytes(event.total)}` : 'Reading …'
+      find('.told').textContent = done < 1 ? `${megabytes(event.loaded)} of ${megabytes(event.total)}, ${Math.floor(100 * done)} %` : 'Reading …'
     }
     request.onload = () => finish(() => {
       let answer = {}
@@ -129,10 +171,22 @@ export default function (component) {
     const give = (says) => { zone.waiting = []; fail(says); next() }
     request.onerror = () => finish(() => give('The connection to the server was lost. Drop the file again.'))
     request.onabort = () => finish(() => give(zone.arrived.length ? 'Stopped: what had arrived was kept.' : 'Stopped: nothing was kept.'))
+    const headers = { 'X-Inspector-Token': data.token, 'X-File-Name': encodeURIComponent(name) }
     request.open('PUT', data.url)
-    request.setRequestHeader('X-Inspector-Token', data.token)
-    request.setRequestHeader('X-File-Name', encodeURIComponent(name))
+    if (data.ahead && file instanceof File && file.size >= data.ahead.from) {
+      headers['X-Inspector-Upload'] = drawNumber()
+      await Promise.race([lookAhead(file, headers), new Promise((done) => setTimeout(done, AHEAD_MS))])
+      if (zone.request !== request) return
+    }
+    for (const [key, value] of Object.entries(headers)) request.setRequestHeader(key, value)
+    request.begun = true
     request.send(file)
+  }
+  const stop = () => {
+    if (!zone.request) return
+    // Nobody hears of the end of what has not begun.
+    if (zone.request.begun) zone.request.abort()
+    else zone.request.onabort()
   }
 
   const enough = (event) => { event.preventDefault(); event.stopPropagation() }
@@ -150,7 +204,7 @@ export default function (component) {
   if (!zone.request && input.files.length) choose(input.files)
   else if (!zone.request && folder.files.length) chooseFolder()
   find('.pick').onclick = (event) => { enough(event); folder.click() }
-  find('.stop').onclick = (event) => { enough(event); if (zone.request) zone.request.abort() }
+  find('.stop').onclick = (event) => { enough(event); stop() }
   zone.ondragover = (event) => { enough(event); zone.classList.add('over') }
   zone.ondragleave = () => zone.classList.remove('over')
   zone.ondrop = async (event) => {
@@ -168,5 +222,5 @@ export default function (component) {
       fail(`The folder could not be read: ${error.message}`)
     }
   }
-  return () => { zone.waiting = []; if (zone.request) zone.request.abort() }
+  return () => { zone.waiting = []; stop() }
 }

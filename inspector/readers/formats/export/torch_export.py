@@ -264,4 +264,5 @@ READER = Reader(
     suffixes=(".pt2",),
     claims=_claims,
     read=_read,
+    no_index="",
 )

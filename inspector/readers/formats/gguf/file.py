@@ -265,4 +265,5 @@ READER = Reader(
     suffixes=(".gguf",),
     claims=_claims,
     read=_read,
+    no_index="",
 )

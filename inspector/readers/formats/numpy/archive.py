@@ -232,4 +232,5 @@ READER = Reader(
     suffixes=(".npz",),
     claims=_claims,
     read=_read,
+    no_index="",
 )

@@ -155,4 +155,5 @@ READER = Reader(
     suffixes=(".npy",),
     claims=_claims,
     read=_read,
+    no_index="",
 )

@@ -281,4 +281,5 @@ READER = Reader(
     suffixes=(".onnx",),
     claims=_claims,
     read=_read,
+    no_index="the numbers lie between the entries that describe them",
 )

@@ -365,4 +365,5 @@ READER = Reader(
     suffixes=(".pt", ".pth", ".ptl", ".jit", ".torchscript"),
     claims=_claims,
     read=_read,
+    no_index="",
 )
