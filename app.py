@@ -13,6 +13,7 @@ from inspector.jobs.walls import keep_little
 from inspector.openmp import share_processors
 from inspector.web.downloads import AsStored
 from inspector.web.front.gate import Gate
+from inspector.web.front.index_page import IndexPage
 from inspector.web.front.request_log import RequestLog, lines_for
 from inspector.web.front.rules import own_house, own_rules
 from inspector.web.front.start import started
@@ -45,6 +46,7 @@ app = st.App(
         Middleware(Gate, rules=rules),
         Middleware(Turnstile, house=house),
         Middleware(AsStored),
+        Middleware(IndexPage, pages=frozenset(rules.pages), base=rules.base),
     ],
     on_script_error=on_script_error,
 )

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.web import components, guard, remote_files, session, shelf, sidebar
+from inspector.errors import InspectorError, ReadError
+from inspector.web import components, guard, next_steps, remote_files, session, shelf, sidebar
 from inspector.web import gc_freeze as garbage
 from inspector.web.text import visible
 
@@ -52,5 +53,10 @@ if held is not None:
     st.set_page_config(page_title=f"{visible(held.name)} · {page.title}")
 sidebar.draw()
 remote_files.draw_line()
-with guard.said():
+try:
     page.run()
+except ReadError as error:
+    guard.show_error(error)
+    next_steps.show_for_unreadable()
+except InspectorError as error:
+    guard.show_error(error)

@@ -6,9 +6,9 @@ from inspector.errors import ReadError
 from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
 from inspector.web import answers as verdicts
-from inspector.web import measuring, reports, shelf
+from inspector.web import finding_ways, measuring, next_steps, reports, shelf
 from inspector.web.charts import draw_chart
-from inspector.web.components import figures, file_line, finding_cards, need_file, title, verdict_rows
+from inspector.web.components import figures, file_line, need_file, title, verdict_rows
 from inspector.web.file_report import report_button
 from inspector.web.session import in_hand
 from inspector.web.trees import table
@@ -49,7 +49,9 @@ answer = verdicts.overview_of_hand(hand, checkpoint, measured)
 verdict_rows(verdicts.rows(checkpoint, answer.answers))
 figures(verdicts.numbers(hand, checkpoint))
 
-finding_cards(answer.findings)
+finding_ways.draw_findings(hand, checkpoint, answer.findings, measured)
+if checkpoint.weights is not None:
+    next_steps.show_for_unknown(reports.recognition_of(hand))
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

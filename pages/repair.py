@@ -4,7 +4,7 @@ import streamlit as st
 
 from inspector.architectures.types import Target
 from inspector.keys.placing.left_over import left_over
-from inspector.web import pasting, reports
+from inspector.web import next_steps, pasting, reports
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
@@ -13,6 +13,13 @@ from inspector.web.repair import choices, lists, proofs, python, targets, unwrap
 from inspector.web.repair.export import show_export
 from inspector.web.text import escaped, plain
 from inspector.web.writing import stem_of
+
+
+def paste_box() -> None:
+    """Last: whoever has the error at hand rather than the question."""
+    with st.expander("Paste the error that loading it gave", icon=":material/content_paste:"):
+        pasting.paste_box("repair", checkpoint)
+
 
 title("Repair", "Why does it not load, and how does it load?")
 hand = need_file(
@@ -34,12 +41,12 @@ if target is not None:
     targets.show_target(target, why)
     with said():
         target = targets.confirm_assumed(target)
-with st.expander("Paste the error that loading it gave", icon=":material/content_paste:"):
-    pasting.paste_box("repair", checkpoint)
 if target is None:
     if reports.own_target(hand, state) is None:
         with said():
             unwrapping.show_unwrap(hand, state)
+        next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True)
+    paste_box()
     st.stop()
 
 answers = choices.answers_for(hand, state, target)
@@ -53,29 +60,32 @@ icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusa
 st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:
     st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
+choices.ask(plan, answers)
 
+# The file comes first; what it rests on stands below and is made first, where it takes longer than the boxes.
+download = st.container(key="repaired-file")
+st.header("Left over")
+lists.show_left_over(left_over(report), waiting=plan is not None and bool(plan.ambiguities))
+finding_cards(lists.beside(report))
 if plan is not None and plan.rules:
     st.header("Rules")
     lists.show_rules(plan)
 if plan is not None and plan.certificate:
     st.caption(plain(f"Why each tensor belongs there: {lists.certificate(plan)}"))
 
-st.header("Left over")
-choices.ask(plan, answers)
-lists.show_left_over(left_over(report), waiting=plan is not None and bool(plan.ambiguities))
-finding_cards(lists.beside(report))
-if plan is not None:
-    lists.show_plan(plan, state, target, stem_of(hand.name))
-
 if plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
     st.header("Verified")
     against = proofs.ask_against(hand)
+    with download:
+        st.header("Export")
+        with said():
+            show_export(hand, plan, target, asked, against)
     with said():
         proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
     st.header("Python")
     with said():
         python.show_code(plan, hand.name, target.spec)
-    st.header("Export")
-    with said():
-        show_export(hand, plan, target, asked, against)
+if plan is not None:
+    lists.show_plan(plan, state, target, stem_of(hand.name))
+paste_box()

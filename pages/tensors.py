@@ -6,7 +6,7 @@ from inspector.checkpoint.types import TensorInfo
 from inspector.units import counted
 from inspector.web import reports, tensor_table
 from inspector.web.components import need_file, title
-from inspector.web.session import Hand
+from inspector.web.session import TENSOR_QUERY, Hand
 from inspector.web.tensor_panel import tensor_panel
 from inspector.web.text import visible
 
@@ -14,6 +14,10 @@ from inspector.web.text import visible
 @st.fragment
 def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
     """Filter, table and panel: a click redraws this part only."""
+    wanted = st.query_params.get(TENSOR_QUERY, "")
+    linked = next((t for t in tensors if t.name == wanted), None) if wanted else None
+    if linked is not None and "tensor-filter" not in st.session_state:
+        st.session_state["tensor-filter"] = wanted
     search, module = st.columns([3, 2])
     words = search.text_input(
         "Filter",
@@ -43,8 +47,10 @@ def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
         "Table as CSV", lambda: tensor_table.table_csv(shown), "tensors.csv", "text/csv", on_click="ignore"
     )
     rows = event.selection.rows if hasattr(event, "selection") else []
-    if rows and rows[0] < len(shown):
-        tensor_panel(hand, shown[rows[0]], state=state)
+    chosen = shown[rows[0]] if rows and rows[0] < len(shown) else linked
+    if chosen is not None:
+        st.query_params[TENSOR_QUERY] = chosen.name
+        tensor_panel(hand, chosen, state=state)
 
 
 title("Tensors", "Which tensors are in the file, and what do their numbers look like?")

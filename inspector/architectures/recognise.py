@@ -45,9 +45,12 @@ COMPARED = 24  # layouts per hypothesis whose score is computed
 MOST_COMPARED = 6  # classes of twins that are compared in full
 
 
-def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: Index | None = None) -> Recognition:
+def recognise(
+    checkpoint: Checkpoint, state: StateDict | None = None, *, index: Index | None = None, describe: bool = True
+) -> Recognition:
     """What a state dict of the file is; the one meant as the weights when none is named.
 
+    describe: whether its structure is told where no architecture fits exactly, which is most of the time that it takes.
     Never raises for strange content: "none of the known architectures" is an answer.
     """
     state = state or checkpoint.weights
@@ -89,7 +92,7 @@ def recognise(checkpoint: Checkpoint, state: StateDict | None = None, *, index: 
         part=name_part(shapes),
         alike=likely,
         structure=_structure(state, checkpoint)
-        if _is_unknown(named, official) and not _is_rewritten(checkpoint)
+        if describe and _is_unknown(named, official) and not _is_rewritten(checkpoint)
         else None,
     )
 

@@ -81,16 +81,30 @@ def contract(names: Iterable[str], segments: Collection[str]) -> dict[str, str]:
     plain = {name: ".".join(_without_wrappers(name, segments)) for name in names}
     if len(set(plain.values())) < len(names):
         plain = {name: name for name in names}
-    children: dict[str, set[str]] = {}
-    for own in plain.values():
-        if is_bookkeeping(own):
-            continue
-        parent = ""
-        for segment in own.split("."):
-            children.setdefault(parent, set()).add(segment)
-            parent = f"{parent}.{segment}" if parent else segment
-    contracted = {name: _without_only_children(own, children, segments) for name, own in plain.items()}
+    children = _children(own for own in plain.values() if not is_bookkeeping(own))
+    shorter = {"": ""}
+    contracted = {}
+    for name, own in plain.items():
+        parent, dot, leaf = own.rpartition(".")
+        # Names of one module share the way to it, which is walked once.
+        inner = _without_only_children(parent, children, segments, shorter) if dot else ""
+        contracted[name] = f"{inner}.{leaf}" if inner else leaf
     return contracted if len(set(contracted.values())) == len(names) else plain
+
+
+def _children(names: Iterable[str]) -> dict[str, set[str]]:
+    """Module's path -> the segments that come behind it."""
+    found: dict[str, set[str]] = {}
+    for name in names:
+        parent, _, segment = name.rpartition(".")
+        while parent not in found:
+            found[parent] = {segment}
+            if not parent:
+                break
+            parent, _, segment = parent.rpartition(".")
+        else:
+            found[parent].add(segment)
+    return found
 
 
 def _without_wrappers(name: str, segments: Collection[str]) -> list[str]:
@@ -98,16 +112,23 @@ def _without_wrappers(name: str, segments: Collection[str]) -> list[str]:
     return [s for s in path if s not in WRAPPER_SEGMENTS or s in segments] + [leaf]
 
 
-def _without_only_children(name: str, children: Mapping[str, set[str]], segments: Collection[str]) -> str:
-    *path, leaf = name.split(".")
-    kept = []
-    parent = ""
-    for segment in path:
+def _without_only_children(
+    path: str, children: Mapping[str, set[str]], segments: Collection[str], known: dict[str, str]
+) -> str:
+    """A module's path without segments that are their parent's only child. known: of paths asked before, with "";
+    written to."""
+    waiting, here = [], path
+    while here not in known:
+        waiting.append(here)
+        here = here.rpartition(".")[0]
+    for one in reversed(waiting):
+        parent, _, segment = one.rpartition(".")
+        kept = known[parent]
         alone = children.get(parent) == {segment}
         if not alone or segment in segments:
-            kept.append(segment)
-        parent = f"{parent}.{segment}" if parent else segment
-    return ".".join([*kept, leaf])
+            kept = f"{kept}.{segment}" if kept else segment
+        known[one] = kept
+    return known[path]
 
 
 def _prefixes(
@@ -115,6 +136,8 @@ def _prefixes(
 ) -> tuple[str, ...]:
     """ "" and the prefixes after which the most names are known with their shapes, most votes first."""
     votes: Counter[str] = Counter()
+    # Equal blocks end in the same names: asked once.
+    asked: dict[tuple[str, Shape], bool] = {}
     for name, own in inner.items():
         shape = shapes[name]
         start = 0
@@ -122,7 +145,10 @@ def _prefixes(
             start = own.find(".", start) + 1
             if not start:
                 break
-            if (own[start:], shape) in known:
+            behind = (own[start:], shape)
+            if behind not in asked:
+                asked[behind] = behind in known
+            if asked[behind]:
                 votes[own[:start]] += 1
     best = votes.most_common(MOST_PREFIXES)
     # A prefix that explains far fewer names than the best is a coincidence of short names ("0.weight").

@@ -5,10 +5,12 @@ A figure only shows: every number in it is a field of a report, or a sum of such
 
 from __future__ import annotations
 
+import heapq
 import html
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +35,8 @@ _MOST_LABELS = 40
 # 20,000 rows of 64 bins are 18 MB on their way to the browser, and a screen has not that many lines.
 _MOST_ROWS = 400
 _MOST_SIBLINGS = 60
-_MOST_TILES = 600
+_MOST_TILES = 300
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 
 
 def histogram_figure(histogram: Histogram, *, logarithmic: bool = False, title: str = "") -> go.Figure:
@@ -210,7 +213,6 @@ def _treemap(
             textfont={"color": "white"},
             hovertemplate="%{customdata[0]} %{customdata[1]}<br>%{customdata[2]}, %{percentRoot:.1%}<extra></extra>",
             branchvalues="total",
-            maxdepth=3,
             marker={"colors": _treemap_colours(tiles), "line": {"width": 1, "color": "rgba(128,128,128,0.4)"}},
             root={"color": "rgba(128,128,128,0.15)"},
             tiling={"pad": 2},
@@ -235,11 +237,10 @@ class _Tile:
 
 
 def _tiles(totals: Mapping[str, int], says: Callable[[str, int], str]) -> list[_Tile]:
-    """The whole first, then level by level, largest first.
+    """The whole first, and each before what is in it.
 
     A module that holds nothing but one other is left out: its name joins the other's ("module" around everything would
-    be a frame around the whole picture). A browser draws some hundreds of tiles at once and not tens of thousands, so
-    the smallest of many siblings are one tile that says how many.
+    be a frame around the whole picture). A browser draws some hundreds of tiles at once and not tens of thousands.
     """
     below: dict[str, list[str]] = {}
     for path in totals:
@@ -270,41 +271,87 @@ def _tiles(totals: Mapping[str, int], says: Callable[[str, int], str]) -> list[_
             leaf=whole not in below,
         )
     ]
-    waiting = [("", whole)]
-    for place, path in waiting:
-        siblings = below.get(path, [])
-        room = max(0, min(_MOST_SIBLINGS, _MOST_TILES - len(tiles)))
-        shown, rest = siblings[:room], siblings[room:]
-        for child in shown:
+    # The largest is unfolded first, so that what takes most of the picture is never one rectangle.
+    waiting = [(-totals[""], 0, whole)]
+    while waiting:
+        _, number, path = heapq.heappop(waiting)
+        groups = _grouped(below.get(path, []))
+        if number and len(tiles) + len(groups) > _MOST_TILES:
+            tiles[number] = replace(tiles[number], leaf=True)
+            continue
+        for group in groups:
+            total = sum(totals[child] for child in group.paths)
+            if group.says:
+                label = path_says = group.says
+                if path and group.is_range:
+                    path_says = f"{path}.{group.says}"
+                tiles.append(
+                    _Tile(
+                        id=f"{tiles[number].id}/{group.says}",
+                        parent=tiles[number].id,
+                        path=path_says,
+                        label=label,
+                        says=says(f"{path}/more", total),
+                        total=total,
+                        leaf=True,
+                    )
+                )
+                continue
+            (child,) = group.paths
             end = inmost(child)
+            if end in below:
+                heapq.heappush(waiting, (-total, len(tiles), end))
             tiles.append(
                 _Tile(
                     id=_id(child),
-                    parent=_id(place),
+                    parent=tiles[number].id,
                     path=end,
                     label=end[len(path) + 1 :] if path else end,
-                    says=says(end, totals[end]),
-                    total=totals[end],
+                    says=says(end, total),
+                    total=total,
                     leaf=end not in below,
                 )
             )
-            if end in below:
-                waiting.append((child, end))
-        if rest:
-            total = sum(totals[child] for child in rest)
-            more = f"{len(rest):,} more"
-            tiles.append(
-                _Tile(
-                    id=f"{_id(place)}/more",
-                    parent=_id(place),
-                    path=more,
-                    label=more,
-                    says=says("/more", total),
-                    total=total,
-                    leaf=True,
-                )
-            )
     return tiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Siblings:
+    """What one tile stands for. says: its label where they are several, else "". is_range: numbered neighbours."""
+
+    paths: tuple[str, ...]
+    says: str = ""
+    is_range: bool = False
+
+
+def _grouped(siblings: Sequence[str]) -> list[_Siblings]:
+    """At most some 60 of the modules in one, which come largest first. Numbered ones in greater number are taken
+    together with their neighbours ("0 to 36"), so that equal blocks stay a picture; of others the smallest are one
+    tile."""
+    if len(siblings) <= _MOST_SIBLINGS:
+        return [_Siblings(paths=(path,)) for path in siblings]
+    stems: dict[str, list[tuple[int, str]]] = {}
+    for path in siblings:
+        match = _NUMBERED.fullmatch(path.rpartition(".")[2])
+        if match is not None:
+            stems.setdefault(match[1], []).append((int(match[2]), path))
+    found: list[_Siblings] = []
+    named = list(siblings)
+    stem = max(stems, key=lambda one: len(stems[one]), default="")
+    if len(stems.get(stem, ())) > _MOST_SIBLINGS // 2:
+        numbered = sorted(stems[stem])
+        taken = {path for _, path in numbered}
+        named = [path for path in siblings if path not in taken]
+        step = math.ceil(len(numbered) / (_MOST_SIBLINGS // 2))
+        for start in range(0, len(numbered), step):
+            some = numbered[start : start + step]
+            says = f"{stem}{some[0][0]} to {some[-1][0]}" if len(some) > 1 else ""
+            found.append(_Siblings(paths=tuple(path for _, path in some), says=says, is_range=True))
+    room = _MOST_SIBLINGS - len(found)
+    found += [_Siblings(paths=(path,)) for path in named[:room]]
+    if named[room:]:
+        found.append(_Siblings(paths=tuple(named[room:]), says=f"and {len(named) - room:,} more"))
+    return found
 
 
 def _treemap_colours(tiles: Sequence[_Tile]) -> list[str]:

@@ -49,7 +49,7 @@ def title(question: str, says: str) -> None:
     """The page's heading and, in one line, the question it answers; at its right, a way to share the view."""
     with st.container(horizontal=True, vertical_alignment="top", key="page-title"):
         st.html(f'<div class="mi-title"><h1>{escaped(question)}</h1><p>{escaped(says)}</p></div>')
-        copy_link()
+        copy_link(says)
 
 
 def figures(row: Sequence[Figure]) -> None:

@@ -15,6 +15,6 @@ _button = st.components.v2.component(
 )
 
 
-def copy_link() -> None:
-    """The button, as wide as its words."""
-    _button(key="copy-link", width="content")
+def copy_link(page: str) -> None:
+    """The button, as wide as its words. page: which one this is; where it changed, its heading gets the focus."""
+    _button(key="copy-link", data={"page": page}, width="content")

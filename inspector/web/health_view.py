@@ -11,6 +11,7 @@ from inspector.findings import Finding, Severity
 from inspector.health.report import HealthReport
 from inspector.units import counted, shorten_middle
 from inspector.web.components import finding_cards
+from inspector.web.session import TENSOR_QUERY
 from inspector.web.text import escaped, visible
 
 _PLURAL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "remark"}
@@ -122,11 +123,15 @@ def _choose(name: str) -> None:
 
 
 def choose_tensor(names: Sequence[str], findings: Sequence[Finding]) -> str | None:
-    """The tensor to look at, those that something was found about first."""
+    """The tensor to look at, those that something was found about first; it stands in the address and is taken from
+    it."""
     named = dict.fromkeys(name for f in findings for name in f.subjects)
     known = set(names)
     ordered = [*(name for name in named if name in known), *(name for name in names if name not in named)]
-    return st.selectbox(
+    wanted = st.query_params.get(TENSOR_QUERY, "")
+    if _CHOSEN not in st.session_state and wanted in known:
+        st.session_state[_CHOSEN] = wanted
+    chosen = st.selectbox(
         "Look at a tensor",
         ordered,
         index=None,
@@ -134,3 +139,8 @@ def choose_tensor(names: Sequence[str], findings: Sequence[Finding]) -> str | No
         placeholder="choose one, or press its name above",
         key=_CHOSEN,
     )
+    if chosen is not None:
+        st.query_params[TENSOR_QUERY] = chosen
+    else:
+        st.query_params.pop(TENSOR_QUERY, None)
+    return chosen

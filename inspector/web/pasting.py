@@ -22,6 +22,8 @@ def paste_box(place: str, checkpoint: Checkpoint | None = None) -> None:
         key=f"pasted-{place}",
         help="The whole traceback or a part of it; nothing in it is run.",
     )
+    # Leaving the box sends what stands in it; the button is there to be pressed for it.
+    st.button("Explain it", key=f"explain-{place}", icon=":material/help_center:")
     if text and text.strip():
         show_report(explain_error(text, checkpoint=checkpoint), place)
 

@@ -19,6 +19,8 @@ from inspector.web.store import Stored, clean_name, is_digest, the_store
 
 _HAND, _OWNER, _LINK = "hand", "owner", "followed_link"
 QUERY, NAME_QUERY = "file", "name"
+#: A tensor's name, on the pages that show one.
+TENSOR_QUERY = "tensor"
 _RECENT_KEPT = 8
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
@@ -13,6 +15,7 @@ from inspector.render.spreadsheet import csv_text
 from inspector.units import human_shape
 from inspector.web.text import visible
 
+_MOST_MODULES = 1_000
 COLUMNS: dict[str, Any] = {
     "Tensor": st.column_config.TextColumn(width="large"),
     "Elements": st.column_config.NumberColumn(format="localized"),
@@ -21,13 +24,18 @@ COLUMNS: dict[str, Any] = {
 
 
 def modules(tensors: Sequence[TensorInfo]) -> list[str]:
-    """Every module path above a tensor, in file order."""
-    found: dict[str, None] = {}
+    """The module paths above tensors, in file order; of very many the outermost levels, since the filter finds others
+    and a browser takes seconds for a list of tens of thousands."""
+    found: dict[str, int] = {}
     for tensor in tensors:
         pieces = tensor.name.split(".")[:-1]
         for n in range(1, len(pieces) + 1):
-            found.setdefault(".".join(pieces[:n]))
-    return list(found)
+            found.setdefault(".".join(pieces[:n]), n)
+    if len(found) <= _MOST_MODULES:
+        return list(found)
+    levels = sorted(Counter(found.values()).items())
+    totals = dict(zip((level for level, _ in levels), accumulate(count for _, count in levels), strict=True))
+    return [path for path, level in found.items() if totals[level] <= _MOST_MODULES]
 
 
 def filtered(tensors: Sequence[TensorInfo], words: str, module: str) -> tuple[TensorInfo, ...]:

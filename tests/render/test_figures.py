@@ -185,18 +185,41 @@ def test_a_single_module_keeps_its_name() -> None:
     assert list(tree.labels) == ["whole model", "fc"]
 
 
-def test_thousands_of_modules_are_some_hundreds_of_tiles_that_add_up() -> None:
+def test_thousands_of_equal_blocks_are_ranges_of_neighbours_that_add_up() -> None:
     modules = [size("", 4000 * 10)]
     for n in range(1000):
         modules.append(size(f"block{n}", 40))
         modules += [size(f"block{n}.layer{m}", 10) for m in range(4)]
     figure = module_treemap(dataclasses.replace(COUNTS, modules=tuple(modules)))
     tree = figure.data[0]
-    assert len(tree.ids) < 700
-    assert tree.labels[61] == "940 more"
-    assert tree.values[61] == 940 * 40
-    at_top = [value for value, parent in zip(tree.values, tree.parents, strict=True) if parent == tree.ids[0]]
-    assert sum(at_top) == tree.values[0]
+    assert len(tree.ids) == 31
+    assert (tree.labels[1], tree.values[1]) == ("block0 to 33", 34 * 40)
+    assert (tree.labels[30], tree.values[30]) == ("block986 to 999", 14 * 40)
+    assert sum(tree.values[1:]) == tree.values[0]
+    check_tree(figure)
+
+
+def test_of_many_other_siblings_the_smallest_are_one_tile() -> None:
+    modules = [size("", sum(range(1, 101))), *(size("x" * n, n) for n in range(1, 101))]
+    figure = module_treemap(dataclasses.replace(COUNTS, modules=tuple(modules)))
+    tree = figure.data[0]
+    assert (tree.labels[-1], tree.values[-1]) == ("and 40 more", sum(range(1, 41)))
+    check_tree(figure)
+
+
+def test_blocks_of_a_transformer_are_unfolded_to_the_layers_in_them() -> None:
+    parts = {"self_attn.q_proj": 30, "self_attn.o_proj": 30, "mlp.up_proj": 60, "norm": 1}
+    modules = [size("", 20 + 24 * 121), size("lm_head", 20), size("model", 24 * 121), size("model.layers", 24 * 121)]
+    for n in range(24):
+        at = f"model.layers.{n}"
+        modules += [size(at, 121), size(f"{at}.self_attn", 60), size(f"{at}.mlp", 60)]
+        modules += [size(f"{at}.{name}", nbytes) for name, nbytes in parts.items()]
+    figure = module_treemap(dataclasses.replace(COUNTS, modules=tuple(modules)))
+    tree = figure.data[0]
+    tiles = dict(zip(tree.ids, tree.labels, strict=True))
+    assert tiles["model.model.layers.23.self_attn.q_proj"] == "q_proj"
+    assert tiles["model.model.layers.0.mlp"] == "mlp.up_proj"
+    assert len(tree.ids) <= 300
     check_tree(figure)
 
 

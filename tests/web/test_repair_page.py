@@ -51,15 +51,15 @@ def test_a_part_is_exported_once_asked_for(app: AppTest, tmp_path: Path) -> None
     names = [f"blocks.{i}.{leaf}" for i in range(12) for leaf in ("weight", "bias")]
     _open(app, {f"module.{n}": torch.ones(2) for n in names}, tmp_path)
     app.text_area[0].set_value("\n".join([*names, "fc.weight", "fc.bias"])).run()
-    assert _headings(app) == ["Rules", "Left over"]
+    assert _headings(app) == ["Left over", "Rules"]
     assert "fc.{weight,bias}" in _html(app) and "2 keys missing" in _html(app)
     app.checkbox(key="partial").check().run()
     assert not app.exception
-    assert _headings(app) == ["Rules", "Left over", "Verified", "Python", "Export"]
+    assert _headings(app) == ["Export", "Left over", "Rules", "Verified", "Python"]
     assert "staying at the model" in _html(app)
     assert "strict=False" in app.code[0].value
     app.checkbox(key="partial").uncheck().run()
-    assert _headings(app) == ["Rules", "Left over"]
+    assert _headings(app) == ["Left over", "Rules"]
 
 
 def test_an_open_question_stands_before_the_lists(app: AppTest, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from inspector.architectures.structure.blocks import blocks_of
 from inspector.architectures.structure.paths import above
@@ -35,7 +35,7 @@ class Stages:
 def stages_of(layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[Stages, ...]:
     """None that lie in a block; names of one stem and ending."""
     blocks = blocks_of(stacks)
-    inside = {path for layer in layers for path in above(layer.path) if any(x in blocks for x in (path, *above(path)))}
+    inside = _inside(layers, blocks)
     groups: dict[tuple[str, str, str], dict[str, list[Layer]]] = {}
     for layer in layers:
         if layer.kind not in _WEIGHTED:
@@ -52,6 +52,16 @@ def stages_of(layers: Sequence[Layer], stacks: Sequence[Stack]) -> tuple[Stages,
         for key, group in groups.items()
         if len(group) >= _LEAST
     )
+
+
+def _inside(layers: Sequence[Layer], blocks: Collection[str]) -> set[str]:
+    """Modules with layers that are a block or lie in one."""
+    within: dict[str, bool] = {}
+    for layer in layers:
+        way = list(takewhile(lambda path: path not in within, above(layer.path)))
+        for path in reversed(way):
+            within[path] = path in blocks or (bool(path) and within.get(path.rpartition(".")[0], False))
+    return {path for path, is_inside in within.items() if is_inside}
 
 
 def stages(found: Sequence[Stages], stacks: Sequence[Stack]) -> Iterator[Claim]:

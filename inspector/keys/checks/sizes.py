@@ -24,7 +24,7 @@ def named(context: Context) -> Candidate | None:
     """The known network that the file is, where it is another than the target; None when that is not certain."""
     if not context.checkpoint.format:
         return None  # names out of an error message
-    best = recognise(context.checkpoint, context.state).best
+    best = recognise(context.checkpoint, context.state, describe=False).best
     if best is None or best.score < _NEAR:
         return None
     own = (f"{best.spec.library}/{best.spec.name}", *best.twins)

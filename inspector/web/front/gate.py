@@ -69,7 +69,7 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        send = with_headers(send)
+        send = with_headers(send, self._rules.base)
         answer = self._refusal(scope)
         if answer is None and scope["type"] == "http":
             answer = await self._entrance(scope, receive)

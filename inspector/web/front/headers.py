@@ -10,6 +10,8 @@ from pathlib import Path
 
 from starlette.types import Message, Scope, Send
 
+from inspector.web.front.index_page import with_script
+
 # Scripts that stand in a page itself: those with a src are files of ours.
 _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 
@@ -18,9 +20,9 @@ _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL |
 _FIRST = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 
 
-def with_headers(send: Send) -> Send:
-    """The same, with our headers on whatever is answered."""
-    ours = page_headers()
+def with_headers(send: Send, base: str = "") -> Send:
+    """The same, with our headers on whatever is answered. base: what stands before every path, "" or "/base"."""
+    ours = page_headers(base)
     names = {name for name, _ in ours}
 
     async def sending(message: Message) -> None:
@@ -43,13 +45,13 @@ async def refuse_socket(scope: Scope, send: Send, status: int, says: str) -> Non
     await send({"type": "websocket.http.response.body", "body": body})
 
 
-@lru_cache(maxsize=1)
-def page_headers() -> tuple[tuple[bytes, bytes], ...]:
+@lru_cache(maxsize=4)
+def page_headers(base: str = "") -> tuple[tuple[bytes, bytes], ...]:
     """(name, value) of each, for the installed Streamlit."""
     from streamlit import file_util
 
     index = Path(file_util.get_static_dir(), "index.html")
-    return headers_for(index.read_bytes() if index.is_file() else b"")
+    return headers_for(with_script(index.read_bytes(), base) if index.is_file() else b"")
 
 
 def headers_for(index: bytes) -> tuple[tuple[bytes, bytes], ...]:

@@ -9,7 +9,23 @@ const oldWay = (text) => {
   try { return document.execCommand('copy') } catch { return false } finally { field.remove() }
 }
 
+// A page's heading, once its page was chosen by a link: who goes by keyboard or listens goes on from there. Not at first,
+// where the page has just been loaded, nor when something on the page is chosen.
+const focusHeading = (page) => {
+  const before = window.inspectorPage
+  window.inspectorPage = page
+  if (before === undefined || before === page) return
+  const seek = (left) => {
+    const heading = document.querySelector('.mi-title h1')
+    if (!heading) { if (left) setTimeout(() => seek(left - 1), 60); return }
+    heading.tabIndex = -1
+    heading.focus({ preventScroll: true })
+  }
+  seek(20)
+}
+
 export default function (component) {
+  focusHeading(component.data.page)
   const button = component.parentElement.querySelector('.copy'), told = component.parentElement.querySelector('.told')
   button.title = 'Copy the address of this view'
   button.onclick = async () => {

@@ -272,7 +272,13 @@ export class Drawing {
     ].filter(Boolean)
   }
 
-  says(place) { return [this.model.label[place], ...this.facts(place)].join(', ') }
+  // Begins with the words of the box in their order, so that who speaks to the page may say them.
+  says(place) {
+    const { sizes, model } = this, times = model.repeat[place] > 1 ? `×${model.repeat[place]}` : '', kind = sizes.kinds[place]
+    const whole = model.label[place] === sizes.labels[place] ? '' : model.label[place]
+    const more = this.facts(place).filter((fact) => fact !== kind && fact !== `${model.repeat[place]} times`)
+    return [sizes.labels[place], times, kind, whole, ...more].filter(Boolean).join(', ')
+  }
 
   async save(kind) {
     const name = (this.model.label[0] || 'network').replace(/[^\w.-]+/g, '_').slice(0, 80)

@@ -1,0 +1,67 @@
+"""Findings with the way to what they speak of: a tensor's numbers, the repair, the code that a file names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import streamlit as st
+
+from inspector.checkpoint.types import Checkpoint
+from inspector.errors import InspectorError
+from inspector.findings import Finding, ranked
+from inspector.health.report import HealthReport
+from inspector.units import shorten_middle
+from inspector.web import reports
+from inspector.web.components import finding_cards
+from inspector.web.session import NAME_QUERY, QUERY, TENSOR_QUERY, Hand
+from inspector.web.text import plain
+
+_ROWS = 12
+_TENSORS = 3
+_LONGEST = 200  # characters of a name that an address carries
+
+
+def draw_findings(
+    hand: Hand, checkpoint: Checkpoint, findings: Iterable[Finding], measured: HealthReport | None
+) -> None:
+    """Worst first, the first of them each with its links. measured: what its numbers say, where they were read."""
+    listed = ranked(findings)
+    of_keys = _ids_of_keys(hand, checkpoint)
+    of_numbers = {f.id for f in measured.findings} if measured is not None else set()
+    tensors = {t.name for t in checkpoint.weights.tensors} if checkpoint.weights is not None else set()
+    code = {use.name for use in checkpoint.globals}
+    for finding in listed[:_ROWS]:
+        with st.container(gap=None):
+            finding_cards([finding])
+            named = [name for name in finding.subjects if name in tensors and len(name) <= _LONGEST][:_TENSORS]
+            if finding.id in of_keys:
+                _link("pages/repair.py", "Repair", "build", {})
+            elif code.intersection(finding.subjects):
+                _link("pages/contents.py", "Contents", "account_tree", {})
+            elif named:
+                page = "pages/weights.py" if finding.id in of_numbers else "pages/tensors.py"
+                with st.container(horizontal=True, gap="small"):
+                    for name in named:
+                        _link(
+                            page,
+                            plain(shorten_middle(name, 40)),
+                            "data_array",
+                            {QUERY: hand.sha256, NAME_QUERY: hand.name, TENSOR_QUERY: name},
+                        )
+    finding_cards(listed[_ROWS:])
+
+
+def _link(page: str, label: str, icon: str, query: dict[str, Any]) -> None:
+    st.page_link(page, label=label, icon=f":material/{icon}:", query_params=query or None)
+
+
+def _ids_of_keys(hand: Hand, checkpoint: Checkpoint) -> set[str]:
+    """Of what the Repair page speaks of."""
+    if checkpoint.weights is None:
+        return set()
+    target = reports.own_target(hand)
+    try:
+        return {f.id for f in reports.keys_of(hand, target).findings} if target is not None else set()
+    except InspectorError:
+        return set()

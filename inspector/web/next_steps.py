@@ -1,0 +1,50 @@
+"""Where to go from a file that no page has an answer for: a network that nobody knows, or no checkpoint at all."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.architectures.types import Recognition
+from inspector.web import own_code, samples, session
+from inspector.web.guard import said
+from inspector.web.text import plain
+
+_NEAREST = 3
+
+
+def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> None:
+    """What can be done with a network that nobody knows by name; nothing is drawn for others.
+
+    on_repair: the page itself asks for the key list and another file, and takes wrappers off.
+    """
+    if recognition.best is not None or recognition.official is not None:
+        return
+    st.header("What can be done with it")
+    near = [one.label for one in recognition.alike[:_NEAREST]]
+    if near:
+        st.caption(plain(f"Nearest by its shapes: {', '.join(near)}."))
+    with st.container(horizontal=True, key="next-steps"):
+        if not on_repair:
+            st.page_link("pages/repair.py", label="Take its wrappers off", icon=":material/layers_clear:")
+            st.page_link(
+                "pages/repair.py", label="Compare with your model's keys or another file", icon=":material/rule:"
+            )
+        if own_code.is_allowed():
+            st.page_link("pages/architecture.py", label="Run it with your own code", icon=":material/code:")
+        st.page_link("pages/architecture.py", label="What its names and shapes tell", icon=":material/schema:")
+        st.page_link("pages/compare.py", label="Hold it against a relative", icon=":material/compare_arrows:")
+        st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
+
+
+def show_for_unreadable() -> None:
+    """Under the sentence about a file that is no checkpoint, or is gone: other files, and a way out of this one."""
+    with st.container(horizontal=True, key="next-steps"):
+        st.page_link("pages/open.py", label="Open another file", icon=":material/upload_file:")
+        for sample in samples.some(("clean",)):
+            if st.button(plain(f"Try “{sample.title}”"), key="unreadable-sample", icon=":material/science:"):
+                with said():
+                    session.take(samples.store(sample), sample.file)
+                    st.rerun()
+        if session.in_hand() is not None and st.button("Put it away", key="unreadable-away", type="tertiary"):
+            session.put_down()
+            st.switch_page("pages/open.py")
