@@ -19,7 +19,10 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> No
     """
     if recognition.best is not None or recognition.official is not None:
         return
-    st.header("What can be done with it")
+    if on_repair:
+        st.markdown("**What else can be done with it**")
+    else:
+        st.header("What can be done with it")
     near = [one.label for one in recognition.alike[:_NEAREST]]
     if near:
         st.caption(plain(f"Nearest by its shapes: {', '.join(near)}."))
