@@ -79,6 +79,7 @@ def test_a_picture_goes_in_and_its_heat_map_comes_out(visitor, samples: Path, tm
     assert "star" in page.locator(".mi-scores").inner_text().split("\n")[0]
     assert "suggested" in page.get_by_role("combobox", name="Layer").input_value()
 
+    page.get_by_role("button", name="Download", exact=True).click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Overlay (PNG)").click()
     assert waiting.value.suggested_filename == "my photo-overlay.png"

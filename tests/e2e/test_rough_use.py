@@ -87,7 +87,9 @@ def test_a_wrong_picture_is_one_sentence_and_the_heat_map_stays(visitor, samples
     visitor.page.get_by_alt_text("Heat map overlay").wait_for()
     no_picture = tmp_path / "notes.png"
     no_picture.write_text("hello")
-    visitor.main.locator("[data-testid=stFileUploader] input[type=file]").first.set_input_files(no_picture)
+    visitor.page.get_by_test_id("stPopover").filter(has_text="star_1.png").get_by_role("button").click()
+    visitor.settle()
+    visitor.page.get_by_test_id("stFileUploader").locator("input[type=file]").first.set_input_files(no_picture)
     visitor.page.get_by_text("This is not a picture that can be read").wait_for()
     visitor.settle()
     assert visitor.page.get_by_alt_text("Heat map overlay").count() == 1
