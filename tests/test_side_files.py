@@ -257,6 +257,7 @@ _OURS = {
     "web/drawing.py": "scripts of the package",
     "web/charts.py": "scripts of the package",
     "web/copy_link.py": "scripts of the package",
+    "web/explain/address.py": "scripts of the package",
     "web/static_files.py": "scripts of the package",
     "web/explain/several.py": "sample pictures",
     "web/explain/pictures.py": "sample pictures",

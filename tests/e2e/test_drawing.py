@@ -159,7 +159,7 @@ def test_at_first_sight_it_can_be_read(shown: Shown) -> None:
     assert label > 11
     assert shown.tree.locator("text.shape").count() > 5
     assert shown.tree.locator("text.kind").filter(has_text="Conv2d 64x3x7x7").count() == 1
-    assert shown.box("^conv1, Conv2d, weights 64x3x7x7, gives").count() == 1
+    assert shown.box("^conv1, .*Conv2d.*64x3x7x7.*, gives").count() == 1
 
 
 def test_the_drawing_is_dragged_and_zoomed(shown: Shown) -> None:
@@ -196,17 +196,17 @@ def test_the_keys_of_a_tree_walk_open_and_choose(shown: Shown) -> None:
     page.wait_for_timeout(750)
     assert shown.press("l", "a", "y", "e", "r", "3").startswith("layer3, Sequential")
     assert shown.press("ArrowRight").startswith("0, Bottleneck") and shown.press("ArrowDown") == (
-        "1, Bottleneck, 5 times, gives 1x64x56x56, 8 boxes inside"
+        "1, ×5, Bottleneck, gives 1x64x56x56, 8 boxes inside"
     )
     assert shown.press("ArrowRight", "ArrowRight").startswith("conv1, Conv2d")
     item = shown.box("^conv1,").nth(1)
     assert [item.get_attribute(f"aria-{name}") for name in ("level", "posinset", "setsize")] == ["3", "1", "8"]
     shown.press("Enter")
     page.get_by_text("Chosen: layer3.1.conv1 Conv2d").wait_for()
-    assert shown.press("ArrowLeft").startswith("1, Bottleneck")
+    assert shown.press("ArrowLeft").startswith("1, ×5, Bottleneck")
     shown.press("ArrowLeft")
-    assert "downsample" not in shown.names() and shown.active().startswith("1, Bottleneck")
-    assert shown.press("ArrowLeft").startswith("layer3") and shown.press("ArrowUp").startswith("1, Bottleneck, 3 times")
+    assert "downsample" not in shown.names() and shown.active().startswith("1, ×5, Bottleneck")
+    assert shown.press("ArrowLeft").startswith("layer3") and shown.press("ArrowUp").startswith("1, ×3, Bottleneck")
     ring = page.locator(".active > .ring").first
     assert ring.evaluate("ring => getComputedStyle(ring).stroke") != "none"
 
