@@ -114,8 +114,8 @@ with place if view.is_shown(hand, picture) else place.container():
         view.reserve(picture)
     else:
         view.show(hand, picture, first, second, facts.threads)
+        keep_button(hand, picture, (first, second), facts.threads)
 if first is not None:
-    keep_button(hand, picture, (first, second), facts.threads)
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(
         [

@@ -45,7 +45,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> Any:
     [
         [],
         ["--method", "smooth-grad-cam++", "--seed", "5", "--class", "2", "--layer", "features.8"],
-        ["--method", "saliency", "--colour-map", "jet", "--opacity", "0.3"],
+        ["--method", "saliency", "--colour-map", "jet", "--opacity", "0.3", "--blend", "uniform"],
         ["--layer", "features.12", "--layer", "features.8", "--fuse", "mean", "--eigen-smooth", "--augment"],
         ["--method", "grad-cam", "--method", "eigen-cam", "--layer", "features.12", "--layer", "features.3"],
     ],

@@ -126,6 +126,76 @@ def test_what_nobody_stated_is_said_beside_the_heat_map(app: AppTest) -> None:
     assert any("is not stated anywhere" in one.value for one in app.caption)
 
 
+def test_what_is_chosen_is_kept_when_the_page_is_left(app: AppTest) -> None:
+    app.run().switch_page("pages/explain.py").run()
+    _of(app, "Method").set_value("layer-cam").run()
+    _of(app, "Layer").set_value("stage2").run()
+    _of(app, "Colours").set_value("magma")
+    _of(app, "Opacity", app.slider).set_value(0.4)
+    _of(app, "Aligned cells", app.toggle).set_value(True)
+    _of(app, "Centre crop (0: none)", app.number_input).set_value(160).run()
+    app.switch_page("pages/contents.py").run()
+    app.switch_page("pages/explain.py").run()
+    assert not app.exception and not app.error
+    assert (_of(app, "Method").value, _of(app, "Layer").value) == ("layer-cam", "stage2")
+    assert (_of(app, "Colours").value, _of(app, "Opacity", app.slider).value) == ("magma", 0.4)
+    assert _of(app, "Aligned cells", app.toggle).value is True
+    assert _of(app, "Centre crop (0: none)", app.number_input).value == 160
+
+
+def test_an_address_restores_picture_class_method_layer_and_view(app: AppTest) -> None:
+    del app.session_state["picture"]
+    says = {"picture": "star_1", "class": "2", "beside": "0", "method": "layer-cam", "layer": "stage2"}
+    look = {"view": "For and against", "colours": "magma", "opacity": "0.4", "outline": "0.5"}
+    for name, value in (says | look).items():
+        app.query_params[name] = value
+    app.run().switch_page("pages/explain.py").run()
+    assert not app.exception and not app.error
+    assert app.session_state["picture"].name == "star_1.png"
+    assert [_of(app, one).value for one in ("Class", "Compare with", "Method", "Layer")] == [
+        2,
+        0,
+        "layer-cam",
+        "stage2",
+    ]
+    assert app.session_state["view"] == "For and against" and _of(app, "Colours").value == "magma"
+    assert [_of(app, one, app.slider).value for one in ("Opacity", "Outline at")] == [0.4, 0.5]
+
+
+def test_an_address_that_means_nothing_changes_nothing(app: AppTest) -> None:
+    says = {"class": "99", "method": "magic", "layer": "fc", "view": "X", "colours": "red", "opacity": "nan"}
+    for name, value in ({"picture": "star_1", "outline": "1e9"} | says).items():
+        app.query_params[name] = value
+    app.run().switch_page("pages/explain.py").run()
+    assert not app.exception and not app.error
+    assert (_of(app, "Method").value, _of(app, "Layer").value) == ("grad-cam", "conv5")
+    assert (_of(app, "Colours").value, _of(app, "Opacity", app.slider).value) == ("viridis", 0.7)
+    assert _of(app, "Outline at", app.slider).value == 0
+
+
+def test_an_upload_is_found_by_its_digest_as_long_as_the_store_has_it(app: AppTest) -> None:
+    picture = app.session_state["picture"]
+    del app.session_state["picture"]
+    uploads.the_store().put_bytes(picture.data, name="cat.png", owner="somebody else")
+    app.query_params["picture"], app.query_params["picture-name"] = picture.sha256, "../cat.png"
+    app.run().switch_page("pages/explain.py").run()
+    assert not app.exception and not app.error
+    assert (app.session_state["picture"].data, app.session_state["picture"].name) == (picture.data, "cat.png")
+
+
+@pytest.mark.parametrize("named", ["0" * 64, "../../etc/passwd", "the checkpoint"])
+def test_a_picture_that_is_not_here_is_asked_for_again(app: AppTest, named: str) -> None:
+    del app.session_state["picture"]
+    # A digest of something that is no picture is refused as well.
+    app.query_params["picture"] = app.session_state["hand"].sha256 if named == "the checkpoint" else named
+    app.run().switch_page("pages/explain.py").run()
+    assert not app.exception
+    (error,) = app.error
+    says = "not a picture that can be read" if named == "the checkpoint" else "not on the server any more"
+    assert says in error.value.replace("\\", "")
+    assert any(str(button.key) == "picture-star_1" for button in app.button)
+
+
 def test_a_camera_picture_is_drawn_at_the_size_of_a_screen_with_the_heat_at_its_place(app: AppTest) -> None:
     app.session_state["picture"] = _picture(3000, 1500)
     app.run().switch_page("pages/explain.py").run()
