@@ -17,6 +17,7 @@ from inspector.inspection import Inspection, Question
 from inspector.jobs.job import Job
 from inspector.keys.report import Verification
 from inspector.progress import Stopped
+from inspector.units import counted
 from inspector.web import answers, jobs, measuring, reports
 from inspector.web.repair.proofs import Against, verify_job
 from inspector.web.session import Hand
@@ -27,7 +28,14 @@ _READ_NBYTES = 1_000_000_000
 _KEPT, _MOST_KEPT = "kept-maps", 24
 
 
-def report_button(hand: Hand) -> None:
+def show_what_is_in_it(hand: Hand) -> None:
+    """Which heat maps were kept for it, and how to have some in it."""
+    kept = len(kept_maps(hand))
+    maps = f"{counted(kept, 'heat map')} kept on Explain" if kept else "heat maps once some are kept on Explain"
+    st.caption(f"What it is, its findings, its numbers, the repair and its proof, and {maps}. It needs no network.")
+
+
+def report_button(hand: Hand, *, key: str = "file-report") -> None:
     """The report about the file in hand as a page, against the architecture that it was recognised as."""
     checkpoint = reports.checkpoint_of(hand)
     measured = measuring.health_if_read(hand, checkpoint.weights) if checkpoint.weights is not None else None
@@ -61,7 +69,7 @@ def report_button(hand: Hand) -> None:
         mime="text/html",
         on_click="ignore",
         icon=":material/article:",
-        key="file-report",
+        key=key,
         help="One page to send on or to print: it needs no network, and holds everything as JSON too.",
     )
 

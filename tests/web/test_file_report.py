@@ -53,6 +53,17 @@ def test_the_overview_offers_the_report_with_numbers_proofs_and_kept_maps(
     assert len(report.maps) == 1 and "<h2>Where it looks</h2>" in html
 
 
+def test_every_page_offers_the_report_when_asked(app: AppTest, offered: dict[str, Callable[[], str]]) -> None:
+    hand = _hold(app, "shapes_dp.pth.tar")
+    app.session_state["kept-maps"] = {hand.sha256: (kept_map(b"png"),)}
+    app.run().switch_page("pages/contents.py").run()
+    assert not offered
+    app.button(key="side-report").click().run()
+    assert not app.exception and set(offered) == {"shapes_dp-report.html"}
+    assert any("1 heat map kept on Explain" in caption.value for caption in app.caption)
+    assert "<h2>Where it looks</h2>" in offered["shapes_dp-report.html"]()
+
+
 def test_a_file_without_weights_has_a_report_too(
     app: AppTest, offered: dict[str, Callable[[], str]], tmp_path: Path
 ) -> None:
