@@ -30,7 +30,9 @@ from inspector.compare.verdicts import VERDICTS
 from inspector.doctor.causes.entry import KINDS
 from inspector.exports.writers import WRITERS
 from inspector.file_report.report import VERSION
+from inspector.keys.inner_orders import INNER_ORDERS
 from inspector.keys.operations import OPERATIONS
+from inspector.keys.placing.provenance import LIBRARIES
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
 from inspector.web.front.variables import VARIABLES, Variable
@@ -92,6 +94,31 @@ def pages() -> dict[str, str]:
             ("Id", "Cost", "What it does, and when"),
             ((r.id, r.cost.value, r.says) for r in RULES),
         ),
+        "libraries.md": _page(
+            "Libraries told by their names",
+            "What proves which library wrote a file's or a target's names: one pattern of the first column, or two of "
+            "the second, in names with every number as 0. Two libraries at once prove nothing. Where it is proved, the "
+            "layout of that library's own names is not asked about.",
+            ("Id", "Library", "One is enough", "Two are needed", "Stores"),
+            (
+                (
+                    library.id,
+                    library.title,
+                    _patterns(library.alone),
+                    _patterns(library.tokens),
+                    ", ".join([*(["matrices (in, out)"] if library.in_out else []), *filter(None, [library.kernels])]),
+                )
+                for library in LIBRARIES
+            ),
+        )
+        + "\n## Orders inside one tensor\n\nOne name, one shape, other numbers: where the names of both sides prove "
+        "their orders, the rule `inner-order` puts one into the other, or leaves them; where one side is proved and "
+        "the tensor gets another code's name, it asks.\n\n"
+        + "\n".join(
+            f"- `{order.id}`: {'; or '.join(way.says for way in order.ways)}. Source: {order.source}."
+            for order in INNER_ORDERS
+        )
+        + "\n",
         "catalogue.md": _page(
             "Mismatches",
             "Every known way in which a file and a model miss each other, and what becomes of it at best; where two "
@@ -174,6 +201,10 @@ def _page(title: str, intro: str, columns: Sequence[str], rows: Iterable[Sequenc
     lines = [NOTE, f"# {title}", "", intro, "", _row(columns), _row(["---"] * len(columns))]
     lines += [_row([f"`{row[0]}`", *row[1:]]) for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def _patterns(patterns: Iterable[str]) -> str:
+    return " ".join(f"`{pattern}`" for pattern in patterns)
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -119,6 +119,7 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("pickles from a GPU, old and new archives", R, "the readers"),
     ("a part of the network only", T, "missing-tensors"),
     ("nothing in common (strict=False loads nothing)", X, "refused, with 0 of n"),
+    ("numbers in another order inside one tensor (patch merging, shift and scale)", R, "inner-order, libraries.md"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

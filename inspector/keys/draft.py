@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from inspector.keys.placing.layouts import Elsewhere
+from inspector.keys.placing.provenance import Library
 from inspector.keys.placing.tree import Leaf, Node
 from inspector.keys.report import Step
 from inspector.keys.rules.entry import Link, Move, Rule
@@ -15,7 +16,8 @@ from inspector.keys.rules.entry import Link, Move, Rule
 class Draft:
     """A plan in the making. reshaped and missing: what no rule settled; held: waits for the user's choice.
 
-    lost_order: why order places nothing either, where names place nothing. elsewhere: see `Leftovers`.
+    lost_order: why order places nothing either, where names place nothing. elsewhere, writer, reader:
+    see `Leftovers`.
     rules: those that it is made by, by their ids. moves: by `Move.key`, the tensors that each was done to, and how.
     """
 
@@ -30,6 +32,8 @@ class Draft:
     held: list[Leaf] = field(default_factory=list)
     lost_order: str = ""
     elsewhere: Elsewhere = Elsewhere.NOTHING
+    writer: Library | None = None
+    reader: Library | None = None
 
     def steps_by(self, which: Callable[[Rule], bool]) -> list[Step]:
         """The steps of such rules."""

@@ -15,6 +15,7 @@ from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, lost_order
 from inspector.keys.placing.layouts import shown_by, where_from
+from inspector.keys.placing.provenance import written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
@@ -39,6 +40,7 @@ def draft(
     library's.
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
+    own_names = [leaf.name for leaf in leaves]
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     names_only = any(place.shape is None for place in places)
     source, goal = grow(leaves, names_only=names_only), grow(places, names_only=names_only)
@@ -54,6 +56,7 @@ def draft(
     made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
     for link in made.reshaped:
         made.elsewhere |= shown_by(link.source, link.target)
+    made.writer, made.reader = written_by(own_names), written_by(place.name for place in places)
     made.steps += [_placing(link) for link in made.placed]
     made.steps += [_leaving(leaf, move) for leaf, move in dropped]
     made.missing = [place for place in places if place.name not in filled]
@@ -127,6 +130,8 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
         questions=questions,
         turned=frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None),
         elsewhere=made.elsewhere,
+        writer=made.writer,
+        reader=made.reader,
     )
     steps = list(rule.steps(left))
     sources = {source for step in steps for source in step.takes}

@@ -233,3 +233,11 @@ def test_class_76_a_part_of_a_distributed_tensor(file_of, target_of, tiny_cnn):
     state = replace(checkpoint.state_dicts[0], tensors=tensors)
     says = refused(diagnose(replace(checkpoint, tensors=tensors, state_dicts=(state,)), target_of(tiny_cnn)))
     assert "fc.weight" in says and "full_tensor" in says
+
+
+def test_class_88_patch_mergings_of_openmmlab_are_reordered(file_of, target_of):
+    ours = {"layers.0.blocks.0.attn.w_msa.qkv.weight": (12, 4), "layers.0.downsample.reduction.weight": (8, 16)}
+    goal = {name.replace("w_msa.", ""): shape for name, shape in ours.items()}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    (step,) = [s for s in plan.steps if s.rule == "inner-order"]
+    assert plan.complete and (step.target, step.value) == ("layers.0.downsample.reduction.weight", "merging:4,2,2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from inspector.keys.operations import (
+    blocks,
     drop,
     drop_computed,
     drop_copy,
@@ -25,6 +26,7 @@ from inspector.keys.operations import (
     length_of,
     merge,
     merge_bias,
+    merging,
     permute,
     reshape,
     resize_grid,
@@ -48,6 +50,8 @@ OPERATIONS: tuple[Operation, ...] = (
     flattened.OPERATION,
     flipped.OPERATION,
     rows.OPERATION,
+    blocks.OPERATION,
+    merging.OPERATION,
     merge.OPERATION,
     merge_bias.OPERATION,
     fold_weight_norm.OPERATION,

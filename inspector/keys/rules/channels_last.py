@@ -133,9 +133,17 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
                 orders = [axes for axes in orders if axes[:2] == (len(axes) - 1, len(axes) - 2)]
             if orders:
                 waiting = len(left.questions.open)
-                axes = _ask_plain(link, orders, left)
+                axes = _by_writer(link, orders, vouched, left) or _ask_plain(link, orders, left)
                 known = len(left.questions.open) == waiting and axes in orders
                 yield link, _as_or_upward(link, axes, left) if known else axes
+
+
+def _by_writer(link: Link, orders: Sequence[Axes], vouched: bool, left: Leftovers) -> Axes | None:
+    """The order that the library has which wrote the file, where its names and this one's prove it; None elsewhere."""
+    if not vouched or left.writer is None or not left.writer.kernels:
+        return None
+    axes = (len(orders[0]) - 1, len(orders[0]) - 2, *range(len(orders[0]) - 2))
+    return axes if axes in orders else None
 
 
 def _order(whole: Sequence[Link], single: Sequence[Link], plain: Sequence[Link], left: Leftovers) -> Axes | None:

@@ -16,6 +16,7 @@ from enum import IntEnum
 from inspector.architectures.types import Target
 from inspector.findings import FindingKind, Severity
 from inspector.keys.placing.layouts import Elsewhere
+from inspector.keys.placing.provenance import Library
 from inspector.keys.placing.tree import Leaf, Node, Path
 from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step, StepKind
 
@@ -178,6 +179,7 @@ class Leftovers:
     missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
     questions: where a rule asks what shapes do not tell. turned: the target names whose axes a rule has put in order.
     elsewhere: something shows another library's layout (`placing/layouts.py`), so that a square matrix proves nothing.
+    writer, reader: the libraries that the names of the file and of the target prove (`placing/provenance.py`).
     """
 
     target: Target
@@ -188,6 +190,8 @@ class Leftovers:
     questions: Questions
     turned: frozenset[str] = frozenset()
     elsewhere: Elsewhere = Elsewhere.NOTHING
+    writer: Library | None = None
+    reader: Library | None = None
 
     def proves_rows(self, *leaves: Leaf) -> bool:
         """Whether rows of these are rows in the target: a square one from elsewhere may be the other way round."""

@@ -3,7 +3,8 @@
 Meta's Llama code (and Mistral's consolidated files, torchtune, gpt-fast) turns neighbouring rows, Hugging Face's turns
 row i with row i + size/2. The converters permute the rows of each head; names and shapes show nothing of it, and a file
 without the permutation loads and answers nonsense. Whoever changes Meta's names for Hugging Face's has that to decide,
-so it is asked, with the size of one head, which no shape shows either (rope.freqs, where the file has it, does).
+so it is asked, with the size of one head, which no shape shows either (rope.freqs, where the file has it, does). Where
+the names prove both codes and rope.freqs the size, nothing is left to ask.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def _steps(left: Leftovers) -> Iterator[Step]:
 
 def _size(links: Sequence[Link], way: str, left: Leftovers) -> int:
     """Rows of one head by the user's word, 0 for no change."""
-    sizes = _sizes(links, left)
+    sizes, shown = _sizes(links, left)
+    if shown and len(sizes) == 1 and _is_proved(left):
+        return sizes[0]
     into = "from pairs into halves" if way == "halves" else "from halves into pairs"
     answer = left.questions.ask(
         Ambiguity(
@@ -85,7 +88,14 @@ def _size(links: Sequence[Link], way: str, left: Leftovers) -> int:
     return int(answer.rpartition("-")[2]) if answer else (sizes[0] if sizes else 0)
 
 
-def _sizes(links: Sequence[Link], left: Leftovers) -> list[int]:
+def _is_proved(left: Leftovers) -> bool:
+    """Whether the names prove both sides: Meta's code, which turns neighbours, and transformers, which turns halves."""
+    sides = [library.id for library in (left.writer, left.reader) if library is not None]
+    return sorted(sides) == ["meta", "transformers-llama"]
+
+
+def _sizes(links: Sequence[Link], left: Leftovers) -> tuple[list[int], bool]:
+    """(rows that one head can have, the commonest first; whether rotary frequencies in the file tell them)."""
     rows = math.gcd(*((link.source.shape or (0,))[0] for link in links))
     shown = {
         2 * (leaf.shape or (0,))[0]
@@ -93,9 +103,10 @@ def _sizes(links: Sequence[Link], left: Leftovers) -> list[int]:
         if _FREQUENCIES.search(leaf.name) and len(leaf.shape or ()) == 1
     }
     sizes = [n for n in range(2, rows + 1, 2) if rows % n == 0]
-    sizes = [n for n in sizes if n in shown] or sizes
+    told = [n for n in sizes if n in shown]
+    sizes = told or sizes
     usual = [n for n in _USUAL if n in sizes]
-    return (usual + [n for n in sizes if n not in usual])[:_MOST]
+    return (usual + [n for n in sizes if n not in usual])[:_MOST], bool(told)
 
 
 RULE = Rule(

@@ -2,7 +2,8 @@
 
 A shape shows it unless the matrix is square. A square one is turned by itself only where its own name vouches for that
 (`placing/layouts.py`): every other kernel of the file, or every other Conv1D, is turned too. Its neighbours' word is
-not enough: a gate in a block of Conv1D is a linear layer. As soon as the file shows another layout or another
+not enough: a gate in a block of Conv1D is a linear layer. Where the names prove a library that stores every linear
+layer so (`placing/provenance.py`), that decides. As soon as the file shows another layout or another
 library than torch's, every other square one is asked about, since either way loads.
 """
 
@@ -93,11 +94,21 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return True
     if voucher is not Voucher.NOTHING and ways == {False}:
         return False
+    if _proves_turned(voucher, ways, left):
+        return True
     if voucher is Voucher.NOTHING and not left.elsewhere:
         return False
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
     return _ask_square(link, left) == TRANSPOSED
+
+
+def _proves_turned(voucher: Voucher, ways: set[bool], left: Leftovers) -> bool:
+    """Whether the library that wrote the file stores every linear layer (in, out), and this name is that library's.
+
+    "weight", as Paddle has it, is everybody's: a layer of torch's may have been put beside.
+    """
+    return left.writer is not None and left.writer.in_out and voucher is Voucher.IN_OUT and ways <= {True}
 
 
 def _ask_shapes(links: Sequence[Link], left: Leftovers) -> str | None:

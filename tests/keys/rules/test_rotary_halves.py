@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from inspector.architectures.targets import parse_target
 from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
@@ -121,6 +122,41 @@ def test_the_frequencies_in_the_file_tell_the_size_of_a_head(file_of, target_of)
         next((dict(q.options) for q in report.plan.ambiguities if q.id == "rotary-halves"), {}) if report.plan else {}
     )
     assert not options or list(options) == ["heads-of-6", "as-it-is"]
+
+
+def test_both_codes_proved_and_the_size_told_leave_nothing_to_ask(tmp_path):
+    def side(names, embedding, norm, gate):
+        made = attention(names, bias=False) | {embedding: torch.randn(9, WIDTH)}
+        return made | {
+            f"{start}.{i}.{name}.weight": torch.randn(n, WIDTH + i)
+            for i in range(2)
+            for start, name, n in ((norm[0], norm[1], 3), (gate[0], gate[1], 31))
+        }
+
+    ours = side(META, "tok_embeddings.weight", ("layers", "attention_norm"), ("layers", "feed_forward.w1"))
+    theirs = side(
+        HUGGING, "model.embed_tokens.weight", ("model.layers", "input_layernorm"), ("model.layers", "mlp.gate_proj")
+    )
+    names = dict(zip(ours, theirs, strict=True))
+
+    def diagnosed(more, goal_has):
+        """With every question answered but for the rotary one."""
+        torch.save(theirs | goal_has, tmp_path / "b.pth")
+        goal = parse_target(f"file:{tmp_path / 'b.pth'}", open_file=open_checkpoint)
+        checkpoint, answers = opened(tmp_path, ours | more), {}
+        for _ in range(4):
+            report = diagnose(checkpoint, goal, accept=["same-order", "extra-tensors"], choose=answers)
+            rest = [q for q in report.plan.ambiguities if q.id != "rotary-halves"]
+            answers |= {q.id: {"symmetric": "in-order"}.get(q.id, "as-placed") for q in rest}
+        return checkpoint, report
+
+    _, waiting = diagnosed({}, {})
+    assert [q.id for q in waiting.plan.ambiguities] == ["rotary-halves"]
+    checkpoint, report = diagnosed(*[{f"{start}rope.freqs": torch.ones(SIZE // 2)} for start in ("", "model.")])
+    assert not report.plan.ambiguities
+    made = apply_plan(checkpoint, report.plan)
+    turned = [n for n in ours if ".attention.w" in n]
+    assert len(turned) == 4 and all(torch.equal(made[names[n]], permuted(ours[n])) for n in turned)
 
 
 def test_names_of_one_library_are_no_question(file_of, target_of):

@@ -1,0 +1,102 @@
+"""Numbers inside a tensor that the file's library orders otherwise than the target's: patch mergings, gate and value,
+shift and scale.
+
+Name and shape may be the same on both sides. The names of a whole side prove which order its library writes; where both
+sides are proved, the numbers are put into the target's order, or left alone where it is one order. Where one side is
+proved and the tensor gets another code's name, the user is asked. `inner_orders/` has the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from inspector.keys.inner_orders import INNER_ORDERS
+from inspector.keys.inner_orders.entry import InnerOrder, Way
+from inspector.keys.placing.provenance import shapes_of_names
+from inspector.keys.placing.tree import Leaf
+from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.units import counted
+
+AS_IT_IS = "as-it-is"
+
+
+def _steps(left: Leftovers) -> Iterator[Step]:
+    for order in INNER_ORDERS:
+        links = [x for x in left.settled if x.target.name not in left.turned and order.holds(x)]
+        if not links:
+            continue
+        ours = _way((leaf.name for leaf in _file(left)), order)
+        theirs = _way((tensor.name for tensor in left.target.tensors), order)
+        if ours is not None and theirs is not None:
+            if ours is not theirs:
+                yield from _changed(links, order, ours, theirs)
+            continue
+        known = ours or theirs
+        # What order alone has brought together is asked about already.
+        named = [link for link in links if link.evidence is None]
+        renamed = [link for link in named if _own(link.source.name) != _own(link.target.name)]
+        if known is None or not renamed:
+            continue
+        other = next(way for way in order.ways if way is not known)
+        if _ask(renamed, order, known, of_the_file=ours is not None, left=left) != AS_IT_IS:
+            # While it is not answered, the plan shows what would be done, and is open.
+            yield from _changed(renamed, order, *((known, other) if ours is not None else (other, known)))
+
+
+def _file(left: Leftovers) -> Iterator[Leaf]:
+    yield from (link.source for link in left.settled)
+    yield from (link.source for link in left.reshaped)
+    yield from left.extra
+
+
+def _own(name: str) -> list[str]:
+    """The tensor's own name and its module's."""
+    return name.split(".")[-2:]
+
+
+def _way(names: Iterable[str], order: InnerOrder) -> Way | None:
+    """The way that these names prove; None for none, or several."""
+    shapes = shapes_of_names(names)
+    found = [way for way in order.ways if any(re.search(p, shape) for p in way.shown for shape in shapes)]
+    return found[0] if len(found) == 1 else None
+
+
+def _changed(links: Sequence[Link], order: InnerOrder, ours: Way, theirs: Way) -> Iterator[Step]:
+    for link in links:
+        says = f"In the file {ours.says}; the target has it {theirs.says}."
+        value = order.change(link, ours.id, theirs.id)
+        yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
+
+
+def _ask(links: Sequence[Link], order: InnerOrder, known: Way, *, of_the_file: bool, left: Leftovers) -> str | None:
+    other = next(way for way in order.ways if way is not known)
+    side, unknown = ("file", "target") if of_the_file else ("target", "file")
+    return left.questions.ask(
+        Ambiguity(
+            id=order.id,
+            question=(
+                f"{counted(len(links), 'tensor')} of {order.what} ({links[0].source.name} first) get another code's "
+                f"names. The {side} has their numbers {known.says}; which order the {unknown} has, nothing in it "
+                "shows. Either loads."
+            ),
+            options=(
+                (other.id, f"the {unknown} has them {other.says}: reorder them"),
+                (AS_IT_IS, f"the {unknown} has them {known.says}, too"),
+            ),
+        )
+    )
+
+
+RULE = Rule(
+    id="inner-order",
+    title="Order inside a tensor",
+    says=(
+        "Puts the numbers of patch mergings, gated layers and final modulations into the target's order where the "
+        "names of both sides prove that their libraries order them differently; asks where one side proves nothing."
+    ),
+    cost=Cost.LOSSLESS,
+    done="the numbers inside {tensors} are put into the target's order",
+    steps=_steps,
+)
