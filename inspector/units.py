@@ -8,9 +8,11 @@ from inspector.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _LEAST = 1_000
-_DECIMAL = ("", " k", " M", " G", " T", " P")
-_NAMED = ("", " K", " M", " B", " T")
-_BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+# What stands behind a number, one step for each thousand: operations (MACs, FLOPs) in SI's, what is counted as the
+# field writes it ("7 B parameters"), bytes in decimal ones. There is no other spelling anywhere.
+OPERATION_STEPS = ("", " k", " M", " G", " T", " P")
+COUNT_STEPS = ("", " K", " M", " B", " T")
+BYTE_STEPS = (" B", " kB", " MB", " GB", " TB", " PB")
 
 
 def _scaled(value: float, steps: tuple[str, ...]) -> tuple[float, str]:
@@ -35,7 +37,7 @@ def human_count(n: int) -> str:
     """1234567 -> '1.23 M', with B for a thousand million as the field writes it; exact below 1000."""
     if abs(n) < 1000:
         return str(n)
-    size, step = _scaled(n, _NAMED)
+    size, step = _scaled(n, COUNT_STEPS)
     return f"{_three_digits(size)}{step}"
 
 
@@ -43,7 +45,7 @@ def human_macs(macs: int) -> str:
     """Multiply-accumulates with SI steps: 4089184256 -> '4.09 G'."""
     if abs(macs) < 1000:
         return str(macs)
-    size, step = _scaled(macs, _DECIMAL)
+    size, step = _scaled(macs, OPERATION_STEPS)
     return f"{_three_digits(size)}{step}"
 
 
@@ -51,8 +53,8 @@ def human_bytes(nbytes: int) -> str:
     """Decimal units, as file systems and hubs show them: 4800000 -> '4.80 MB'."""
     if abs(nbytes) < 1000:
         return f"{nbytes} B"
-    size, step = _scaled(nbytes, _BYTES)
-    return f"{_three_digits(size)} {step}"
+    size, step = _scaled(nbytes, BYTE_STEPS)
+    return f"{_three_digits(size)}{step}"
 
 
 def human_share(fraction: float) -> str:
@@ -73,6 +75,20 @@ def human_share(fraction: float) -> str:
 def human_shape(shape: tuple[int | str, ...]) -> str:
     """(64, 3, 7, 7) -> '64x3x7x7'; a scalar is 'scalar'."""
     return "x".join(str(n) for n in shape) if shape else "scalar"
+
+
+def place_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index along each dimension of element `flat`, counted in row-major order; () in a scalar."""
+    left, place = flat, []
+    for size in reversed(shape):
+        left, at = divmod(left, size)
+        place.append(at)
+    return tuple(reversed(place))
+
+
+def human_place(flat: int, shape: tuple[int, ...]) -> str:
+    """185, (4, 3, 4, 4) -> '[3, 2, 2, 1]', as one writes it in Python behind the tensor."""
+    return f"[{', '.join(map(str, place_in(flat, shape)))}]"
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:

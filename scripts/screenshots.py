@@ -120,7 +120,9 @@ def _prepare(page: Page, shot: Shot) -> None:
         page.get_by_test_id("stPlotlyChart").wait_for()
     elif shot.page == "compare":
         page.get_by_role("button", name="Sick weights").click()
-        page.get_by_test_id("stPlotlyChart").wait_for()
+        # Both fingerprints, then the strip and what is below.
+        page.get_by_role("figure", name="Layers by values heat strip of the second file").wait_for()
+        page.get_by_role("figure", name="Change of every tensor, by layer").wait_for()
     elif shot.page == "run":
         page.get_by_test_id("stSidebarNavLink").filter(has_text="Run").click()
         page.get_by_role("button", name=re.compile("Training run")).click()

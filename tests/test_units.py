@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
 import pytest
 
-from inspector.units import counted, human_bytes, human_count, human_macs, human_shape, human_share, shorten_middle
+from inspector.units import (
+    counted,
+    human_bytes,
+    human_count,
+    human_macs,
+    human_place,
+    human_shape,
+    human_share,
+    place_in,
+    shorten_middle,
+)
+from tests.house_parsed import house, in_one_worker, tree_of
+
+pytestmark = in_one_worker
 
 
 @pytest.mark.parametrize(
@@ -42,6 +60,13 @@ def test_shares_never_round_something_to_nothing(x: float, text: str) -> None:
     assert human_share(x) == text
 
 
+def test_places_are_indices_along_each_dimension() -> None:
+    assert human_place(185, (4, 3, 4, 4)) == "[3, 2, 2, 1]"
+    assert place_in(185, (4, 3, 4, 4)) == tuple(int(at) for at in np.unravel_index(185, (4, 3, 4, 4)))
+    assert human_place(7, (12,)) == "[7]"
+    assert human_place(0, ()) == "[]"
+
+
 def test_shapes_and_plurals() -> None:
     assert human_shape((64, 3, 7, 7)) == "64x3x7x7"
     assert human_shape(()) == "scalar"
@@ -56,3 +81,46 @@ def test_long_keys_keep_both_ends() -> None:
     assert short.endswith("self.query.weight"[-10:])
     assert short.startswith("model.enc")
     assert shorten_middle("short", 30) == "short"
+
+
+#: "1.5 KB", "20 MiB", "4 GFLOPs", "25 M params": other spellings of what units.py writes, where people read them.
+# A number that is formatted ends the text before it.
+_OTHERWISE = re.compile(r"(?:^|\d) ?(?:[KMGT]iB|KB|kb|mb|gb|[KMGT](?:FLOPs?|MACs?))\b|(?:^|[\dKMB]) [Pp]arams\b")
+#: Where others speak: torch's own message.
+_QUOTED = {"error_messages/messages_code.py"}
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    """What is no docstring: those may speak of pages and sectors of two's powers."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+@pytest.mark.parametrize(
+    ("text", "is_ours"),
+    [
+        *((text, False) for text in ("20 MiB", "4.1 GFLOPs", " KB", "25 M params", "3 params")),
+        *((text, True) for text in ("4.1 GB", "12.0 kB", "FLOPs", "its params")),
+    ],
+)
+def test_spellings_are_told_apart(text: str, is_ours: bool) -> None:
+    assert (_OTHERWISE.search(text) is None) is is_ours
+
+
+def test_texts_have_one_spelling_of_units() -> None:
+    found = {
+        f"{where}: {text}"
+        for path in house().package.rglob("*.py")
+        if (where := str(path.relative_to(house().package))) not in _QUOTED
+        for text in _texts(tree_of(path))
+        if _OTHERWISE.search(text)
+    }
+    assert found == set()
+
+
+def test_the_drawing_writes_numbers_as_the_pages_do() -> None:
+    """Its scripts have no steps of their own."""
+    scripts = house().package / "web" / "static" / "drawing"
+    assert [path.name for path in scripts.glob("*.js") if re.search(r"'\s?[kKMGB]'", path.read_text("utf-8"))] == []

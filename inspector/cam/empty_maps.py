@@ -124,7 +124,7 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
     elif share >= MOSTLY:
         yield MOSTLY_NEGATIVE_MAP.found(
             subjects=subjects,
-            says=f"{share:.2%} of what {method.title} adds up is negative for {called} (from {lowest:.4g} to "
+            says=f"{100 * share:.2f} % of what {method.title} adds up is negative for {called} (from {lowest:.4g} to "
             f"{highest:.4g}): the heat is the little that is left after ReLU.",
             evidence=(*evidence, ("negative_share", share)),
             remedy="The sign of a pattern is arbitrary: look at what is for and what is against."

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from inspector.units import place_in
+
 #: Below this share of the squares, what is left of them around the mean is rounding.
 _LOST = 1e-9
 
@@ -26,11 +28,7 @@ class Change:
 
     def place(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The index along each dimension of a shape."""
-        left, place = self.index, []
-        for length in reversed(shape):
-            left, at = divmod(left, length)
-            place.append(at)
-        return tuple(reversed(place))
+        return place_in(self.index, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import math
 import plotly.graph_objects as go
 
 from inspector.compare.report import Diff, Relation, TensorDiff
+from inspector.render.figure_table import in_table
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.units import human_share, shorten_middle
 from inspector.weights.histogram import histogram
@@ -47,6 +48,7 @@ def strip_figure(diff: Diff) -> go.Figure:
             marker={"color": COLOURS[relation], "line": {"width": 0}},
             customdata=[(plain_text(shorten_middle(shown[n].name, 70)), _says(shown[n])) for n in places],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
+            meta=in_table(("tensor", "customdata.0"), ("change", "customdata.1"), order="x"),
         )
     figure.update_layout(bargap=0, barmode="overlay")
     figure.update_xaxes(title_text="tensors, in the first file's order", showgrid=False, zeroline=False)
@@ -77,6 +79,7 @@ def overlay_figure(a: TensorStatistics, b: TensorStatistics, *, logarithmic: boo
             line={"shape": "hvh", "color": colour, "width": 2},
             name=name,
             hovertemplate="%{x:.4g}: %{y:,.0f} elements<extra>" + name + "</extra>",
+            meta=in_table(("file", "name"), ("around", "x"), ("elements", "y")),
         )
     figure.update_xaxes(title_text="value", showgrid=False, zeroline=False)
     figure.update_yaxes(title_text="elements", type="log" if logarithmic else "linear", gridcolor=GRID)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from inspector.render.figure_table import in_matrix
 from inspector.render.figures import GRID
 from inspector.render.visible import visible
 
@@ -65,6 +66,7 @@ def matrix_figure(names: Sequence[str], values: Sequence[Sequence[float]]) -> go
             colorscale=_SIGNED,
             texttemplate="%{z:.2f}",
             hovertemplate="%{y} and %{x}: %{z:.3f}<extra></extra>",
+            meta=in_matrix(("method", "y")),
             showscale=False,
             xgap=1,
             ygap=1,

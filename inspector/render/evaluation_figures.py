@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from inspector.evaluate.metrics import Calibration
 from inspector.evaluate.report import ClassCurves, Evaluation
 from inspector.render.evaluation import confusion_matrix
+from inspector.render.figure_table import in_matrix, in_table
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.units import shorten_middle
 
@@ -42,8 +43,14 @@ def confusion_figure(report: Evaluation) -> go.Figure:
             text=shown if len(names) <= _NUMBERS_UP_TO else None,
             textfont={"color": "white"},
             texttemplate="%{text}" if len(names) <= _NUMBERS_UP_TO else None,
-            customdata=[[(names[a], names[b], f"{rows[a][b]:,}") for b in places] for a in places],
-            hovertemplate="%{customdata[0]} taken for %{customdata[1]}: %{customdata[2]} (%{z:.1%})<extra></extra>",
+            customdata=[[(names[a], names[b], rows[a][b]) for b in places] for a in places],
+            hovertemplate="%{customdata[0]} taken for %{customdata[1]}: %{customdata[2]:,} (%{z:.1%})<extra></extra>",
+            meta=in_matrix(
+                ("class", "customdata.0"),
+                cells="customdata.2",
+                heads="customdata.1",
+                says="A row per class, a column per answer: pictures.",
+            ),
             xgap=1,
             ygap=1,
         )
@@ -58,9 +65,12 @@ def confusion_figure(report: Evaluation) -> go.Figure:
 def curves_figure(report: Evaluation, chosen: Sequence[ClassCurves], *, roc: bool) -> go.Figure:
     """Precision over recall, or the ROC curve, of some classes against the rest."""
     figure = go.Figure()
+    x, y = ("false positive rate", "true positive rate") if roc else ("recall", "precision")
     if roc:
         line = {"color": "rgba(128,128,128,0.6)", "dash": "dot", "width": 1}
-        figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
+        figure.add_scatter(
+            x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False, meta=in_table()
+        )
     for number, one in enumerate(chosen):
         points = [point for point in (one.roc if roc else one.precision_recall) if all(map(math.isfinite, point))]
         name = plain_text(shorten_middle(report.mapping.names[one.index], 24))
@@ -77,8 +87,8 @@ def curves_figure(report: Evaluation, chosen: Sequence[ClassCurves], *, roc: boo
                 "shape": "linear" if roc else "vh",
             },
             hovertemplate=f"{name}<br>%{{x:.3f}}, %{{y:.3f}}<extra></extra>",
+            meta=in_table(("class", "name"), (x, "x"), (y, "y")),
         )
-    x, y = ("false positive rate", "true positive rate") if roc else ("recall", "precision")
     figure.update_xaxes(title_text=x, range=[-0.01, 1.01], gridcolor=GRID, zeroline=False)
     figure.update_yaxes(title_text=y, range=[-0.01, 1.03], gridcolor=GRID, zeroline=False)
     figure = dressed(figure, height=380)
@@ -94,19 +104,27 @@ def reliability_figure(found: Calibration) -> go.Figure:
             x=[(one.low + one.high) / 2 for one in bins],
             y=[one.accuracy for one in bins],
             width=[one.high - one.low for one in bins],
-            customdata=[(f"{one.confidence:.1%}", f"{one.accuracy:.1%}", f"{one.pictures:,}") for one in bins],
-            hovertemplate="%{customdata[0]} sure on average, %{customdata[1]} right<br>%{customdata[2]} pictures"
+            customdata=[(one.low, one.high, one.confidence, one.pictures) for one in bins],
+            hovertemplate="%{customdata[2]:.1%} sure on average, %{y:.1%} right<br>%{customdata[3]:,} pictures"
             "<extra></extra>",
+            meta=in_table(
+                ("from", "customdata.0"),
+                ("to", "customdata.1"),
+                ("how sure on average", "customdata.2"),
+                ("share that is right", "y"),
+                ("pictures", "customdata.3"),
+            ),
             marker={"color": ACCENT, "opacity": 0.75, "line": {"width": 1, "color": "rgba(128,128,128,0.5)"}},
         )
     )
     line = {"color": "rgba(128,128,128,0.9)", "dash": "dot", "width": 1.5}
-    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip")
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip", meta=in_table())
     figure.add_scatter(
         x=[one.confidence for one in bins],
         y=[one.accuracy for one in bins],
         mode="markers",
         hoverinfo="skip",
+        meta=in_table(),
         marker={"color": "#d98c21", "size": [6 + 12 * math.sqrt(one.pictures / found.pictures) for one in bins]},
     )
     figure.update_xaxes(title_text="how sure the answer is", range=[0, 1], gridcolor=GRID, zeroline=False)

@@ -19,6 +19,7 @@ from plotly.colors import sample_colorscale
 
 from inspector.flops.report import CostReport
 from inspector.params.report import ParameterReport
+from inspector.render.figure_table import in_matrix, in_table
 from inspector.render.visible import visible
 from inspector.units import human_bytes, human_count, human_macs, human_share, shorten_middle
 from inspector.weights.report import Fingerprint, Histogram
@@ -32,6 +33,7 @@ _WHOLE = "whole model"
 # A share of 1 in 100,000 is the least that the heat strip tells from nothing.
 _LEAST_SHARE_LOG10 = -5
 _MOST_LABELS = 40
+_STRIP_SAYS = "A row per tensor: the share of its values, in %, around each multiple of its root mean square."
 # 20,000 rows of 64 bins are 18 MB on their way to the browser, and a screen has not that many lines.
 _MOST_ROWS = 400
 _MOST_SIBLINGS = 60
@@ -47,11 +49,9 @@ def histogram_figure(histogram: Histogram, *, logarithmic: bool = False, title: 
             x=[(a + b) / 2 for a, b in pairwise(edges)],
             y=list(histogram.counts),
             width=[b - a for a, b in pairwise(edges)],
-            customdata=[
-                (f"{a:.4g}", f"{b:.4g}", f"{count:,.0f}")
-                for (a, b), count in zip(pairwise(edges), histogram.counts, strict=True)
-            ],
-            hovertemplate="%{customdata[0]} to %{customdata[1]}: %{customdata[2]} elements<extra></extra>",
+            customdata=list(pairwise(edges)),
+            hovertemplate="%{customdata[0]:.4g} to %{customdata[1]:.4g}: %{y:,.0f} elements<extra></extra>",
+            meta=in_table(("from", "customdata.0"), ("to", "customdata.1"), ("elements", "y")),
             marker={"color": ACCENT, "line": {"width": 0}},
         )
     )
@@ -84,6 +84,7 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
             colorscale=_SCALE,
             hoverongaps=False,
             hovertemplate="%{y}<br>around %{x:.2f} rms: %{customdata:.3g} %<extra></extra>",
+            meta=in_matrix(("tensor", "y"), cells="customdata", says=_STRIP_SAYS),
             colorbar={
                 "title": {"text": "share"},
                 "tickvals": powers,
@@ -129,14 +130,18 @@ def module_treemap(report: ParameterReport) -> go.Figure:
         known = f"{human_count(elements[path])} elements, " if path in elements else ""
         return known + human_bytes(total)
 
-    return _treemap(_own_parts(nbytes), kinds=kinds, short=human_bytes, says=says)
+    return _treemap(_own_parts(nbytes), kinds=kinds, short=human_bytes, says=says, unit="bytes")
 
 
 def macs_treemap(report: CostReport) -> go.Figure:
     """Multiply-accumulates by module; a shared module has all its calls at its own place."""
     own = {m.path: m.own_macs for m in report.modules}
     kinds = {m.path: m.kind for m in report.modules}
-    return _treemap(own, kinds=kinds, short=human_macs, says=lambda path, total: f"{human_macs(total)} MACs")
+
+    def says(path: str, total: int) -> str:
+        return f"{human_macs(total)} MACs"
+
+    return _treemap(own, kinds=kinds, short=human_macs, says=says, unit="MACs")
 
 
 def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
@@ -151,6 +156,7 @@ def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
             text=[human_share(m.own_macs / report.macs) for m in busiest],
             customdata=[(m.kind, human_macs(m.own_macs), f"{m.own_macs:,}") for m in busiest],
             hovertemplate="%{y}<br>%{customdata[0]}: %{customdata[1]} MACs (%{customdata[2]})<extra></extra>",
+            meta=in_table(("module", "y"), ("kind", "customdata.0"), ("MACs", "x")),
             marker={"color": ACCENT},
         )
     )
@@ -186,10 +192,11 @@ def _treemap(
     kinds: Mapping[str, str],
     short: Callable[[int], str],
     says: Callable[[str, int], str],
+    unit: str,
 ) -> go.Figure:
     """own: path to what the module holds itself. Parents that are not listed (containers) are filled in.
 
-    short: a total as it stands on its tile. says: (path, total) in full, for the tooltip.
+    short: a total as it stands on its tile. says: (path, total) in full, for the tooltip. unit: of a total.
     """
     totals: dict[str, int] = {}
     for path, part in own.items():
@@ -212,6 +219,7 @@ def _treemap(
             # Without it the outermost label takes the page's colour, which one theme makes unreadable on the frame.
             textfont={"color": "white"},
             hovertemplate="%{customdata[0]} %{customdata[1]}<br>%{customdata[2]}, %{percentRoot:.1%}<extra></extra>",
+            meta=in_table(("module", "customdata.0"), ("kind", "customdata.1"), (unit, "values")),
             branchvalues="total",
             marker={"colors": _treemap_colours(tiles), "line": {"width": 1, "color": "rgba(128,128,128,0.4)"}},
             root={"color": "rgba(128,128,128,0.15)"},

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from inspector.projector.project import even_sample
 from inspector.projector.report import Projection
+from inspector.render.figure_table import in_table
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.render.overlay import png_bytes
 from inspector.render.projection import title_of
@@ -151,7 +152,7 @@ def _add_shade(figure: go.Figure, found: Projection) -> None:
 def _trace(found: Projection, places: NDArray[np.int64], *, name: str, marker: dict[str, Any], named: bool) -> Any:
     size = 8 if found.count <= _SMALL else 5
     titles = [plain_text(shorten_middle(title_of(found, int(at)), 40)) for at in places]
-    norms = [f"{norm:.4g}" for norm in found.norms[places]]
+    norms = [float(f"{norm:.4g}") for norm in found.norms[places]]
     common: dict[str, Any] = {
         "mode": "markers+text" if named else "markers",
         "name": plain_text(name),
@@ -159,12 +160,18 @@ def _trace(found: Projection, places: NDArray[np.int64], *, name: str, marker: d
         "text": titles,
         "marker": {"size": size, "opacity": 0.85, "line": {"width": 0}, **marker},
         "hovertemplate": "%{text}<br>norm %{customdata[1]}<extra></extra>",
+        "meta": _columns(found),
     }
     x, y = found.coordinates[places, 0], found.coordinates[places, 1]
     if found.components == 3:
         small = {**common["marker"], "size": max(2, size // 2)}
         return go.Scatter3d(x=x, y=y, z=found.coordinates[places, 2], **{**common, "marker": small})
     return go.Scatter(x=x, y=y, textposition="top center", **common)
+
+
+def _columns(found: Projection) -> dict[str, Any]:
+    axes = [(f"direction {n}", axis) for n, axis in enumerate("xyz"[: found.components], start=1)]
+    return in_table((found.noun, "text"), *axes, ("norm", "customdata.1"), order="customdata.0")
 
 
 def _by_norm(found: Projection, places: NDArray[np.int64]) -> dict[str, Any]:
@@ -206,10 +213,11 @@ def _highlight(found: Projection, places: NDArray[np.int64]) -> Any:
     common = {
         "mode": "markers+text" if few else "markers",
         "text": [plain_text(shorten_middle(title_of(found, int(at)), 30)) for at in places],
-        "customdata": [[int(at), f"{found.norms[at]:.4g}"] for at in places],
+        "customdata": [[int(at), float(f"{found.norms[at]:.4g}")] for at in places],
         "showlegend": False,
         "hovertemplate": "%{text}<br>norm %{customdata[1]}<extra></extra>",
         "name": "found",
+        "meta": in_table(),
     }
     x, y = found.coordinates[places, 0], found.coordinates[places, 1]
     if found.components == 3:

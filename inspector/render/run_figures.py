@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.colors import get_colorscale
 
+from inspector.render.figure_table import in_matrix, in_table
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.render.run_curves import Curve
 from inspector.render.run_measures import LayerMeasure
@@ -69,6 +70,7 @@ def strip_figure(report: RunReport, groups: Sequence[Group], measure: LayerMeasu
                 for group, row in zip(groups, values, strict=True)
             ],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{customdata[2]}<extra></extra>",
+            meta=in_matrix(("layer", "customdata.0"), cells="customdata.2", heads="customdata.1", says=measure.says),
             hoverongaps=False,
             xgap=1 if len(members) <= _MARKED else 0,
             ygap=1 if len(groups) <= _MARKED else 0,
@@ -101,7 +103,7 @@ def lanes_figure(report: RunReport, groups: Sequence[Group], measure: LayerMeasu
         base = float(len(groups) - 1 - lane)
         ends = [float(places[0]), float(places[-1])]
         figure.add_scatter(
-            x=ends, y=[base, base], mode="lines", line={"color": GRID, "width": 1}, hoverinfo="skip"
+            x=ends, y=[base, base], mode="lines", line={"color": GRID, "width": 1}, hoverinfo="skip", meta=in_table(),
         )  # fmt: skip
         figure.add_scatter(
             x=places[known],
@@ -116,6 +118,8 @@ def lanes_figure(report: RunReport, groups: Sequence[Group], measure: LayerMeasu
             ],
             hovertemplate=f"{plain_text(shorten_middle(groups[lane].name, 48))}<br>%{{customdata[0]}}: "
             "%{customdata[1]}<extra></extra>",
+            name=plain_text(groups[lane].name),
+            meta=in_table(("layer", "name"), ("checkpoint", "customdata.0"), (measure.title, "customdata.1")),
         )  # fmt: skip
         if known.any():
             first, last = row[known][0], row[known][-1]
@@ -165,11 +169,18 @@ def histogram_figure(report: RunReport, group: Group) -> go.Figure:
             zmax=0,
             colorscale="Viridis",
             customdata=[
-                [(members[at], f"{low:.4g}", f"{high:.4g}", float(f"{100 * shares[at, row]:.3g}")) for at in columns]
+                [(members[at], low, high, float(f"{100 * shares[at, row]:.3g}")) for at in columns]
                 for row, (low, high) in enumerate(pairwise(edges.tolist()))
             ],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]} to %{customdata[2]}: %{customdata[3]:.3g} %"
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]:.4g} to %{customdata[2]:.4g}: %{customdata[3]:.3g} %"
             "<extra></extra>",
+            meta=in_matrix(
+                ("from", "customdata.1"),
+                ("to", "customdata.2"),
+                cells="customdata.3",
+                heads="customdata.0",
+                says="A row per bin, a column per checkpoint: the share of its numbers in the bin, in %.",
+            ),
             hoverongaps=False,
             colorbar={
                 "title": {"text": "share"},

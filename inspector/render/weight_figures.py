@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from inspector.health.report import HealthReport
 from inspector.health.roles import Role
 from inspector.health.spectrum_report import ROUNDING, Spectrum
+from inspector.render.figure_table import in_matrix, in_table
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
 from inspector.units import shorten_middle
 from inspector.weights.histogram import counts_between
@@ -54,10 +55,9 @@ def symlog_figure(statistics: TensorStatistics) -> go.Figure:
             x=places,
             y=counts.tolist(),
             width=1,
-            customdata=[
-                (f"{a:.3g}", f"{b:.3g}", f"{n:,.0f}") for (a, b), n in zip(pairwise(edges), counts, strict=True)
-            ],
-            hovertemplate="%{customdata[0]} to %{customdata[1]}: %{customdata[2]} elements<extra></extra>",
+            customdata=[(float(a), float(b)) for a, b in pairwise(edges)],
+            hovertemplate="%{customdata[0]:.3g} to %{customdata[1]:.3g}: %{y:,.0f} elements<extra></extra>",
+            meta=in_table(("from", "customdata.0"), ("to", "customdata.1"), ("elements", "y")),
             marker={"color": ACCENT, "line": {"width": 0}},
         )
     )
@@ -138,6 +138,7 @@ def rows_figure(rows: Rows) -> go.Figure:
                 name=name,
                 line={"color": colour, "width": 2},
                 hovertemplate=f"row %{{customdata}}: {name} %{{y:.4g}}<extra></extra>",
+                meta=in_table(("row", "customdata"), ("magnitude", "name"), ("value", "y")),
             )
             for values, name, colour in ((largest, "largest", "#d98c21"), (means, "mean", ACCENT))
         ]
@@ -215,6 +216,7 @@ def corner_figure(corner: Corner) -> go.Figure:
             hoverongaps=False,
             hovertemplate="[%{y}, %{x}]: %{z:.4g}<extra></extra>",
             colorbar={"thickness": 12},
+            meta=in_matrix(("row", "y")),
         )
     )
     figure.update_xaxes(title_text="column", showgrid=False, zeroline=False)
@@ -258,6 +260,7 @@ def depth_figure(report: HealthReport, sick: Sequence[str] = ()) -> go.Figure:
             customdata=[plain_text(shorten_middle(s.name, 60)) for _, s in own],
             marker={"color": _ROLE_COLOURS.get(role, _OTHER), "size": 7},
             hovertemplate="%{customdata}<br>RMS %{y:.4g}<extra></extra>",
+            meta=in_table(("tensor", "customdata"), ("role", "name"), ("root mean square", "y"), order="x"),
         )
     ringed = [(n, s.rms) for n, s in enumerate(measured) if s.name in marked]
     if ringed:
@@ -268,6 +271,7 @@ def depth_figure(report: HealthReport, sick: Sequence[str] = ()) -> go.Figure:
             name="an error or a warning",
             marker={"color": "#c0392b", "size": 13, "symbol": "circle-open", "line": {"width": 2}},
             hoverinfo="skip",
+            meta=in_table(),
         )
     few = {"dtick": 1} if len(measured) <= _FEW else {}
     figure.update_xaxes(title_text="weights, in the file's order", showgrid=False, zeroline=False, **few)

@@ -18,6 +18,7 @@ from inspector.readers.unpickle.globals.verdicts import judge, may_exist
 from inspector.readers.unpickle.nested.encoded import STARTS, decodings
 from inspector.readers.unpickle.nested.hidden_pickles import names_of, search_behind
 from inspector.survey.beginning import Beginning
+from inspector.units import human_bytes
 
 SPELLED_PICKLE = FindingKind(
     "spelled-pickle", Severity.NOTICE, "A pickle spelled in letters or numbers", also=(Severity.WARNING, Severity.ERROR)
@@ -66,7 +67,7 @@ def observe_spelled(beginning: Beginning, limits: Limits) -> Finding | None:
             if worst is not None and worst.severity is Severity.ERROR:
                 return worst
     if worst is None and source.size > _NBYTES:
-        return _unsearched(source, f"only its first {_NBYTES >> 20} MiB were")
+        return _unsearched(source, f"only its first {human_bytes(_NBYTES)} were")
     return worst
 
 

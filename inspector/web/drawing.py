@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +39,15 @@ def show_drawing(
     on_choice: Callable[[Box], None],
     says: str = "",
     coloured: str = "",
+    steps: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """The network `box`, whose children are the first boxes to be seen.
 
     columns: what boxes may be coloured by: name -> module's path -> number. chosen: path of the box that stands out, ""
     for none; of modules folded into one box each path means that box. on_choice: called with a box of the tree, before
     the run. says: a sentence that stands under it, such as why there are no arrows. coloured: the
-    column whose colours are there at first, "" for what boxes do.
+    column whose colours are there at first, "" for what boxes do. steps: of a column's numbers, as units.py has them; a
+    column without has no thousands.
     """
     if not is_mounted():
         st.info("The drawing needs the server that app.py starts.", icon=":material/info:")
@@ -68,6 +70,7 @@ def show_drawing(
             "chosen": chosen,
             "says": says,
             "coloured": coloured,
+            "steps": {name: list(one) for name, one in (steps or {}).items()},
         },
         on_chosen_change=tell,
     )

@@ -12,7 +12,7 @@ from inspector.graph.types import Box, Drawn
 from inspector.jobs.job import Job
 from inspector.params.report import ParameterReport
 from inspector.render.bill import COLUMNS
-from inspector.units import counted, human_count
+from inspector.units import BYTE_STEPS, COUNT_STEPS, OPERATION_STEPS, counted, human_count
 from inspector.web import jobs, reports
 from inspector.web.components import Figure, figures
 from inspector.web.drawing import show_drawing
@@ -21,7 +21,17 @@ from inspector.web.session import Hand
 from inspector.web.text import mono
 
 _CHOSEN = "drawing-chosen"
-_COLOURS = ("parameters", "macs", "elementwise", "activations", "read", "written", "intensity", "calls")
+# Columns that boxes can be coloured by, with the steps of their numbers; none for one that has no thousands.
+_COLOURS = {
+    "parameters": COUNT_STEPS,
+    "macs": OPERATION_STEPS,
+    "elementwise": OPERATION_STEPS,
+    "activations": BYTE_STEPS,
+    "read": BYTE_STEPS,
+    "written": BYTE_STEPS,
+    "intensity": (),
+    "calls": COUNT_STEPS,
+}
 _SAID = ("settings", "input", "output", "macs", "elementwise", "parameters", "activations", "field", "calls")
 # Readers whose files hold a graph: graph/sources.py, which the web process does not import for it.
 CARRIES_GRAPH = ("torch-export", "onnx", "torchscript")
@@ -51,6 +61,7 @@ def show_network(
         drawn.box,
         key=key,
         columns=_columns(rows, counts),
+        steps={column.title: _COLOURS[column.id] for column in COLUMNS if column.id in _COLOURS},
         chosen=chosen[1] if chosen is not None else "",
         on_choice=choose,
         says=drawn.says,

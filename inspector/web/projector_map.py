@@ -233,7 +233,6 @@ def _downloads(source: Source) -> None:
             if small
             else f"{found.count * found.dims:,} numbers are too many for a download; inspector project writes them.",
         )  # fmt: skip
-    st.caption("The picture itself: the camera above the map.")
 
 
 def projector_zip(source: Source) -> bytes:

@@ -19,7 +19,8 @@ _MOST_MODULES = 1_000
 COLUMNS: dict[str, Any] = {
     "Tensor": st.column_config.TextColumn(width="large"),
     "Elements": st.column_config.NumberColumn(format="localized"),
-    "Bytes": st.column_config.NumberColumn(format="bytes"),
+    # Exact: Streamlit's own format for bytes has other units than the page.
+    "Bytes": st.column_config.NumberColumn(format="localized"),
 }
 
 

@@ -145,16 +145,23 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequen
         tone = ' class="mi-num"' if index in numeric else ""
         return f"<{tag}{tone}>{inner}</{tag}>"
 
-    heading = "".join(cell("th", i, escaped(name)) for i, name in enumerate(head))
+    # A head without a word heads nothing.
+    heading = "".join(cell("th" if name else "td", i, escaped(name)) for i, name in enumerate(head))
     body = "".join(
         "<tr>" + "".join(cell("td", i, inner) for i, inner in enumerate(row)) + "</tr>" for row in rows[:_ROWS]
     )
     if len(rows) > _ROWS:
         body += f'<tr><td colspan="{len(head)}">and {len(rows) - _ROWS:,} more</td></tr>'
     st.html(
-        f'<div class="mi-scroll"><table class="mi-table" data-table="{escaped(key)}">'
+        f'{scrolled(", ".join(filter(None, head)) or key)}<table class="mi-table" data-table="{escaped(key)}">'
         f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def scrolled(says: str) -> str:
+    """Opens a box that scrolls sideways where the screen is narrow, by keyboard too; closed by `</div>`. says: what it
+    holds."""
+    return f'<div class="mi-scroll" tabindex="0" role="group" aria-label="{escaped(f"Table: {says}")}">'
 
 
 def arrow(source: str, target: str) -> str:

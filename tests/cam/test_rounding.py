@@ -282,7 +282,7 @@ def test_a_map_with_hardly_anything_above_zero_is_said(bright: int, expected: li
     assert found.negative_share == pytest.approx(1 - bright / 256)
     assert ids(found) == expected
     if bright == 1:
-        assert "99.61% of what Grad-CAM adds up is negative for class 0" in found.findings[0].says
+        assert "99.61 % of what Grad-CAM adds up is negative for class 0" in found.findings[0].says
 
 
 def test_pictures_do_not_change_each_others_maps(noise: Image.Image) -> None:

@@ -128,7 +128,7 @@ def test_the_pruned_file_may_be_the_first(tmp_path: Path) -> None:
         return {n: np.where(np.abs(x) < np.median(np.abs(x)), 0, x).astype(np.float32) for n, x in state.items()}
 
     found = ids(tmp_path, prune(square(1)), square(1))["pruned"]
-    assert found.proved and "6,144 elements (50.0%) of 3 tensors are zero in the first alone" in found.says
+    assert found.proved and "6,144 elements (50.0 %) of 3 tensors are zero in the first alone" in found.says
     assert "the smallest of each tensor" in found.says
     assert "pruned" not in ids(tmp_path, prune(square(2)), square(1))
 

@@ -18,7 +18,7 @@ from browser import find, on_ci  # noqa: E402
 from running_app import FLAGS, SETTLED, Server, running_app  # noqa: E402
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 # torch's first import on a busy machine; pages themselves answer in well under a second.
 PATIENCE = 60_000
@@ -99,11 +99,6 @@ class Visitor:
             assert trace not in text
 
 
-def _probing(message: ConsoleMessage) -> bool:
-    """Streamlit's page looks for its server beneath a deep link's own path first, and gets a 404."""
-    return "404" in message.text and "/_stcore/" in message.location.get("url", "")
-
-
 @pytest.fixture(scope="package")
 def resident(browser: Browser, server: Server) -> Iterator[Page]:
     """A page that stays open while visitors come and go, so that the browser's process and its cache stay, too:
@@ -122,7 +117,7 @@ def visitor(resident: Page, server: Server) -> Iterator[Visitor]:
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     who = Visitor(page=page, url=server.url)
-    page.on("console", lambda m: who.troubles.append(m.text) if m.type == "error" and not _probing(m) else None)
+    page.on("console", lambda m: who.troubles.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda e: who.troubles.append(str(e)))
     yield who
     # Nothing of this visitor is there for the next one.

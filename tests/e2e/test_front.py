@@ -35,3 +35,13 @@ def test_a_script_that_comes_into_the_page_does_not_run(visitor) -> None:  # typ
     )
     assert visitor.page.evaluate("window.ran === undefined")
     assert any("Content Security Policy" in trouble for trouble in visitor.troubles)
+
+
+@pytest.mark.parametrize("page", ["overview", "repair?tensor=a"])
+def test_a_deep_link_asks_for_nothing_that_is_missing(visitor, page: str) -> None:  # type: ignore[no-untyped-def]
+    """Streamlit's page looks for its server beneath a deep link's own path first; that got a 404 once."""
+    missing: list[str] = []
+    visitor.page.on("response", lambda answer: missing.append(answer.url) if answer.status == 404 else None)
+    visitor.open(f"/{page}")
+    visitor.check_calm()
+    assert missing == []

@@ -16,7 +16,7 @@ def test_zeros_in_a_deviation_beside_its_mean(tmp_path: Path) -> None:
     state["feat_std"][[3, 7]] = 0
     found = only(observe(tmp_path, state, "deviation-not-positive"))
     assert found.severity is Severity.WARNING and number(found, "numbers") == 2
-    assert found.says == "2 of 12 numbers of feat_std are not above zero, the first at 3."
+    assert found.says == "2 of 12 numbers of feat_std are not above zero, the first at [3]."
     # Without a mean it may be anything, and before it was measured all are alike.
     assert observe(tmp_path, {"feat_std": state["feat_std"]}, "deviation-not-positive") == ()
     assert observe(tmp_path, state | {"feat_std": torch.zeros(12)}, "deviation-not-positive") == ()

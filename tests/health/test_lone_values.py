@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ def test_a_sector_of_random_bytes(tmp_path: Path) -> None:
     weight.view(-1)[1000:1128] = torch.from_numpy(words.view(np.float32).copy())
     found = only(observe(tmp_path, {"rnn.weight": weight}, *IDS))
     assert (found.id, found.severity) == ("values-out-of-proportion", Severity.ERROR)
+    assert re.search(r"all between \[\d+, \d+\] and \[\d+, \d+\], are out of", found.says)
     assert "as in a sector that holds other bytes" in found.says and 40 <= number(found, "numbers") <= 80
 
 

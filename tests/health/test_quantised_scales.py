@@ -35,7 +35,7 @@ def test_what_one_layer_is_multiplied_by(dtype: torch.dtype, name: str, tmp_path
         (
             40,
             0.0,
-            f"1 of 64 scales of h.1.fc.{name} is 0: what they multiply is 0, though it was not, the first at 40.",
+            f"1 of 64 scales of h.1.fc.{name} is 0: what they multiply is 0, though it was not, the first at [40, 0].",
         ),
         (41, -0.01, f"1 of 64 scales of h.1.fc.{name} is negative, which turns the sign of what they multiply, the"),
         (42, 1e4 * usual, f"1 of 64 scales of h.1.fc.{name} is {1e4 * usual:.3g}, 1e+04 times the usual {usual:.3g}, "),

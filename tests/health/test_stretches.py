@@ -23,7 +23,7 @@ def test_the_end_is_missing(tmp_path: Path) -> None:
     weight.view(-1)[15_001:] = 0
     found = only(observe(tmp_path, {"fc.weight": weight}, *KINDS))
     assert found.severity is Severity.ERROR
-    assert found.says == "fc.weight is zero from element 15,001 to its end, 20.0 kB of zeros in a row."
+    assert found.says == "fc.weight is zero from [150, 1] to its end, 20.0 kB of zeros in a row."
     assert (number(found, "begin"), number(found, "end")) == (15_001, 20_000)
 
 
@@ -32,6 +32,7 @@ def test_pages_are_missing_in_the_middle(tmp_path: Path) -> None:
     weight.view(-1)[4096:6144] = 0
     found = only(observe(tmp_path, {"fc.weight": weight}, *KINDS))
     assert (number(found, "begin"), number(found, "end"), number(found, "nbytes")) == (4096, 6144, 8192)
+    assert "from [40, 96] to [61, 43]" in found.says
 
 
 def test_less_than_a_page_whole_rows_and_sparse_weights_are_quiet(tmp_path: Path) -> None:

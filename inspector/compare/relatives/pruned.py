@@ -10,7 +10,7 @@ from inspector.compare.numbers import PairNumbers
 from inspector.compare.relatives.same_direction import LEAST_NUMEL, cosine_of_rest
 from inspector.compare.relatives.subject import Matrix, Relative, Relatives, Two
 from inspector.compare.report import Relation, TensorDiff, Verdict
-from inspector.units import counted
+from inspector.units import counted, human_share
 
 # Fewer zeros than this share of the tensors that have them are no pruning.
 _LEAST_SHARE = 0.05
@@ -63,7 +63,7 @@ def _one_way(subject: Relatives, weights: tuple[TensorDiff, ...]) -> Verdict | N
     names = tuple(subject.name_of(t) for t in cut)
     others = tuple(t for t in subject.changed if subject.name_of(t) not in names)
     kept = all(_kept(subject, t) for t in cut) and all(t.relation is not Relation.CHANGED for t in others)
-    which = f"{zeroed:,} elements ({zeroed / n:.1%}) of {counted(len(cut), 'tensor')}"
+    which = f"{zeroed:,} elements ({human_share(zeroed / n)}) of {counted(len(cut), 'tensor')}"
     by = _chosen_by(subject, cut)
     what = f"{which} are zero in the first alone, {by}" if subject.is_turned else f"{which} became zero, {by}"
     if kept:

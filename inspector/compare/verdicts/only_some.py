@@ -9,7 +9,7 @@ from __future__ import annotations
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.compare.report import Diff, Relation, TensorDiff, Verdict
 from inspector.compare.verdicts.entry import VerdictEntry, of_relation
-from inspector.units import counted
+from inspector.units import counted, human_share
 
 _STATISTICS = ("running_mean", "running_var")
 _MOST_NAMED = 6
@@ -39,8 +39,8 @@ def _decide(diff: Diff) -> Verdict | None:
     return Verdict(
         id=VERDICT.id,
         title=VERDICT.title,
-        says=f"Only {counted(len(modules), 'layer')} changed: {named} ({share:.1%} of the elements{beside}); the other "
-        f"{rest} equal to the last bit.",
+        says=f"Only {counted(len(modules), 'layer')} changed: {named} ({human_share(share)} of the "
+        f"elements{beside}); the other {rest} equal to the last bit.",
         proved=True,
         test="the bytes of every other tensor",
         number=share,

@@ -10,7 +10,7 @@ import numpy as np
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.subject import Examined, Subject
-from inspector.units import counted
+from inspector.units import counted, human_place
 
 DIVISOR = FindingKind("deviation-not-positive", Severity.WARNING, "A standard deviation is zero or negative")
 
@@ -26,14 +26,14 @@ def _find(subject: Subject) -> Iterator[Finding]:
         array = subject.array(one)
         places = np.flatnonzero(array <= 0) if array is not None else np.zeros(0, np.intp)
         if len(places):
-            found.append((one.name, len(places), t.numel, int(places[0]), t.minimum))
+            found.append((one.name, len(places), t.numel, human_place(int(places[0]), t.shape), t.minimum))
     if not found:
         return
     name, count, numel, first, lowest = found[0]
     names = [each[0] for each in found]
     yield DIVISOR.found(
         f"{count:,} of {counted(numel, 'number')} of {shown(name)} {'is' if count == 1 else 'are'} not above zero, the "
-        f"first at {first:,}{also(names)}.",
+        f"first at {first}{also(names)}.",
         subjects=names,
         evidence=(("numbers", sum(each[1] for each in found)), ("lowest", lowest), ("tensors", len(found))),
         remedy="Inputs are divided by it: a feature that never varied while it was measured becomes infinite or NaN, "

@@ -20,7 +20,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.units import counted
+from inspector.units import counted, human_place
 from inspector.weights.report import TensorStatistics
 from inspector.weights.table import finite_cells
 
@@ -195,10 +195,8 @@ def _finding(severity: Severity, found: Sequence[_Lone]) -> Finding:
 def _who(worst: _Lone) -> str:
     name = shown(worst.one.name)
     if worst.nbytes:
-        return f"{counted(worst.count, 'number')} of {name}, all between element {worst.places[0]:,} and " + (
-            f"{worst.places[1]:,}, are"
-        )
-    where = f" at {_index(worst)}" if worst.places and worst.count == 1 else ""
+        return f"{counted(worst.count, 'number')} of {name}, all between {_index(worst, 0)} and {_index(worst, 1)}, are"
+    where = f" at {_index(worst, 0)}" if worst.places and worst.count == 1 else ""
     return f"{counted(worst.count, 'number')} of {name}{where} {'is' if worst.count == 1 else 'are'}"
 
 
@@ -208,9 +206,8 @@ def _what(worst: _Lone) -> str:
     return f"; one flipped bit would make it of {worst.before:.4g}" if worst.before is not None else ""
 
 
-def _index(worst: _Lone) -> str:
-    place = np.unravel_index(worst.places[0], worst.one.tensor.shape)
-    return f"[{', '.join(str(int(at)) for at in place)}]"
+def _index(worst: _Lone, nth: int) -> str:
+    return human_place(worst.places[nth], worst.one.tensor.shape)
 
 
 CHECK = Check(kinds=(LONE_VALUES,), find=_find)

@@ -9,7 +9,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
-from inspector.units import counted, human_share
+from inspector.units import counted, human_place, human_share
 from inspector.weights.report import NumberKind, TensorStatistics
 
 NON_FINITE = FindingKind("non-finite", Severity.ERROR, "A tensor holds NaN or infinity", also=(Severity.NOTICE,))
@@ -67,11 +67,7 @@ def _place(t: TensorStatistics) -> str:
     if t.decoding is not None and t.decoding.kind is NumberKind.STORED:
         # It counts among the stored values, which have no place in the tensor without their indices.
         return f", the first at stored value {t.first_non_finite:,}"
-    left, place = t.first_non_finite, []
-    for size in reversed(t.shape):
-        left, at = divmod(left, size)
-        place.append(at)
-    return f", the first at [{', '.join(f'{at}' for at in reversed(place))}]"
+    return f", the first at {human_place(t.first_non_finite, t.shape)}"
 
 
 def _count_of(t: TensorStatistics) -> str:

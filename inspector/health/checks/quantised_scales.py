@@ -17,6 +17,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
+from inspector.units import human_place
 
 SCALES = FindingKind("quantised-scales", Severity.WARNING, "Scales of quantised weights cannot be right")
 
@@ -43,13 +44,13 @@ _REMEDY_FAR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Odd:
-    """One tensor of scales. count: of its scales are odd. first: where the first is, flat. worst: the largest
+    """One tensor of scales. count: of its scales are odd. first: where the first is, [3, 0]. worst: the largest
     magnitude of these."""
 
     name: str
     count: int
     numel: int
-    first: int
+    first: str
     worst: float
     usual: float
 
@@ -118,7 +119,14 @@ def _is_empty(subject: Subject, payload: Examined, values: NDArray[np.float64]) 
 def _odd(scale: Examined, values: NDArray[np.float64], where: NDArray[np.bool_], usual: float) -> _Odd:
     places = np.flatnonzero(where)
     worst = float(values[places][np.argmax(np.abs(values[places]))])
-    return _Odd(name=scale.name, count=len(places), numel=len(values), first=int(places[0]), worst=worst, usual=usual)
+    return _Odd(
+        name=scale.name,
+        count=len(places),
+        numel=len(values),
+        first=human_place(int(places[0]), scale.tensor.shape),
+        worst=worst,
+        usual=usual,
+    )
 
 
 def _unlike_the_files(whole: Mapping[str, tuple[str, float]]) -> Iterator[_Odd]:
@@ -129,14 +137,14 @@ def _unlike_the_files(whole: Mapping[str, tuple[str, float]]) -> Iterator[_Odd]:
         beyond = [name for name, size in sizes.items() if size > _FAR * usual]
         if len(sizes) >= _LEAST and len(beyond) <= max(1, _FEW * len(sizes)):
             for name in beyond:
-                yield _Odd(name=name, count=1, numel=1, first=0, worst=sizes[name], usual=usual)
+                yield _Odd(name=name, count=1, numel=1, first="", worst=sizes[name], usual=usual)
 
 
 def _finding(found: list[_Odd], says: str, remedy: str) -> Finding:
     worst, names = found[0], [each.name for each in found]
     times = says or f"{worst.worst:.3g}, {worst.worst / worst.usual:.3g} times the usual {worst.usual:.3g}"
     how_many = f"{worst.count:,} of {worst.numel:,} scales of {shown(worst.name)}" if worst.numel > 1 else ""
-    where = f", the first at {worst.first:,}" if worst.numel > 1 else ""
+    where = f", the first at {worst.first}" if worst.numel > 1 else ""
     verb = "is" if worst.count == 1 else "are"
     return SCALES.found(
         f"{how_many or shown(worst.name)} {verb} {times}{where}{also(names)}.",

@@ -20,7 +20,7 @@ from inspector.health.axes import is_pruned, is_repeated
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.units import human_bytes
+from inspector.units import human_bytes, human_place
 from inspector.weights.report import PAGE, TensorStatistics
 
 ZERO_STRETCH = FindingKind(
@@ -44,15 +44,20 @@ _LEAST_VALUES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stretch:
-    """begin, end: elements. of: where the same lies earlier. by_rows: it begins and ends where rows do."""
+    """begin, end: elements, flat in `shape`. of: where the same lies earlier. by_rows: it
+    begins and ends where rows do."""
 
     name: str
     nbytes: int
     begin: int
     end: int
-    numel: int
+    shape: tuple[int, ...]
     of: int
     by_rows: bool
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
@@ -90,7 +95,7 @@ def _zeroed(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch | 
     # By its pages it is known to a page only.
     near = min(begin % row, -begin % row) < PAGE
     by_rows = near if array is None else begin % row == 0 and end % row == 0
-    return _Stretch(name=one.name, nbytes=run * size, begin=begin, end=end, numel=t.numel, of=0, by_rows=by_rows)
+    return _Stretch(name=one.name, nbytes=run * size, begin=begin, end=end, shape=t.shape, of=0, by_rows=by_rows)
 
 
 def _by_pages(t: TensorStatistics) -> tuple[int, int]:
@@ -137,7 +142,7 @@ def _repeated(subject: Subject, one: Examined, t: TensorStatistics) -> _Stretch 
         nbytes=(end - begin) * size,
         begin=begin,
         end=end,
-        numel=t.numel,
+        shape=t.shape,
         of=begin - distance,
         by_rows=(distance % row == 0 or (kernel > 1 and distance % kernel == 0)) and not disk,
     )
@@ -160,10 +165,10 @@ def _is_rich(values: NDArray[np.float64]) -> bool:
 
 def _zero_finding(subject: Subject, found: Sequence[_Stretch]) -> Finding:
     worst, names = found[0], [each.name for each in found]
-    where = "to its end" if worst.end == worst.numel else f"to {worst.end:,}"
+    where = "to its end" if worst.end == worst.numel else f"to {human_place(worst.end - 1, worst.shape)}"
     return ZERO_STRETCH.found(
-        f"{shown(worst.name)} is zero from element {worst.begin:,} {where}, {human_bytes(worst.nbytes)} of zeros in a "
-        f"row{also(names)}.",
+        f"{shown(worst.name)} is zero from {human_place(worst.begin, worst.shape)} {where}, "
+        f"{human_bytes(worst.nbytes)} of zeros in a row{also(names)}.",
         subjects=names,
         evidence=(
             *(("nbytes", worst.nbytes), ("begin", worst.begin), ("end", worst.end), ("numel", worst.numel)),
@@ -178,8 +183,8 @@ def _zero_finding(subject: Subject, found: Sequence[_Stretch]) -> Finding:
 def _copy_finding(subject: Subject, severity: Severity, found: Sequence[_Stretch]) -> Finding:
     worst, names = found[0], [each.name for each in found]
     return REPEATED_STRETCH.found(
-        f"{human_bytes(worst.nbytes)} of {shown(worst.name)} from element {worst.begin:,} on are the same as those "
-        f"from {worst.of:,} on{also(names)}.",
+        f"{human_bytes(worst.nbytes)} of {shown(worst.name)} from {human_place(worst.begin, worst.shape)} on are the "
+        f"same as those from {human_place(worst.of, worst.shape)} on{also(names)}.",
         severity=severity,
         subjects=names,
         evidence=(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import listed, shown
 from inspector.health.subject import Examined, Subject
-from inspector.units import counted
+from inspector.units import counted, human_place
 
 NO_DIRECTION = FindingKind(
     "weight-norm-without-direction",
@@ -30,14 +30,19 @@ _NOTHING = 7e-46
 
 def _find(subject: Subject) -> Iterator[Finding]:
     pairs = [*_pairs(subject)]
-    zero = [(direction.name, places) for length, direction in pairs if len(places := _zero(subject, length, direction))]
+    zero = [
+        (direction.name, length.tensor.shape, places)
+        for length, direction in pairs
+        if len(places := _zero(subject, length, direction))
+    ]
     if zero:
-        name, places = zero[0]
-        names = [each for each, _ in zero]
-        count = sum(len(each) for _, each in zero)
+        name, shape, places = zero[0]
+        names = [each for each, *_ in zero]
+        count = sum(len(each) for *_, each in zero)
         yield NO_DIRECTION.found(
             f"{counted(count, 'direction')} of weight norms {'is' if count == 1 else 'are'} zero, so that their "
-            f"weights are 0 / 0, NaN: in {listed(names)}, the first at {places[0]:,} of {shown(name)}.",
+            f"weights are 0 / 0, NaN: in {listed(names)}, the first at {human_place(int(places[0]), shape)} of "
+            f"{shown(name)}.",
             subjects=names,
             evidence=(("directions", count), ("weights", len(names)), ("first", int(places[0]))),
             remedy="The first forward pass answers NaN. Pruning such a layer takes its lengths (g), never its "

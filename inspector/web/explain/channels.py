@@ -10,6 +10,7 @@ from inspector.cam.report import Explanation, LayerProposal
 from inspector.jobs.subjects import ChannelSeen
 from inspector.render.colour_maps import colour_table
 from inspector.render.overlay import overlay
+from inspector.units import human_share
 from inspector.web import jobs
 from inspector.web.explain import sprites
 from inspector.web.explain.looking import Subject
@@ -66,6 +67,6 @@ def show_channels(subject: Subject, layer: LayerProposal, target: int, made: Exp
         share = channel.contribution / total if total else 0.0
         way = "raises" if channel.signed > 0 else "lowers"
         st.caption(
-            f"Its output goes from {low:.3g} to {high:.3g}. On the whole it {way} the score; {share:.0%} of what the "
-            f"{len(found)} shown move."
+            f"Its output goes from {low:.3g} to {high:.3g}. On the whole it {way} the score; {human_share(share)} of "
+            f"what the {len(found)} shown move."
         )

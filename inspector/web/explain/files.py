@@ -53,7 +53,7 @@ def download_row(
         st.caption("The same map from a terminal:")
         if is_pasted(request.target):
             st.caption("Save what you pasted under the name after code: first.")
-        st.code(command_line(request, "explained"), language="bash", wrap_lines=True)
+        st.code(command_line(request, "explained"), language=None, wrap_lines=True)
 
 
 def files_of(

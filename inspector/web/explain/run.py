@@ -23,6 +23,7 @@ from inspector.web.explain.several import start_button
 from inspector.web.guard import show_error
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
+from inspector.web.trees import scrolled
 
 MOST_CHECKPOINTS = 60
 # Opening, recognising and building: 0.1 s and about 100 MB/s, measured on a ResNet-50 and a ShuffleNet.
@@ -158,7 +159,7 @@ def _order_table(members: Sequence[Member], hand: Hand) -> str:
     )
     heads = "".join(f'<th class="mi-num">{head}</th>' for head in ("Epoch", "Step", "Size"))
     return (
-        '<div class="mi-scroll"><table class="mi-table" data-table="run"><thead><tr><th class="mi-num"></th>'
+        f'{scrolled("checkpoints of the run")}<table class="mi-table" data-table="run"><thead><tr><td></td>'
         f"<th>Checkpoint</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

@@ -258,4 +258,4 @@ def _downloads(
         download_buttons(files)
         with st.popover("Command", icon=":material/terminal:"):
             st.caption("The same strip from a terminal, beside the files:")
-            st.code(command_line(asked, "explained"), language="bash", wrap_lines=True)
+            st.code(command_line(asked, "explained"), language=None, wrap_lines=True)

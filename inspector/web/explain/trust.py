@@ -15,6 +15,7 @@ from inspector.web.charts import draw_chart
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import TYPES, Picture
 from inspector.web.text import escaped, plain
+from inspector.web.trees import scrolled
 
 
 def show_trust(subject: Subject, target: int, made: Explanation, naming: Naming) -> None:
@@ -100,7 +101,7 @@ def trust_table(found: TrustPanel) -> str:
             f"<td>{escaped(line.verdict)}</td></tr>"
         )
     return (
-        '<div class="mi-scroll"><table class="mi-table" data-table="trust"><thead><tr><th>Measure</th>'
+        f'{scrolled("how the map was measured")}<table class="mi-table" data-table="trust"><thead><tr><th>Measure</th>'
         f"{heads}<th>Verdict</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from html import escape
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b2426; --ground: #ffffff; --line: #dbe3e2; --lead: #0f766e; }
+:root { color-scheme: light dark; --ink: #1b2426; --ground: #ffffff; --line: #dbe3e2; --lead: #0f766e; --link: #0f766e }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4ebea; --ground: #101617; --line: #2c383a; --lead: #109a8d; }
+  :root { --ink: #e4ebea; --ground: #101617; --line: #2c383a; --lead: #0d8379; --link: #5eead4; }
 }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .75rem; }
-a { color: var(--lead); }
+a { color: var(--link); }
 form { display: flex; gap: .5rem; margin-top: 1.25rem; flex-wrap: wrap; }
 input { flex: 1 1 14rem; font: inherit; padding: .5rem .7rem; color: inherit; background: transparent;
         border: 1px solid var(--line); border-radius: .45rem; }

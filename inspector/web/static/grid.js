@@ -14,6 +14,8 @@ const breakable = (name, text) => {
 }
 
 const head = (data, scope) => {
+  // A column without a word heads nothing.
+  if (!data.title) return element('td')
   const made = element('th')
   made.scope = scope
   made.title = data.says

@@ -87,8 +87,8 @@ export class Bar {
   }
 
   legendSays() {
-    const { column, look: { scale } } = this.drawing
-    return `Coloured by ${column}: ${compact(scale.least)} to ${compact(scale.most)}${scale.isLog ? ', logarithmic' : ''}`
+    const { column, steps, look: { scale } } = this.drawing
+    return `Coloured by ${column}: ${compact(scale.least, steps)} to ${compact(scale.most, steps)}${scale.isLog ? ', logarithmic' : ''}`
   }
 
   legend() {
@@ -100,7 +100,7 @@ export class Bar {
     ramp.style.background = scale.gradient
     for (const value of scale.isEmpty ? [] : [scale.least, scale.most]) {
       const end = document.createElement('span')
-      end.textContent = compact(value)
+      end.textContent = compact(value, drawing.steps)
       ends.append(end)
     }
     note.textContent = scale.isEmpty ? 'known of no box' : scale.isLog ? 'logarithmic' : ''

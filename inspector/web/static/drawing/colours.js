@@ -43,9 +43,10 @@ export class Scale {
   get gradient() { return `linear-gradient(to right, ${this.stops.map((channels) => `rgb(${channels.join(', ')})`).join(', ')})` }
 }
 
-export const compact = (value) => {
+// steps: what stands behind the number for each thousand, as the page's figures have it; none where there are none.
+export const compact = (value, steps = ['']) => {
   if (!Number.isFinite(value)) return String(value)
-  const size = Math.abs(value), step = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']].find(([least]) => size >= least)
-  const number = step ? value / step[0] : value
-  return `${Number.isInteger(number) ? number : Number(number.toPrecision(3))}${step ? step[1] : ''}`
+  let number = value, step = 0
+  while (Math.abs(number) >= 999.5 && step < steps.length - 1) { number /= 1000; step++ }
+  return `${Number.isInteger(number) ? number.toLocaleString('en') : Number(number.toPrecision(3)).toLocaleString('en', { maximumSignificantDigits: 3 })}${steps[step] ?? ''}`
 }

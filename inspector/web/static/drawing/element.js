@@ -44,6 +44,7 @@ export class Drawing {
     if (data.digest !== this.digest) {
       this.digest = data.digest
       // At first sight; what a visitor chose since stays.
+      this.unitSteps = data.steps ?? {}
       this.column ??= data.coloured
       await this.begin(JSON.parse(data.drawn))
     }
@@ -225,6 +226,9 @@ export class Drawing {
     this.hiding = setTimeout(() => { hint.hidden = true }, 1600)
   }
 
+  // What stands behind a number of the column that is drawn.
+  get steps() { return this.unitSteps[this.column] }
+
   colour(column) {
     this.column = this.model.columns[column] ? column : ''
     this.look.column = this.column
@@ -268,7 +272,7 @@ export class Drawing {
       repeat > 1 ? `${repeat} times` : '',
       model.shape[place] < 0 ? '' : `gives ${model.shapeSays(place)}`,
       inside ? `${inside} ${inside === 1 ? 'box' : 'boxes'} inside` : '',
-      value === undefined ? '' : value === null ? `${this.column} not known` : `${compact(value)} ${this.column}${repeat > 1 ? ' each' : ''}`,
+      value === undefined ? '' : value === null ? `${this.column} not known` : `${compact(value, this.steps)} ${this.column}${repeat > 1 ? ' each' : ''}`,
     ].filter(Boolean)
   }
 
