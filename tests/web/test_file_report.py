@@ -108,7 +108,9 @@ def test_a_chart_is_saved_under_its_key_by_the_one_button_of_its_bar() -> None:
     config = given["config"]
     assert isinstance(config, dict) and config["modeBarButtons"] == [["toImage"]]
     assert config["toImageButtonOptions"] == {"format": "svg", "filename": "a-b", "scale": 2}
-    assert given["files"] == {"key": "a!b-files", "data": {"chart": "a-b", "says": "An alt"}}
+    files = given["files"]
+    assert isinstance(files, dict) and callable(files.pop("on_table_change"))
+    assert files == {"key": "a!b-files", "data": {"chart": "a-b", "says": "An alt", "shown": False}}
 
 
 def test_a_chart_with_a_bar_of_its_own_keeps_it() -> None:
