@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from inspector.keys.diagnose import diagnose
     from inspector.lint.check import check
     from inspector.lint.request import CheckRequest, Settings
+    from inspector.loaded.check import check_loaded
+    from inspector.loaded.report import NotLoaded
     from inspector.overview import summarise
     from inspector.params.count import count_parameters
     from inspector.projections import project_rows
@@ -67,12 +69,14 @@ _HOMES = {
     "InspectorError": "inspector.errors",
     "MapsAsked": "inspector.doctor.maps_asked",
     "NewHead": "inspector.surgery.report",
+    "NotLoaded": "inspector.loaded.report",
     "Question": "inspector.inspection",
     "Settings": "inspector.lint.request",
     "Thresholds": "inspector.health.thresholds",
     "apply_plan": "inspector.keys.apply",
     "build_model": "inspector.architectures.build",
     "check": "inspector.lint.check",
+    "check_loaded": "inspector.loaded.check",
     "compare_checkpoints": "inspector.compare.diff",
     "count_costs": "inspector.flops.count",
     "count_parameters": "inspector.params.count",
@@ -119,12 +123,14 @@ __all__ = [
     "InspectorError",
     "MapsAsked",
     "NewHead",
+    "NotLoaded",
     "Question",
     "Settings",
     "Thresholds",
     "apply_plan",
     "build_model",
     "check",
+    "check_loaded",
     "compare_checkpoints",
     "count_costs",
     "count_parameters",

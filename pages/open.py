@@ -75,7 +75,9 @@ if server_root() is not None:
 if address_box() is not None:
     st.switch_page("pages/overview.py")
 
-with st.expander("Or paste an error of loading or running a model", icon=":material/content_paste:"):
+with st.expander(
+    "Or paste an error of loading or running a model, or the code that loads", icon=":material/content_paste:"
+):
     pasting.paste_box("open")
 
 recent = session.recent()

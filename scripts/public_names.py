@@ -14,7 +14,7 @@ SECTIONS = {
     "Is it any good": ("examine", "Thresholds", "check", "CheckRequest", "Settings"),
     "Compare and repair": (
         "compare_checkpoints", "parse_target", "target_of", "target_of_candidate", "diagnose", "apply_plan",
-        "load_repaired", "python_code",
+        "load_repaired", "python_code", "check_loaded",
     ),
     "Cut and freeze": ("plan_surgery", "Drop", "Extract", "NewHead", "freeze_code"),
     "Write": ("export_repaired", "export_as_is", "merge_adapter"),
@@ -23,7 +23,7 @@ SECTIONS = {
         "ready_model", "build_model", "count_costs", "trace_model", "map_features", "MapsAsked", "maps_sheet",
         "propose_layers", "stated_preprocessing", "explain", "overlay", "evaluate_pictures",
     ),
-    "Errors": ("InspectorError",),
+    "Errors": ("InspectorError", "NotLoaded"),
 }  # fmt: skip
 
 

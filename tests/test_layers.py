@@ -68,6 +68,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "run_files": ("checkpoint", "readers", "survey", "events", "run"),
     # A model that runs, on pictures in class folders: these are read as archives and folders of checkpoints are.
     "evaluate": ("checkpoint", "readers", "architectures", "cam"),
+    # A model in memory against a file: names by the repair, numbers as they are compared, initialisers as Health's.
+    "loaded": ("checkpoint", "readers", "architectures", "keys", "doctor", "health", "render"),
+    # What a test suite asks of it.
+    "testing": ("loaded",),
     "inspection": ("checkpoint", "readers", "architectures", *SLICES),
     # What a person or a gate is told of a file, from what the slices know.
     "cards": ("checkpoint", "readers", "architectures", "params"),
@@ -129,6 +133,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *("checkpoint", "readers", "architectures", "ready", "projections", "inspection", "overview", "survey", "lint"),
         "evaluate",
         "file_report",
+        "loaded",
         "notebook",
         "render",
         *SLICES,

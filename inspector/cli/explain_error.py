@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def explain_error(
     error: Annotated[
-        str, typer.Argument(metavar="[ERROR.txt]", help='A text file with the message; "-" for standard input.')
+        str,
+        typer.Argument(metavar="[ERROR.txt]", help='A text file with the message or the code; "-" for standard input.'),
     ] = "",
     file: Annotated[
         str, typer.Argument(metavar="[FILE]", help="The checkpoint it is about, to have both explained together.")
@@ -24,7 +25,7 @@ def explain_error(
     text: Annotated[str, typer.Option("--text", help="The message itself; FILE is then the first argument.")] = "",
     json: Json = False,
 ) -> int:
-    """Say what an error of loading or running a model means and what mends it. Exits with 1 when none is known."""
+    """Say what an error of loading or running a model means, or what is wrong with loading code. Else exits with 1."""
     from inspector.error_messages.explain import explain_error as ask
 
     if text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
@@ -38,24 +39,61 @@ def named_plain_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
                 yield place, value
 
 
-def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, Tensor]) -> Iterator[Finding]:
-    """before: the plain tensors that were there before the pass."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainAttribute:
+    """Weights that hang in a plain attribute. place: dotted name; name: of the attribute; module: whose it is.
+
+    layers: modules in a list, tuple, set or dict. weights: their parameters and those that lie there bare, none of
+    which the model knows.
+    """
+
+    place: str
+    name: str
+    module: nn.Module
+    value: Any
+    layers: tuple[nn.Module, ...]
+    weights: tuple[Tensor, ...]
+
+    def found(self) -> Finding:
+        """What is said of it."""
+        line = line_of_attribute(self.module, self.name)
+        return _plain_container(self.place, self.value, list(self.layers), list(self.weights), line)
+
+
+def plain_containers(model: nn.Module) -> Iterator[PlainAttribute]:
+    """Layers and parameters that no state dict of the model holds, by the attribute that keeps them."""
     registered = {id(module) for module in model.modules()}
     known = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
-    explained: set[int] = set()
+    for path, module in model.named_modules():
+        for place, name, value in _attributes_of(path, module):
+            hidden = tuple(dict.fromkeys(_modules_in(value, registered)))
+            weights: list[Tensor] = [p for one in hidden for p in one.parameters() if id(p) not in known]
+            weights += [t for t in _parameters_in(value) if id(t) not in known]
+            if weights:
+                yield PlainAttribute(
+                    place=place, name=name, module=module, value=value, layers=hidden, weights=tuple(weights)
+                )
+
+
+def plain_tensor_found(place: str, module: nn.Module, value: Tensor) -> Finding:
+    """What is said of a tensor in a plain attribute."""
+    name = place.rpartition(".")[2]
+    return _plain_tensor(place, name, value, line_of_attribute(module, name))
+
+
+def find_own_layers(model: nn.Module, recorder: Recorder, before: Mapping[int, Tensor]) -> Iterator[Finding]:
+    """before: the plain tensors that were there before the pass."""
+    containers = {one.place: one for one in plain_containers(model) if is_own_class(one.module)}
+    explained = {id(tensor) for one in containers.values() for tensor in one.weights}
     for path, module in model.named_modules():
         if not is_own_class(module):
             continue
         for place, name, value in _attributes_of(path, module):
-            hidden = list(dict.fromkeys(_modules_in(value, registered)))
-            weights: list[Tensor] = [p for one in hidden for p in one.parameters() if id(p) not in known]
-            weights += [t for t in _parameters_in(value) if id(t) not in known]
-            if weights:
-                explained.update(map(id, weights))
-                yield _plain_container(place, value, hidden, weights, line_of_attribute(module, name))
+            if place in containers:
+                yield containers[place].found()
                 continue
             used = isinstance(value, Tensor) and id(value) in recorder.used and before.get(id(value)) is value
-            if used and not _is_computed(module, name):
+            if used and not is_computed(module, name):
                 yield _plain_tensor(place, name, value, line_of_attribute(module, name))
     yield from _made_in_forward([one for one in recorder.foreign if one.ident not in explained])
 
@@ -96,7 +134,7 @@ def _parameters_in(value: Any) -> Iterator[Tensor]:
             yield part
 
 
-def _is_computed(module: nn.Module, name: str) -> bool:
+def is_computed(module: nn.Module, name: str) -> bool:
     """weight_norm, spectral_norm and pruning keep the weight that they compute in a plain attribute."""
     return any(f"{name}_{end}" in module._parameters for end in ("orig", "g", "v", "bar"))
 

@@ -1,7 +1,7 @@
 """What does this text say went wrong? Every loading error in it, in its order, with what to do.
 
 The text is taken as a person pastes it and never run, looked up as a path, or shown as markup. With the file beside it
-the answer says what the file itself is.
+the answer says what the file itself is. Python that loads weights is read too (`loading_code/`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.error_messages.clean import MOST_CHARACTERS, Cleaned, clean
 from inspector.error_messages.fit import explain_lists
 from inspector.error_messages.key_lists import names_alone, read_key_lists
+from inspector.error_messages.loading_code.find import CodeReading, read_code
 from inspector.error_messages.message import Message, fold
 from inspector.error_messages.messages_calls import MESSAGES as OF_CALLS
 from inspector.error_messages.messages_code import FOREIGN
@@ -54,8 +55,14 @@ def explain_error(text: str, *, checkpoint: Checkpoint | None = None, unreadable
     a million characters are read.
     """
     cleaned = clean(text)
-    found = [*_lists(cleaned), *_messages(cleaned)] or _names_alone(cleaned)
+    code = read_code(text, checkpoint)
+    found = [*_lists(cleaned), *_messages(cleaned)] or ([] if code.lines else _names_alone(cleaned))
     found.sort(key=lambda item: item[0])
+    if code.errors:
+        # The same fault by the message that it raised says less than the line it stands in.
+        kinds, lines = {error.kind for error in code.errors}, text.count("\n") + 1
+        found = [(at, error) for at, error in found if error.kind not in kinds]
+        found = sorted([*found, *((error.line / lines, error) for error in code.errors)], key=lambda item: item[0])
     errors = tuple(error for _, error in found)[:MOST_ERRORS]
     skipped = []
     if cleaned.skipped:
@@ -64,7 +71,11 @@ def explain_error(text: str, *, checkpoint: Checkpoint | None = None, unreadable
         skipped.append(f"{counted(len(found) - MOST_ERRORS, 'further error')}.")
     beside = describe_file(errors, checkpoint, unreadable)
     return PastedReport(
-        says=_answer(errors, cleaned.flat), errors=errors, file=beside.says, code=beside.code, skipped=tuple(skipped)
+        says=_answer(errors, cleaned.flat, code),
+        errors=errors,
+        file=beside.says,
+        code=beside.code,
+        skipped=tuple(skipped),
     )
 
 
@@ -154,12 +165,17 @@ def _whole_words(match: re.Match[str], text: str) -> str:
     return text[before.start() if before else match.start() : after.end() if after else behind]
 
 
-def _answer(errors: tuple[PastedError, ...], flat: str) -> str:
+def _answer(errors: tuple[PastedError, ...], flat: str, code: CodeReading) -> str:
     if not flat.strip():
         return "There is no text to explain."
     if not errors:
         if _MATCHED in flat:
             return "This is no error: all keys matched."
+        if code.lines:
+            return (
+                f"No fault that is known here stands in this code ({counted(code.lines, 'line')}, "
+                f"{counted(code.loads, 'loading call')}); it was read, not run."
+            )
         return "No loading error that is known here stands in this text."
     # What tells the cause comes first, before what asks for the rest and before other frameworks.
     ours = sorted((error for error in errors if error.ours), key=lambda error: error.asks) or list(errors)

@@ -73,7 +73,8 @@ class PastedError:
     why: how it comes about. steps: what to do, in order. patch: Python lines for the loading code, "" when none can
     be said. keys: for lists of keys. causes: those that fit when the pasted part does not tell one from the other,
     the likelier first, () when it does. asks: the part that would tell the cause is not there.
-    ours: False for files and errors of another framework.
+    ours: False for files and errors of another framework. line: of the pasted text, for a fault of pasted code, whose
+    `patch` is the corrected line; 0 for messages.
     """
 
     kind: str
@@ -86,6 +87,7 @@ class PastedError:
     causes: tuple[Cause, ...] = ()
     asks: bool = False
     ours: bool = True
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

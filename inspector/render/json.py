@@ -21,7 +21,7 @@ LEFT_OUT = frozenset({"source", "heat", "raw", "logits", "table"})
 _TEXT = ("str", "str | None", str)
 _PACKED = ("bytes", bytes)
 # What a reader wants first is often derived: it is said once, here, for every face.
-_DERIVED = ("label", "holds", "total", "flops", "numel")
+_DERIVED = ("label", "holds", "loaded", "total", "flops", "numel")
 _PIECE = 1 << 16
 _FOREIGN = re.compile(r"[^\n -~]+")
 

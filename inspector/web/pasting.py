@@ -16,11 +16,11 @@ from inspector.web.trees import arrow, table
 def paste_box(place: str, checkpoint: Checkpoint | None = None) -> None:
     """A box, and below it what the pasted text means. place: which page, for the widgets' keys."""
     text = st.text_area(
-        "What torch.load, load_state_dict or the model itself said",
+        "What torch.load, load_state_dict or the model itself said, or the code that loads",
         placeholder="RuntimeError: Error(s) in loading state_dict for ...",
         max_chars=MOST_CHARACTERS,
         key=f"pasted-{place}",
-        help="The whole traceback or a part of it; nothing in it is run.",
+        help="The whole traceback or a part of it, or your lines of Python that load; nothing in it is run.",
     )
     # Leaving the box sends what stands in it; the button is there to be pressed for it.
     st.button("Explain it", key=f"explain-{place}", icon=":material/help_center:")

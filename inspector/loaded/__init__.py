@@ -1,0 +1,1 @@
+"""Does this model hold this file's weights? Asked of a model in memory, in anyone's training script."""
