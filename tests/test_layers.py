@@ -19,6 +19,7 @@ FLOOR = (
     "units",
     "limits",
     "openmp",
+    "gc_pause",
     "side_files",
     "new_files",
     "shell_lines",

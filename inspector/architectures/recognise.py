@@ -33,6 +33,7 @@ from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness,
 from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict, StateRole
 from inspector.findings import Finding, FindingKind, Severity
+from inspector.gc_pause import without_collecting
 from inspector.units import counted, human_share
 
 ARCHITECTURE_TWINS = FindingKind(
@@ -45,6 +46,7 @@ COMPARED = 24  # layouts per hypothesis whose score is computed
 MOST_COMPARED = 6  # classes of twins that are compared in full
 
 
+@without_collecting()
 def recognise(
     checkpoint: Checkpoint, state: StateDict | None = None, *, index: Index | None = None, describe: bool = True
 ) -> Recognition:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
+from inspector.gc_pause import without_collecting
 from inspector.graph.folding import Row, Run, find_runs
 from inspector.graph.nesting import CALL, Item, Nest, Shape, nest
 from inspector.graph.types import Box, BoxEdge, Graph
-from inspector.readers.gc_pause import without_collecting
 
 # A layout of more boxes than this takes a browser too long.
 MOST_CHILDREN = 150

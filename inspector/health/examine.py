@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.findings import Finding, ranked
+from inspector.gc_pause import without_collecting
 from inspector.health.checks import CHECKS
 from inspector.health.phrases import listed, reported
 from inspector.health.report import HealthReport
@@ -93,6 +94,7 @@ def add_spectra(
     )
 
 
+@without_collecting()
 def judge(
     checkpoint: Checkpoint, state: StateDict | None, readings: Readings, *, thresholds: Thresholds = DEFAULTS
 ) -> HealthReport:

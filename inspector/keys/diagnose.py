@@ -14,6 +14,7 @@ from inspector.checkpoint.nested import same_numbers
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
+from inspector.gc_pause import without_collecting
 from inspector.keys import sentences
 from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
@@ -34,6 +35,7 @@ from inspector.units import counted
 _MOST_RIVALS = 8
 
 
+@without_collecting()
 def diagnose(
     checkpoint: Checkpoint,
     target: Target,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeGuard
 from inspector.checkpoint.source import BufferSource, ByteSource, PathSource
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, UnknownFormat
+from inspector.gc_pause import without_collecting
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.entry import FolderPeek, FolderReader, Opening, Peek, Reader
 from inspector.readers.folder import DirectoryFolder, Folder
-from inspector.readers.gc_pause import without_collecting
 from inspector.readers.polyglot import deserves_second_look, unlooked_end
 from inspector.readers.registry import (
     Shelf,

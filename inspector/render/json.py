@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from json.encoder import encode_basestring, encode_basestring_ascii
+from operator import attrgetter
 from typing import Any
 
 #: Fields that are no data, or too much of it: open files, arrays with file formats of their own, packed value tables.
@@ -22,7 +23,11 @@ _TEXT = ("str", "str | None", str)
 _PACKED = ("bytes", bytes)
 # What a reader wants first is often derived: it is said once, here, for every face.
 _DERIVED = ("label", "holds", "loaded", "total", "flops", "numel")
-_PIECE = 1 << 16
+# Values, of some 30 characters each: 64 kB.
+_PIECES = 1 << 11
+# Texts that are kept as they were spelled: 10 MB at most.
+_LONGEST_KEPT, _MOST_KEPT = 100, 1 << 16
+_WORDS: Mapping[bool | None, str] = {None: "null", True: "true", False: "false"}
 _FOREIGN = re.compile(r"[^\n -~]+")
 
 
@@ -77,48 +82,124 @@ def as_json(report: object, *, indent: int | None = 2) -> str:
 
 def write_json(report: object, write: Callable[[str], object], *, indent: int | None = 2) -> None:
     """Hand the same text to `write` piece by piece, each of some 64 kB, as it is made."""
-    pieces: list[str] = []
-    length = 0
-
-    def collect(text: str) -> None:
-        nonlocal length
-        pieces.append(text)
-        length += len(text)
-        if length >= _PIECE:
-            write("".join(pieces))
-            pieces.clear()
-            length = 0
-
-    _write(report, collect, "" if indent is None else "\n", " " * (indent or 0))
-    write("".join(pieces))
+    writer = _Writer(write, " " * (indent or 0))
+    writer.add(report, "" if indent is None else "\n")
+    writer.flush()
 
 
-def _write(report: object, write: Callable[[str], None], gap: str, step: str) -> None:
-    """gap: the line break and indent of what is around it, "" where all goes on one line."""
-    content = _content(report)
-    if not isinstance(content, tuple):
-        write(_scalar(content))
-        return
-    sign, items = content
-    inner = gap + step if gap else ""
-    before, between = sign + inner, "," + inner if gap else ", "
-    for item in items:
-        if sign == "{":
-            key, item = item
-            write(f"{before}{_text(key)}: ")
-        else:
-            write(before)
-        _write(item, write, inner, step)
-        before = between
-    closing = "}" if sign == "{" else "]"
-    write(gap + closing if before is between else sign + closing)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """How reports of one kind are written at one depth. get: all values of one. before: what stands before each."""
+
+    get: Callable[[object], tuple[object, ...]]
+    before: tuple[str, ...]
+    inner: str
+    closing: str
+
+
+class _Writer:
+    """Text on its way. A file of twenty thousand tensors has two million values: what is the same for all of a kind is
+    made once, and nothing is called for a value that stands by itself."""
+
+    def __init__(self, write: Callable[[str], object], step: str) -> None:
+        self._write, self._step = write, step
+        self._pieces: list[str] = []
+        # Names come again and again.
+        self._texts: dict[str, str] = {}
+        self._forms: dict[tuple[type, str], _Form | None] = {}
+
+    def flush(self) -> None:
+        """What is left."""
+        self._write("".join(self._pieces))
+        self._pieces.clear()
+
+    def add(self, report: object, gap: str) -> None:
+        """gap: the line break and indent of what is around it, "" where all goes on one line."""
+        plain = self._plain(report)
+        if plain is not None:
+            self._pieces.append(plain)
+            return
+        kind = type(report)
+        if (kind, gap) not in self._forms:
+            self._forms[kind, gap] = self._form(kind, gap)
+        form = self._forms[kind, gap]
+        if form is not None:
+            self._add_fields(report, form)
+            return
+        content = _content(report)
+        if not isinstance(content, tuple):
+            self._pieces.append(_scalar(content))
+            return
+        sign, items = content
+        inner = gap + self._step if gap else ""
+        before, between = sign + inner, "," + inner if gap else ", "
+        pieces = self._pieces
+        for item in items:
+            if sign == "{":
+                key, item = item
+                before += f"{self._text(key)}: "
+            plain = self._plain(item)
+            if plain is not None:
+                pieces.append(before + plain)
+            else:
+                pieces.append(before)
+                self.add(item, inner)
+            before = between
+            if len(pieces) > _PIECES:
+                self.flush()
+        closing = "}" if sign == "{" else "]"
+        pieces.append(gap + closing if before is between else sign + closing)
+
+    def _form(self, kind: type, gap: str) -> _Form | None:
+        """Of a kind of report that stands so deep; None for what is none, or has no two keys."""
+        if not dataclasses.is_dataclass(kind) or issubclass(kind, Enum | list | tuple | set | frozenset | str | float):
+            return None
+        names = _names(kind)
+        if len(names) < 2:
+            return None
+        inner = gap + self._step if gap else ""
+        signs = ("{" + inner, *(["," + inner if gap else ", "] * (len(names) - 1)))
+        before = tuple(f"{sign}{_text(name)}: " for sign, name in zip(signs, names, strict=True))
+        return _Form(get=attrgetter(*names), before=before, inner=inner, closing=gap + "}")
+
+    def _add_fields(self, report: object, form: _Form) -> None:
+        pieces, plain_of = self._pieces, self._plain
+        for before, value in zip(form.before, form.get(report), strict=True):
+            plain = plain_of(value)
+            if plain is not None:
+                pieces.append(before + plain)
+            else:
+                pieces.append(before)
+                self.add(value, form.inner)
+        pieces.append(form.closing)
+        if len(pieces) > _PIECES:
+            self.flush()
+
+    def _plain(self, value: object) -> str | None:
+        """Of what most values are, and of nothing derived from it; None for all others."""
+        kind = type(value)
+        if kind is str:
+            return self._text(value)  # type: ignore[arg-type]
+        if kind is int:
+            return int.__repr__(value)
+        if kind is tuple and not value:
+            return "[]"
+        return _WORDS[value] if value is None or kind is bool else None  # type: ignore[index]
+
+    def _text(self, text: str) -> str:
+        made = self._texts.get(text)
+        if made is None:
+            made = _text(text)
+            if len(text) <= _LONGEST_KEPT and len(self._texts) < _MOST_KEPT:
+                self._texts[text] = made
+        return made
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return _WORDS[value]
     return float.__repr__(value) if isinstance(value, float) else int.__repr__(value)
 
 

@@ -22,7 +22,7 @@ from inspector.weights.narrower import Narrower
 from inspector.weights.page_runs import find_runs
 from inspector.weights.report import PAGE, Pages, Rows, ValueTable
 from inspector.weights.row_sums import RowTally, has_rows
-from inspector.weights.table import CELLS, EXACT_DTYPES, cell_of, pack
+from inspector.weights.table import CELLS, EXACT_DTYPES, cell_of, pack, packed
 
 # Pages whose marks are kept, to find copies: 2^30 elements, 17 MB of marks.
 _PAGES_KEPT = 1 << 21
@@ -90,7 +90,11 @@ def _tiles(chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
                 chunk = chunk[TILE:]
                 continue
             if held is None:
-                held, filled = np.empty(TILE, chunk.dtype), 0
+                # As large as what is there: of most tensors nothing follows, and a whole tile is a megabyte of memory.
+                held, filled = chunk.copy(), chunk.size
+                break
+            if held.size < TILE:
+                held = np.concatenate([held[:filled], np.empty(TILE - filled, chunk.dtype)])
             n = min(TILE - filled, chunk.size)
             held[filled : filled + n] = chunk[:n]
             filled, chunk = filled + n, chunk[n:]
@@ -234,12 +238,11 @@ class _Tally:
 
     def _table(self, present: NDArray[np.integer], count: NDArray[np.integer]) -> ValueTable:
         if self._codes is None:
-            cells = present.astype(np.uint16)
-            return pack(cells, count)
+            return packed(present, count)
         value = self._codes[present]
         if self._dtype in EXACT_DTYPES or self._dtype.startswith("float8"):
             return pack(cell_of(value), count)
-        return pack(present, count, of=self._dtype)
+        return packed(present, count, of=self._dtype)
 
     def _distinct(self, present: NDArray[np.integer]) -> int | None:
         if self._codes is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -61,16 +62,29 @@ class Meter:
         """The answer for each item, in their order. Raises what `work` or progress raises."""
         if workers <= 1:
             return [work(item) for item in items]
+        waiting = deque(enumerate(items))
+        answers: dict[int, Answer] = {}
+
+        def take() -> None:
+            """The next item until none is left: a task for each of twenty thousand would cost more than small ones."""
+            while not self._ended:
+                try:
+                    place, item = waiting.popleft()
+                except IndexError:
+                    return
+                answers[place] = work(item)
+
+        count = len(waiting)
         with ThreadPoolExecutor(max_workers=workers) as pool:
-            waiting = [pool.submit(work, item) for item in items]
+            tasks = [pool.submit(take) for _ in range(min(workers, count))]
             try:
-                while wait(waiting, timeout=_REPORT_EVERY_SECONDS).not_done:
+                while wait(tasks, timeout=_REPORT_EVERY_SECONDS).not_done:
                     self._tell()
-                return [one.result() for one in waiting]
+                for task in tasks:
+                    task.result()
             finally:
                 self._ended = True
-                for one in waiting:
-                    one.cancel()
+        return [answers[place] for place in range(count)]
 
     def end(self) -> None:
         """All of it is done, also what could not be read."""

@@ -73,6 +73,11 @@ def add_row(sums: NDArray[np.float64], row: NDArray[np.floating], mean: float | 
 
 def _summed(values: NDArray[np.floating], absent: NDArray[np.bool_] | None, mean: float | None) -> NDArray[np.float64]:
     rows = len(values) // WIDTH
+    if not rows and absent is None:
+        sums: NDArray[np.float64] = np.zeros(WIDTH)
+        with np.errstate(over="ignore", invalid="ignore"):
+            add_row(sums, values, mean)
+        return sums
     own = values[: rows * WIDTH].reshape(rows, WIDTH).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         if mean is not None:
@@ -80,7 +85,7 @@ def _summed(values: NDArray[np.floating], absent: NDArray[np.bool_] | None, mean
             np.square(own, out=own)
         if absent is not None:
             own[absent[: rows * WIDTH].reshape(rows, WIDTH)] = 0.0
-        sums: NDArray[np.float64] = np.add.reduce(own, axis=0)
+        sums = np.add.reduce(own, axis=0)
         rest = values[rows * WIDTH :]
         if absent is not None:
             rest = rest.astype(np.float64)

@@ -52,7 +52,12 @@ def pack(cells: NDArray[np.integer], counts: NDArray[np.integer], *, of: str = "
     codes, place = np.unique(cells, return_inverse=True)
     sums = np.zeros(len(codes), np.uint64)
     np.add.at(sums, place, counts.astype(np.uint64))
-    return ValueTable(codes=codes.astype(np.uint16).tobytes(), counts=sums.tobytes(), of=of)
+    return packed(codes, sums, of=of)
+
+
+def packed(codes: NDArray[np.integer], counts: NDArray[np.integer], *, of: str = "") -> ValueTable:
+    """The same of codes that are ascending already, each once."""
+    return ValueTable(codes=codes.astype(np.uint16).tobytes(), counts=counts.astype(np.uint64).tobytes(), of=of)
 
 
 def to_arrays(table: ValueTable) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:

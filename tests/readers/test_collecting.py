@@ -10,8 +10,8 @@ import pytest
 
 from inspector.checkpoint.source import BufferSource
 from inspector.errors import ReadError
+from inspector.gc_pause import without_collecting
 from inspector.readers import open_checkpoint
-from inspector.readers.gc_pause import without_collecting
 
 
 @pytest.fixture(autouse=True)

@@ -50,13 +50,15 @@ def find_families(shapes: Mapping[str, Shape], families: Iterable[Family], state
     stated: what config.json or the file itself says; it settles what shapes do not.
     """
     inner = contract(shapes, _Everything()) if _wrapped(shapes) else {name: name for name in shapes}
-    forms = {name: form_of(own) for name, own in inner.items()}
-    tails: dict[str, list[str]] = {}
-    for name, form in forms.items():
-        tails.setdefault(form.rpartition(".")[2], []).append(name)
+    by_form: dict[str, list[str]] = {}
+    for name, own in inner.items():
+        by_form.setdefault(form_of(own), []).append(name)
+    tails: dict[str, list[tuple[str, list[str]]]] = {}
+    for form, names in by_form.items():
+        tails.setdefault(form.rpartition(".")[2], []).append((form, names))
     found = []
     for family in families:
-        one = _look(family, shapes, inner, forms, tails, stated or {})
+        one = _look(family, shapes, inner, tails, stated or {})
         if one is not None:
             found.append(one)
     said = [text.lower() for key, (text, _) in (stated or {}).items() if key in ("model_type", "architectures")]
@@ -83,12 +85,11 @@ def _look(
     family: Family,
     shapes: Mapping[str, Shape],
     inner: Mapping[str, str],
-    forms: Mapping[str, str],
-    tails: Mapping[str, list[str]],
+    tails: Mapping[str, list[tuple[str, list[str]]]],
     stated: Stated,
 ) -> Found | None:
     for bare in (False, True) if family.base else (False,):
-        prefix = _prefix(family, inner, forms, tails, bare)
+        prefix = _prefix(family, inner, tails, bare)
         if prefix is None:
             continue
         inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
@@ -106,20 +107,24 @@ def _look(
 
 
 def _prefix(
-    family: Family, inner: Mapping[str, str], forms: Mapping[str, str], tails: Mapping[str, list[str]], bare: bool
+    family: Family, inner: Mapping[str, str], tails: Mapping[str, list[tuple[str, list[str]]]], bare: bool
 ) -> str | None:
-    """The prefix under which every anchor occurs, None when there is none; the shortest among equals."""
+    """The prefix under which every anchor occurs, None when there is none; the shortest among equals.
+
+    tails: last segment -> (form, names of that form): thousands of equal blocks have few forms.
+    """
     votes: list[Counter[str]] = []
     for anchor in family.anchors:
         base = "" if bare else family.base
         form, literal, count = _anchor(base + anchor[1:] if anchor.startswith("@") else anchor)
         counted: Counter[str] = Counter()
-        for name in tails.get(form.rpartition(".")[2], ()):
-            if forms[name] != form and not forms[name].endswith(f".{form}"):
+        for own, names in tails.get(form.rpartition(".")[2], ()):
+            if own != form and not own.endswith(f".{form}"):
                 continue
-            segments = inner[name].split(".")
-            if literal.fullmatch(".".join(segments[-count:])):
-                counted["".join(f"{segment}." for segment in segments[:-count])] += 1
+            for name in names:
+                segments = inner[name].split(".")
+                if literal.fullmatch(".".join(segments[-count:])):
+                    counted["".join(f"{segment}." for segment in segments[:-count])] += 1
         if not counted:
             return None
         votes.append(counted)

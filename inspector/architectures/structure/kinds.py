@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from inspector.architectures.structure.blocks import numbers_text
@@ -41,7 +42,7 @@ _THINGS = ("node", "edge", "atom", "bond", "interaction", "distance", "rbf", "ra
 _LEAST_TABLES, _LEAST_POINTWISE, _LEAST_PAIRS, _LEAST_PROJECTIONS = 8, 6, 3, 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Network:
     layers: Sequence[Layer]
     weighted: Sequence[Layer]
@@ -50,6 +51,11 @@ class _Network:
 
     def of(self, *kinds: LayerKind) -> list[Layer]:
         return [layer for layer in self.layers if layer.kind in kinds]
+
+    @cached_property
+    def graph_words(self) -> Counter[str]:
+        """Words of graphs in the layers' paths, and how often."""
+        return Counter(m[0].lower().rstrip("s") for layer in self.layers for m in _GRAPH_WORDS.finditer(layer.path))
 
 
 def kinds(layers: Sequence[Layer], stacks: Sequence[Stack], *, ordered: bool) -> Iterator[Claim]:
@@ -120,10 +126,6 @@ def _recommender(network: _Network) -> Claim | None:
     )
 
 
-def _graph_words(network: _Network) -> Counter[str]:
-    return Counter(m[0].lower().rstrip("s") for layer in network.layers for m in _GRAPH_WORDS.finditer(layer.path))
-
-
 def _users_and_items(network: _Network) -> Claim | None:
     """Tables called users' and items', then linear layers that end in a few values."""
     tables = network.of(LayerKind.EMBEDDING)
@@ -185,7 +187,7 @@ def _gates(network: _Network) -> Claim | None:
 
 def _is_graph(network: _Network) -> bool:
     """Called one, or with names of two of its things: edges alone may be a picture's."""
-    words = _graph_words(network)
+    words = network.graph_words
     return len(words) > 1 or any(not word.startswith(_THINGS) for word in words)
 
 
@@ -195,7 +197,7 @@ def _graph(network: _Network) -> Claim | None:
     if wide or not _is_graph(network):
         return None
     paths = [layer.path for layer in network.layers]
-    words = _graph_words(network)
+    words = network.graph_words
     blocks = [stack for stack in network.stacks if stack.count > 1]
     largest = max(blocks, key=lambda stack: stack.count, default=None)
     steps = f": {numbers_text(largest)} are {largest.count:,} steps of it" if largest is not None else ""

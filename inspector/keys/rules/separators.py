@@ -42,7 +42,8 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
         tables = [_table(under, squash) for under in _trunks(places)]
         found = False
         for prefix, group in _groups(leaves):
-            reading = max((_read(prefix, group, t, squash) for t in tables), key=lambda r: len(r.names))
+            plain = [(leaf, squash(leaf.name[len(prefix) :])) for leaf in group]
+            reading = max((_read(plain, table) for table in tables), key=lambda r: len(r.names))
             if not _holds(prefix, group, reading, weights):
                 continue
             found = True
@@ -87,15 +88,10 @@ def _table(under: Sequence[tuple[str, Leaf]], squash: Callable[[str], str]) -> d
     return found
 
 
-def _read(
-    prefix: str,
-    group: Sequence[Leaf],
-    table: Mapping[str, list[tuple[str, Leaf]]],
-    squash: Callable[[str], str],
-) -> _Reading:
-    plain = {leaf: squash(leaf.name[len(prefix) :]) for leaf in group}
+def _read(plain: Sequence[tuple[Leaf, str]], table: Mapping[str, list[tuple[str, Leaf]]]) -> _Reading:
+    """plain: tensors with their names without separators."""
     # What a name has before the target's: the same in all of them, so the longest name shows it.
-    longest = max(plain.values(), key=len, default="")
+    longest = max((text for _, text in plain), key=len, default="")
     best = _Reading("", {})
     for n in range(len(longest)):
         if longest[n:] in table:
@@ -106,8 +102,8 @@ def _read(
                     for name, place in table.get(text[n:], ())
                     if place.shape is None or leaf.shape is None or place.shape == leaf.shape
                 ]
-                for leaf, text in plain.items()
-                if text.startswith(start)
+                for leaf, text in plain
+                if text.startswith(start) and text[n:] in table
             }
             names = {leaf: options for leaf, options in names.items() if options}
             if len(names) > len(best.names):

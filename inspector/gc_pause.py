@@ -1,8 +1,8 @@
-"""No garbage collection while a file is opened.
+"""No garbage collection while a file is opened, recognised or judged.
 
-An opening makes a million records, keeps nearly all of them, and the collector would walk them again and again for a
-third of the time. `Limits.memory_nbytes` bounds what can pile up. The collector is one for all threads of a process,
-so it comes back when the last of several openings at once has ended.
+An opening, a recognition or a diagnosis makes up to a million records, keeps nearly all of them, and the collector
+would walk them again and again for a quarter of the time. `Limits.memory_nbytes` bounds what can pile up. The collector
+is one for all threads of a process, so it comes back when the last of several at once has ended.
 """
 
 from __future__ import annotations
