@@ -10,7 +10,7 @@ from inspector.architectures.recognise import recognise
 from inspector.architectures.types import Recognition
 from inspector.cards.report import CardFile, CardReport, KnownModel
 from inspector.cards.signature import compare_signature, find_signature
-from inspector.checkpoint.digest import digest_of, with_digest
+from inspector.checkpoint.digest import digest_of, left_undigested, with_digest
 from inspector.checkpoint.producer import producer_of
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
@@ -31,14 +31,21 @@ _TASKS = {
 }
 
 
-def make_card(checkpoint: Checkpoint, where: str, *, progress: Progress = silent) -> CardReport:
-    """where: the path as the person gave it; an address is digested as it was read. Reads every byte once.
+def make_card(checkpoint: Checkpoint, where: str, *, digest: bool = False, progress: Progress = silent) -> CardReport:
+    """where: the path as the person gave it. Reads every byte of a file here once, of one at an address only where its
+    digest is asked for.
 
     A signature beside a path is compared. Raises ReadError, OSError where the bytes cannot be read.
     """
     state = checkpoint.weights
-    files = _files(checkpoint, where, progress)
-    recognition = recognise(with_digest(checkpoint) if len(files) == 1 else checkpoint, state) if state else None
+    undigested = "" if digest else left_undigested(checkpoint)
+    folder = Path(where) if _is_path(where) and kind_of_path(where) is PathKind.FOLDER else None
+    if folder is None and not undigested:
+        checkpoint = with_digest(checkpoint, progress)
+    files = _files(checkpoint, folder, progress)
+    if len(files) == 1 and not undigested:
+        checkpoint = with_digest(checkpoint, progress)
+    recognition = recognise(checkpoint, state) if state else None
     parameters = count_parameters(checkpoint, state, recognition) if state else None
     counted = parameters.total if parameters else None
     signature = None
@@ -62,15 +69,15 @@ def make_card(checkpoint: Checkpoint, where: str, *, progress: Progress = silent
         findings=ranked(findings),
         unknown=UNKNOWN,
         signature=signature,
+        skipped=(undigested,) if undigested else (),
     )
 
 
-def _files(checkpoint: Checkpoint, where: str, progress: Progress) -> tuple[CardFile, ...]:
+def _files(checkpoint: Checkpoint, folder: Path | None, progress: Progress) -> tuple[CardFile, ...]:
     """Each file with its digest: those of a folder by name, else the one."""
-    folder = Path(where) if _is_path(where) and kind_of_path(where) is PathKind.FOLDER else None
     if folder is None:
-        named = with_digest(checkpoint, progress)
-        return (CardFile(name=named.origin.name, nbytes=named.origin.nbytes, sha256=named.origin.sha256 or ""),)
+        origin = checkpoint.origin
+        return (CardFile(name=origin.name, nbytes=origin.nbytes, sha256=origin.sha256 or ""),)
     return tuple(
         CardFile(name=part.name, nbytes=part.nbytes, sha256=_digest(folder, part.name, progress))
         for part in checkpoint.parts

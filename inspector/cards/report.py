@@ -79,7 +79,7 @@ class CardReport:
     buffers: elements of the likeliest weights. dtypes: (type, elements). metadata: what the file says of itself.
     model: None where nothing was recognised. part: what larger thing it is only a part of. findings: of the headers,
     worst first. unknown: what a card asks for and no checkpoint tells. signature: None where none lies beside it.
-    near: what architecture it is near and is not, "" where there is none.
+    near: what architecture it is near and is not, "" where there is none. skipped: what was not read, and why.
     """
 
     name: str
@@ -97,3 +97,4 @@ class CardReport:
     unknown: tuple[str, ...]
     signature: SignatureReport | None = None
     near: str = ""
+    skipped: tuple[str, ...] = ()

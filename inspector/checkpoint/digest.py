@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from inspector.checkpoint.joined_source import JoinedSource
-from inspector.checkpoint.source import ByteSource, PathSource
+from inspector.checkpoint.source import ByteSource, PathSource, is_distant
 from inspector.checkpoint.types import Checkpoint
 from inspector.progress import Progress, silent
+from inspector.units import human_bytes
 
 _CHUNK_NBYTES = 4 << 20
 
@@ -40,6 +41,16 @@ def digested(checkpoint: Checkpoint) -> str:
     if getattr(source, "inner", None) is not None:
         return "of the checkpoint inside, unpacked; not of the archive"
     return f"of {source.name}" if source.name != checkpoint.origin.name else ""
+
+
+def left_undigested(checkpoint: Checkpoint) -> str:
+    """Why a command does not compute the digest unless it is asked to, "" where it does: it would fetch every byte."""
+    if checkpoint.origin.sha256 is not None or not is_distant(checkpoint.source):
+        return ""
+    return (
+        "its sha256, by which published files are known: that would fetch all of it "
+        f"({human_bytes(checkpoint.source.size)}); --digest does"
+    )
 
 
 def with_digest(checkpoint: Checkpoint, progress: Progress = silent) -> Checkpoint:

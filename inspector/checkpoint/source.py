@@ -59,7 +59,8 @@ def read_into(source: ByteSource, offset: int, buffer: memoryview) -> None:
 def is_distant(source: ByteSource) -> bool:
     """Whether each read far from the others costs a round trip through a network."""
     inner = getattr(source, "inner", None)
-    return bool(getattr(source, "distant", False)) or (inner is not None and is_distant(inner))
+    below = (*getattr(source, "parts", ()), *(() if inner is None else (inner,)))
+    return bool(getattr(source, "distant", False)) or any(is_distant(one) for one in below)
 
 
 def check_range(name: str, size: int, offset: int, n: int) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from inspector.cli.ending import printing
-from inspector.cli.options import FailOn, File, exit_code, open_file, progress_bar, show_json
+from inspector.cli.options import Digest, FailOn, File, exit_code, open_file, progress_bar, show_json
 from inspector.findings import Severity
 
 
@@ -26,6 +26,7 @@ def card(
         CardFormat,
         typer.Option("--format", help="markdown: a hub's README; cyclonedx: an ML-BOM 1.6; json: the facts."),
     ] = CardFormat.MARKDOWN,
+    digest: Digest = False,
     fail_on: FailOn = Severity.ERROR,
 ) -> int:
     """Write a model card or a CycloneDX bill of materials of what the file shows; what it does not is left open.
@@ -36,7 +37,7 @@ def card(
     from inspector.cards.make import make_card
 
     checkpoint = open_file(file)
-    report = make_card(checkpoint, file, progress=progress_bar("sha256"))
+    report = make_card(checkpoint, file, digest=digest, progress=progress_bar("sha256"))
     if format_ is CardFormat.JSON:
         show_json(report)
     elif format_ is CardFormat.CYCLONEDX:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.check_output import Format, outputs_of, show_report, write_reports
-from inspector.cli.options import Json, progress_bar
+from inspector.cli.options import Json, progress_bar, refuse_addresses
 from inspector.errors import UsageError
 from inspector.findings import Severity
 from inspector.units import parse_size
@@ -93,6 +93,7 @@ def check(
         raise UsageError(f"--json and --format {format_.value} both say the format.", hint="Give one of them.")
     if headers and spectra:
         raise UsageError("--headers reads no numbers, and --spectra needs them.", hint="Give one of them.")
+    refuse_addresses(paths, "check")
     plan = outputs_of(Format.JSON if json else format_, output or (), write_baseline, paths)
     settings = _settings(paths[0], config, no_config)
     settings = replace(

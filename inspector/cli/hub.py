@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubReport:
     """repository: with the commit that a branch or tag stands for. opened: path of what `open` takes, "" where it asks.
-    others: (path, bytes) of what is no checkpoint by its name. revisions: branches, then tags."""
+    others: (path, bytes) of what is no checkpoint by its name. revisions: branches, then tags. gated: given only to
+    those who agreed to its terms."""
 
     repository: str
     commit: str
@@ -26,11 +27,16 @@ class HubReport:
     candidates: tuple[Candidate, ...]
     others: tuple[tuple[str, int], ...]
     revisions: tuple[str, ...]
+    gated: bool = False
 
 
 def hub(
     place: Annotated[
-        str, typer.Argument(metavar="ID", help="org/name or hf://org/name[@revision][/folder] on the Hugging Face hub.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="org/name or hf://org/name[@revision][/folder] on the Hugging Face hub, or the address of its page.",
+        ),
     ],
     json: Json = False,
 ) -> int:
@@ -44,20 +50,27 @@ def hub(
     from inspector.readers.hub.place import parse_place
     from inspector.readers.remote import own_client
 
-    asked, client = parse_place(place), own_client()
+    asked, client = parse_place(place), own_client(for_a_look=True)
     found = list_repository(asked, client, DEFAULT_LIMITS.metered())
     choice = choose(found.files, asked.path)
     own = {path for candidate in choice.candidates for path in candidate.files}
     report = HubReport(
-        repository=asked.repository,
+        repository=found.place.repository,
+        gated=found.gated,
         commit=found.place.revision,
         opened=choice.best.path if choice.best is not None else "",
         candidates=choice.candidates,
         others=tuple((path, nbytes) for path, nbytes in found.files.items() if path not in own),
-        revisions=list_revisions(asked, client, DEFAULT_LIMITS.metered()),
+        revisions=list_revisions(found.place, client, DEFAULT_LIMITS.metered()),
     )
 
-    rows = (("Repository", report.repository), ("Commit", report.commit), ("Revisions", ", ".join(report.revisions)))
+    gated = (("Gated", "Accept its terms on its page, and set HF_TOKEN, to open it."),) if found.gated else ()
+    rows = (
+        ("Repository", report.repository),
+        ("Commit", report.commit),
+        ("Revisions", ", ".join(report.revisions)),
+        *gated,
+    )
     candidates = [(c.path, c.stands_for, len(c.files), c.nbytes) for c in report.candidates]
 
     def text() -> RenderableType:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.options import (
+    Digest,
     FailOn,
     File,
     Json,
@@ -14,6 +15,7 @@ from inspector.cli.options import (
     exit_code,
     open_file,
     pick_state,
+    progress_bar,
     recognised,
     show,
 )
@@ -29,11 +31,18 @@ def identify(
     assumed: Annotated[
         bool, typer.Option("--assumed", help="List what no shape tells, each with its reason, and how to confirm it.")
     ] = False,
+    digest: Digest = False,
     fail_on: FailOn = Severity.ERROR,
     json: Json = False,
 ) -> int:
     """Say which architecture a file is, with the evidence, and whether it is an official weights file."""
-    checkpoint = open_file(file, digest=True)
+    from inspector.checkpoint.digest import left_undigested, with_digest
+    from inspector.render.json import fields_of
+
+    checkpoint = open_file(file)
+    undigested = "" if digest else left_undigested(checkpoint)
+    if not undigested:
+        checkpoint = with_digest(checkpoint, progress_bar("sha256"))
     recognition = recognised(checkpoint, pick_state(checkpoint, state))
 
     def text() -> RenderableType:
@@ -41,13 +50,17 @@ def identify(
 
         if assumed:
             return assumed_text(recognition)
-        if recognition.structure is None:
-            return recognition_text(recognition)
         from rich.console import Group
 
-        from inspector.render.structure_text import structure_text
+        parts = [recognition_text(recognition)]
+        if recognition.structure is not None:
+            from inspector.render.structure_text import structure_text
 
-        return Group(recognition_text(recognition), "", structure_text(recognition.structure))
+            parts += ["", structure_text(recognition.structure)]
+        if undigested:
+            parts += ["", f"[dim]Not examined: {undigested}.[/dim]"]
+        return Group(*parts)
 
-    show(recognition, text, as_json=json)
+    skipped = {"skipped": [undigested]} if undigested else {}
+    show({**fields_of(recognition), **skipped} if skipped else recognition, text, as_json=json)
     return exit_code(recognition.findings, fail_on)

@@ -37,6 +37,10 @@ State = Annotated[
         "--state", metavar="NAME", help='Which state dict of the file, e.g. "ema"; the likeliest if left out.'
     ),
 ]
+Digest = Annotated[
+    bool,
+    typer.Option("--digest", help="Also compute the sha256 of a file at an address, which fetches all of it."),
+]
 FailOn = Annotated[Severity, typer.Option("--fail-on", help="Exit with 1 if a finding is at least this severe.")]
 TargetOption = Annotated[
     str,
@@ -66,6 +70,19 @@ def refuse_unnamed_code(text: str) -> None:
         f"{shown_name(where)} is Python source; say which network in it is to be built, and it is run.",
         hint=f"Write {' or '.join(written)}." if written else f"No network was found in it by name: code:{where}:NAME.",
     )
+
+
+def refuse_addresses(paths: Iterable[str], command: str) -> None:
+    """Raise UsageError where one of the paths is an address, for a command that looks at this machine alone."""
+    from inspector.readers.hub.place import has_scheme
+    from inspector.readers.opening import is_address
+
+    for path in paths:
+        if is_address(path) or has_scheme(path):
+            raise UsageError(
+                f"{path[:200]} is an address, and `{command}` looks at files and folders of this machine.",
+                hint="`open` takes it, by its header; for the rest fetch it first.",
+            )
 
 
 def open_file(where: str, *, digest: bool = False) -> Checkpoint:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.ending import printing
-from inspector.cli.options import FailOn, Json, progress_bar, show_json
+from inspector.cli.options import FailOn, Json, progress_bar, refuse_addresses, show_json
 from inspector.findings import Severity
 from inspector.progress import silent
 
@@ -46,6 +46,7 @@ def scan(
 
     # The lines are the progress; with --json there are none until the end.
     progress = progress_bar("reading") if json else silent
+    refuse_addresses([folder], "scan")
     require_folder(folder)
     request = CheckRequest(
         paths=(Path(folder),),

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from inspector.checkpoint.types import Checkpoint
 from inspector.readers.entry import Opening, Peek
 from inspector.readers.hub.opening import open_place
-from inspector.readers.hub.place import endpoint, own_access
+from inspector.readers.hub.place import endpoint, is_hub_place, own_access
 from inspector.remote.address import WebAddress, is_web_address, parse_address
 from inspector.remote.client import Client
-from inspector.remote.policy import OWN, Policy
+from inspector.remote.policy import OWN, OWN_LOOK, Policy
 from inspector.remote.proxy import with_proxy
 from inspector.remote.source import HttpSource, Identity
 
@@ -61,9 +61,12 @@ class RemoteOpened:
         return hashlib.sha256(json.dumps(["remote", self.where, told]).encode()).hexdigest()
 
 
-def own_client() -> Client:
-    """For the command line and Python: this machine's networks are its user's, and so is HF_TOKEN."""
-    return Client(replace(with_proxy(OWN), access=own_access()))
+def own_client(*, for_a_look: bool = False) -> Client:
+    """For the command line and Python: this machine's networks are its user's, and so is HF_TOKEN.
+
+    for_a_look: for what is over once a header or a listing is read.
+    """
+    return Client(replace(with_proxy(OWN_LOOK if for_a_look else OWN), access=own_access()))
 
 
 def hub_trusted(policy: Policy) -> Policy:
@@ -73,9 +76,10 @@ def hub_trusted(policy: Policy) -> Policy:
 
 def open_remote(where: str, opening: Opening, *, name: str = "", client: Client | None = None) -> RemoteOpened:
     """Raises AddressError for what cannot be had, and what the readers raise."""
-    client = client or own_client()
+    own = client is None
+    client = client or own_client(for_a_look=True)
     before, nbytes = client.requests, client.nbytes
-    if not is_web_address(where):
+    if not is_web_address(where) or is_hub_place(where):
         found = open_place(where, opening, client)
         parts = tuple(
             RemotePart(
@@ -102,6 +106,8 @@ def open_remote(where: str, opening: Opening, *, name: str = "", client: Client 
             raise
         parts = (RemotePart(address=address, name=source.name, identity=source.identity),)
         title, text, host = source.name, address.text, address.host
+    if own:
+        client.end_look()
     return RemoteOpened(
         checkpoint=checkpoint,
         where=text,

@@ -51,7 +51,9 @@ class WebAddress:
     @property
     def name(self) -> str:
         """The last part of its path, else its host."""
-        return unquote(self.target.partition("?")[0].rpartition("/")[2]) or self.host_and_port
+        path = unquote(self.target.partition("?")[0].rpartition("/")[2])
+        # A slash that was escaped ends a name like any other: what stands before it may be another address.
+        return path.rpartition("/")[2] or self.host_and_port
 
 
 def is_web_address(where: object) -> bool:
@@ -88,8 +90,11 @@ def parse_address(text: str) -> WebAddress:
     )
 
 
-def redirected(address: WebAddress, location: str) -> WebAddress:
-    """Where an answer sends to. What was secret goes along within the same origin only. Raises AddressRefused."""
+def redirected(address: WebAddress, location: str, *, passwords: bool = True) -> WebAddress:
+    """Where an answer sends to. What was secret goes along within the same origin only.
+
+    passwords: whether it may bring a name and password, which are not sent either way. Raises AddressRefused.
+    """
     try:
         text = urljoin(address.text, location)
     except ValueError:
@@ -98,8 +103,12 @@ def redirected(address: WebAddress, location: str) -> WebAddress:
         found = parse_address(text)
     except AddressRefused:
         raise AddressRefused(
-            f"The server of {address.name} redirects to {_hidden(location[:60])}, which is no web address."
+            f"{address.host_and_port} redirects to {_hidden(location[:60])}, which is no web address."
         ) from None
+    if found.authorization and not passwords:
+        raise AddressRefused(
+            f"{address.host_and_port} redirects to an address with a name and password in it, which is not taken here."
+        )
     return replace(found, authorization=address.authorization if found.origin == address.origin else "")
 
 

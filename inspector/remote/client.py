@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 
@@ -23,6 +24,9 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _PASSING = (429, 500, 502, 503, 504)
 _USUAL_PORTS = (80, 443)
 _FIRST_PAUSE_SECONDS = 0.5
+# A server that has sent so much is worth a second wait after a silence.
+_PROVEN_NBYTES = 8 << 20
+_DAY_SECONDS = 86_400
 # What a proxy would take for its own machine or network; without one, what they stand for is checked.
 _OWN_NAMES = ("localhost", ".local", ".internal", ".lan", ".home.arpa")
 
@@ -69,14 +73,17 @@ class Client:
         headers: of the request, Range say. name: what to call it in sentences. Raises AddressError.
         """
         pause = _FIRST_PAUSE_SECONDS
+        waited = False
         for tries_left in reversed(range(self.policy.tries)):
             answer: Answer | None = None
             try:
                 with self.open(address, name=name, headers=headers, most_nbytes=most_nbytes) as opened:
                     answer = opened.read_answer(most_nbytes)
             except _Cut as cut:
-                if not tries_left:
+                silent = isinstance(cut.__cause__, TimeoutError)
+                if not tries_left or (silent and (waited or not self._is_proven())):
                     raise cut.error from cut.__cause__
+                waited = waited or silent
             if answer is not None:
                 if answer.status not in _PASSING or not tries_left:
                     return answer
@@ -111,7 +118,7 @@ class Client:
                 return
             opened = Opened(client=self, address=at, name=name, line=line, response=response)
             opened.end(most_nbytes=policy.header_nbytes)
-            following = redirected(at, location)
+            following = redirected(at, location, passwords=policy.passwords)
             if at.scheme == "https" and following.scheme == "http" and not policy.downgrade:
                 raise AddressRefused(f"The server of {name} redirects from https to http ({following.shown}).")
             chain.at_home = chain.at_home and following.origin == at.origin
@@ -221,16 +228,30 @@ class Client:
         line.used = True
         return http.getresponse()
 
+    def _is_proven(self) -> bool:
+        """Whether a silence is worth waiting through once more: amid a long transfer, never of a look."""
+        return self.policy.look_seconds is None and self.nbytes >= _PROVEN_NBYTES
+
     def _left(self, name: str) -> float:
         """Seconds that are left for everything together."""
-        if self.policy.look_seconds is None:
+        policy = self.policy
+        if policy.look_seconds is None:
             return float("inf")
-        left = self.policy.look_seconds - (time.monotonic() - self._began)
+        seconds = policy.look_seconds + (self.nbytes / policy.look_slowest if policy.look_slowest else 0)
+        left = seconds - (time.monotonic() - self._began)
         if left <= 0:
-            raise NeedsWholeFile(
-                f"Looking at {name} through its address took more than {self.policy.look_seconds:g} s."
-            )
+            raise self._took_too_long(name)
         return left
+
+    def _took_too_long(self, name: str) -> NeedsWholeFile:
+        return NeedsWholeFile(
+            f"Looking at {name} through its address took more than {self.policy.look_seconds:g} s.",
+            hint="Its server is too slow or sends too little; download the file and open it from disk.",
+        )
+
+    def end_look(self) -> None:
+        """From here on numbers are read, which takes as long as it takes: each request is bounded, the sum is not."""
+        self.policy = replace(self.policy, look_seconds=None, look_nbytes=None)
 
     def count(self, nbytes: int, name: str) -> None:
         """What came. Raises NeedsWholeFile over the policy's bytes for a look."""
@@ -258,8 +279,8 @@ class Client:
                 seconds = 0.0
         if seconds > self.policy.wait_seconds:
             raise AddressError(
-                f"The server of {name} answers {answer.status} {answer.reason[:60]} and asks to come back in "
-                f"{seconds:,.0f} s.",
+                f"The server of {name} answers {answer.status} {answer.reason[:60]} and asks to come back "
+                f"{_when(seconds)}.",
                 hint="Try again then.",
             )
         return seconds
@@ -285,6 +306,8 @@ class Client:
 
     def _said(self, error: Exception, name: str) -> AddressError:
         policy = self.policy
+        if isinstance(error, Overdue) and policy.look_seconds is not None:
+            return self._took_too_long(name)
         if isinstance(error, Overdue):
             return AddressError(f"The server of {name} is too slow: what was asked for did not come in time.")
         if isinstance(error, TimeoutError):
@@ -294,6 +317,16 @@ class Client:
         if isinstance(error, HTTPException | ValueError):
             return AddressError(f"The server of {name} does not answer as a web server does.")
         return AddressError(f"The server of {name} broke off: {getattr(error, 'strerror', None) or error}.")
+
+
+def _when(seconds: float) -> str:
+    """How long a server asks to wait: seconds, or the day where that is far."""
+    if seconds < _DAY_SECONDS:
+        return f"in {seconds:,.0f} s"
+    try:
+        return f"on {datetime.fromtimestamp(time.time() + seconds, UTC):%Y-%m-%d}"
+    except (OverflowError, ValueError, OSError):
+        return "in more than a lifetime"
 
 
 class _Cut(Exception):

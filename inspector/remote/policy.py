@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,8 @@ class Policy:
     proxy: "http://host:port" through which everything goes, "" for none; the environment's are not asked.
     connect_seconds, read_seconds: until a connection stands, and until the next bytes come. seconds: of one request,
     beside what its bytes take at slowest bytes a second. look_seconds, look_nbytes: of everything that one source is
-    asked for together, None for no such limit.
+    asked for together, None for no such limit. look_slowest: bytes a second; what came may have taken that long beside
+    look_seconds, 0 for a limit that nothing moves.
     """
 
     private: bool = False
@@ -43,9 +44,12 @@ class Policy:
     file_nbytes: int = 1 << 42
     look_seconds: float | None = None
     look_nbytes: int | None = None
+    look_slowest: int = 0
 
 
 #: What a person types on their own machine: their networks are theirs.
 OWN = Policy(private=True, passwords=True)
+#: The same until the header is read: a slow line may take its time, a server that hardly sends may not.
+OWN_LOOK = replace(OWN, look_seconds=60.0, look_slowest=20_000)
 #: What a visitor of a server types.
 VISITOR = Policy(look_seconds=60.0, look_nbytes=64 * 1024 * 1024)

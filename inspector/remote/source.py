@@ -13,7 +13,9 @@ from inspector.checkpoint.source import check_range
 from inspector.errors import AddressError, FileChanged, LimitExceeded, NeedsWholeFile
 from inspector.remote.address import WebAddress, parse_address
 from inspector.remote.client import Answer, Client
+from inspector.remote.kept import KeptRanges
 from inspector.remote.policy import OWN, Policy
+from inspector.remote.refusals import range_refusal, refusal, stated_length
 
 # The first request and the last bytes of a file are as large; what is read on from there is doubled up to the most.
 _FIRST_NBYTES = 128 * 1024
@@ -73,9 +75,8 @@ class HttpSource:
         self.name = name or self.web.name
         self.client = client or Client(OWN)
         self._at = self.web
-        self._lock = threading.Lock()
         self._fetching = threading.Lock()
-        self._blocks: list[tuple[int, bytes]] = []
+        self._kept = KeptRanges(_MOST_KEPT_NBYTES)
         self._ahead = _FIRST_NBYTES
         self.identity = identity or self._first_look()
         if self.size > self.client.policy.file_nbytes:
@@ -93,11 +94,11 @@ class HttpSource:
             return b""
         if n > _KEPT_NBYTES:
             return self._pieces(offset, n)
-        found = self._known(offset, n)
+        found = self._kept.read(offset, n)
         if found is not None:
             return found
         with self._fetching:
-            found = self._known(offset, n)
+            found = self._kept.read(offset, n)
             return self._read_ahead(offset, n) if found is None else found
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
@@ -107,7 +108,7 @@ class HttpSource:
         left: list[int] = []
         for i, (offset, n) in enumerate(wanted):
             check_range(self.name, self.size, offset, n)
-            known = self._known(offset, n) if n else b""
+            known = self._kept.read(offset, n) if n else b""
             if known is None:
                 left.append(i)
             else:
@@ -117,7 +118,13 @@ class HttpSource:
         def fetch(group: Sequence[int]) -> None:
             start = wanted[group[0]][0]
             nbytes = max(sum(wanted[i]) for i in group) - start
-            block = self.read(start, nbytes) if len(groups) == 1 else self._pieces(start, nbytes)
+            if len(groups) == 1 and nbytes <= _KEPT_NBYTES:
+                block = self.read(start, nbytes)
+            else:
+                block = self._pieces(start, nbytes)
+                # What lies between headers is asked for next, as often as not.
+                if max(wanted[i][1] for i in group) <= _KEPT_NBYTES:
+                    self._kept.add(start, block)
             for i in group:
                 at = wanted[i][0] - start
                 answers[i] = block[at : at + wanted[i][1]]
@@ -140,21 +147,22 @@ class HttpSource:
 
     def close(self) -> None:
         """Let go of what is kept."""
-        with self._lock:
-            self._blocks.clear()
-            self._ahead = _FIRST_NBYTES
+        self._kept.clear()
+        self._ahead = _FIRST_NBYTES
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_reopen, (self.web, self.name, self.client.policy, self.identity))
 
     def _first_look(self) -> Identity:
         answer = self._ask(0, _FIRST_NBYTES)
-        if answer.status == 416:  # An empty file has no first byte.
+        if answer.status == 416 and stated_length(answer) == 0:  # An empty file has no first byte.
             return Identity(size=0)
+        if answer.status == 416:
+            raise range_refusal(answer, self.name)
         identity = self._identity(answer)
         if identity is None:
             raise NeedsWholeFile(_NO_RANGES.format(self.name), hint="Download the file and open it from disk.")
-        self._keep(0, answer.body)
+        self._kept.add(0, answer.body)
         return identity
 
     def _identity(self, answer: Answer) -> Identity | None:
@@ -174,11 +182,8 @@ class HttpSource:
             answer = self.client.get(self.web, most_nbytes=n, name=self.name, headers=headers)
         if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise AddressError(f"The server of {self.name} sends it packed, though it was asked not to.")
-        if answer.status not in (200, 206) and not (answer.status == 416 and offset == 0):
-            raise AddressError(
-                f"{self.name} cannot be fetched: the server answers {answer.status} {answer.reason[:60]}.",
-                hint="Check the address.",
-            )
+        if answer.status not in (200, 206, 416):
+            raise refusal(answer, self.name)
         if answer.status == 206:
             self._check_place(answer, offset, n)
         self._at = answer.address
@@ -205,6 +210,8 @@ class HttpSource:
         parts: list[bytes] = []
         while n:
             answer = self._ask(offset, n)
+            if answer.status == 416:
+                raise range_refusal(answer, self.name, self.size)
             now = self._identity(answer)
             if now is None:
                 raise NeedsWholeFile(_NO_RANGES.format(self.name))
@@ -219,56 +226,38 @@ class HttpSource:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _pieces(self, offset: int, n: int) -> bytes:
-        if n <= _PIECE_NBYTES:
-            return self._fetch(offset, n)
+        """These bytes: what is kept, and the rest in requests that each have an end."""
         found = bytearray(n)
-        for at in range(0, n, _PIECE_NBYTES):
-            length = min(_PIECE_NBYTES, n - at)
-            found[at : at + length] = self._fetch(offset + at, length)
+        for start, length in self._kept.fill(offset, found):
+            for at in range(start, start + length, _PIECE_NBYTES):
+                nbytes = min(_PIECE_NBYTES, start + length - at)
+                found[at - offset : at - offset + nbytes] = self._fetch(at, nbytes)
         return bytes(found)
-
-    def _known(self, offset: int, n: int) -> bytes | None:
-        with self._lock:
-            for start, data in self._blocks:
-                if start <= offset and offset + n <= start + len(data):
-                    return data[offset - start : offset - start + n]
-        return None
 
     def _read_ahead(self, offset: int, n: int) -> bytes:
         """These bytes, and around them what will be asked for next: on from what is kept, or a little before.
 
-        Small members of an archive lie right before its directory.
+        Small members of an archive lie right before its directory. Nothing that is kept is fetched again.
         """
-        with self._lock:
-            blocks = list(self._blocks)
-        touching = [block for block in blocks if block[0] <= offset <= block[0] + len(block[1])]
-        before = max(touching, key=lambda block: block[0] + len(block[1]), default=None)
-        if before is not None:
+        gaps = self._kept.gaps(offset, n)
+        first, before = gaps[0][0], self._kept.end_before(offset)
+        if before >= first > 0:
             self._ahead = min(2 * self._ahead, _MOST_AHEAD_NBYTES)
-            start = before[0] + len(before[1])
+            start = first
         else:
             self._ahead = _FIRST_NBYTES
             start = self.size - _TAIL_NBYTES if self.size - offset <= _TAIL_NBYTES else offset - _BEFORE_NBYTES
-            start = max(0, start)
+            start = min(first, max(0, start, before))
         end = min(self.size, max(offset + n, start + self._ahead))
-        # What is kept behind it is not fetched again.
-        after = next((block for block in blocks if start < block[0] <= end <= block[0] + len(block[1])), None)
-        data = self._fetch(start, (end if after is None else after[0]) - start)
-        parts = [block[1] for block in (before, (start, data), after) if block is not None]
-        first = start if before is None else before[0]
-        both = b"".join(parts)
-        if len(both) <= _MOST_AHEAD_NBYTES:
-            self._keep(first, both, instead=(before, after))
-        else:
-            self._keep(start, data)
-        return both[offset - first : offset - first + n]
-
-    def _keep(self, start: int, data: bytes, *, instead: tuple[tuple[int, bytes] | None, ...] = ()) -> None:
-        with self._lock:
-            self._blocks = [block for block in self._blocks if not any(block is gone for gone in instead)]
-            self._blocks.append((start, data))
-            while len(self._blocks) > 1 and sum(len(kept) for _, kept in self._blocks) > _MOST_KEPT_NBYTES:
-                del self._blocks[0]
+        after = self._kept.start_after(sum(gaps[-1]) - 1)
+        last = end if after is None else min(end, after)
+        for i, (at, length) in enumerate(gaps):
+            low = start if i == 0 else at
+            high = max(last, at + length) if i == len(gaps) - 1 else at + length
+            self._kept.add(low, self._fetch(low, high - low))
+        found = self._kept.read(offset, n)
+        # What is kept has an end, and another thread may have filled it meanwhile.
+        return self._pieces(offset, n) if found is None else found
 
 
 def _told(size: int, headers: HTTPMessage) -> Identity:

@@ -24,6 +24,7 @@ def card_markdown(card: CardReport) -> str:
     lines += ["| | |", "| --- | --- |", *(f"| {label} | {_cell(value)} |" for label, value in _facts(card)), ""]
     lines += ["## Files", "", "| File | Size | SHA-256 |", "| --- | --- | --- |"]
     lines += [f"| {_cell(f.name)} | {human_bytes(f.nbytes)} | `{f.sha256 or 'not read'}` |" for f in card.files]
+    lines += [f"\nNot read: {_plain(what)}." for what in card.skipped]
     if card.metadata:
         lines += ["", "## What the file says of itself", "", "| What | Value |", "| --- | --- |"]
         lines += [f"| {_cell(key)} | {_cell(value)} |" for key, value in card.metadata[:_LISTED]]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from inspector.errors import InspectorError, NeedsWholeFile
+from inspector.errors import AddressRefused, InspectorError, NeedsWholeFile
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers.hub.choice import Candidate, choose
 from inspector.readers.hub.listing import list_repository, list_revisions
-from inspector.readers.hub.place import SCHEME, parse_place
+from inspector.readers.hub.opening import told_files
+from inspector.readers.hub.place import has_scheme, is_hub_place, parse_place
 from inspector.remote.address import is_web_address, parse_address
 from inspector.web import remote_files, session
 from inspector.web.guard import said, show_error
@@ -18,18 +20,22 @@ from inspector.web.session import Hand
 from inspector.web.text import visible
 
 _LISTING, _WHOLE = "hub-listing", "address-whole"
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(/|$)")
+_ELSEWHERE = "Give its http or https address, or fetch it with its own tool and drop the file here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
     """A repository that a visitor may choose from. where: as it was typed, without a file. is_clear: whether the first
-    candidate is the one that is meant."""
+    candidate is the one that is meant. holds: what else it has, in a sentence."""
 
     where: str
     revision: str
     candidates: tuple[Candidate, ...]
     revisions: tuple[str, ...]
     is_clear: bool
+    holds: str = ""
 
 
 def address_box() -> Hand | None:
@@ -62,7 +68,7 @@ def address_box() -> Hand | None:
 
 def _open(where: str) -> Hand | None:
     """None where there is something to choose first."""
-    if is_web_address(where):
+    if is_web_address(where) and not is_hub_place(where):
         try:
             with st.spinner("Reading its header …"):
                 return session.take(remote_files.take(where))
@@ -70,19 +76,36 @@ def _open(where: str) -> Hand | None:
             show_error(error)
             st.session_state[_WHOLE] = where
             return None
+    refuse_other_schemes(where)
     place = parse_place(where)
     if place.path:
         return _take(place.text)
     listing = _list(where)
     if listing.is_clear:
-        return _take(where)
+        return _take(place.text)
     st.session_state[_LISTING] = listing
     return None
 
 
+def refuse_other_schemes(where: str) -> None:
+    """Raise AddressRefused, with what to do, for what is neither a web address nor an id of the hub."""
+    scheme = _SCHEME.match(where)
+    if scheme is not None and not has_scheme(where) and not is_web_address(where):
+        kind = scheme[1].lower()
+        if kind == "file":
+            raise AddressRefused("A file: address is a file of one machine.", hint="Drop the file in the box above.")
+        raise AddressRefused(
+            f"{kind}: is asked by no part of this page: http, https and ids of the hub are.", hint=_ELSEWHERE
+        )
+    if _HOST_AND_PORT.match(where):
+        raise AddressRefused(
+            f"{where[:80]} lacks its scheme.", hint=f"Write http://{where[:80]} or https://{where[:80]}."
+        )
+
+
 def _take(where: str) -> Hand:
     with st.spinner("Reading its header …"):
-        return session.take(remote_files.take(where if where.startswith(SCHEME) else SCHEME + where))
+        return session.take(remote_files.take(where))
 
 
 def _list(where: str) -> _Listing:
@@ -103,12 +126,13 @@ def _list(where: str) -> _Listing:
         candidates=found.candidates,
         revisions=revisions,
         is_clear=found.best is not None,
+        holds="" if found.candidates else told_files(repository.files),
     )
 
 
 def _choose(listing: _Listing) -> Hand | None:
     if not listing.candidates:
-        st.info("No file of it is named as a checkpoint.", icon=":material/folder_off:")
+        st.info(visible(f"No file of it is named as a checkpoint. {listing.holds}"), icon=":material/folder_off:")
         return None
     place = parse_place(listing.where)
     which, revision, go = st.columns([5, 2, 1], vertical_alignment="bottom")

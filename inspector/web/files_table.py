@@ -88,9 +88,11 @@ def choose(rows: Sequence[FileRow]) -> FileRow | None:
         selection_mode="single-row",
         column_config={
             "Worst": st.column_config.TextColumn(width=70),
-            "File": st.column_config.TextColumn(width="large"),
-            "Parameters": st.column_config.TextColumn(width=90),
-            "Size": st.column_config.TextColumn(width=90),
+            "File": st.column_config.TextColumn(width="medium"),
+            "What it is": st.column_config.TextColumn(width=200),
+            "Parameters": st.column_config.TextColumn(width=80),
+            "Size": st.column_config.TextColumn(width=80),
+            "Worst finding": st.column_config.TextColumn(width="large"),
         },
         alt="What each file is and its worst finding",
     )

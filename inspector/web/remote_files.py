@@ -20,6 +20,7 @@ from inspector.jobs.client import Running
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import FetchAsked
 from inspector.readers import open_at
+from inspector.readers.hub.place import is_hub_place
 from inspector.readers.remote import RemoteOpened, hub_trusted
 from inspector.remote.address import is_web_address
 from inspector.remote.client import Client
@@ -40,6 +41,8 @@ _UNDERWAY = "fetching"
 _MOST_AT_ONCE = 4
 _WAIT_SECONDS = 20.0
 _MOST_KNOWN = 24
+# What a look begins with, of the smallest file.
+_SMALL_NBYTES = 1 << 20
 _ON, _OFF = ("on", "1", "yes", "true"), ("off", "0", "no", "false")
 _asking = threading.BoundedSemaphore(_MOST_AT_ONCE)
 _lock = threading.Lock()
@@ -68,7 +71,7 @@ def _policy_for(where: str) -> Policy:
     page of it could be read."""
     private = os.environ.get(PRIVATE.name, "").strip().lower() in _ON
     policy = with_proxy(replace(VISITOR, private=private))
-    return policy if is_web_address(where) else hub_trusted(policy)
+    return policy if is_web_address(where) and not is_hub_place(where) else hub_trusted(policy)
 
 
 def client_for(where: str) -> Client:
@@ -132,10 +135,9 @@ def _draw_fetch(hand: Hand) -> None:
     if _draw_underway(hand.sha256):
         return
     with st.container(horizontal=True, vertical_alignment="center", key="elsewhere"):
-        st.markdown(
-            ":material/cloud: **Only its header was read**, at its address. Its numbers take the whole file.",
-            width="content",
-        )
+        with _lock:
+            seen = _opened.get(hand.sha256)
+        st.markdown(read_so_far(seen.fetched_nbytes if seen else 0, stored.nbytes), width="content")
         if st.button(f"Fetch the whole file ({human_bytes(stored.nbytes)})", key="fetch", icon=":material/download:"):
             with _lock:
                 found = _opened.get(hand.sha256)
@@ -147,6 +149,16 @@ def _draw_fetch(hand: Hand) -> None:
             )
             _start(stored.remote, parts, hand.sha256, hand.name, stored.nbytes)
             st.rerun()
+
+
+def read_so_far(fetched_nbytes: int, nbytes: int) -> str:
+    """What was read of a file at its address; a header that lies all over the file takes most of it."""
+    if 2 * fetched_nbytes < nbytes or fetched_nbytes < _SMALL_NBYTES:
+        return ":material/cloud: **Only its header was read**, at its address. Its numbers take the whole file."
+    return (
+        f":material/cloud: **Its header lies all over the file**: {human_bytes(fetched_nbytes)} of "
+        f"{human_bytes(nbytes)} were read at its address, and none of its numbers. They take the whole file."
+    )
 
 
 def offer_whole(where: str, name: str) -> None:

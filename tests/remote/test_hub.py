@@ -232,7 +232,7 @@ def test_how_places_are_written(text: str, place: HubPlace) -> None:
 
 def test_what_is_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for text in ("hf://name", "hf://org/name/../x", "hf://org/na me", "hf:///x", "hf://org/name/a//b"):
+    for text in ("hf://na me", "hf://org/name/../x", "hf://org/na me", "hf:///x", "hf://org/name/a//b"):
         with pytest.raises(AddressRefused):
             parse_place(text)
     (tmp_path / "here").mkdir()
@@ -257,3 +257,43 @@ def test_the_command_lists_a_repository(hub: Server, capsys: pytest.CaptureFixtu
     assert "what open takes" in capsys.readouterr().out
     assert run(["hub", "lab/none"]) == 2
     assert "has no repository lab/none" in capsys.readouterr().err
+
+
+def test_the_addresses_of_pages_and_old_names_are_places(hub: Server) -> None:
+    file = HubPlace(repository="lab/net", revision="main", path="model.safetensors")
+    for site in (hub.base, "https://huggingface.co", "HTTPS://huggingface.co"):
+        for kind in ("blob", "resolve", "raw"):
+            assert parse_place(f"{site}/lab/net/{kind}/main/model.safetensors?download=true") == file
+        assert parse_place(f"{site}/lab/net") == HubPlace(repository="lab/net")
+        assert parse_place(f"{site}/lab/net/tree/v1/sub") == HubPlace(repository="lab/net", revision="v1", path="sub")
+        assert is_hub_place(f"{site}/lab/net")
+    assert parse_place("HF://lab/net") == HubPlace(repository="lab/net")
+    assert parse_place("hf://gpt2") == HubPlace(repository="gpt2")
+    assert parse_place("hf://gpt2/model.safetensors") == HubPlace(repository="gpt2", path="model.safetensors")
+    others = (
+        f"{hub.base}/models/a.safetensors", f"{hub.base}/net", "https://huggingface.co/docs/hub",
+        "https://example.com/lab/net", "https://huggingface.co/lab/net/resolve/main/../../x",
+    )  # fmt: skip
+    for other in others:
+        assert not is_hub_place(other), other
+
+
+def test_a_page_is_opened_as_its_place_and_an_old_name_as_the_hub_sends_it(hub: Server) -> None:
+    publish(hub, "old-lab/net", {"model.safetensors": weights(1)})
+    where = "/api/models/net/revision/main"
+    hub.odd[where] = lambda handler: handler.redirect("/api/models/old-lab/net/revision/main?blobs=true", 307)
+    for text in ("hf://net", f"{hub.base}/old-lab/net/blob/main/model.safetensors"):
+        assert open_checkpoint(text).origin.name == "old-lab/net/model.safetensors"
+
+
+def test_what_is_gated_or_empty_is_said_with_the_step(hub: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(hub, "lab/gated", {"model.safetensors": weights(1)})
+    path = f"/lab/gated/resolve/{COMMIT}/model.safetensors"
+    hub.odd[path] = lambda handler: handler.answer(401, b"", {"X-Error-Code": "GatedRepo"})
+    with pytest.raises(AddressError, match=r"lab/gated is gated on 127\.0\.0\.1") as error:
+        open_checkpoint("lab/gated")
+    assert "Accept the terms on its page" in error.value.hint and "HF_TOKEN" in error.value.hint
+    publish(hub, "lab/texts", {"README.md": b"hello", "data/a.csv": b"1,2"})
+    with pytest.raises(UnknownFormat, match="no file that is named as a checkpoint") as none:
+        open_checkpoint("lab/texts")
+    assert none.value.hint == "It has README.md (5 B), data/a.csv (3 B)."

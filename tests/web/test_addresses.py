@@ -166,7 +166,7 @@ def test_private_addresses_are_refused_where_the_operator_does_not_allow_them(
     assert app.session_state["hand"].name == "lab/net/model.safetensors"
     asked = len(server.log)
     app.switch_page("pages/open.py").run()
-    _look(app, f"{server.base}/lab/net/resolve/{COMMIT}/config.json")  # but not by an address
+    _look(app, f"{server.base}/api/models/lab/net/refs")  # but no other page of it by an address
     assert "127.0.0.1 is no public address (loopback)" in _says(app)
     _look(app, "/etc/passwd")
     assert "names no repository of the hub" in _says(app)

@@ -174,7 +174,11 @@ def _checksums(source: ByteSource, members: Sequence[Member], pickles: Sequence[
         left -= max(member.nbytes, member.packed_nbytes)
         if left >= 0 and not _sum_holds(source, member):
             wrong.append(member.name[:80])
-    return [f"the checksum of {wrong[0]} is wrong: zipfile stops there, torch does not look"] if wrong else []
+    if not wrong:
+        return []
+    # A server that says neither when a file was changed nor by a tag what it is may have changed it between requests.
+    changed = ", unless the file was changed at its address while it was read" if is_distant(source) else ""
+    return [f"the checksum of {wrong[0]} is wrong{changed}: zipfile stops there, torch does not look"]
 
 
 def _sum_holds(source: ByteSource, member: Member) -> bool:

@@ -30,6 +30,7 @@ ARCHIVE_DOUBTS = FindingKind(
 )
 
 _MOST_LEVELS = 4
+_TOLD = 6
 # How the names of compressed files end, and of compressed tars.
 _ENDINGS = {
     Packing.GZIP: (".gz", ".tgz"),
@@ -61,7 +62,12 @@ def _read(peek: Peek) -> Checkpoint:
     folder = archive_folder(peek)
     if not folder.members:
         raise _nothing(folder) if directory is None else name_zip(peek.source, directory)
-    checkpoint = peek.open_folder(folder_root(folder))
+    try:
+        checkpoint = peek.open_folder(folder_root(folder))
+    except UnknownFormat as error:
+        if not folder.left_out_count:
+            raise
+        raise type(error)(f"{error.says} {_left_out(folder)}", hint=error.hint) from error
     return with_findings(checkpoint, observe_archive(folder))
 
 
@@ -119,6 +125,15 @@ def _bare(name: str, packing: Packing) -> str:
         if name.lower().endswith(ending) and len(name) > len(ending):
             return name[: -len(ending)] + (".tar" if ending.startswith(".t") else "")
     return name
+
+
+def _left_out(folder: ArchiveFolder) -> str:
+    """What of an archive is not shown, in a sentence."""
+    # What would be written elsewhere is told first.
+    told = sorted(folder.left_out, key=lambda one: ("leads outside" not in one[1], "link" in one[1]))
+    named = "; ".join(f"{name[:80]} {why}" for name, why in told[:_TOLD])
+    more = f"; and {folder.left_out_count - _TOLD:,} more" if folder.left_out_count > _TOLD else ""
+    return f"Left out: {named}{more}."
 
 
 def _nothing(folder: ArchiveFolder) -> UnknownFormat:

@@ -13,10 +13,11 @@ from urllib.parse import quote
 from inspector.errors import AddressError, ReadError
 from inspector.limits import Limits
 from inspector.readers.folder import leads_outside
-from inspector.readers.hub.place import HubPlace, endpoint
+from inspector.readers.hub.place import HubPlace, endpoint, is_repository
 from inspector.readers.plain_json import parse_json
 from inspector.remote.address import WebAddress
 from inspector.remote.client import Answer, Client
+from inspector.remote.refusals import GATED_HINT, advice
 
 _LISTING_NBYTES = 32 << 20
 _REFS_NBYTES = 4 << 20
@@ -27,11 +28,13 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     """A repository at one commit. place: as it was asked for, its revision the commit where the hub says it.
-    files: path -> bytes. sha256: of those that the hub knows the digest of (LFS)."""
+    files: path -> bytes. sha256: of those that the hub knows the digest of (LFS). gated: whether it is given only to
+    those who agreed to its terms."""
 
     place: HubPlace
     files: Mapping[str, int]
     sha256: Mapping[str, str]
+    gated: bool = False
 
     def address_of(self, path: str) -> WebAddress:
         """Where one file is fetched."""
@@ -67,7 +70,12 @@ def list_repository(place: HubPlace, client: Client, limits: Limits) -> Reposito
     commit = value.get("sha")
     if isinstance(commit, str) and _COMMIT.fullmatch(commit):
         place = replace(place, revision=commit)
-    return Repository(place=place, files=dict(sorted(files.items())), sha256=digests)
+    # A name that was given up, or one without an owner, is answered for by the repository that has it now.
+    name = value.get("id")
+    if isinstance(name, str) and is_repository(name):
+        place = replace(place, repository=name)
+    gated = value.get("gated") not in (None, False)
+    return Repository(place=place, files=dict(sorted(files.items())), sha256=digests, gated=gated)
 
 
 def list_revisions(place: HubPlace, client: Client, limits: Limits) -> tuple[str, ...]:
@@ -118,11 +126,13 @@ def _refused(place: HubPlace, answer: Answer, client: Client, limits: Limits) ->
     if code == "GatedRepo" or answer.status == 403:
         return AddressError(
             f"{place.repository} is gated on {host}: it is given to those who agreed to its terms.",
-            hint="Agree there, then set HF_TOKEN for the command line.",
+            hint=GATED_HINT,
         )
     if answer.status in (401, 404):
         return AddressError(
             f"{host} has no repository {place.repository} that everybody may read.",
             hint="Check the name; for a private one set HF_TOKEN for the command line.",
         )
-    return AddressError(f"{host} answers {answer.status} {answer.reason[:60]} about {place.repository}.")
+    return AddressError(
+        f"{host} answers {answer.status} {answer.reason[:60]} about {place.repository}.", hint=advice(answer.status)
+    )

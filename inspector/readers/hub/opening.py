@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.types import Checkpoint
@@ -12,10 +13,11 @@ from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.hub.choice import Candidate, Choice, choose
 from inspector.readers.hub.folder import HubFolder
 from inspector.readers.hub.listing import Repository, list_repository
-from inspector.readers.hub.place import HubPlace, parse_place
+from inspector.readers.hub.place import HubPlace, has_scheme, parse_place
 from inspector.readers.single_file import opened_inside
+from inspector.remote.address import is_web_address
 from inspector.remote.client import Client
-from inspector.units import counted
+from inspector.units import counted, human_bytes
 
 _LISTED = 12
 
@@ -39,7 +41,7 @@ def open_place(where: str, opening: Opening, client: Client) -> HubOpened:
     try:
         repository = list_repository(place, client, opening.limits)
     except AddressError as error:
-        if where.startswith("hf://"):
+        if has_scheme(where) or is_web_address(where):
             raise
         raise type(error)(
             f"There is no file {where[:100]} here, and as an id of the hub: {error.says}", hint=error.hint
@@ -47,7 +49,7 @@ def open_place(where: str, opening: Opening, client: Client) -> HubOpened:
     choice = _choice(repository, place.path)
     best = choice.best
     if best is None:
-        raise _several(place, choice)
+        raise _several(place, choice, repository.files)
     # Shards without an index are found again through their folder: the first one's name means that one alone.
     place = replace(repository.place, path=best.path if best.has_index else best.path.rpartition("/")[0])
     folder = HubFolder(repository, client, None if best.has_index else best.files)
@@ -90,14 +92,24 @@ def _open(folder: HubFolder, best: Candidate, opening: Opening) -> Checkpoint:
     return opening.file(Peek(beside.open(base), opening, beside))
 
 
-def _several(place: HubPlace, choice: Choice) -> UnknownFormat:
+def _several(place: HubPlace, choice: Choice, files: Mapping[str, int]) -> UnknownFormat:
     where = f"{place.repository}/{place.path}".rstrip("/")
     if not choice.candidates:
-        return UnknownFormat(f"{where} has no file that is named as a checkpoint.")
+        return UnknownFormat(f"{where} has no file that is named as a checkpoint.", hint=told_files(files, place.path))
     return UnknownFormat(
         f"{where} has {counted(len(choice.candidates), 'checkpoint')} that could be meant.",
         hint=_listed(f"Open one by {replace(place, path='').text}/ and its name:", choice),
     )
+
+
+def told_files(files: Mapping[str, int], under: str = "") -> str:
+    """What a repository, or a folder of it, has, in a sentence."""
+    inside = [path for path in files if not under or path.startswith(f"{under}/")]
+    if not inside:
+        return "It is empty."
+    named = [f"{path[:80]} ({human_bytes(files[path])})" for path in inside[:_LISTED]]
+    more = f" and {len(inside) - _LISTED:,} more" if len(inside) > _LISTED else ""
+    return f"It has {', '.join(named)}{more}."
 
 
 def _listed(begin: str, choice: Choice) -> str:

@@ -15,7 +15,7 @@ from inspector.checkpoint.values import Value
 from inspector.errors import LimitExceeded, ReadError
 from inspector.findings import Finding
 from inspector.limits import Limits
-from inspector.readers.archives.zip_members import Member, payload_offsets
+from inspector.readers.archives.zip_members import Member, payload_heads
 from inspector.readers.assemble import checkpoint_from_pickle, unpickle, unpickle_bytes
 from inspector.readers.checks.contents import AMBIGUOUS_ARCHIVE
 from inspector.readers.checks.truncation import observe_missing
@@ -73,9 +73,9 @@ def _read(peek: Peek) -> Checkpoint:
     seen: set[str] = set()
     for at in range(0, len(members), _BATCH):
         batch = members[at : at + _BATCH]
-        offsets = payload_offsets(source, batch)
-        for member, offset, start in zip(batch, offsets, _starts(source, batch, offsets), strict=True):
+        for member, (offset, start) in zip(batch, payload_heads(source, batch, _FIRST_NBYTES), strict=True):
             name = member.name[:-4]
+            start = start[: min(member.packed_nbytes, max(0, source.size - (offset or 0)))]
             if name in seen:
                 found.unusable.append(f"{name[:80]}: it occurs twice, and programs differ in which one they read")
                 continue
@@ -109,15 +109,6 @@ def _read(peek: Peek) -> Checkpoint:
         skipped=found.skipped,
     )
     return flat_checkpoint(source, content, kind="npz", values=found.values, nested=found.nested)
-
-
-def _starts(source: ByteSource, members: Sequence[Member], offsets: Sequence[int | None]) -> list[bytes]:
-    """The first packed bytes of each member, in as few round trips as the source can."""
-    ranges = [
-        (offset or 0, max(0, min(_FIRST_NBYTES, m.packed_nbytes, source.size - offset)) if offset is not None else 0)
-        for m, offset in zip(members, offsets, strict=True)
-    ]
-    return source.read_many(ranges)
 
 
 def _add(
