@@ -20,7 +20,7 @@ if held is None:
         )
         st.page_link("pages/open.py", label="Drop a folder or an archive", icon=":material/upload_file:")
     st.stop()
-title(shelf.title_of(held), "Which of these files is what? A row each, the worst first.")
+title(held.name, "Which of these files is what? A row each, the worst first.")
 survey = shelf.survey(held)
 if survey is None:
     st.skeleton(height=420)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from inspector.architectures.building_lines import BuildingLines
-from inspector.checkpoint.joined_source import JoinedSource, paths_of
+from inspector.checkpoint.joined_source import JoinedSource, SliceSource, paths_of
+from inspector.checkpoint.sent_folder import is_sent_folder
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Access, Checkpoint, GlobalVerdict, StateDict
 from inspector.checkpoint.values import ValueKind
@@ -83,10 +84,11 @@ def error_of(finding: Finding) -> str:
 
 
 def is_bare(source: ByteSource) -> bool:
-    """Whether the bytes are those of files as they lie on a disk, not of members of an archive."""
+    """Whether the bytes are those of files as they lie on a disk, not of members of an archive that somebody has."""
     if isinstance(source, JoinedSource):
         return any(is_bare(part) for part in source.parts)
-    return getattr(source, "inner", None) is None
+    inner = getattr(source, "inner", None)
+    return inner is None or (isinstance(source, SliceSource) and is_sent_folder(inner))
 
 
 def loading_lines(plan: RepairPlan, file_name: str) -> tuple[list[str], list[str]]:

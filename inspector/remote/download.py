@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inspector.checkpoint.sent_folder import OWNER
 from inspector.errors import AddressError, FileChanged, LimitExceeded, NeedsWholeFile
 from inspector.progress import Progress
 from inspector.remote.address import parse_address
@@ -91,7 +92,7 @@ def _take(
         if size is None:
             raise NeedsWholeFile(f"The server of {part.name} does not say how long it is.")
         info = tarfile.TarInfo(part.name)
-        info.size = size
+        info.size, info.uname = size, OWNER
         written.write(info.tobuf(tarfile.PAX_FORMAT))
     before = done
     progress(done, total or size, part.name)

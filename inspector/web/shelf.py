@@ -30,15 +30,13 @@ _SHELF, _LINK = "shelf", "followed-shelf"
 _DIGEST, _NAME, _FOLDER = "shelf", "shelf-name", "folder"
 _ROOT = "The server's folder"
 _PIECE = 8 << 20
-# What a folder drop is sent as, by the name of the folder.
-_SENT = ".tar"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
     """sha256: of the archive in the store, "" for a folder of the server, whose path below the root is `folder`.
 
-    name: what the archive, or the folder that was dropped, is called.
+    name: of the archive, or of the folder that was dropped, as people call it.
     """
 
     name: str
@@ -151,12 +149,6 @@ def _write_address(shelf: Shelf) -> None:
         st.query_params.from_dict(kept | own)
 
 
-def title_of(shelf: Shelf) -> str:
-    """As people call it: a folder that was dropped goes up as an archive of its name."""
-    name = shelf.name
-    return name[: -len(_SENT)] if name.lower().endswith(_SENT) and not name.lower().endswith(".pth.tar") else name
-
-
 def survey(shelf: Shelf) -> Survey | None:
     """A row for each file; None while they are looked at, with progress and Stop. Raises what the work raises."""
     if shelf.sha256:
@@ -194,7 +186,7 @@ def _stored(shelf: Shelf, row: SurveyRow, progress: Progress) -> Stored:
         if (place / row.path).is_dir():
             folder = resolve_folder(str(Path(shelf.folder, row.path)))
             sizes, chunks = tar_chunks(folder)
-            return _put(chunks, f"{folder.name}{_SENT}", sizes, progress)
+            return _put(chunks, folder.name, sizes, progress)
         return store_path(str(Path(shelf.folder, row.path)))
     path = the_store().get_path(shelf.sha256)
     if path is None:

@@ -22,9 +22,7 @@ def draw() -> None:
     held = shelf.current()
     if held is not None:
         with st.sidebar.container(key="shelf"):
-            st.page_link(
-                "pages/files.py", label=shorten_middle(shelf.title_of(held), 28), icon=":material/folder_open:"
-            )
+            st.page_link("pages/files.py", label=shorten_middle(held.name, 28), icon=":material/folder_open:")
     hand = session.in_hand()
     if hand is not None:
         _draw_hand(hand)

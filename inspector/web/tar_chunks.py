@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from inspector.checkpoint.sent_folder import OWNER
 from inspector.checkpoint.source import PathSource
 
 _BLOCK = 512
@@ -37,7 +38,7 @@ def _files(folder: Path) -> list[tuple[Path, int]]:
 
 def _header(name: str, size: int) -> bytes:
     info = tarfile.TarInfo(name)
-    info.size = size
+    info.size, info.uname = size, OWNER
     return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 

@@ -23,7 +23,7 @@ def test_from_a_dropped_folder_to_the_worst_case(visitor, samples: Path, tmp_pat
     visitor.visit("Evaluation")
     page = visitor.page
     page.get_by_test_id("inspector-folder").set_input_files(folder)
-    page.get_by_text(re.compile(r"val\.tar: 32 pictures in 4 class folders, 1 file left out")).wait_for()
+    page.get_by_text(re.compile(r"val: 32 pictures in 4 class folders, 1 file left out")).wait_for()
     page.get_by_role("button", name=re.compile("Evaluate · 32 pictures")).click()
     page.locator(".mi-answer").wait_for()
     assert re.search(r"% right \(95 % interval .* of 32 pictures", page.locator(".mi-answer").inner_text())

@@ -75,7 +75,7 @@ def test_every_member_has_a_row_and_the_worst_is_first(app: AppTest, members: di
     file = stored(tar(members), "photos.tar")
     app.session_state["shelf"] = shelf.Shelf(name="photos.tar", sha256=file.sha256)
     on_files(app.run())
-    assert "<h1>photos</h1>" in " ".join(e.proto.body for e in app.get("html"))
+    assert "<h1>photos.tar</h1>" in " ".join(e.proto.body for e in app.get("html"))
     rows = table(app)
     assert rows[0][:2] == ("Error", "old/evil.pth")
     # The inner archive is one checkpoint, which has no row of its own beside it.

@@ -15,6 +15,8 @@ const tarHeader = (name, size, type) => {
   put(100, '0000644\0'); put(108, '0000000\0'); put(116, '0000000\0')
   put(124, `${Math.min(size, OCTAL_SIZE - 1).toString(8).padStart(11, '0')}\0`)
   put(136, '00000000000\0        '); put(156, type); put(257, 'ustar\0' + '00')
+  // What tells a folder that was dropped from an archive: checkpoint/sent_folder.py.
+  put(265, 'inspector-folder')
   const sum = block.reduce((total, byte) => total + byte, 0)
   put(148, `${sum.toString(8).padStart(6, '0')}\0 `)
   return block
@@ -139,7 +141,7 @@ export default function (component) {
       return
     }
     if (!sorted.length) fail('That folder holds no files.')
-    else send(packTar(sorted), `${name}.tar`)
+    else send(packTar(sorted), name)
   }
   const send = async (file, name, further) => {
     if (!file || zone.request) return
