@@ -102,7 +102,7 @@ def _clear_address() -> None:
 def follow_link() -> None:
     """Once per session: take up the digest in the address. Afterwards keep the address in step with the hand.
 
-    Raises ReadError when the address names a file that is not here (any more).
+    Raises ReadError when the address names no file.
     """
     hand = in_hand()
     wanted = st.query_params.get(QUERY, "")
@@ -111,18 +111,23 @@ def follow_link() -> None:
     if hand is None and wanted and first:
         stored = the_store().find(wanted)
         if stored is None or not the_store().is_here(wanted):
-            _clear_address()
             if not is_digest(wanted):
+                _clear_address()
                 raise ReadError(
                     "The address names no file: it is not a sha256.", hint="Open the file on the Open page."
                 )
-            raise ReadError(
-                "The file of this link is not on the server any more.",
-                hint=f"Drop the same file again (sha256 {wanted[:12]}…) to see it.",
-            )
+            return  # The page asks for it (`missing`).
         hand = take(stored, clean_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
     if hand is not None and (wanted != hand.sha256 or st.query_params.get(NAME_QUERY) != hand.name):
         st.query_params.from_dict({**st.query_params.to_dict(), QUERY: hand.sha256, NAME_QUERY: hand.name})
+
+
+def missing() -> Hand | None:
+    """The file that the address names and that is not here (any more), while no other is in hand."""
+    wanted = st.query_params.get(QUERY, "")
+    if in_hand() is not None or not is_digest(wanted) or the_store().is_here(wanted):
+        return None
+    return Hand(sha256=wanted, name=clean_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
 
 
 def stored(hand: Hand) -> Stored:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -93,12 +94,19 @@ def test_an_open_question_is_answered_on_the_page_and_can_be_changed(app: AppTes
         assert kept in rules
 
 
-def test_a_link_to_a_file_that_has_gone_says_so(app: AppTest) -> None:
-    app.query_params["file"] = "f" * 64
-    app.run()
-    assert not app.exception
-    (error,) = app.error
-    assert "The file of this link is not on the server any more" in error.value.replace("\\", "")
+def test_a_link_to_a_file_that_has_gone_asks_for_it_and_shows_its_page(app: AppTest, tmp_path: Path) -> None:
+    torch.save({"module.fc.weight": torch.ones(2, 2)}, tmp_path / "a.pth")
+    content = (tmp_path / "a.pth").read_bytes()
+    app.query_params["file"], app.query_params["name"] = hashlib.sha256(content).hexdigest(), "ours.pth"
+    app.switch_page("pages/contents.py").run()
+    assert not app.exception and not app.error
+    assert "The file of this link is not on the server any more" in _html(app)
+    # Another file is said to be another one, and is not taken unasked.
+    app.file_uploader[0].upload("b.pth", content + b"x", "application/octet-stream").run()
+    assert "b.pth is another file" in app.warning[0].value.replace("\\", "") and "hand" not in app.session_state
+    app.file_uploader[0].upload("again.pth", content, "application/octet-stream").run()
+    assert not app.exception and app.session_state["hand"].name == "ours.pth"
+    assert "module" in _html(app) and "is not on the server" not in _html(app)
 
 
 def test_a_wrong_file_is_one_sentence_and_the_session_goes_on(app: AppTest) -> None:

@@ -1,0 +1,36 @@
+"""A link whose file is not on the server: asks for the file and restores the view by its digest."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.web import session
+from inspector.web.dropzone import drop_zone
+from inspector.web.text import mono, plain
+
+
+def draw(wanted: session.Hand) -> None:
+    """Ask for it. Returns only when another file came, or none yet: the page has nothing to show."""
+    with st.container(border=True, key="gone-link"):
+        st.markdown(f"**{plain(wanted.name)}**")
+        st.html(
+            "<p>The file of this link is not on the server any more. Drop it here and the page shows what the link "
+            f"showed. Its sha256 begins with {mono(wanted.sha256[:12])}.</p>"
+        )
+        stored = drop_zone("gone-dropzone")
+        if stored is not None and stored.sha256 == wanted.sha256:
+            session.take(stored, wanted.name)
+            st.rerun()
+        if stored is not None:
+            st.session_state["gone-other"] = (wanted.sha256, stored)
+        asked, other = st.session_state.get("gone-other", ("", None))
+        if other is not None and asked == wanted.sha256:
+            st.warning(
+                plain(f"{other.name} is another file: its sha256 begins with {other.sha256[:12]}."),
+                icon=":material/difference:",
+            )
+            if st.button("Open it all the same", key="gone-open-other"):
+                del st.session_state["gone-other"]
+                session.take(other)
+                st.rerun()
+        st.page_link("pages/open.py", label="Open something else", icon=":material/upload_file:")
