@@ -14,7 +14,7 @@ from torch import Tensor
 
 from benchmarks.keybench.damage import Answer, Corruption, Damaged
 from benchmarks.keybench.numbers import checkpoint_with
-from benchmarks.keybench.score import Outcome
+from benchmarks.keybench.score import Outcome, judge
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import KeysDoNotFit
@@ -33,6 +33,8 @@ ANSWERS = {
     "nested-numbers": "by-group",
     "moved-parts": "as-named",
 }
+# Questions whose options are names of the target: answered by trying which of them is true.
+BY_TRUTH = "other-words"
 MOST_ROUNDS = 12
 # A finding that says what names and shapes cannot show.
 TELLING = "cannot-tell"
@@ -45,7 +47,7 @@ def run_engine(corruption: Corruption, case: Damaged, target: Target) -> tuple[O
     report = diagnose(checkpoint, target)
     seconds = time.process_time() - started
     alone = _outcome(checkpoint, report, target, seconds=seconds)
-    last = answered(corruption, checkpoint, target, report)
+    last = answered(corruption, checkpoint, target, report, case)
     if last.report is report:
         return alone, alone
     return alone, replace(_outcome(checkpoint, last.report, target, seconds=seconds), asked=last.asked)
@@ -60,8 +62,10 @@ class Answered(NamedTuple):
     answers: dict[str, str]
 
 
-def answered(corruption: Corruption, checkpoint: Checkpoint, target: Target, report: KeyReport) -> Answered:
-    """Questions are answered until none is open."""
+def answered(
+    corruption: Corruption, checkpoint: Checkpoint, target: Target, report: KeyReport, case: Damaged | None = None
+) -> Answered:
+    """Questions are answered until none is open. case: with its truth, for questions whose options are names."""
     asked: dict[str, None] = {}
     answers: dict[str, str] = {}
     accepted: tuple[str, ...] = ()
@@ -80,6 +84,9 @@ def answered(corruption: Corruption, checkpoint: Checkpoint, target: Target, rep
             if told and not told.items() <= answers.items():
                 answers |= told
                 break
+            if case is not None and question.id.startswith(BY_TRUTH) and question.id not in answers:
+                answers |= _true_option(corruption, checkpoint, target, question, (accepted, answers), case)
+                break
             said = known.get(question.id.partition(":")[0])
             if said in dict(question.options) and question.id not in answers:
                 answers[question.id] = str(said)
@@ -89,6 +96,25 @@ def answered(corruption: Corruption, checkpoint: Checkpoint, target: Target, rep
             break
         report = diagnose(checkpoint, target, accept=accepted, choose=answers)
     return Answered(report, tuple(asked), accepted, answers)
+
+
+def _true_option(
+    corruption: Corruption,
+    checkpoint: Checkpoint,
+    target: Target,
+    question: Ambiguity,
+    before: tuple[tuple[str, ...], dict[str, str]],
+    case: Damaged,
+) -> dict[str, str]:
+    """The option that puts nothing wrong, from a user who knows; nothing where the user would not say."""
+    if corruption.expects not in (Answer.REPAIR, Answer.PART):
+        return {}
+    for option, _ in question.options[:-1]:
+        choose = before[1] | {question.id: option}
+        report = diagnose(checkpoint, target, accept=before[0], choose=choose)
+        if not judge(case, _outcome(checkpoint, report, target, seconds=0.0), corruption.expects)[1]:
+            return {question.id: option}
+    return {question.id: question.options[-1][0]}
 
 
 def _told(corruption: Corruption, checkpoint: Checkpoint, question: Ambiguity) -> dict[str, str]:

@@ -25,7 +25,8 @@ class Cost(StrEnum):
 class Evidence(StrEnum):
     """Why a tensor belongs where the plan puts it, the strongest first.
 
-    EXACT_NAME: name and shape agree. RULE: a rule's renaming or change of shape leads there. UNIQUE_TOKEN: no other
+    EXACT_NAME: name and shape agree. RULE: a rule's renaming or change of shape leads there. WORDS: its name
+    means the same as its place's, in one reading of all names. UNIQUE_TOKEN: no other
     tensor of the file and no other place of the target has this shape and role. ORDER_ONLY: its position in the
     sequence of tensors. SYMMETRIC: as ORDER_ONLY, but a neighbour could be in its place without any shape telling.
     CHOSEN: the user's word.
@@ -33,6 +34,7 @@ class Evidence(StrEnum):
 
     EXACT_NAME = "exact name"
     RULE = "rule"
+    WORDS = "words"
     UNIQUE_TOKEN = "unique token"
     ORDER_ONLY = "order only"
     SYMMETRIC = "symmetric"

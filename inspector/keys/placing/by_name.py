@@ -1,6 +1,7 @@
-"""Every tensor of the file on a place of the target: by names, and by order where names do not suffice.
+"""Every tensor of the file on a place of the target: by names, by what they mean, and by order where that does not do.
 
-Order never overrules a name in silence: where the two contradict each other, the user decides.
+Order never overrules a name in silence: where the two contradict each other, the user decides. Where order contradicts
+what the names mean, it is not offered at all.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from inspector.keys.placing.by_order import (
     whole_order,
     why_no_order,
 )
+from inspector.keys.placing.by_words import Worded, agreed
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.tree import Leaf, Node, before_shared_end
+from inspector.keys.placing.worded import ask_words, place_by_words, words_of_both
 from inspector.keys.report import Ambiguity
-from inspector.keys.rules import index_shift, same_order, twins
+from inspector.keys.rules import index_shift, other_words, same_order, twins
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
 # Fewer equal names than one in so many are chance.
@@ -45,7 +48,25 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
     links, held = settle_ambiguities(links, left, sides.places, rules, asked)
     held = [*found.held, *held]
-    pairs = whole_order(sides) if same_order.RULE in rules and _lacks(sides, links) and not why_no_order(sides) else ()
+    lacks = _lacks(sides, links)
+    worded = None
+    over = any(not is_counter(leaf) for leaf in left)
+    wanted = (lacks and over) or bool(asked.open)
+    if other_words.RULE in rules and wanted and not found.dropped and not questions.open and _words_may_answer(asked):
+        worded = words_of_both(sides, links)
+        if worded is not None and worded.sure and not _order_doubts(worded, sides):
+            # Names mean one thing: what was asked about single ones is settled by the reading of all.
+            questions.take(asked, open_too=False)
+            return place_by_words(sides, worded), [], []
+    pairs = whole_order(sides) if same_order.RULE in rules and lacks and not why_no_order(sides) else ()
+    if worded is not None and worded.strong and pairs and not agreed(pairs, worded.renamed):
+        # Never against the words. Where equal names contradict the order, the user is asked which of them holds.
+        pairs = ()
+    if worded is not None and worded.asks and not pairs:
+        settled = ask_words(sides, worded, questions)
+        if settled is not None:
+            questions.take(asked, open_too=False)
+            return settled[0], [], settled[1]
     if pairs:
         same = same_names(sides)
         if asked.open:
@@ -55,7 +76,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
             questions.take(asked, open_too=False)
             return _by_order(pairs, same, sides, questions)
     questions.take(asked)
-    if asked.open or held or found.dropped or not _lacks(sides, links):
+    if asked.open or held or found.dropped or not lacks:
         return links, found.dropped, held
     if pairs and not (asked.used and against_names(links, pairs)):
         return _by_order(pairs, links, sides, questions)
@@ -63,6 +84,21 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         more, held = place_by_order(gaps_in_order(sides, links), links, sides, questions)
         links = [*links, *more]
     return links, [], held
+
+
+# Questions about single names, which the reading of all of them may answer.
+_OF_NAMES = frozenset({"rename", "rival"})
+
+
+def _words_may_answer(asked: Questions) -> bool:
+    return all(question.id.partition(":")[0] in _OF_NAMES for question in asked.open)
+
+
+def _order_doubts(worded: Worded, sides: Sides) -> bool:
+    """Whether a tensor that was only left over would be elsewhere by the order of the whole."""
+    if len(worded.spoken) == len(worded.links) or why_no_order(sides):
+        return False
+    return not agreed(whole_order(sides) or (), worded.links)
 
 
 def _worth_asking(pairs: Pairs, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions) -> int:

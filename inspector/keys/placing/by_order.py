@@ -80,7 +80,7 @@ def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:
     ours = [leaf for leaf in sides.leaves if not is_counter(leaf)]
     theirs = [place for place in sides.places if not is_counter(place)]
     if _agree(ours, theirs):
-        return list(zip(ours, theirs, strict=True)) + _counters(sides, dict(zip(ours, theirs, strict=True)))
+        return list(zip(ours, theirs, strict=True)) + counters(sides, dict(zip(ours, theirs, strict=True)))
     # Names that say nothing do not say either which tensors are counters.
     if len(theirs) < len(sides.places) and _agree(sides.leaves, sides.places):
         return list(zip(sides.leaves, sides.places, strict=True))
@@ -106,7 +106,7 @@ def _modules_hold(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
     return all(len(places) == 1 for places in modules.values())
 
 
-def _counters(sides: Sides, placed: dict[Leaf, Leaf]) -> list[tuple[Leaf, Leaf]]:
+def counters(sides: Sides, placed: dict[Leaf, Leaf]) -> list[tuple[Leaf, Leaf]]:
     """Counters go where the other tensors of their module go."""
     modules = {split_name(a.name)[0]: split_name(b.name)[0] for a, b in placed.items()}
     there = {place.name: place for place in sides.places if is_counter(place)}
@@ -142,7 +142,7 @@ def gaps_in_order(sides: Sides, links: Sequence[Link]) -> list[tuple[Leaf, Leaf]
         if run and _agree(run, theirs[start:end]):
             found += zip(run, theirs[start:end], strict=True)
         start, run = end + 1, []
-    return found + _counters(sides, dict(found))
+    return found + counters(sides, dict(found))
 
 
 def place_by_order(

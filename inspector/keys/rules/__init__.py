@@ -2,8 +2,8 @@
 
 Name rules first: they claim places before equal names are looked at. Twins come before wrappers, since a twin is a
 wrapper too, and so do joined names, since norm.1 and norm.2 hold most of their block; shifted numbers come after, when
-the levels are right. What no name places may be placed by order. Tensor rules take what is left: lossless before lossy,
-and dropping last.
+the levels are right. What no name places may be placed by what names mean, or by order. Tensor rules take what is
+left: lossless before lossy, and dropping last.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from inspector.keys.rules import (
     nested_numbers,
     norm_aliases,
     other_library,
+    other_words,
     parametrizations,
     position_grid,
     prefix_tokens,
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     norm_aliases.RULE,
     matrix_aliases.RULE,
     parametrizations.RULE,
+    other_words.RULE,
     same_order.RULE,
     scalar_shape.RULE,
     channels_last.RULE,

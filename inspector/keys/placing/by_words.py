@@ -1,0 +1,275 @@
+"""Placing by words: two trees of names that share none, read as one network by what the names mean.
+
+The trees are walked down together. At each place the modules below are compared by what they hold, the largest first;
+what only one module of each side holds is its counterpart, and where several hold the same, their names decide: words
+of one meaning, roles from the table of `synonyms.py`, and numbers, which go by their order. Names are compared by kind
+(every layer's `norm1` at once), so that one mapping holds for all layers. What comes out is the best mapping and by how
+much the next best is worse. Where that is too little nothing is placed: these are doubts, and the user is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
+from inspector.keys.placing.parts import Part, grow_parts, in_runs
+from inspector.keys.placing.tree import Leaf, Path
+from inspector.keys.placing.words import SAME_NUMBER, read, relation, words_of
+
+# Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
+LEAST_RELATED = 0.5
+# Of the file's tensors and of the target's places, what must find a counterpart.
+LEAST_COVERED = 0.6
+# Of three modules there are six orders; more are no question for anybody.
+MOST_CHOICES = 6
+_NUMBER = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worded:
+    """What the words say. links: (tensor, place). sure: whether it is placed without asking. equations: words that were
+    read as another, the most frequent first. said: tensors whose own names say it, not only that nothing else is left.
+    """
+
+    links: tuple[tuple[Leaf, Leaf], ...]
+    said: frozenset[str]
+    doubts: tuple[Doubt, ...]
+    equations: tuple[tuple[str, str], ...]
+    margin: float
+    related: float
+    covered: float
+    contradicted: bool
+    loose: bool
+    ordered: bool
+    # The same shares with the first choice of every doubt.
+    waiting_related: float
+    waiting_covered: float
+
+    @property
+    def spoken(self) -> tuple[tuple[Leaf, Leaf], ...]:
+        """What the names themselves say, without what nothing else was left for."""
+        return tuple(link for link in self.links if link[0].name in self.said)
+
+    @property
+    def renamed(self) -> tuple[tuple[Leaf, Leaf], ...]:
+        """Of these, what has another name in the file than in the target."""
+        return tuple((leaf, place) for leaf, place in self.spoken if leaf.name != place.name)
+
+    @property
+    def strong(self) -> bool:
+        """Whether the file may be read by its words at all."""
+        return self.related >= LEAST_RELATED and self.covered >= LEAST_COVERED and not self.contradicted
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is placed without asking."""
+        return self.strong and not self.doubts and not self.loose
+
+    @property
+    def asks(self) -> bool:
+        """Whether all that is open is which of several modules is which, a question with few answers."""
+        few = all(2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
+        enough = self.waiting_related >= LEAST_RELATED and self.waiting_covered >= LEAST_COVERED
+        return bool(self.doubts) and few and enough and not self.contradicted and not self.loose
+
+
+def by_words(
+    leaves: Sequence[Leaf], places: Sequence[Leaf], *, computed: frozenset[str], ordered: bool
+) -> Worded | None:
+    """How the file's names read as the target's; None where one side is empty. computed: last names of buffers."""
+    ours, theirs = grow_parts(leaves, computed), grow_parts(places, computed)
+    if not ours.size or not theirs.size:
+        return None
+    in_order = ordered and in_runs(leaves) and in_runs(places)
+    found = Matcher(ordered=in_order).run(ours, theirs)
+    links: list[tuple[Leaf, Leaf]] = []
+    said: set[str] = set()
+    related = 0
+    loose = False
+    for pair in found.pairs:
+        if pair.ours.children:
+            continue
+        exact = pair.ours.path == pair.theirs.path
+        points = max(pair.points, relation(read(pair.ours.path, 0), read(pair.theirs.path, 0)))
+        for role, leaf in pair.ours.leaves.items():
+            links.append((leaf, pair.theirs.leaves[role]))
+            # A number alone is no word.
+            related += points > SAME_NUMBER or exact or _of_one_kind(pair)
+            if points > 0 or exact:
+                said.add(leaf.name)
+        unsaid = points <= 0 and not exact
+        # A number of its own is no layer: what it means is in its name alone.
+        loose = loose or (unsaid and _is_bare(pair)) or _half_bare(pair)
+    resized = _resized(found)
+    links += [(a.leaves[role], b.leaves[role]) for a, b, _ in resized for role in a.leaves]
+    rest_ours = sum(p.size for p in found.ours) - sum(a.size for a, _, _ in resized)
+    rest_theirs = sum(p.size for p in found.theirs) - sum(b.size for _, b, _ in resized)
+    # What is only a part may be of another network: its words are no proof.
+    loose = loose or bool(rest_ours or rest_theirs) or not all(_counts(pair, ours, theirs) for pair in found.pairs)
+    contradicted = any(pair.points < 0 for pair in found.pairs) or not _monotone(found.pairs)
+    more = [
+        pair for doubt in found.doubts if doubt.choices for pair in settled(doubt.choices[0], ordered=in_order) or ()
+    ]
+    more_related = sum(_sounds_alike(leaf.name, place.name) for leaf, place in more)
+    covered = min(len(links) / ours.size, len(links) / theirs.size)
+    return Worded(
+        links=tuple(links),
+        said=frozenset(said),
+        doubts=tuple(found.doubts),
+        equations=_equations(found.pairs),
+        margin=found.margin,
+        related=related / max(len(links), 1),
+        covered=covered,
+        contradicted=contradicted,
+        loose=loose,
+        ordered=in_order,
+        waiting_related=(related + more_related) / max(len(links) + len(more), 1),
+        waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
+    )
+
+
+def _half_bare(pair: Counterpart) -> bool:
+    """Whether a layer's weight stands against a parameter of its own, and no role says that they are the same."""
+    one, other = (
+        any(leaf.name.rpartition(".")[2] == part.path[-1] for leaf in part.leaves.values())
+        for part in (pair.ours, pair.theirs)
+    )
+    return one is not other and not read(pair.ours.path, 0).roles & read(pair.theirs.path, 0).roles
+
+
+def _counts(pair: Counterpart, ours: Part, theirs: Part) -> bool:
+    """Whether a block that has another number is one of a row that is counted from 0 or 1 without a gap.
+
+    Else it may be one of some blocks of a deeper network.
+    """
+    if not pair.ours.children or not pair.ours.path or not pair.theirs.path:
+        return True
+    sides = []
+    for part, root in ((pair.ours, ours), (pair.theirs, theirs)):
+        at = next((n for n in range(len(part.path), 0, -1) if _numbered(part.path[n - 1])), 0)
+        if not at:
+            return True
+        row = _numbered(part.path[at - 1])
+        node = root
+        for segment in part.path[: at - 1]:
+            node = node.children[segment]
+        numbers = sorted(n[1] for s in node.children if (n := _numbered(s)) and row and n[0] == row[0])
+        sides.append((row[1] if row else 0, numbers))
+    if sides[0][0] == sides[1][0]:
+        return True
+    return all(numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1 for _, numbers in sides)
+
+
+def _sounds_alike(one: str, other: str) -> bool:
+    ours, theirs = tuple(one.split(".")), tuple(other.split("."))
+    return relation(read(ours[:-1], 0), read(theirs[:-1], 0)) > SAME_NUMBER
+
+
+def _is_bare(pair: Counterpart) -> bool:
+    """Whether it is a parameter of its own on either side, and not a layer's weight or bias."""
+    return any(
+        leaf.name.rpartition(".")[2] == part.path[-1]
+        for part in (pair.ours, pair.theirs)
+        for leaf in part.leaves.values()
+    )
+
+
+def _of_one_kind(pair: Counterpart) -> bool:
+    """Whether one side has a number alone where the other says what it is: features.0 and conv_1, a convolution."""
+    ours, theirs = words_of(pair.ours.path[-1]), words_of(pair.theirs.path[-1])
+    weight = pair.theirs.leaves.get("weight")
+    if bool(ours) is bool(theirs) or weight is None or weight.shape is None:
+        return False
+    kind = {1: "norm", 2: "fc"}.get(len(weight.shape), "conv")
+    return kind in (ours or theirs)
+
+
+def settled(choice: Choice, *, ordered: bool) -> tuple[tuple[Leaf, Leaf], ...] | None:
+    """The tensors of a doubt by one of its choices; None where what lies below is in doubt again."""
+    matcher = Matcher(ordered=ordered)
+    for ours, theirs in choice:
+        matcher.pair(ours, theirs, 0.0)
+    if matcher.found.doubts or matcher.found.ours or matcher.found.theirs:
+        return None
+    pairs = [pair for pair in matcher.found.pairs if not pair.ours.children]
+    return tuple((leaf, pair.theirs.leaves[role]) for pair in pairs for role, leaf in pair.ours.leaves.items())
+
+
+def _monotone(pairs: Sequence[Counterpart]) -> bool:
+    """Whether numbers of one row of modules keep their order, also where shapes and not numbers placed them."""
+    rows: dict[tuple[Path, str, Path, str], set[tuple[int, int, bool]]] = {}
+    for pair in pairs:
+        if pair.ours.path and pair.theirs.path:
+            one, other = _numbered(pair.ours.path[-1]), _numbered(pair.theirs.path[-1])
+            if one and other:
+                key = (pair.ours.path[:-1], one[0], pair.theirs.path[:-1], other[0])
+                rows.setdefault(key, set()).add((one[1], other[1], pair.by_number))
+    for row in rows.values():
+        if any(by_number for _, _, by_number in row):
+            numbers = sorted({(ours, theirs) for ours, theirs, _ in row})
+            if any(a >= b for (_, a), (_, b) in pairwise(numbers)):
+                return False
+    return True
+
+
+def _numbered(segment: str) -> tuple[str, int] | None:
+    found = re.fullmatch(r"(.*?)([0-9]{1,4})", segment)
+    return (found[1], int(found[2])) if found else None
+
+
+def _resized(found: Mapping) -> list[tuple[Part, Part, float]]:
+    """A last or first layer of another width: one module left on each side that differs in one axis of its weight."""
+    candidates = []
+    for one in found.ours:
+        for other in found.theirs:
+            if set(one.leaves) == set(other.leaves) and _one_axis(one, other):
+                points = relation(read(one.path, 0), read(other.path, 0))
+                if points >= 0:
+                    candidates.append((one, other, points))
+        if len(candidates) > 100:
+            return []
+    chosen = []
+    for one, other, points in candidates:
+        rivals = [x for x in candidates if (x[0] is one) != (x[1] is other)]
+        if all(points - x[2] >= LEAST_MARGIN for x in rivals):
+            chosen.append((one, other, points))
+    return chosen
+
+
+def _one_axis(one: Part, other: Part) -> bool:
+    ours, theirs = one.leaves.get("weight"), other.leaves.get("weight")
+    if ours is None or theirs is None or ours.shape is None or theirs.shape is None:
+        return False
+    if len(ours.shape) != len(theirs.shape) or len(ours.shape) < 2:
+        return False
+    differing = [n for n, (a, b) in enumerate(zip(ours.shape, theirs.shape, strict=True)) if a != b]
+    return differing in ([0], [1])
+
+
+def _equations(pairs: Sequence[Counterpart]) -> tuple[tuple[str, str], ...]:
+    """Names of modules below what was agreed on, as the file and as the target write them, numbers as #."""
+    count: dict[tuple[str, str], int] = {}
+    done: dict[Path, Path] = {}
+    for pair in sorted(pairs, key=lambda p: len(p.ours.path)):
+        above = max((n for n in range(len(pair.ours.path)) if pair.ours.path[:n] in done), default=0)
+        below = len(done.get(pair.ours.path[:above], ()))
+        done[pair.ours.path] = pair.theirs.path
+        one = ".".join(_shown(pair.ours.path[above:], not pair.ours.children))
+        other = ".".join(_shown(pair.theirs.path[below:], not pair.ours.children))
+        if one != other and pair.ours.path[above:] != pair.theirs.path[below:]:
+            count[one, other] = count.get((one, other), 0) + pair.ours.size
+    return tuple(sorted(count, key=lambda words: -count[words]))
+
+
+def _shown(path: Path, is_layer: bool) -> list[str]:
+    last = len(path) - 1
+    return [s if is_layer and n == last else _NUMBER.sub("N", s) for n, s in enumerate(path)]
+
+
+def agreed(pairs: Sequence[tuple[Leaf, Leaf]], links: Sequence[tuple[Leaf, Leaf]]) -> bool:
+    """Whether another placing of the same tensors contradicts none of these."""
+    goes = {leaf.name: place.name for leaf, place in pairs}
+    return all(goes.get(leaf.name, place.name) == place.name for leaf, place in links)

@@ -1,0 +1,122 @@
+"""Names as trees of modules that are compared by what they hold: how many tensors of which role and shape.
+
+Unlike `tree.py`, which compares names, these trees are for two sides that share none. A tensor that is no layer's own
+(cls_token, in_proj_weight) is a module with one weight, so that it can stand beside one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from inspector.keys.placing.roles import is_counter, roles_of, squeezed
+from inspector.keys.placing.tree import Leaf, Path
+
+_MASK = (1 << 64) - 1
+# No module is nested deeper: no file decides how deep we recurse.
+_DEEPEST = 32
+_LAYER = re.compile(r"(.*[^_])_(weight|bias)")
+# The weight of a layer in other libraries, where a module of one or two tensors has it.
+_WEIGHTS = frozenset({"weight", "kernel", "w", "embedding", "embeddings"})
+_BIASES = frozenset({"bias", "b", "offset"})
+
+
+@dataclass(eq=False, slots=True)
+class Part:
+    """A module of one side. first: where its first tensor stands in the side's own order.
+
+    leaves: by role, its own tensors. bag: equal for equal multisets of (role, shape) below; names: equal for equal
+    relative names as well. size: tensors below.
+    """
+
+    path: Path
+    first: int
+    children: dict[str, Part] = field(default_factory=dict)
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    bag: int = 0
+    names: int = 0
+    size: int = 0
+
+    @property
+    def alone(self) -> Part:
+        """Its own tensors, without the modules below."""
+        made = Part(self.path, self.first, leaves=dict(self.leaves))
+        _count(made)
+        return made
+
+    def below(self) -> list[Part]:
+        """What it consists of: the modules below, and its own tensors as one more."""
+        parts = [plain(child) for child in self.children.values()]
+        return [*parts, self.alone] if self.leaves and self.children else parts
+
+
+def plain(part: Part) -> Part:
+    """Without levels that hold nothing but one other module."""
+    while len(part.children) == 1 and not part.leaves:
+        part = next(iter(part.children.values()))
+    return part
+
+
+def grow_parts(leaves: Sequence[Leaf], computed: frozenset[str]) -> Part:
+    """The tree of one side, without counters and what is computed. computed: last names of such buffers."""
+    root = Part((), 0)
+    kept = [leaf for leaf in leaves if not is_counter(leaf) and leaf.name.rpartition(".")[2] not in computed]
+    names = {leaf.name for leaf in kept}
+    for i, (leaf, role) in enumerate(zip(kept, roles_of(kept), strict=True)):
+        module, _, last = leaf.name.rpartition(".")
+        # Flax's norms; alone it is a layer scale or a number.
+        path, own = _split(leaf.name, "weight" if last == "scale" and f"{module}.bias" in names else role)
+        node = root
+        for n, segment in enumerate(path, start=1):
+            child = node.children.get(segment)
+            if child is None:
+                child = node.children[segment] = Part(path[:n], i)
+            node = child
+        while own in node.leaves:
+            own += "'"
+        node.leaves[own] = leaf
+    _count(root)
+    return root
+
+
+def in_runs(leaves: Sequence[Leaf]) -> bool:
+    """Whether the tensors of each module stand together, as they do wherever order says anything."""
+    modules = [leaf.name.rpartition(".")[0] for leaf in leaves]
+    runs = 1 + sum(a != b for a, b in pairwise(modules))
+    return runs <= 1.2 * len(set(modules)) + 2
+
+
+def _split(name: str, role: str | None) -> tuple[Path, str]:
+    *parents, last = name.split(".", _DEEPEST)
+    joined = _LAYER.fullmatch(last)
+    if joined is not None:
+        return (*parents, joined[1]), joined[2]
+    if last in _WEIGHTS and parents:
+        return tuple(parents), "weight"
+    if last in _BIASES and parents:
+        return tuple(parents), "bias"
+    if role is not None and parents:
+        return tuple(parents), role
+    return (*parents, last), "weight"
+
+
+def _count(part: Part) -> None:
+    """Bags and sizes, from the leaves up."""
+    order: list[Part] = []
+    pending = [part]
+    while pending:
+        node = pending.pop()
+        order.append(node)
+        pending.extend(node.children.values())
+    for node in reversed(order):
+        tokens = [hash((role, squeezed(leaf.shape))) for role, leaf in node.leaves.items()]
+        node.size = len(tokens) + sum(child.size for child in node.children.values())
+        node.bag = (sum(_mixed(token) for token in tokens) + sum(c.bag for c in node.children.values())) & _MASK
+        node.names = hash((frozenset(tokens), frozenset((s, c.names) for s, c in node.children.items())))
+
+
+def _mixed(token: int) -> int:
+    """So that sums of tokens are equal only for equal multisets."""
+    return hash((token, "token", token >> 7)) & _MASK

@@ -1,0 +1,156 @@
+"""What reading names by their meaning (`by_words.py`) becomes: links with their evidence, or a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from inspector.keys.placing.by_order import Sides, counters, why_no_order
+from inspector.keys.placing.by_words import Worded, by_words, settled
+from inspector.keys.placing.matching import Choice, Doubt
+from inspector.keys.placing.parts import Part
+from inspector.keys.placing.tree import Leaf, Path
+from inspector.keys.report import Ambiguity, Evidence
+from inspector.keys.rules import other_words
+from inspector.keys.rules.entry import Link, Move, Questions
+
+LEAVE_OUT = "leave-out"
+
+# More are counted, not listed, in a sentence; the plan's parameters have them all.
+_MOST_SAID = 6
+
+
+def words_of_both(sides: Sides, links: Sequence[Link]) -> Worded | None:
+    """The reading of both sides, None where there is none or where it moves a tensor that has its place's very name."""
+    computed = _computed()
+    found = by_words(sides.leaves, sides.places, computed=computed, ordered=not why_no_order(sides))
+    if found is None:
+        return None
+    goes = {leaf.name: place.name for leaf, place in found.links}
+    same = [link for link in links if not link.moves and link.source.name == link.target.name]
+    if any(goes.get(link.source.name, link.target.name) != link.target.name for link in same):
+        return None
+    return found
+
+
+def _computed() -> frozenset[str]:
+    from inspector.keys.operations.computed import COMPUTED
+
+    return frozenset(name for kind in COMPUTED.values() for name in kind.leaves) - {"bias"}
+
+
+def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
+    """What is computed when a network is built goes where the module goes that it stands in."""
+    computed = _computed()
+    there = {place.name: place for place in sides.places}
+    modules = {leaf.name.rpartition(".")[0]: place.name.rpartition(".")[0] for leaf, place in found.links}
+    made = []
+    for leaf in sides.leaves:
+        module, _, last = leaf.name.rpartition(".")
+        if last in computed and module in modules:
+            place = there.pop(f"{modules[module]}.{last}", None)
+            if place is not None:
+                made.append((leaf, place))
+    return made
+
+
+def place_by_words(sides: Sides, found: Worded) -> list[Link]:
+    """Links of a reading that is sure, with counters and buffers beside the tensors of their module."""
+    move = Move(other_words.RULE.id, _says(found), tuple((f"{a} is", b) for a, b in found.equations), change=("words",))
+    made = [_link(leaf, place, move, found) for leaf, place in found.links]
+    beside = [*counters(sides, dict(found.links)), *_buffers(sides, found)]
+    known = {leaf.name for leaf, _ in found.links}
+    return made + [_link(leaf, place, move, found) for leaf, place in beside if leaf.name not in known]
+
+
+def _link(leaf: Leaf, place: Leaf, move: Move, found: Worded) -> Link:
+    if leaf.name == place.name:
+        return Link(leaf, place)
+    return Link(leaf, place, (move,), Evidence.WORDS if leaf.name in found.said else Evidence.UNIQUE_TOKEN)
+
+
+def _says(found: Worded) -> str:
+    said = [f'"{ours}" as "{theirs}"' for ours, theirs in found.equations[:_MOST_SAID]]
+    more = len(found.equations) - len(said)
+    listed = ", ".join(said) + (f" and {more} more" if more else "")
+    return f"read {listed}" if said else "read the names by what they mean"
+
+
+def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[Link], list[Leaf]] | None:
+    """(links, tensors held until the user has answered) where names leave a choice; None where it is no question.
+
+    All layers whose modules are called the same are asked about once.
+    """
+    groups: dict[tuple[tuple[Path, Path], ...], list[Doubt]] = {}
+    for doubt in found.doubts:
+        groups.setdefault(_called(doubt), []).append(doubt)
+    links = list(found.links)
+    chosen: dict[str, None] = {}
+    held: list[Leaf] = []
+    for doubts in groups.values():
+        ways = [[settled(choice, ordered=found.ordered) for choice in doubt.choices] for doubt in doubts]
+        if len({len(w) for w in ways}) != 1 or any(way is None for w in ways for way in w):
+            return None
+        # One answer for all layers: by the names that it gives, whatever order each was looked at in.
+        tables = [[_option(choice) for choice in doubt.choices] for doubt in doubts]
+        names = tables[0]
+        if any(sorted(set(table)) != sorted(names) for table in tables):
+            return None
+        answer = questions.ask(_question(doubts[0], names), place=_place(doubts[0]))
+        for way, table in zip(ways, tables, strict=True):
+            if answer is None:
+                held += [leaf for leaf, _ in way[0] or ()]
+            elif answer in names:
+                more = way[table.index(answer)] or ()
+                links += more
+                chosen |= dict.fromkeys(leaf.name for leaf, _ in more)
+    made = place_by_words(sides, replace(found, links=tuple(links), said=found.said | frozenset(chosen)))
+    return [replace(x, evidence=Evidence.CHOSEN) if x.source.name in chosen else x for x in made], held
+
+
+def _called(doubt: Doubt) -> tuple[tuple[Path, Path], ...]:
+    return tuple(
+        (ours.path[-1:], ours_place) for (ours, _), ours_place in zip(sorted_by_name(doubt), _ends(doubt), strict=True)
+    )
+
+
+def _ends(doubt: Doubt) -> list[Path]:
+    return sorted(theirs.path[-1:] for _, theirs in doubt.choices[0])
+
+
+def _template(path: Sequence[str]) -> str:
+    return re.sub(r"(?<![A-Za-z_0-9])[0-9]+(?=\.)", "N", ".".join(path))
+
+
+def _place(doubt: Doubt) -> str:
+    return " or ".join(_template(ours.path) for ours, _ in sorted_by_name(doubt))
+
+
+def _own(pair: tuple[Part, Part]) -> Path:
+    return pair[0].path
+
+
+def sorted_by_name(doubt: Doubt) -> list[tuple[Part, Part]]:
+    """The first choice of a doubt by the file's names, so that all layers are listed alike."""
+    return sorted(doubt.choices[0], key=_own)
+
+
+def _option(choice: Choice) -> str:
+    return ",".join(theirs.path[-1] for _, theirs in sorted(choice, key=_own))
+
+
+def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
+    first = sorted_by_name(doubt)
+    ours = " and ".join(_template(part.path) for part, _ in first)
+    theirs = " and ".join(_template(part.path) for _, part in first)
+    options = [
+        (name, ", ".join(f"{one.path[-1]} is {other.path[-1]}" for one, other in sorted(choice, key=_own)))
+        for name, choice in zip(names, doubt.choices, strict=True)
+    ]
+    return Ambiguity(
+        id=other_words.RULE.id,
+        question=f"{ours} have one shape and are {theirs} in some order, and their names do not tell which is which. "
+        "Which reading holds?",
+        options=(*options, (LEAVE_OUT, "not known: leave them out")),
+    )

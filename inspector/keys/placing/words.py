@@ -1,0 +1,219 @@
+"""How two names of a module are compared: what each says the module is for, and which words they share.
+
+Nothing here knows a network. A path is read into words (`synonyms.py` says which mean the same), into the roles that
+its end may have, and into numbers; `relation` says in points how far two such readings can be names of one part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from inspector.keys.placing.synonyms import (
+    AT_THE_TOP,
+    BESIDE,
+    EMPTY,
+    MOST_SEGMENTS,
+    OPPOSITES,
+    QUANTITIES,
+    ROLES,
+    WORDS,
+)
+from inspector.keys.placing.tree import Path
+
+# In place of a number that differs among the tensors of one kind.
+ANY = "#"
+_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_KINDS = re.compile(r"(?<=[a-z])[123]d(?![a-z0-9])", re.IGNORECASE)
+# Points. Set on half of keybench's networks and measured on the other half, by the kinds called "words".
+SAME_NAME = 3.0
+SHARED_WORDS = 2.0
+ABOVE = 1.0
+SAME_ROLE = 2.0
+MAYBE_SAME_ROLE = 1.0
+SAME_NUMBER = 0.75
+BESIDE_EACH_OTHER = 1.25
+CONTRADICTION = -4.0
+
+# Fewer letters are no beginning of a word, and what is a word itself cuts no other short.
+_SHORTEST_CUT = 3
+_KNOWN = frozenset(WORDS.values())
+_INSIDE = {role.id: role.inside for role in ROLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a path says. words: of its last segment that has any; above: of those before; number: the last one.
+
+    roles: what its end may be for, empty where no row of the table has it.
+    """
+
+    words: frozenset[str]
+    above: frozenset[str]
+    roles: frozenset[str]
+    number: str
+
+
+@lru_cache(maxsize=20_000)
+def words_of(segment: str) -> tuple[str, ...]:
+    """'self_attn' -> ('attn',), 'LayerNorm' -> ('norm',): words of one meaning as one word, without numbers."""
+    return tuple(word for word in _pieces(segment) if not word.isdigit())
+
+
+@lru_cache(maxsize=20_000)
+def _pieces(segment: str) -> tuple[str, ...]:
+    """The same with the numbers."""
+    pieces = [piece.lower() for piece in _PIECES.findall(_KINDS.sub("", segment))]
+    found: list[str] = []
+    i = 0
+    while i < len(pieces):
+        pair = "".join(pieces[i : i + 2])
+        if i + 1 < len(pieces) and pair in WORDS and not pair.isdigit():
+            found.append(WORDS[pair])
+            i += 2
+            continue
+        found.append(WORDS.get(pieces[i], pieces[i]))
+        i += 1
+    return tuple(found)
+
+
+def _squashed(segment: str) -> str:
+    """One spelling for all of a segment's: 'ln_1', 'layer_norm1' and 'norm1' are 'norm1'."""
+    return "".join(_pieces(segment)) + (ANY if ANY in segment else "")
+
+
+_BY_NAME: dict[str, frozenset[str]] = {}
+for _role in ROLES:
+    for _name in _role.names.split():
+        _end = ".".join(_squashed(segment) for segment in _name.split("."))
+        _BY_NAME[_end] = _BY_NAME.get(_end, frozenset()) | {_role.id}
+
+
+@lru_cache(maxsize=20_000)
+def read(path: Path, below: int) -> Reading:
+    """What a path says of its module. below: how many of its segments the two sides have agreed on already."""
+    words: frozenset[str] = frozenset()
+    above: list[str] = []
+    for segment in reversed(path[below:]):
+        own = frozenset(words_of(segment)) - EMPTY
+        if own and not words:
+            words = own
+        else:
+            above += own
+    numbers = re.findall(r"[0-9]+", path[-1]) if path else []
+    return Reading(words, frozenset(above), _roles(path), numbers[-1] if numbers else "")
+
+
+def _roles(path: Path) -> frozenset[str]:
+    plain = [_squashed(segment) for segment in path]
+    for count in range(min(MOST_SEGMENTS, len(plain)), 0, -1):
+        found = _BY_NAME.get(".".join(plain[-count:]))
+        if found is not None:
+            before = path[:-count]
+            return _in_place(found, before, path)
+    return frozenset()
+
+
+def _in_place(found: frozenset[str], before: Path, path: Path) -> frozenset[str]:
+    """The roles that a name can have where it stands."""
+    if any(segment == ANY or segment.isdigit() for segment in before):
+        found = found - AT_THE_TOP
+    inside = ""
+    for segment in before:
+        for word in words_of(segment):
+            inside = word if word in ("attn", "mlp") else inside
+    if inside:
+        fitting = frozenset(role for role in found if _INSIDE[role] in ("", inside))
+        return fitting or found
+    if len(before) == 0:
+        fitting = frozenset(role for role in found if not _INSIDE[role])
+        return fitting or found
+    return found
+
+
+@lru_cache(maxsize=50_000)
+def relation(one: Reading, other: Reading) -> float:
+    """Points for being two names of one part: 0 where neither says anything about it, below 0 where it is excluded."""
+    if (one.words & QUANTITIES) != (other.words & QUANTITIES):
+        return CONTRADICTION
+    score = 0.0
+    if one.words and one.words == other.words:
+        score += SAME_NAME if one.above == other.above else SAME_NAME - 0.25
+    else:
+        score += SHARED_WORDS * _share(one.words, other.words)
+        score += ABOVE * _share(one.above | one.words, other.above | other.words)
+    if one.roles and other.roles:
+        common = one.roles & other.roles
+        if not common:
+            return CONTRADICTION
+        sure = len(one.roles) == 1 or len(other.roles) == 1
+        score += SAME_ROLE if sure and len(one.roles | other.roles) <= 2 else MAYBE_SAME_ROLE
+    elif any(_opposed(one.words | one.above, other.words | other.above)):
+        return CONTRADICTION
+    score += BESIDE_EACH_OTHER * _beside(one.words | one.above, other.words | other.above)
+    if one.number and one.number == other.number:
+        score += SAME_NUMBER
+    return score
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    """The share of words that both have; a beginning of a word stands for it ("adv" for "advantage")."""
+    if not one or not other:
+        return 0.0
+    common = one & other
+    cut = sum(any(_cut(a, b) for b in other - common) for a in one - common)
+    return (len(common) + cut) / (len(one | other) - cut)
+
+
+def _cut(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _SHORTEST_CUT and short not in _KNOWN and long.startswith(short)
+
+
+def _beside(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether both speak of one side of a network, in words that are not the same."""
+    for sides in BESIDE:
+        ours = {i for i, words in enumerate(sides) if one & words}
+        theirs = {i for i, words in enumerate(sides) if other & words}
+        if len(ours) == 1 and ours == theirs:
+            return True
+    return False
+
+
+def _opposed(one: frozenset[str], other: frozenset[str]) -> Iterator[bool]:
+    for sides in OPPOSITES:
+        ours = {i for i, words in enumerate(sides) if one & words}
+        theirs = {i for i, words in enumerate(sides) if other & words}
+        if ours and theirs and not ours & theirs:
+            yield True
+
+
+# What names mean only beside each other: Meta's w1 and w3 are gate and up; Qwen's w1 and EVA's w1 beside w2 differ.
+_BESIDE: dict[frozenset[str], dict[str, str]] = {
+    frozenset(map(_squashed, pair)): dict(zip(map(_squashed, pair), ("gate", "up"), strict=True))
+    for pair in (
+        ("w1", "w3"),
+        ("linear_1", "linear_3"),
+        ("c_fc_0", "c_fc_1"),
+        ("c_fc2", "c_fc"),
+        ("fc1_g", "fc1_x"),
+        ("wi_0", "wi_1"),
+        ("gate_proj", "up_proj"),
+        ("gate", "up"),
+        ("ffn_gate", "ffn_up"),
+    )
+}
+
+
+def siblings_roles(ends: list[str]) -> list[str]:
+    """The role of each of these modules of one shape, "" where they have none together."""
+    plain = [_squashed(end) for end in ends]
+    known = _BESIDE.get(frozenset(plain), {}) if len(plain) == 2 else {}
+    return [known.get(end, "") for end in plain]
+
+
+def trapped(one: str, other: str) -> bool:
+    """Whether the numbers of two kinds say nothing of each other: w1, w2, w3 are counted in three ways."""
+    return (one != other and "w#" in {_squashed(one), _squashed(other)}) or one == other == "w#"

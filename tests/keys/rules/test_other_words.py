@@ -1,0 +1,155 @@
+"""Names read by what they mean: what is placed unasked, what is asked about, and what is never guessed."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from benchmarks.keybench.templates import bert_tiny, llama_tiny
+from inspector.keys.diagnose import diagnose
+from inspector.keys.placing.words import CONTRADICTION, read, relation
+from inspector.keys.report import Evidence
+
+LUCIDRAINS = (
+    ("encoder.layer", "blocks"),
+    ("attention.self.query", "attn.to_q"),
+    ("attention.self.key", "attn.to_k"),
+    ("attention.self.value", "attn.to_v"),
+    ("attention.output.dense", "attn.to_out.0"),
+    ("attention.output.LayerNorm", "norm1"),
+    ("intermediate.dense", "mlp.fc1"),
+    ("output.dense", "mlp.fc2"),
+    ("output.LayerNorm", "norm2"),
+)
+
+
+def renamed(name, table):
+    for old, new in table:
+        name = re.sub(rf"(^|\.){re.escape(old)}(?=\.)", rf"\1{new}", name)
+    return name
+
+
+def moved(plan):
+    return {s.source: s.target for s in plan.steps if s.source is not None and s.target is not None}
+
+
+def arranged(net, order):
+    names = list(net)
+    if order == "sorted":
+        names.sort()
+    elif order == "shuffled":
+        random.Random(5).shuffle(names)
+    return {name: net[name] for name in names}
+
+
+@pytest.mark.parametrize("order", ["listed", "sorted", "shuffled"])
+def test_another_authors_words_are_placed_unasked_in_any_order(order, file_of, target_of):
+    net = bert_tiny(2)
+    truth = {renamed(name, LUCIDRAINS): name for name in net}
+    plan = diagnose(file_of(arranged({new: net[old] for new, old in truth.items()}, order)), target_of(net)).plan
+    assert plan.complete and moved(plan) == truth
+    assert [use.id for use in plan.rules] == ["other-words"] and not plan.needs_accept
+    assert dict(plan.certificate)[Evidence.WORDS] == sum(a != b for a, b in truth.items())
+    said = dict(plan.rules[0].parameters)
+    assert said["attn.to_q is"] == "attention.self.query" and said["mlp.fc2 is"] == "output.dense"
+
+
+def test_numbers_from_one_and_stages_in_one_list_are_counted(shapes, file_of, target_of):
+    net = shapes("resnet18")
+    truth = {}
+    for name in net:
+        new = re.sub(r"^layer(\d)\.(\d)\.", lambda f: f"stages.{int(f[1]) - 1}.blocks.{int(f[2]) + 1}.", name)
+        truth[re.sub(r"\b(conv|bn)(\d)\.", lambda f: f"{f[1]}s.{int(f[2]) - 1}.", new)] = name
+    plan = diagnose(file_of(arranged({new: net[old] for new, old in truth.items()}, "sorted")), target_of(net)).plan
+    assert plan.complete and moved(plan) == truth
+
+
+def test_equal_names_need_no_words(file_of, target_of):
+    net = bert_tiny(2)
+    plan = diagnose(file_of(net), target_of(net)).plan
+    assert plan.complete and not plan.rules
+
+
+def test_names_that_do_not_tell_two_parts_apart_are_asked_about_once_for_all_layers(file_of, target_of):
+    net = bert_tiny(3)
+    table = (("attention.self.key", "attn.zarbo"), ("attention.self.value", "attn.adomi"), *LUCIDRAINS)
+    truth = {renamed(name, table): name for name in net}
+    ours = file_of(arranged({new: net[old] for new, old in truth.items()}, "sorted"))
+    plan = diagnose(ours, target_of(net)).plan
+    (question,) = plan.ambiguities
+    assert question.id == "other-words" and not plan.complete
+    assert [option for option, _ in question.options] == ["key,value", "value,key", "leave-out"]
+    assert not {name for name in moved(plan) if "zarbo" in name or "adomi" in name}
+    # Listed by the file's names: adomi first.
+    right = diagnose(ours, target_of(net), choose={"other-words": "value,key"}).plan
+    assert right.complete and moved(right) == truth
+    assert dict(right.certificate)[Evidence.CHOSEN] == 12
+
+
+@pytest.mark.parametrize("names", [("left", "right"), ("one", "two")])
+def test_two_equal_towers_under_new_names_are_never_placed_unasked(names, file_of, target_of):
+    net = llama_tiny(1)
+    goal = {f"{tower}_net.{name}": shape for tower in names for name, shape in net.items()}
+    ours = {f"{tower}.{name}": shape for tower in ("zeta", "alpha") for name, shape in net.items()}
+    report = diagnose(file_of(arranged(ours, "sorted")), target_of(goal))
+    assert report.plan is None or not report.plan.complete
+
+
+def test_two_towers_with_words_are_told_apart_against_the_order(file_of, target_of):
+    net = llama_tiny(1)
+    goal = {f"{tower}.{name}": shape for tower in ("encoder", "decoder") for name, shape in net.items()}
+    truth = {
+        f"{short}.{name}": f"{long}.{name}" for short, long in (("dec", "decoder"), ("enc", "encoder")) for name in net
+    }
+    plan = diagnose(file_of({new: goal[old] for new, old in truth.items()}), target_of(goal)).plan
+    assert plan.complete and moved(plan) == truth
+
+
+def test_the_order_is_not_offered_against_the_words(file_of, target_of):
+    part = {"weight": (8,), "bias": (8,)}
+    goal = {f"b.{i}.{n}.{leaf}": s for i in range(2) for n in ("pre_norm", "post_norm") for leaf, s in part.items()}
+    goal |= {f"b.{i}.fc{n}.weight": (8, 8) for i in range(2) for n in (1, 2)}
+    table = {"pre_norm": "norm_pre", "post_norm": "norm_post"}
+    truth = {renamed(name, table.items()): name for name in goal}
+    # The file lists the norm behind before the one in front.
+    names = sorted(truth, key=lambda name: (name.split(".")[1], "fc" in name, "pre" in name))
+    plan = diagnose(file_of({name: goal[truth[name]] for name in names}), target_of(goal)).plan
+    assert plan.complete and moved(plan) == truth and not plan.needs_accept
+
+
+def test_gate_and_up_are_read_from_what_stands_beside_them(file_of, target_of):
+    net = llama_tiny(2)
+    meta = (("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2"), ("mlp", "feed_forward"))
+    truth = {renamed(name, meta): name for name in net}
+    plan = diagnose(file_of(arranged({new: net[old] for new, old in truth.items()}, "sorted")), target_of(net)).plan
+    assert {s: t for s, t in moved(plan).items() if "feed" in s} == {s: t for s, t in truth.items() if "feed" in s}
+    # w1 and w2 of one shape are gate and up in EVA, up and gate in Qwen's first model.
+    eva = (("gate_proj", "w1"), ("up_proj", "w2"), ("down_proj", "w3"))
+    report = diagnose(file_of(arranged({renamed(n, eva): s for n, s in net.items()}, "sorted")), target_of(net))
+    assert report.plan is None or not report.plan.complete
+
+
+def test_another_quantity_under_a_name_of_its_own_is_no_other_word(file_of, target_of):
+    net = {"enc.weight": (8, 4), "enc.bias": (8,), "head.weight": (2, 8), "head.bias": (2,)}
+    goal = {"encoder" + n[3:] if n.startswith("enc") else n: s for n, s in net.items()} | {"temperature": ()}
+    report = diagnose(file_of(net | {"logit_scale": ()}), target_of(goal))
+    assert report.plan is None or not report.plan.complete
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "related"),
+    [
+        ("h.0.attn.to_q", "layers.0.self_attn.q_proj", True),
+        ("h.0.attn.to_q", "layers.0.self_attn.k_proj", False),
+        ("b.0.attn.c_proj", "b.0.attn.proj", True),
+        ("b.0.mlp.c_proj", "b.0.mlp.fc1", False),
+        ("b.0.input_layernorm", "b.0.norm1", True),
+        ("b.0.input_layernorm", "b.0.output.LayerNorm", False),
+        ("enc.0", "decoder.0", False),
+    ],
+)
+def test_readings_agree_or_exclude_each_other(ours, theirs, related):
+    points = relation(read(tuple(ours.split(".")), 0), read(tuple(theirs.split(".")), 0))
+    assert points > 1 if related else points == CONTRADICTION
