@@ -154,6 +154,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "error_messages": ("keys", "readers"),
     # Vectors are read as they are measured, and the health checks say which of them are dead.
     "projector": ("weights", "health", "readers"),
+    # Which norm stands before which kernel is read from the graph of one pass.
+    "keys": ("graph",),
     "flops": ("forward",),
     "graph": ("forward", "readers"),
     # What TensorBoard is shown of weights, of what moved, and of graphs; and the readers' wire format.

@@ -27,6 +27,10 @@ from inspector.findings import Severity
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from inspector.architectures.types import Target
+    from inspector.checkpoint.types import Checkpoint
+    from inspector.keys.report import KeyReport
+
 
 def diagnose(
     file: File,
@@ -36,6 +40,9 @@ def diagnose(
     choose: Choose = None,
     partial: Partial = False,
     code: Annotated[bool, typer.Option("--code", help="Print only the Python lines that load the file.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Print only what the numbers say of each tensor's place (batch norms).")
+    ] = False,
     fail_on: FailOn = Severity.ERROR,
     json: Json = False,
 ) -> int:
@@ -67,6 +74,9 @@ def diagnose(
                 print(lines)
         return 0
 
+    if values:
+        return _certificate(checkpoint, report, goal, as_json=json)
+
     def text() -> RenderableType:
         from inspector.render.repair_text import keys_text
 
@@ -74,3 +84,25 @@ def diagnose(
 
     show(report, text, as_json=json)
     return exit_code(report.findings, fail_on)
+
+
+def _certificate(checkpoint: Checkpoint, report: KeyReport, target: Target, *, as_json: bool) -> int:
+    """1 where a number speaks against a place. Raises ExportError where there is no plan or no batch norm."""
+    from inspector.keys.certificate.of_plan import certificate_of_plan
+
+    if report.plan is None:
+        raise ExportError(report.refusal or report.says, hint="Without a plan no tensor has a place to be asked about.")
+    certificate = certificate_of_plan(checkpoint, report.plan, target)
+    if certificate is None:
+        raise ExportError(
+            f"{target.label} has no batch norms with running statistics.",
+            hint="Their running means are what tells where a tensor belongs; nothing else in a file does.",
+        )
+
+    def text() -> RenderableType:
+        from inspector.render.certificate_text import certificate_text
+
+        return certificate_text(certificate)
+
+    show(certificate, text, as_json=as_json)
+    return 1 if certificate.contradicts else 0

@@ -18,6 +18,9 @@ from inspector.checkpoint.types import Checkpoint, Shape
 from inspector.errors import InspectorError
 from inspector.installed import is_installed, require
 from inspector.keys.apply import apply_plan, check_complete, check_installed, check_one, make_one, state_of
+from inspector.keys.certificate.numbers import certificate_of
+from inspector.keys.certificate.of_plan import certificate_of_plan
+from inspector.keys.proofs.places import judge_places
 from inspector.keys.proofs.stored import BytesTally, prove_bijection, prove_bytes, prove_names
 from inspector.keys.proofs.twins import prove_which
 from inspector.keys.proofs.values import ValueTally, prove_values
@@ -77,12 +80,16 @@ def verify_plan(
     made = {name: raw_of(tensor) for name, tensor in state.items()}
     if own:
         checked = [prove_bytes(checkpoint, plan, made), prove_values(made, plan.steps)]
+        places = judge_places(certificate_of(target, made.get))
+        checked += [places] if places is not None else []
         return Verification(proofs=(*proofs, own[0], *checked, *own[1:]))
     model, strict = prove_strict_load(state, target, plan.missing if plan.partial else ())
     held = made
     if model is not None and strict.passed:
         held = {name: raw_of(tensor) for name, tensor in model.state_dict().items()}
     proofs += [strict, prove_bytes(checkpoint, plan, held), prove_values(made, plan.steps)]
+    places = judge_places(certificate_of(target, made.get))
+    proofs += [places] if places is not None else []
     ready = model if strict.passed and not plan.partial else None
     proofs.append(_not_whole(plan) if plan.partial else prove_forward(ready, target, state, shape=given.shape))
     proofs += [prove_pair(ready, pair)] if pair is not None else []
@@ -119,9 +126,9 @@ def _verify_plainly(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
     except InspectorError as error:
         return Verification(proofs=(before, Proof(id="applies", says=str(error), passed=False)))
     names = prove_names(shapes, target, plan.missing if plan.partial else ())
-    which = prove_which(checkpoint, target)
-    proofs = (before, *without_torch(names, target), placed.proof(), values.proof(), not_run(target))
-    return Verification(proofs=(*proofs, which) if which is not None else proofs)
+    which, places = prove_which(checkpoint, target), judge_places(certificate_of_plan(checkpoint, plan, target))
+    proofs = (before, *without_torch(names, target), placed.proof(), values.proof(), places, not_run(target), which)
+    return Verification(proofs=tuple(proof for proof in proofs if proof is not None))
 
 
 def without_torch(names: Proof, target: Target) -> tuple[Proof, ...]:
