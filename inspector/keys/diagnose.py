@@ -1,7 +1,8 @@
 """Why does this file not load into that model, and what would make it load?
 
-By names and shapes alone: no tensor is read, no torch imported. The answer is a report with a plan of typed steps; the
-plan is what `apply.py` applies, `code.py` writes down and `exports/` writes out.
+By names and shapes, no torch imported; of the numbers, only what little a promise rests on (`checks/numbers.py`).
+The answer is a report with a plan of typed steps; the plan is what `apply.py` applies, `code.py` writes down and
+`exports/` writes out.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from dataclasses import replace
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.nested import same_numbers
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
 from inspector.gc_pause import without_collecting
 from inspector.keys import sentences
 from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
+from inspector.keys.checks.numbers import NUMBERS
 from inspector.keys.loading import access_of, loader_of
 from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
@@ -77,6 +79,15 @@ def diagnose(
         if len(fitting) > _MOST_RIVALS:
             break
     candidates = [s for s in candidates if any(s.path == r.state_dict for r in reports)]
+    # Beside weights that fit whole and unasked, others that only may fit raise no question.
+    if any(_fits_unasked(s, r) for s, r in zip(candidates, reports, strict=True)):
+        kept = [
+            i
+            for i, (s, r) in enumerate(zip(candidates, reports, strict=True))
+            if s.role is not StateRole.WEIGHTS or r.plan is None or not r.plan.ambiguities
+        ]
+        candidates, reports = [candidates[i] for i in kept], [reports[i] for i in kept]
+        tried = [tried[i] for i in kept]
     # The likeliest weights among those that can be repaired best; when none can, these with their reason.
     best = max(range(len(reports)), key=lambda i: (_PROMISES.index(_promise(reports[i])), -i))
     rivals = [candidates[i] for i in _rivals(candidates, reports, best)]
@@ -94,6 +105,10 @@ def diagnose(
     if plan is None or len(checkpoint.weight_sets) == 1:
         return reports[best]
     return replace(reports[best], plan=replace(plan, state_option=state.label))
+
+
+def _fits_unasked(state: StateDict, report: KeyReport) -> bool:
+    return state.role is StateRole.WEIGHTS and report.plan is not None and report.plan.complete
 
 
 def _rivals(candidates: Sequence[StateDict], reports: Sequence[KeyReport], best: int) -> list[int]:
@@ -193,7 +208,12 @@ def _diagnose_one(
     real = {t.name for t in target.tensors if not (t.dtype or "").startswith("complex")}
     lossy = halved([tensor for tensor in state.tensors if tensor.name in real])
     made = "; ".join(filter(None, (good.says, lossy))) if good is not None and fits else ""
-    compared = refusal.says if refusal else sentences.say(plan, target, loads=fits, rules=rules, made_good=made)
+    doubts = tuple(run_checks(NUMBERS, replace(context, plan=plan)))
+    compared = (
+        refusal.says
+        if refusal
+        else sentences.say(plan, target, loads=fits, rules=rules, made_good=made, doubts=[x.says for x in doubts])
+    )
     plain = plain_load(checkpoint, state)
     if refusal and passes and not copied and not plain.obstacles:
         compared = f"load_state_dict takes it without an error, and it is not what the model means. {refusal.says}"
@@ -211,7 +231,7 @@ def _diagnose_one(
         says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
         compared=compared,
         made_good=made,
-        findings=(*([refusal] if refusal else []), *run_checks(CHECKS, replace(context, plan=plan))),
+        findings=(*([refusal] if refusal else []), *doubts, *run_checks(CHECKS, replace(context, plan=plan))),
         plan=plan,
         refusal=refusal.says if refusal else "",
     )

@@ -13,7 +13,7 @@ from inspector.keys.draft import Draft
 from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
-from inspector.keys.placing.by_order import Sides, lost_order
+from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
 from inspector.keys.placing.layouts import shown_by, where_from
 from inspector.keys.placing.provenance import written_by
 from inspector.keys.placing.spelling import give_back, respell
@@ -43,7 +43,8 @@ def draft(
     own_names = [leaf.name for leaf in leaves]
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     names_only = any(place.shape is None for place in places)
-    source, goal = grow(leaves, names_only=names_only), grow(places, names_only=names_only)
+    source = grow(leaves, names_only=names_only, in_order=keeps_order(leaves, ordered))
+    goal = grow(places, names_only=names_only, in_order=keeps_order(places, target.ordered))
     made = Draft(source=source, target=goal, rules={rule.id: rule for rule in rules})
     sides = Sides(leaves, places, ordered, target.ordered)
     links, dropped, made.held = place(sides, source, goal, rules, questions)

@@ -26,8 +26,8 @@ def _nothing_in_common(context: Context) -> str:
         return ""
     return (
         f"None of the file's {counted(len(context.state.tensors), 'tensor')} can be placed in {target.label} by name: "
-        f"{_first(draft.source)} and {_first(draft.target)} have nothing in common: strict=False would load 0 of "
-        f"{len(target.tensors):,} and say nothing. {draft.lost_order}"
+        f"the names of both have nothing in common (first are {_first(draft.source)} and {_first(draft.target)}), and "
+        f"strict=False would load 0 of {len(target.tensors):,} and say nothing. {draft.lost_order}"
     ).rstrip()
 
 

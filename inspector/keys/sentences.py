@@ -29,15 +29,25 @@ def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: b
     return f"{compared} But {'; '.join(damage)}." if damage else compared
 
 
-def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence[Rule], made_good: str = "") -> str:
-    """The whole answer in one or two sentences. made_good: as of a `KeyReport`."""
+def say(
+    plan: RepairPlan | None,
+    target: Target,
+    *,
+    loads: bool,
+    rules: Sequence[Rule],
+    made_good: str = "",
+    doubts: Sequence[str] = (),
+) -> str:
+    """The whole answer in one or two sentences. made_good: as of a `KeyReport`. doubts: what numbers say against it."""
     total = len(target.tensors)
     unchecked = " Shapes were not checked: the target is a list of names." if names_only(target) else ""
+    doubt = f" But: {doubts[0]}" if doubts else ""
     if loads and not (plan is not None and plan.ambiguities):
         lacks = len(plan.missing) + sum(s.kind is StepKind.FILL for s in plan.steps) if plan is not None else 0
         have = "All" if not lacks else f"{total - lacks:,} of"
-        rest = made_good or "nothing needs doing"
-        return f"{have} {counted(total, 'tensor')} fit {target.label} as they are; {rest}.{unchecked}"
+        rest = made_good or ("" if doubts else "nothing needs doing")
+        rest = f" as they are; {rest}." if rest else " by name and shape."
+        return f"{have} {counted(total, 'tensor')} fit {target.label}{rest}{unchecked}{doubt}"
     if plan is None:
         return f"The file does not fit {target.label}."
     if plan.ambiguities:
@@ -58,11 +68,11 @@ def say(plan: RepairPlan | None, target: Target, *, loads: bool, rules: Sequence
     if plan.needs_accept:
         which = _and([f'"{rule}"' for rule in plan.needs_accept])
         what = "Lossy" if _costs(plan) else "No name confirms this"
-        return f"{target.label} can be filled{once}. {what}: {which} must be accepted first.{unchecked}"
+        return f"{target.label} can be filled{once}. {what}: {which} must be accepted first.{unchecked}{doubt}"
     cost = "Lossy, as accepted." if any(use.cost is Cost.LOSSY for use in plan.rules) else "Lossless."
     filled = sum(1 for s in plan.steps if s.kind is StepKind.FILL) + len(plan.missing)
     have = "All" if not filled else f"{total - filled:,} of"
-    return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{_left(plan)}{unchecked}"
+    return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{_left(plan)}{unchecked}{doubt}"
 
 
 def _left(plan: RepairPlan) -> str:

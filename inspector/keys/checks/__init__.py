@@ -1,9 +1,12 @@
-"""What is checked of a drafted repair, in order: reasons to refuse, then everything else that is to be said."""
+"""What is checked of a drafted repair, in order: reasons to refuse, then everything else that is to be said.
+
+`numbers.NUMBERS` comes between: what it finds is part of the diagnosis in words.
+"""
 
 from __future__ import annotations
 
 from inspector.findings import Check
-from inspector.keys.checks import adapters, conventions, origins, packed, pieces, repair, sizes
+from inspector.keys.checks import adapters, conventions, numbers, origins, packed, pieces, repair, sizes
 from inspector.keys.checks import auxiliary_tensors as passengers
 from inspector.keys.checks.entry import Context
 
@@ -15,11 +18,13 @@ REFUSALS: tuple[Check[Context], ...] = (
     *origins.REFUSALS,
     pieces.RANK,
     *sizes.REFUSALS,
+    *numbers.REFUSALS,
 )
 CHECKS: tuple[Check[Context], ...] = (
     *repair.CHECKS,
     *sizes.CHECKS,
     *conventions.CHECKS,
+    *numbers.CHECKS,
     *adapters.CHECKS,
     *packed.CHECKS,
     *origins.CHECKS,

@@ -56,6 +56,11 @@ def why_no_order(sides: Sides) -> str:
     return ""
 
 
+def keeps_order(leaves: Sequence[Leaf], ordered: bool) -> bool:
+    """Whether these come in the order of their model. ordered: whether their container keeps it."""
+    return ordered and not sorted_by_name([leaf.name for leaf in leaves if not is_counter(leaf)])
+
+
 def sorted_by_name(names: Sequence[str]) -> bool:
     """Whether this is an alphabet's order (or that with numbers as numbers), and not just a running number."""
     if len(names) < 3 or _runs(names):

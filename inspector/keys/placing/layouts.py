@@ -37,12 +37,15 @@ class Elsewhere(Flag):
 
     IN_OUT: a name or a shape of a library that stores (in, out) and (h, w, in, out). KERNELS: the shape of a kernel
     shows that its axes are in another order. CONTAINER: another library's format, and so one writer for all of it.
+    NORM_WORDS: gamma and beta in modules called norms, as Keras and torch's first BERTs have them: a doubt that other
+    matrices of the file settle.
     """
 
     NOTHING = 0
     IN_OUT = auto()
     KERNELS = auto()
     CONTAINER = auto()
+    NORM_WORDS = auto()
 
 
 # Keras, Flax and TensorFlow 1 say kernel, Haiku and early TensorFlow w, TF-slim weights.
@@ -69,6 +72,7 @@ _MARKS = _IN_OUT | {
     "pointwise_kernel",
     "embeddings",
 }
+_NORM = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 # Formats in which torch's own files do not come, and frameworks that safetensors files name as their writer.
 _OTHER_FORMATS = frozenset({"npz", "npy"})
 _OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle", "pd"})
@@ -97,9 +101,17 @@ def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
 def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewhere: bool) -> Elsewhere:
     """What the container and the names say. A name that the target has as well says nothing of either."""
     theirs = {split_name(place.name)[1] for place in places}
-    marks = {split_name(leaf.name)[1] for leaf in leaves} & _MARKS - theirs
+    names = [split_name(leaf.name) for leaf in leaves]
+    marks = {last for _, last in names} & _MARKS - theirs
     found = Elsewhere.CONTAINER if written_elsewhere else Elsewhere.NOTHING
-    return found | Elsewhere.IN_OUT if marks else found
+    if marks:
+        found |= Elsewhere.IN_OUT
+    # The weakest mark, where there is no other. A layer scale is called gamma rightly, and has no beta beside it.
+    if found or theirs & {"gamma", "beta"}:
+        return found
+    shifted = {module for module, last in names if last == "beta"}
+    norms = (last == "gamma" and module in shifted and _NORM.search(split_name(module)[1]) for module, last in names)
+    return Elsewhere.NORM_WORDS if any(norms) else found
 
 
 def shown_by(ours: Leaf, theirs: Leaf) -> Elsewhere:

@@ -27,6 +27,12 @@ _ROLES = {
     "moving_mean": "mean",
     "running_var": "variance",
     "moving_variance": "variance",
+    # Other quantities than those beside which they are offered by shape: roots, logarithms, inverses.
+    "running_std": "deviation",
+    "std": "deviation",
+    "temperature": "temperature",
+    "logit_scale": "logarithm of an inverse temperature",
+    "log_temperature": "logarithm of a temperature",
 }
 # A layer scale is called gamma, too; then it has no beta beside it.
 _PARTNER = {"gamma": "beta", "g": "b"}

@@ -41,12 +41,14 @@ class Node:
     """A module path of one side. path: segments from the root of that side.
 
     children and leaves: by segment, in order. Not written to after it was built; `only` makes smaller views.
+    in_order: that order is the model's own, and not an alphabet's or a container's.
     """
 
     path: Path
     children: dict[str, Node] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     names_only: bool = False
+    in_order: bool = False
 
     @cached_property
     def bag(self) -> Counter[Token]:
@@ -108,19 +110,21 @@ class Node:
             children={s: child for s, child in self.children.items() if keep(s)},
             leaves=dict(self.leaves if leaves is None else leaves),
             names_only=self.names_only,
+            in_order=self.in_order,
         )
 
 
-def grow(leaves: Iterable[Leaf], *, names_only: bool = False) -> Node:
-    """The tree of all keys; names_only leaves shapes out of every comparison."""
-    root = Node(path=(), names_only=names_only)
+def grow(leaves: Iterable[Leaf], *, names_only: bool = False, in_order: bool = False) -> Node:
+    """The tree of all keys; names_only leaves shapes out of every comparison. in_order: as of a `Node`."""
+    root = Node(path=(), names_only=names_only, in_order=in_order)
     for leaf in leaves:
         *parents, last = leaf.name.split(".", _DEEPEST)
         node = root
         for segment in parents:
             child = node.children.get(segment)
             if child is None:
-                child = node.children[segment] = Node(path=(*node.path, segment), names_only=names_only)
+                child = Node(path=(*node.path, segment), names_only=names_only, in_order=in_order)
+                node.children[segment] = child
             node = child
         node.leaves[last] = leaf
     return root

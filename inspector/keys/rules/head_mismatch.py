@@ -1,20 +1,27 @@
 """A last layer for another number of classes.
 
 The file's head is of no use then: it is left out and the target's stays at the model's initial value, to be trained.
-It is never padded or cut, which would load and mean nothing.
+It is never padded or cut, which would load and mean nothing. A head that has another name as well is known by being
+the only module left over on both sides, and called a head on both. A table of positions or words is no head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
+from inspector.keys.placing.layouts import Voucher, voucher_of
 from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule
 from inspector.units import human_shape
 
 # A table of relative positions also has rows of its own number, and is no layer.
 _LEAVES = ("weight", "bias")
+_HEAD = re.compile(
+    r"(^|[._])(heads?|fc|classif[a-z]*|cls|logits|score|pred[a-z]*|last|linear|out|output|final)([._]?[0-9a-z]*)([._]|$)"
+)
 # An inception net has two heads, a detector with masks three.
 _MOST_HEADS = 3
 
@@ -31,7 +38,34 @@ def _heads(left: Leftovers) -> list[Link]:
     matrices = [link for link in candidates if len(link.target.shape or ()) >= 2]
     if len(counts) != 1 or len(modules) > _MOST_HEADS or len(matrices) < len(modules):
         return []
+    if all(voucher_of(link.source, link.target) is Voucher.EMBEDDING for link in candidates):
+        return []
     return candidates
+
+
+def _renamed(left: Leftovers) -> list[tuple[Leaf, Leaf]]:
+    """(tensor, place) of a head of another name and count: all that is left over, and one module on either side."""
+    ours, theirs = _modules(left.extra), _modules(left.missing)
+    if len(ours) != 1 or len(theirs) != 1 or left.reshaped:
+        return []
+    ((source, mine),), ((target, wanted),) = ours.items(), theirs.items()
+    known = not left.target.heads or any(place.name in left.target.heads for place in wanted.values())
+    if not (known and mine.keys() == wanted.keys() <= {*_LEAVES} and "weight" in wanted):
+        return []
+    if not (_HEAD.search(source) and _HEAD.search(target)) or len(wanted["weight"].shape or ()) < 2:
+        return []
+    pairs = [(leaf, wanted[last]) for last, leaf in mine.items()]
+    counts = {(_rows(leaf.shape), _rows(place.shape)) for leaf, place in pairs}
+    alike = all((leaf.shape or ())[1:] == (place.shape or ())[1:] for leaf, place in pairs)
+    return pairs if alike and len(counts) == 1 and len(set(*counts)) == 2 else []
+
+
+def _modules(leaves: Sequence[Leaf]) -> dict[str, dict[str, Leaf]]:
+    found: dict[str, dict[str, Leaf]] = {}
+    for leaf in leaves:
+        module, last = split_name(leaf.name)
+        found.setdefault(module, {})[last] = leaf
+    return found
 
 
 def _rows(shape: tuple[int, ...] | None) -> int:
@@ -44,11 +78,12 @@ def _only_rows_differ(link: Link) -> bool:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    for link in _heads(left):
-        ours, theirs = link.source.shape or (), link.target.shape or ()
+    pairs = [(link.source, link.target) for link in _heads(left)] or _renamed(left)
+    for leaf, place in pairs:
+        ours, theirs = leaf.shape or (), place.shape or ()
         yield Step(
             kind=StepKind.DROP,
-            source=link.source.name,
+            source=leaf.name,
             target=None,
             rule=RULE.id,
             reason=f"{human_shape(ours)} in the file, {human_shape(theirs)} in the target: another number of classes.",
@@ -58,9 +93,12 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         yield Step(
             kind=StepKind.FILL,
             source=None,
-            target=link.target.name,
+            target=place.name,
             rule=RULE.id,
-            reason=f"The file has a head for {_rows(ours):,} classes; this one stays untrained, at its initial value.",
+            reason=(
+                f"The file has a head for {_rows(ours):,} classes, the target one for {_rows(theirs):,}; this one "
+                "stays untrained, at its initial value."
+            ),
             cost=Cost.LOSSY,
             evidence=Evidence.CHOSEN,
             shape=theirs,

@@ -3,7 +3,8 @@
 Happens when a layer was put in front of a Sequential, or layers without parameters were put between. Equal neighbours
 make equal names wrong afterwards: layer1.1 of the file may be the target's layer1.0, shape for shape. So the shift
 competes with the names. It is taken by itself only when no name contradicts it and the layers are no blocks that may
-be a part of a deeper network; otherwise the user decides.
+be a part of a deeper network, and the file does not list them in another order than it numbers them; otherwise the user
+decides.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from inspector.keys.report import Ambiguity, Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Renames, Route, Rule
 
 _FARTHEST = 64
-SHIFTED, AS_NAMED = "shifted", "as-named"
+SHIFTED, AS_NAMED, AS_LISTED = "shifted", "as-named", "as-listed"
 
 
 def _groups(node: Node) -> dict[str, dict[int, Node]]:
@@ -69,10 +70,12 @@ def _routes(pair: Pair) -> Iterator[Route]:
             continue
         contradicted = any(overlap(ours[n], theirs[n]) for n in ours if n in theirs)
         answer: str | None = SHIFTED
-        if contradicted or not fits or _is_part(ours, best):
-            answer = _ask(pair, stem, best, contradicted=contradicted)
+        listed = _listed(pair, ours, theirs, best)
+        if contradicted or not fits or listed or _is_part(ours, best):
+            answer = _ask(pair, stem, best, contradicted=contradicted, listed=bool(listed))
         if answer == AS_NAMED:
             continue
+        best = listed if answer == AS_LISTED else best
         prefix = ".".join((*pair.target.path, stem))
         numbers = ",".join(f"{n}>{best[n]}" for n in sorted(ours))
         parameters = (("prefix", prefix), ("numbers", numbers))
@@ -83,6 +86,16 @@ def _routes(pair: Pair) -> Iterator[Route]:
                 yield Route(child, None, (), takes=(f"{stem}{n}",))
             elif goal is not None:
                 yield Route(child, goal, (move,), takes=(f"{stem}{n}",), fills=(f"{stem}{best[n]}",))
+
+
+def _listed(pair: Pair, ours: dict[int, Node], theirs: dict[int, Node], best: dict[int, int]) -> dict[int, int]:
+    """The map by position, {} unless both sides keep their order, it is another than that of the numbers, and fits."""
+    if not (pair.source.in_order and pair.target.in_order) or len(ours) != len(theirs):
+        return {}
+    # As the sides list them: `_groups` keeps that order.
+    listed = dict(zip(ours, theirs, strict=True))
+    fits = all(ours[n].bag == theirs[m].bag and ours[n].forms == theirs[m].forms for n, m in listed.items())
+    return listed if fits and listed != best else {}
 
 
 def _is_part(ours: dict[int, Node], best: dict[int, int]) -> bool:
@@ -109,14 +122,15 @@ def _say(prefix: str, best: dict[int, int]) -> str:
     return f"renumber {prefix}N in order"
 
 
-def _ask(pair: Pair, stem: str, best: dict[int, int], *, contradicted: bool) -> str | None:
+def _ask(pair: Pair, stem: str, best: dict[int, int], *, contradicted: bool, listed: bool) -> str | None:
     place = ".".join((*pair.source.path, stem))
     first = min(best)
-    why = (
-        "some equal names have equal shapes"
-        if contradicted
-        else "the file may hold a part of a deeper network, or of this one"
-    )
+    why = "the file may hold a part of a deeper network, or of this one"
+    if contradicted:
+        why = "some equal names have equal shapes"
+    elif listed:
+        why = "the file lists these layers in another order than it numbers them"
+    by_position = ((AS_LISTED, "the order in which the file lists them holds, whatever the numbers"),) if listed else ()
     return pair.questions.ask(
         Ambiguity(
             id=RULE.id,
@@ -127,6 +141,7 @@ def _ask(pair: Pair, stem: str, best: dict[int, int], *, contradicted: bool) -> 
             options=(
                 (SHIFTED, "the numbers moved, wherever this is in doubt; the order of the layers holds"),
                 (AS_NAMED, "the names hold, wherever this is in doubt; the rest is missing or unexpected"),
+                *by_position,
             ),
         ),
         place=f"{place}N",

@@ -1,7 +1,9 @@
-"""kernel or w where the target's linear or convolution says weight: the names of Keras, Flax and GPT-2's first release.
+"""kernel or w where the target's linear or convolution says weight, embedding where its embedding does: names of Keras,
+Flax and GPT-2's first release.
 
 Fires only in a module that has exactly that one name for its matrix on either side. Such files are usually stored the
-other way round as well, which is another rule's matter: here the number of elements must agree, and no more.
+other way round as well, which is another rule's matter: here the number of elements must agree, and no more. A
+table of rows lies one way in every library: its shape must be the target's.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 
-_NAMES = ("kernel", "w")
+_TABLES = ("embedding", "embeddings")
+_NAMES = ("kernel", "w", *_TABLES)
 _BIASES = ("b",)
 
 
@@ -25,6 +28,8 @@ def _links(pair: Pair) -> Iterator[Link]:
         return
     old = found[0]
     if old in pair.whole_target.leaves or not _is_matrix(ours[old], place):
+        return
+    if old in _TABLES and ours[old].shape != place.shape:
         return
     yield Link(ours[old], place, (_move(old, "weight"),))
     for short in _BIASES:
@@ -42,7 +47,8 @@ def _is_matrix(ours: Leaf, theirs: Leaf) -> bool:
 
 
 def _move(old: str, new: str) -> Move:
-    return Move(RULE.id, f'call "{old}" of linear layers and convolutions "{new}"', (("old", old), ("new", new)))
+    of = "embeddings" if old in _TABLES else "linear layers and convolutions"
+    return Move(RULE.id, f'call "{old}" of {of} "{new}"', (("old", old), ("new", new)))
 
 
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
@@ -53,9 +59,12 @@ def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
 RULE = Rule(
     id="matrix-aliases",
     title="kernel",
-    says="Calls kernel (w) weight, and b bias, where the target's module has a matrix of as many elements.",
+    says=(
+        "Calls kernel (w) weight, and b bias, where the target's module has a matrix of as many elements; and "
+        "embedding weight, where it has one of the same shape."
+    ),
     cost=Cost.LOSSLESS,
-    done="kernels are called weights",
+    done="kernels and embeddings are called weights",
     leaf_links=_links,
     phrases=_phrases,
 )

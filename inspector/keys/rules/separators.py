@@ -8,6 +8,7 @@ separator. A name that reads as two places is asked about.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
         found = False
         for prefix, group in _groups(leaves):
             plain = [(leaf, squash(leaf.name[len(prefix) :])) for leaf in group]
-            reading = max((_read(plain, table) for table in tables), key=lambda r: len(r.names))
+            reading = max((_read(prefix, plain, table, squash) for table in tables), key=lambda r: len(r.names))
             if not _holds(prefix, group, reading, weights):
                 continue
             found = True
@@ -88,7 +89,12 @@ def _table(under: Sequence[tuple[str, Leaf]], squash: Callable[[str], str]) -> d
     return found
 
 
-def _read(plain: Sequence[tuple[Leaf, str]], table: Mapping[str, list[tuple[str, Leaf]]]) -> _Reading:
+def _read(
+    prefix: str,
+    plain: Sequence[tuple[Leaf, str]],
+    table: Mapping[str, list[tuple[str, Leaf]]],
+    squash: Callable[[str], str],
+) -> _Reading:
     """plain: tensors with their names without separators."""
     # What a name has before the target's: the same in all of them, so the longest name shows it.
     longest = max((text for _, text in plain), key=len, default="")
@@ -100,7 +106,8 @@ def _read(plain: Sequence[tuple[Leaf, str]], table: Mapping[str, list[tuple[str,
                 leaf: [
                     name
                     for name, place in table.get(text[n:], ())
-                    if place.shape is None or leaf.shape is None or place.shape == leaf.shape
+                    if (place.shape is None or leaf.shape is None or place.shape == leaf.shape)
+                    and _keeps_numbers(leaf.name[len(prefix) :], start, name, squash)
                 ]
                 for leaf, text in plain
                 if text.startswith(start) and text[n:] in table
@@ -109,6 +116,29 @@ def _read(plain: Sequence[tuple[Leaf, str]], table: Mapping[str, list[tuple[str,
             if len(names) > len(best.names):
                 best = _Reading(start, names)
     return best
+
+
+def _keeps_numbers(name: str, start: str, option: str, squash: Callable[[str], str]) -> bool:
+    """Whether the target's name can be read in this one without taking a number apart at the cut, or joining two.
+
+    "layers10" is never "layers1", which all names begin with, and "0"; nor is layers.1.0 the target's layers.10. In a
+    name that keeps separators the cut is at one of them, or between letters and digits: "sublayers.0" has no "layers".
+    """
+    if name == option:
+        return True
+    cut = bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
+    before, after = name[:cut], name[cut:]
+    inside = start and before[-1].isalnum() and after[:1].isalnum() and before[-1].isdigit() == after[0].isdigit()
+    if inside and (before[-1].isdigit() or squash(name) != name):
+        return False
+    at = 0
+    # Every number of the target lies whole in one run of digits of the file's name.
+    for number in re.finditer(r"[0-9]+", option):
+        found = after.find(number[0], at)
+        if found < 0:
+            return False
+        at = found + len(number[0])
+    return True
 
 
 def _holds(prefix: str, group: Sequence[Leaf], reading: _Reading, weights: Sequence[Leaf]) -> bool:
@@ -131,7 +161,8 @@ def _is_mangled(name: str, options: Sequence[str]) -> bool:
     """
     if any(name == option or name.endswith(f".{option}") for option in options):
         return False
-    return "." not in name or all(name.replace(".", "") != option.replace(".", "") for option in options)
+    plain = name.replace(".", "")
+    return "." not in name or not any(plain.endswith(option.replace(".", "")) for option in options)
 
 
 def _spell(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.placing.layouts import Voucher, is_weight, voucher_of
+from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, voucher_of
 from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
@@ -98,6 +98,8 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return True
     if voucher is Voucher.NOTHING and not left.elsewhere:
         return False
+    if left.elsewhere is Elsewhere.NORM_WORDS and set().union(*shown.values()) == {False}:
+        return False  # torch's first BERTs: every matrix whose shape tells lies as torch has it
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
     return _ask_square(link, left) == TRANSPOSED

@@ -1,17 +1,21 @@
 """Two sets of weights of one network in one dict: model.* beside ema_model.*, student.* beside teacher.*.
 
-Both fit, and they are not the same numbers. Which one is wanted is not in the file, so this is always asked.
+Both fit, and they are not the same numbers. Which one is wanted is not in the file, so this is asked; but where PEFT
+trained a copy of a module (modules_to_save beside original_module), the copy is what its model runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inspector.keys.placing.tree import Node, is_most, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules import wrapper_segment
 from inspector.keys.rules.entry import Move, Pair, Route, Rule
 from inspector.units import counted
+
+# PEFT's ModulesToSaveWrapper: the copy that was trained, and the module that it stands for.
+_TRAINED, _ORIGINAL = "modules_to_save", "original_module"
 
 
 def _cover(segment: str, child: Node, pair: Pair) -> int:
@@ -40,15 +44,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
         (".".join(child.path), f'{counted(child.size, "tensor")} under "{".".join(child.path)}."')
         for _, child in fitting
     )
-    names = " and ".join(f'"{option}."' for option, _ in options)
-    chosen = pair.questions.ask(
-        Ambiguity(
-            id=RULE.id,
-            question=f"{counted(len(fitting), 'set')} of weights in this file fit the same place: {names}. Which one?",
-            options=options,
-        ),
-        place=".".join(pair.source.path),
-    )
+    trained = {segment: ".".join(child.path) for segment, child in fitting}
+    chosen = trained[_TRAINED] if trained.keys() == {_TRAINED, _ORIGINAL} else _ask(fitting, options, pair)
     for segment, child in fitting:
         path = ".".join(child.path)
         if chosen is None:
@@ -70,6 +67,18 @@ def _routes(pair: Pair) -> Iterator[Route]:
             wrapper_segment.add_move(named[0], place=".".join(place.path[:-1])),
         )
         yield Route(picked[1], place, moves, takes=(picked[0],), fills=(named[0],))
+
+
+def _ask(fitting: Sequence[tuple[str, Node]], options: tuple[tuple[str, str], ...], pair: Pair) -> str | None:
+    names = " and ".join(f'"{option}."' for option, _ in options)
+    return pair.questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=f"{counted(len(fitting), 'set')} of weights in this file fit the same place: {names}. Which one?",
+            options=options,
+        ),
+        place=".".join(pair.source.path),
+    )
 
 
 RULE = Rule(

@@ -31,3 +31,22 @@ def test_where_the_architecture_names_its_head_nothing_else_is_one(file_of, targ
 
 def test_an_equal_head_is_kept(file_of, target_of):
     assert diagnose(file_of(net(4)), target_of(net(4)), accept=["head-mismatch"]).plan.rules == ()
+
+
+def test_a_head_of_another_name_and_count_is_offered(file_of, target_of):
+    ours = {"conv.weight": (8, 3, 3, 3), "heads.head.weight": (7, 8), "heads.head.bias": (7,)}
+    plan = diagnose(file_of(ours), target_of(net(3))).plan
+    assert plan.needs_accept == ("head-mismatch",) and not plan.missing
+    reasons = [step.reason for step in plan.steps if step.kind is StepKind.FILL]
+    assert all("7 classes, the target one for 3" in reason for reason in reasons) and len(reasons) == 2
+    # Of one count it is another name, and of another name it is no head.
+    for name, classes in (("heads.head", 3), ("proj", 7)):
+        other = {"conv.weight": (8, 3, 3, 3), f"{name}.weight": (classes, 8), f"{name}.bias": (classes,)}
+        found = diagnose(file_of(other), target_of(net(3))).plan
+        assert found is None or "head-mismatch" not in {use.id for use in found.rules}, name
+
+
+def test_a_table_of_more_positions_is_no_head(file_of, target_of):
+    goal = {"position_embeddings.weight": (20, 8), **net(3)}
+    report = diagnose(file_of({**goal, "position_embeddings.weight": (22, 8)}), target_of(goal))
+    assert report.plan is None and "22x8 in the file" in report.refusal

@@ -75,3 +75,15 @@ def test_equal_layers_far_off_are_asked_about_and_different_ones_are_not(file_of
     ours = sequence([3], (4, 6)) | sequence([4], (2, 4))
     goal = sequence([0], (4, 6)) | sequence([1], (2, 4))
     assert diagnose(file_of(ours), target_of(goal)).plan.complete
+
+
+def test_numbers_against_the_order_of_the_file_are_asked_about(file_of, target_of, placed_as):
+    goal = {f"net.{i}.{n}": s for i in (0, 1) for n, s in (("weight", (6, 6)), ("bias", (6,)))} | {"out.weight": (2, 6)}
+    ours = {f"net.{i}.{n}": s for i in (3, 2) for n, s in (("weight", (6, 6)), ("bias", (6,)))} | {"out.weight": (2, 6)}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert [q.id for q in report.plan.ambiguities] == ["index-shift"]
+    assert [option for option, _ in report.plan.ambiguities[0].options] == ["shifted", "as-named", "as-listed"]
+    listed = diagnose(file_of(ours), target_of(goal), choose={"index-shift": "as-listed"})
+    assert listed.plan.complete and placed_as(listed)["net.0.weight"] == "net.3.weight"
+    numbers = diagnose(file_of(ours), target_of(goal), choose={"index-shift": "shifted"})
+    assert numbers.plan.complete and placed_as(numbers)["net.0.weight"] == "net.2.weight"

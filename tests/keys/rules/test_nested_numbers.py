@@ -75,3 +75,26 @@ def test_digits_that_are_no_numbers_are_names(file_of, target_of, segment):
     theirs = {"a.0.weight": (2, 2), "a.0.bias": (2,), f"b.{segment}.c.weight": (3, 3)}
     for first, second in ((ours, theirs), (theirs, ours), (ours, ours)):
         assert diagnose(file_of(first), target_of(second)).says
+
+
+def test_groups_counted_down_are_asked_about(file_of, target_of, placed_as):
+    goal = {f"mlp.{i}.{n}": s for i in (0, 3) for n, s in (("weight", (6, 6)), ("bias", (6,)))}
+    ours = {f"mlp.{g}.2.{n}": s for g in (7, 6) for n, s in (("weight", (6, 6)), ("bias", (6,)))}
+    rest = {"out.weight": (2, 6), "out.bias": (2,)}
+    goal, ours = goal | rest, ours | rest
+    report = diagnose(file_of(ours), target_of(goal))
+    assert [q.id for q in report.plan.ambiguities] == ["nested-numbers"] and not report.plan.complete
+    listed = diagnose(file_of(ours), target_of(goal), choose={"nested-numbers": "as-listed"})
+    assert listed.plan.complete and placed_as(listed)["mlp.0.weight"] == "mlp.7.2.weight"
+    numbers = diagnose(file_of(ours), target_of(goal), choose={"nested-numbers": "by-group"})
+    assert numbers.plan.complete and placed_as(numbers)["mlp.0.weight"] == "mlp.6.2.weight"
+
+
+def test_groups_counted_down_whose_shapes_tell_are_not(file_of, target_of, placed_as):
+    goal = {f"mlp.{i}.weight": (6 + i, 6) for i in (0, 3)}
+    ours = {"mlp.7.2.weight": (9, 6), "mlp.6.2.weight": (6, 6)}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert report.plan.complete and placed_as(report)["mlp.0.weight"] == "mlp.6.2.weight"
+    # Nor in a file that keeps no order: what it lists first says nothing.
+    goal["mlp.3.weight"] = ours["mlp.7.2.weight"] = (6, 6)
+    assert diagnose(file_of(ours, ordered=False), target_of(goal)).plan.complete

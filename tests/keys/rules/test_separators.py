@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from inspector.keys.apply import apply_plan
@@ -93,3 +94,21 @@ def test_code_and_plan_agree(saved, target_of, tiny_vit, tmp_path):
     space: dict[str, object] = {}
     exec(code, space)
     assert {n: t.sum() for n, t in space["state"].items()} == {n: t.sum() for n, t in made.items()}
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_no_number_is_cut_in_two(file_of, target_of, ordered):
+    goal = {f"layers.{i}.{n}": s for i in range(2) for n, s in (("a.weight", (4, 4)), ("a.bias", (4,)), ("b", (4,)))}
+    ours = {name.replace("layers.", "layers.1", 1): size for name, size in goal.items()}
+    plan = diagnose(file_of(ours, ordered=ordered), target_of(goal)).plan
+    assert [question.id for question in plan.ambiguities] == ["index-shift"]
+    assert "separators" not in {rule for step in plan.steps for rule in (step.rule, *step.also)}
+
+
+def test_numbers_stay_apart_and_words_whole(file_of, target_of):
+    goal = {f"layers.1{i}.weight": (4 + i, 4) for i in range(4)}
+    for put in ("layers_1.", "sublayers_1"):
+        report = diagnose(
+            file_of({n.replace("layers.1", put): s for n, s in goal.items()}, ordered=False), target_of(goal)
+        )
+        assert report.plan is None or "separators" not in {use.id for use in report.plan.rules}, put

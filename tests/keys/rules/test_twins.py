@@ -60,3 +60,12 @@ def test_a_chosen_twin_of_a_target_that_has_a_part_of_the_others_name_is_the_who
         plan = diagnose(file_of(both), target_of(own), choose={"twins": chosen}).plan
         assert plan.complete
         assert {s.target: s.source for s in plan.steps if s.target} == {n: f"{chosen}.{n}" for n in own}
+
+
+def test_pefts_trained_copy_is_taken_unasked(file_of, target_of, placed_as):
+    goal = {"body.weight": (4, 4), "classifier.weight": (2, 4), "classifier.bias": (2,)}
+    ours = {"body.weight": (4, 4)}
+    for part in ("original_module", "modules_to_save"):
+        ours |= {f"classifier.{part}.weight": (2, 4), f"classifier.{part}.bias": (2,)}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert report.plan.complete and placed_as(report)["classifier.weight"] == "classifier.modules_to_save.weight"
