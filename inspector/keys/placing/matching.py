@@ -1,7 +1,8 @@
 """Two trees of modules walked down together: which module of the file is which of the target's, and where it is open.
 
 At each place the modules below are compared by what they hold, the largest first. What only one of each side holds is
-its counterpart; where several hold the same, their names decide, kind by kind, so that one mapping holds for all layers.
+its counterpart; where several hold the same, their names decide, kind by kind, so that one mapping holds for all
+layers.
 """
 
 from __future__ import annotations
