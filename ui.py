@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.errors import InspectorError, ReadError
-from inspector.web import components, guard, next_steps, remote_files, session, shelf, sidebar
+from inspector.web import components, gone_link, guard, next_steps, remote_files, session, shelf, sidebar
 from inspector.web import gc_freeze as garbage
 from inspector.web.text import visible
 
@@ -53,8 +53,13 @@ if held is not None:
     st.set_page_config(page_title=f"{visible(held.name)} · {page.title}")
 sidebar.draw()
 remote_files.draw_line()
+wanted = session.missing()
 try:
-    page.run()
+    # The page without a path is Open, which takes any file.
+    if wanted is not None and page.url_path:
+        gone_link.draw(page.title, wanted)
+    else:
+        page.run()
 except ReadError as error:
     guard.show_error(error)
     next_steps.show_for_unreadable()

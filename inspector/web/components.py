@@ -139,12 +139,6 @@ def need_file(shows: str, *fitting: str) -> Hand:
     hand = session.in_hand()
     if hand is not None:
         return hand
-    wanted = session.missing()
-    if wanted is not None:
-        from inspector.web import gone_link  # it holds a drop zone, whose panel is made of what stands here
-
-        gone_link.draw(wanted)
-        st.stop()
     with st.container(border=True, key="empty-state"):
         st.markdown(plain(shows))
         with st.container(horizontal=True):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.web import session
+from inspector.web.components import title
 from inspector.web.dropzone import drop_zone
+from inspector.web.store import Stored, the_store
 from inspector.web.text import mono, plain
 
 
-def draw(wanted: session.Hand) -> None:
-    """Ask for it. Returns only when another file came, or none yet: the page has nothing to show."""
+def draw(page: str, wanted: session.Hand) -> None:
+    """Ask for it, in place of the page of this title, which comes with the file."""
+    title(page, "The file of this link is not on the server any more.")
     with st.container(border=True, key="gone-link"):
         st.markdown(f"**{plain(wanted.name)}**")
         st.html(
-            "<p>The file of this link is not on the server any more. Drop it here and the page shows what the link "
-            f"showed. Its sha256 begins with {mono(wanted.sha256[:12])}.</p>"
+            "<p>Drop it here, and the page shows what the link showed. Its sha256 begins with "
+            f"{mono(wanted.sha256[:12])}.</p>"
         )
         stored = drop_zone("gone-dropzone")
         if stored is not None and stored.sha256 == wanted.sha256:
@@ -26,7 +29,7 @@ def draw(wanted: session.Hand) -> None:
         asked, other = st.session_state.get("gone-other", ("", None))
         if other is not None and asked == wanted.sha256:
             st.warning(
-                plain(f"{other.name} is another file: its sha256 begins with {other.sha256[:12]}."),
+                plain(f"{_name_of(other)} is another file: its sha256 begins with {other.sha256[:12]}."),
                 icon=":material/difference:",
             )
             if st.button("Open it all the same", key="gone-open-other"):
@@ -34,3 +37,7 @@ def draw(wanted: session.Hand) -> None:
                 session.take(other)
                 st.rerun()
         st.page_link("pages/open.py", label="Open something else", icon=":material/upload_file:")
+
+
+def _name_of(stored: Stored) -> str:
+    return the_store().name_of(stored.sha256, session.owner())

@@ -104,6 +104,7 @@ def test_a_link_to_a_file_that_has_gone_asks_for_it_and_shows_its_page(app: AppT
     # Another file is said to be another one, and is not taken unasked.
     app.file_uploader[0].upload("b.pth", content + b"x", "application/octet-stream").run()
     assert "b.pth is another file" in app.warning[0].value.replace("\\", "") and "hand" not in app.session_state
+    app.run()
     app.file_uploader[0].upload("again.pth", content, "application/octet-stream").run()
     assert not app.exception and app.session_state["hand"].name == "ours.pth"
     assert "module" in _html(app) and "is not on the server" not in _html(app)

@@ -82,13 +82,13 @@ class Vectors:
         return not self.mean.any() and bool((self.var == 1).all())
 
 
-def vectors_of(norm: Norm, load: Callable[[str], Floats | None]) -> Vectors | None:
-    """None for numbers that are missing or not finite, or sizes that differ. load: a vector by its name."""
-    mean, var = load(norm.mean), load(norm.var)
+def vectors_of(norm: Norm, read: Callable[[str], Floats | None]) -> Vectors | None:
+    """None for numbers that are missing or not finite, or sizes that differ. read: a vector by its name."""
+    mean, var = read(norm.mean), read(norm.var)
     if mean is None or var is None or not mean.size:
         return None
-    weight = load(norm.weight) if norm.weight else np.ones(mean.shape)
-    bias = load(norm.bias) if norm.bias else np.zeros(mean.shape)
+    weight = read(norm.weight) if norm.weight else np.ones(mean.shape)
+    bias = read(norm.bias) if norm.bias else np.zeros(mean.shape)
     if weight is None or bias is None:
         return None
     every = (weight, bias, mean, var)

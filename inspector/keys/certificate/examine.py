@@ -113,16 +113,16 @@ class Examiner:
     """Takes the vectors at once and the kernels one after the other, in any order."""
 
     def __init__(
-        self, wiring: Wiring, load: Callable[[str], Floats | None], shapes: Mapping[str, tuple[int, ...]]
+        self, wiring: Wiring, read: Callable[[str], Floats | None], shapes: Mapping[str, tuple[int, ...]]
     ) -> None:
-        """load: a vector of the target by its name, as float64; None where it has no plain numbers. shapes: of the
+        """read: a vector of the target by its name, as float64; None where it has no plain numbers. shapes: of the
         kernels, so that each can stand in for those of its shape.
         """
         self.wiring = wiring
         self.norms: dict[Norm, Vectors] = {}
-        self._load = load
+        self._read = read
         for norm in dict.fromkeys(norm for link in wiring.links for norm in _norms_of(link)):
-            vectors = vectors_of(norm, load)
+            vectors = vectors_of(norm, read)
             if vectors is not None:
                 self.norms[norm] = vectors
         self.chains = [Chain(link=link) for link in wiring.links]
@@ -225,7 +225,7 @@ class Examiner:
             self._enter(chain, goal, _likeliest(readings, agreed), bias, seed)
 
     def _bias(self, link: Link, channels: int) -> Floats:
-        held = self._load(link.bias) if link.bias else None
+        held = self._read(link.bias) if link.bias else None
         return held if held is not None and held.shape == (channels,) else np.zeros(channels)
 
     def _agree(self, found: Agreement, made: Floats, link: Link, channels: int, leaf: str) -> None:

@@ -19,10 +19,10 @@ from inspector.keys.certificate.types import Certificate, Wiring
 from inspector.keys.certificate.verdicts import certify
 
 
-def certificate_of(target: Target, load: Callable[[str], RawTensor | None]) -> Certificate | None:
+def certificate_of(target: Target, read: Callable[[str], RawTensor | None]) -> Certificate | None:
     """What the batch norms of a state dict say of each tensor's place; None for a target without any.
 
-    load: a tensor by the target's name, None for what stays at its initial value. Vectors are held, a kernel only
+    read: a tensor by the target's name, None for what stays at its initial value. Vectors are held, a kernel only
     while it is looked at. Numbers that are not finite, and tensors that are no plain real numbers, are left open.
     """
     if not any(t.name.rpartition(".")[2] == "running_mean" for t in target.tensors):
@@ -33,14 +33,14 @@ def certificate_of(target: Target, load: Callable[[str], RawTensor | None]) -> C
     def vector(name: str) -> NDArray[np.float64] | None:
         if len(known.get(name, ())) != 1:
             return None
-        numbers = _numbers(load(name))
+        numbers = _numbers(read(name))
         return None if numbers is None else numbers.astype(np.float64)
 
     # Values too large for what is summed here become infinite and are left open; they are no error of ours.
     with np.errstate(all="ignore"):
         examiner = Examiner(wiring, vector, known)
         for name in examiner.kernels:
-            kernel = _numbers(load(name))
+            kernel = _numbers(read(name))
             if kernel is not None and kernel.ndim > 1 and kernel.shape == known.get(name):
                 examiner.look(name, kernel)
     return certify(examiner, [t.name for t in target.tensors])

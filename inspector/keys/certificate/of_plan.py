@@ -17,7 +17,7 @@ def certificate_of_plan(checkpoint: Checkpoint, plan: RepairPlan, target: Target
     infos = {t.name: t for t in state_of(checkpoint, plan).tensors}
     steps = {step.target: step for step in plan.steps if step.target is not None}
 
-    def load(name: str) -> RawTensor | None:
+    def read(name: str) -> RawTensor | None:
         if name not in steps:
             return None
         try:
@@ -25,4 +25,4 @@ def certificate_of_plan(checkpoint: Checkpoint, plan: RepairPlan, target: Target
         except InspectorError:
             return None
 
-    return certificate_of(target, load)
+    return certificate_of(target, read)
