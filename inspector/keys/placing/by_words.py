@@ -80,6 +80,8 @@ def by_words(
     leaves: Sequence[Leaf], places: Sequence[Leaf], *, computed: frozenset[str], ordered: bool
 ) -> Worded | None:
     """How the file's names read as the target's; None where one side is empty. computed: last names of buffers."""
+    if not _share_words(leaves, places):
+        return None
     ours, theirs = grow_parts(leaves, computed), grow_parts(places, computed)
     if not ours.size or not theirs.size:
         return None
@@ -185,6 +187,18 @@ def _of_one_kind(pair: Counterpart) -> bool:
         return False
     kind = {1: "norm", 2: "fc"}.get(len(weight.shape), "conv")
     return kind in (ours or theirs)
+
+
+def _share_words(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
+    """Whether half of the file's names have a word that begins like one of the target's: a quick look at both."""
+    known = {"con", "nor", "fc"}.union(*(_beginnings(place.name) for place in places))
+    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in leaves) >= len(leaves)
+
+
+def _beginnings(name: str) -> set[str]:
+    segments = name.split(".")
+    # The last one is weight or bias, on both sides.
+    return {word[:3] for segment in segments[: max(len(segments) - 1, 1)] for word in words_of(segment)}
 
 
 def settled(choice: Choice, *, ordered: bool) -> tuple[tuple[Leaf, Leaf], ...] | None:
