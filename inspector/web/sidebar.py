@@ -57,7 +57,9 @@ def _draw_hand(hand: session.Hand) -> None:
             f'<div class="mi-hand"><b>{escaped(hand.name)}</b><small>{escaped(what)}</small>'
             f"<small>{escaped(size)}{' · ' if size else ''}{identity}</small></div>"
         )
-        if not hand.is_elsewhere and st.button("Report", key="side-report", icon=":material/article:", type="tertiary"):
+        if not hand.is_elsewhere and st.button(
+            "Make a report", key="side-report", icon=":material/article:", type="tertiary"
+        ):
             _report(hand)
         if st.button("Forget this file", key="forget", icon=":material/delete:", type="tertiary"):
             session.forget(hand)
