@@ -175,7 +175,7 @@ def _resnet(block: type[BasicBlock] | type[Bottleneck], blocks: list[int], **opt
     return ResNet(block, blocks, num_classes=CLASSES, **options)
 
 
-#: name: how to build it. Thresholds were looked at on the first six only; the others were run once they stood.
+#: name: how to build it.
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "vgg_relu": lambda: plain(partial(nn.ReLU, inplace=True)),
     "resnet_relu": lambda: _resnet(BasicBlock, [1, 1, 1, 1], width_per_group=64),
@@ -183,7 +183,6 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "densenet_relu": lambda: DenseNet(16, (3, 4, 3), 32, num_classes=CLASSES),
     "unet_leaky": lambda: UNet(partial(nn.LeakyReLU, 0.1)),
     "linear_none": Linear,
-    # held out
     "vgg_silu_bias": lambda: plain(nn.SiLU, bias=True),
     "vgg_gelu_avgpool": lambda: plain(nn.GELU, pool=partial(nn.AvgPool2d, 2)),
     "vgg_hardswish": lambda: plain(nn.Hardswish),
@@ -199,4 +198,8 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "unet_mish": lambda: UNet(nn.Mish),
 }
 NETWORKS["mnasnet_relu"] = NETWORKS.pop("efficientnet_silu")
-TUNED_ON = tuple(NETWORKS)[:6]
+#: What was seen on these changed the rules (as the committed sample did): for them the figures are no hold-out.
+TUNED_ON = (
+    *("vgg_relu", "resnet_relu", "mobilenet_v3_hardswish", "densenet_relu", "unet_leaky", "linear_none"),
+    *("vgg_hardswish", "bottleneck_silu", "inception_relu", "resnext_leaky"),
+)

@@ -30,6 +30,7 @@ class _Said:
         self.proved: dict[str, str] = {}
         self.against: dict[str, str] = {}
         self.open: dict[str, str] = {}
+        self.doubted: dict[str, str] = {}
 
     def take(self, name: str, tried: Tried | None, why: str) -> None:
         """What one slot says of a tensor."""
@@ -80,6 +81,9 @@ def certify(examiner: Examiner, names: Iterable[str]) -> Certificate:
             for name in (norm.weight, norm.bias):
                 if said.proved.pop(name, None) is not None:
                     said.open[name] = _OWN_MEAN
+    for name, why in said.doubted.items():
+        said.proved.pop(name, None)
+        said.open[name] = why
     for name in said.against:
         said.proved.pop(name, None)
     return Certificate(
@@ -138,28 +142,24 @@ def _say_against(said: _Said, chain: Chain, level: float, broken: list[str]) -> 
     elif by_kernel:
         said.against[link.kernel] = f"{kernel.rival} fits there, this does not"
         found = True
-    if not chain.exact or not link.certain:
-        return found
-    if mean.log_chance >= level:
-        return found
-    for before, (tried, others) in chain.entry.items():
-        single = [
-            (leaf, slots[before])
-            for leaf, slots in (("weight", chain.weights), ("bias", chain.biases))
-            if before in slots
-        ]
-        alone = [(leaf, one, names) for leaf, (one, names) in single if one.contradicts]
-        for leaf, one, names in alone:
-            assert one.other is not None
-            said.against[getattr(before, leaf)] = f"{names[one.other]} fits there, this does not"
-            found = True
-        if not alone and tried.contradicts and before.weight:
-            assert tried.other is not None
-            instead = others[tried.other]
-            why = f"{instead} fit there" if " and " in instead else f"the norm of {instead} fits there, this does not"
-            said.against[before.weight] = said.against[before.bias] = why
-            found = True
+    if chain.exact and link.certain and mean.log_chance < level:
+        _doubt(said, chain)
     return found
+
+
+def _doubt(said: _Said, chain: Chain) -> None:
+    """Vectors of the norm before in whose place others fit better: not proved, and not contradicted either.
+
+    In some trained networks a norm's own running mean predicts what follows better than its bias does.
+    """
+    for slots, leaf in ((chain.weights, "weight"), (chain.biases, "bias")):
+        for before, (tried, others) in slots.items():
+            if tried.contradicts and tried.other is not None:
+                said.doubted[getattr(before, leaf)] = f"{others[tried.other]} would fit there as well"
+    for before, (tried, others) in chain.entry.items():
+        if tried.contradicts and tried.other is not None:
+            why = f"in its norm's place {others[tried.other]} would fit as well"
+            said.doubted |= {name: why for name in (before.weight, before.bias) if name}
 
 
 def _broken(chain: Chain, firm: Sequence[Chain], testable: Sequence[Chain]) -> str:
