@@ -29,6 +29,7 @@ def _fetch(visitor, name: str) -> Path:  # type: ignore[no-untyped-def]
 def test_a_picture_is_explained_and_switched_between(visitor, samples: Path) -> None:  # type: ignore[no-untyped-def]
     visitor.upload(samples / "shapes.safetensors")
     visitor.visit("Explain")
+    visitor.settle()
     page = visitor.page
     page.get_by_role("button", name="square 2").click()
     page.get_by_alt_text("Heat map overlay").wait_for()
