@@ -10,6 +10,7 @@ OPTION_WORDS = (
     ("`convert --salvage` writes", "The Convert page writes"),
     ("pass --accept optimizer-groups; else", 'tick the box "The optimizer\'s groups were made by kind"; else'),
     (", or pass --overwrite", ""),
+    ("; --digest does", "; fetch the whole file for it"),
     ("Pass --state.", "Choose one of them on the page."),
     ("Say with --state which one is meant.", "Choose one of them on the page."),
     ("(--partial)", '("A part is enough" on the Repair page)'),

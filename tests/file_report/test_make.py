@@ -27,7 +27,7 @@ def test_a_repair_comes_with_its_rules_its_proofs_and_its_lines(repaired: FileRe
     assert found is not None and found.complete and not found.loads
     assert [(rule.id, rule.count) for rule in found.rules] == [("wrapper-segment", 338)]
     assert (found.matched, found.missing, found.unexpected, found.left_over) == (0, 338, 338, ())
-    assert [p.passed for p in found.proofs] == [True] * 5 and found.not_verified == ""
+    assert [p.passed for p in found.proofs] == [True] * 6 and found.not_verified == ""
     assert "load_state_dict(state, strict=True)" in found.code
     assert sum(one.tensors for one in found.placed) == 338
 

@@ -49,7 +49,7 @@ def test_the_overview_offers_the_report_with_numbers_proofs_and_kept_maps(
     (tmp_path / "r.html").write_text(html, encoding="utf-8")
     report = read_report(tmp_path / "r.html")
     assert report.file.sha256 == hand.sha256 and report.numbers_read
-    assert report.repair is not None and [p.passed for p in report.repair.proofs] == [True] * 5
+    assert report.repair is not None and [p.passed for p in report.repair.proofs] == [True] * 6
     assert len(report.maps) == 1 and "<h2>Where it looks</h2>" in html
 
 
