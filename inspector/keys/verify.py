@@ -78,18 +78,16 @@ def verify_plan(
         else []
     )
     made = {name: raw_of(tensor) for name, tensor in state.items()}
+    places = judge_places(certificate_of(target, made.get))
+    judged = [prove_values(made, plan.steps), *([places] if places is not None else [])]
     if own:
-        checked = [prove_bytes(checkpoint, plan, made), prove_values(made, plan.steps)]
-        places = judge_places(certificate_of(target, made.get))
-        checked += [places] if places is not None else []
+        checked = [prove_bytes(checkpoint, plan, made), *judged]
         return Verification(proofs=(*proofs, own[0], *checked, *own[1:]))
     model, strict = prove_strict_load(state, target, plan.missing if plan.partial else ())
     held = made
     if model is not None and strict.passed:
         held = {name: raw_of(tensor) for name, tensor in model.state_dict().items()}
-    proofs += [strict, prove_bytes(checkpoint, plan, held), prove_values(made, plan.steps)]
-    places = judge_places(certificate_of(target, made.get))
-    proofs += [places] if places is not None else []
+    proofs += [strict, prove_bytes(checkpoint, plan, held), *judged]
     ready = model if strict.passed and not plan.partial else None
     proofs.append(_not_whole(plan) if plan.partial else prove_forward(ready, target, state, shape=given.shape))
     proofs += [prove_pair(ready, pair)] if pair is not None else []

@@ -14,6 +14,7 @@ from inspector.errors import InspectorError, ReadError
 from inspector.findings import Finding, ranked, run_checks
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
+from inspector.keys.plan import listed
 from inspector.keys.report import KeyReport, RepairPlan, StepKind
 from inspector.loaded import findings as kinds
 from inspector.loaded.choose import Rename, choose_state, numbers_of
@@ -262,7 +263,7 @@ def _not_compared(tensors: Sequence[LoadedTensor]) -> Iterator[str]:
         if one.held is Held.UNKNOWN:
             groups.setdefault(one.why, []).append(one.name)
     for why, names in groups.items():
-        yield f"{counted(len(names), 'tensor')} ({kinds.listed(names)}): {why}"
+        yield f"{counted(len(names), 'tensor')} ({listed(names)}): {why}"
 
 
 def _hides(noticed: Sequence[Finding]) -> bool:

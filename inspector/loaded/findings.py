@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import nn
@@ -11,6 +11,7 @@ from torch import nn
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.keys.plan import listed
 from inspector.loaded.report import Held, LoadedTensor, UnusedTensor
 from inspector.units import counted, human_shape, human_share, with_article
 
@@ -53,12 +54,6 @@ class Scene:
     def learned(self) -> tuple[LoadedTensor, ...]:
         """Without counters."""
         return tuple(one for one in self.tensors if not is_bookkeeping(one.name))
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """The first names, and how many more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def overwritten(model: nn.Module) -> Iterator[tuple[str, str]]:

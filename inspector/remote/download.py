@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspector.checkpoint.sent_folder import OWNER
+from inspector.checkpoint.sent_folder import BLOCK, member_header
 from inspector.errors import AddressError, FileChanged, LimitExceeded, NeedsWholeFile
 from inspector.progress import Progress
 from inspector.remote.address import parse_address
@@ -19,7 +18,6 @@ from inspector.remote.source import HttpSource, Identity
 
 _PIECE_NBYTES = 8 << 20
 _STREAM_NBYTES = 1 << 20
-_BLOCK = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ def download(parts: Sequence[Part], place: Path, policy: Policy, *, most_nbytes:
             for part in parts:
                 done = _take(part, client, written, len(parts) > 1, done, total, progress)
             if len(parts) > 1:
-                written.write(bytes(2 * _BLOCK))
+                written.write(bytes(2 * BLOCK))
         progress(done, done, "")
     except BaseException:
         place.unlink(missing_ok=True)
@@ -91,9 +89,7 @@ def _take(
     if packed:
         if size is None:
             raise NeedsWholeFile(f"The server of {part.name} does not say how long it is.")
-        info = tarfile.TarInfo(part.name)
-        info.size, info.uname = size, OWNER
-        written.write(info.tobuf(tarfile.PAX_FORMAT))
+        written.write(member_header(part.name, size))
     before = done
     progress(done, total or size, part.name)
     for piece in pieces():
@@ -106,7 +102,7 @@ def _take(
     if part.sha256 and own.hexdigest() != part.sha256:
         raise FileChanged(f"{part.name} is not the file that the hub lists: its sha256 differs.")
     if packed:
-        written.write(bytes(-(done - before) % _BLOCK))
+        written.write(bytes(-(done - before) % BLOCK))
     return done
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from inspector.checkpoint.sent_folder import OWNER
+from inspector.checkpoint.sent_folder import BLOCK, member_header
 from inspector.checkpoint.source import PathSource
 
-_BLOCK = 512
 _PIECE = 8 << 20
 
 
@@ -19,8 +17,8 @@ def tar_chunks(folder: Path) -> tuple[int, Iterator[bytes]]:
 
     Raises ReadError, while it is read, where a file changed or went.
     """
-    members = [(_header(path.relative_to(folder).as_posix(), size), path, size) for path, size in _files(folder)]
-    nbytes = sum(len(header) + size + -size % _BLOCK for header, _, size in members) + 2 * _BLOCK
+    members = [(member_header(path.relative_to(folder).as_posix(), size), path, size) for path, size in _files(folder)]
+    nbytes = sum(len(header) + size + -size % BLOCK for header, _, size in members) + 2 * BLOCK
     return nbytes, _chunks(members)
 
 
@@ -36,12 +34,6 @@ def _files(folder: Path) -> list[tuple[Path, int]]:
     return found
 
 
-def _header(name: str, size: int) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.uname = size, OWNER
-    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
-
-
 def _chunks(members: list[tuple[bytes, Path, int]]) -> Iterator[bytes]:
     for header, path, size in members:
         yield header
@@ -51,5 +43,5 @@ def _chunks(members: list[tuple[bytes, Path, int]]) -> Iterator[bytes]:
                 yield source.read(offset, min(_PIECE, size - offset))
         finally:
             source.close()
-        yield bytes(-size % _BLOCK)
-    yield bytes(2 * _BLOCK)
+        yield bytes(-size % BLOCK)
+    yield bytes(2 * BLOCK)

@@ -44,30 +44,29 @@ def _overwritten(code: Code) -> Iterator[Found]:
 
 
 def _result_kept(code: Code) -> Iterator[Found]:
-    for scope in code.scopes:
-        for load in scope.loads:
-            names = is_assigned_to(load.statement)
-            root = load.receiver.partition("(")[0]
-            if isinstance(load.statement, ast.Assign) and load.statement.value is load.node:
-                used = {one.method for one in scope.did if one.receiver in names and one.node is not load.node}
-                attributes = {one for name in names for one in code.attributes.get(name, ())}
-                reassigned = sum(dotted(target) in names for _, target, _, _ in scope.assigned) > 1
-                answer = attributes & {"missing_keys", "unexpected_keys"}
-                if root not in names and (answer or reassigned or not used & {*_CHAIN, ""}):
-                    continue
-            elif not _is_chained(load.node, load.statement):
+    for scope, load in code.loads:
+        names = is_assigned_to(load.statement)
+        root = load.receiver.partition("(")[0]
+        if isinstance(load.statement, ast.Assign) and load.statement.value is load.node:
+            used = {one.method for one in scope.did if one.receiver in names and one.node is not load.node}
+            attributes = {one for name in names for one in code.attributes.get(name, ())}
+            reassigned = sum(dotted(target) in names for _, target, _, _ in scope.assigned) > 1
+            answer = attributes & {"missing_keys", "unexpected_keys"}
+            if root not in names and (answer or reassigned or not used & {*_CHAIN, ""}):
                 continue
-            receiver = written(load.node.func).removesuffix(".load_state_dict")
-            name = root if root in names or not names else names[0]
-            made = f"{name} = {receiver}\n" if receiver != name and names else ""
-            name = name if made else receiver
-            yield Found(
-                node=load.statement,
-                says="load_state_dict gives back the lists of missing and unexpected keys, not the model.",
-                why="It changes the model in place; what is assigned here is no model any more.",
-                steps=("Call it on a line of its own and go on with the model.",),
-                patch=f"{made}{name}.load_state_dict({', '.join(_arguments(load.node))})",
-            )
+        elif not _is_chained(load.node, load.statement):
+            continue
+        receiver = written(load.node.func).removesuffix(".load_state_dict")
+        name = root if root in names or not names else names[0]
+        made = f"{name} = {receiver}\n" if receiver != name and names else ""
+        name = name if made else receiver
+        yield Found(
+            node=load.statement,
+            says="load_state_dict gives back the lists of missing and unexpected keys, not the model.",
+            why="It changes the model in place; what is assigned here is no model any more.",
+            steps=("Call it on a line of its own and go on with the model.",),
+            patch=f"{made}{name}.load_state_dict({', '.join(_arguments(load.node))})",
+        )
 
 
 def _arguments(node: ast.Call) -> list[str]:

@@ -34,6 +34,11 @@ class Code:
         self._models: dict[int, frozenset[str]] = {}
 
     @cached_property
+    def loads(self) -> tuple[tuple[Scope, Load], ...]:
+        """Of all scopes, each with its own."""
+        return tuple((scope, load) for scope in self.scopes for load in scope.loads)
+
+    @cached_property
     def saves(self) -> tuple[Save, ...]:
         """Of all scopes."""
         return tuple(save for scope in self.scopes for save in scope.saves)

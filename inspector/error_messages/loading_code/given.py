@@ -17,86 +17,83 @@ _WEIGHTS = ("state_dict", "model_state_dict", "model", "net", "model_state", "we
 
 
 def _path(code: Code) -> Iterator[Found]:
-    for scope in code.scopes:
-        for load in scope.loads:
-            if load.given.is_ is Is.PATH and load.argument is not None:
-                opened = _OPENED.format(written(load.argument))
-                yield Found(
-                    node=load.node,
-                    says=f"load_state_dict takes a dict of tensors, and {written(load.argument)} is a path.",
-                    why="torch raises a TypeError or an AttributeError: a text has no keys to copy.",
-                    steps=("Open the file first.",),
-                    patch=in_place(load.statement, load.node, with_argument(load, opened)),
-                )
+    for _, load in code.loads:
+        if load.given.is_ is Is.PATH and load.argument is not None:
+            opened = _OPENED.format(written(load.argument))
+            yield Found(
+                node=load.node,
+                says=f"load_state_dict takes a dict of tensors, and {written(load.argument)} is a path.",
+                why="torch raises a TypeError or an AttributeError: a text has no keys to copy.",
+                steps=("Open the file first.",),
+                patch=in_place(load.statement, load.node, with_argument(load, opened)),
+            )
 
 
 def _outer(code: Code) -> Iterator[Found]:
-    for scope in code.scopes:
-        for load in scope.loads:
-            read = load.given.read
-            if load.given.is_ is not Is.READ or read is None or not read.is_torch or _of_optimizer(load, scope):
+    for scope, load in code.loads:
+        read = load.given.read
+        if load.given.is_ is not Is.READ or read is None or not read.is_torch or _of_optimizer(load, scope):
+            continue
+        held = _weights(code)
+        save = code.save_of(read)
+        asked = scope.keys.get(read.name, []) if read.name else []
+        if held is not None:
+            if not held.path or held.is_module:
                 continue
-            held = _weights(code)
-            save = code.save_of(read)
-            asked = scope.keys.get(read.name, []) if read.name else []
-            if held is not None:
-                if not held.path or held.is_module:
-                    continue
-                keys, sure = held.path, f"its weights lie under {_access(held.path)}"
-            elif save is not None and save.keys:
-                key = next((key for key, is_state in save.keys if is_state), "")
-                if not key:
-                    continue
-                keys, sure = (key,), f"it was saved here with its weights under {key!r}"
-            else:
-                beside = [key for key in asked if key in _BESIDE]
-                inner = [key for key in asked if key in _WEIGHTS]
-                if not beside and not inner:
-                    continue
-                keys = (inner[0],) if inner else ("state_dict",)
-                sure = f"this code takes {(inner or beside)[0]!r} from it, which is no tensor's name"
-            argument = f"{written(load.argument or load.node)}{_access(keys)}"
-            yield Found(
-                node=load.node,
-                says=f"load_state_dict is given the whole checkpoint: {sure}.",
-                why="Its entries (epoch, optimizer, ...) are unexpected, and every tensor of the model is missing.",
-                steps=("Give it the entry that holds the weights.",),
-                patch=in_place(load.statement, load.node, with_argument(load, argument)),
-            )
+            keys, sure = held.path, f"its weights lie under {_access(held.path)}"
+        elif save is not None and save.keys:
+            key = next((key for key, is_state in save.keys if is_state), "")
+            if not key:
+                continue
+            keys, sure = (key,), f"it was saved here with its weights under {key!r}"
+        else:
+            beside = [key for key in asked if key in _BESIDE]
+            inner = [key for key in asked if key in _WEIGHTS]
+            if not beside and not inner:
+                continue
+            keys = (inner[0],) if inner else ("state_dict",)
+            sure = f"this code takes {(inner or beside)[0]!r} from it, which is no tensor's name"
+        argument = f"{written(load.argument or load.node)}{_access(keys)}"
+        yield Found(
+            node=load.node,
+            says=f"load_state_dict is given the whole checkpoint: {sure}.",
+            why="Its entries (epoch, optimizer, ...) are unexpected, and every tensor of the model is missing.",
+            steps=("Give it the entry that holds the weights.",),
+            patch=in_place(load.statement, load.node, with_argument(load, argument)),
+        )
 
 
 def _no_such_entry(code: Code) -> Iterator[Found]:
     """With the file, or the line that saved it: an entry that is not there."""
-    for scope in code.scopes:
-        for load in scope.loads:
-            read, key = load.given.read, load.given.key
-            if load.given.is_ is not Is.ENTRY or read is None or not key or not read.is_torch:
+    for _, load in code.loads:
+        read, key = load.given.read, load.given.key
+        if load.given.is_ is not Is.ENTRY or read is None or not key or not read.is_torch:
+            continue
+        held, save = _weights(code), code.save_of(read)
+        if held is not None and code.checkpoint is not None and not held.is_module:
+            there = [label for label, _ in code.checkpoint.root.children]
+            if key in there or (held.path and held.path[0] == key):
                 continue
-            held, save = _weights(code), code.save_of(read)
-            if held is not None and code.checkpoint is not None and not held.is_module:
-                there = [label for label, _ in code.checkpoint.root.children]
-                if key in there or (held.path and held.path[0] == key):
-                    continue
-                says = f"{code.checkpoint.origin.name} has no entry {key!r}: "
-                says += f"its weights lie under {_access(held.path)}." if held.path else "it is the state dict itself."
-                keys: tuple[str, ...] = held.path
-            elif save is not None and save.given.is_ is Is.STATE:
-                says, keys = f"The file was saved here as the state dict itself and has no entry {key!r}.", ()
-            elif save is not None and save.keys and key not in dict(save.keys):
-                inner = next((name for name, is_state in save.keys if is_state), "")
-                if not inner:
-                    continue
-                says, keys = f"The file was saved here without an entry {key!r}; its weights are {inner!r}.", (inner,)
-            else:
+            says = f"{code.checkpoint.origin.name} has no entry {key!r}: "
+            says += f"its weights lie under {_access(held.path)}." if held.path else "it is the state dict itself."
+            keys: tuple[str, ...] = held.path
+        elif save is not None and save.given.is_ is Is.STATE:
+            says, keys = f"The file was saved here as the state dict itself and has no entry {key!r}.", ()
+        elif save is not None and save.keys and key not in dict(save.keys):
+            inner = next((name for name, is_state in save.keys if is_state), "")
+            if not inner:
                 continue
-            base = written(load.argument.value) if isinstance(load.argument, ast.Subscript) else read.name
-            yield Found(
-                node=load.node,
-                says=says,
-                why="The lookup raises a KeyError before anything is loaded.",
-                steps=("Take what is there.",),
-                patch=in_place(load.statement, load.node, with_argument(load, f"{base}{_access(keys)}")),
-            )
+            says, keys = f"The file was saved here without an entry {key!r}; its weights are {inner!r}.", (inner,)
+        else:
+            continue
+        base = written(load.argument.value) if isinstance(load.argument, ast.Subscript) else read.name
+        yield Found(
+            node=load.node,
+            says=says,
+            why="The lookup raises a KeyError before anything is loaded.",
+            steps=("Take what is there.",),
+            patch=in_place(load.statement, load.node, with_argument(load, f"{base}{_access(keys)}")),
+        )
 
 
 def _whole_model(code: Code) -> Iterator[Found]:

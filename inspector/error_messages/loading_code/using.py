@@ -14,70 +14,67 @@ _MOVES = ("to", "cuda")
 
 
 def _lax(code: Code) -> Iterator[Found]:
-    for scope in code.scopes:
-        for load in scope.loads:
-            thrown = isinstance(load.statement, ast.Expr) and load.statement.value is load.node
-            thrown = thrown or (
-                is_assigned_to(load.statement) == ["_"] and getattr(load.statement, "value", None) is load.node
-            )
-            if load.is_lax and thrown:
-                yield Found(
-                    node=load.statement,
-                    says="strict=False loads what fits by name and is silent about the rest, and its answer is thrown "
-                    "away.",
-                    why="Where no name fits, nothing is loaded and nothing is raised: the model keeps the weights that "
-                    "it was built with.",
-                    steps=(
-                        "Read which keys are missing and unexpected.",
-                        "Behind loading, inspector.check_loaded(model, path) says which tensors are the file's.",
-                    ),
-                    patch=f"result = {written(load.node)}\nprint(result.missing_keys, result.unexpected_keys)",
-                )  # fmt: skip
+    for _, load in code.loads:
+        thrown = isinstance(load.statement, ast.Expr) and load.statement.value is load.node
+        thrown = thrown or (
+            is_assigned_to(load.statement) == ["_"] and getattr(load.statement, "value", None) is load.node
+        )
+        if load.is_lax and thrown:
+            yield Found(
+                node=load.statement,
+                says="strict=False loads what fits by name and is silent about the rest, and its answer is thrown "
+                "away.",
+                why="Where no name fits, nothing is loaded and nothing is raised: the model keeps the weights that "
+                "it was built with.",
+                steps=(
+                    "Read which keys are missing and unexpected.",
+                    "Behind loading, inspector.check_loaded(model, path) says which tensors are the file's.",
+                ),
+                patch=f"result = {written(load.node)}\nprint(result.missing_keys, result.unexpected_keys)",
+            )  # fmt: skip
 
 
 def _no_eval(code: Code) -> Iterator[Found]:
     everything = {did.method for scope in code.scopes for did in scope.did} | code.names
     if everything & _TRAINS or "eval" in everything or not everything & _INFERS:
         return
-    for scope in code.scopes:
-        for load in scope.loads:
-            calls = [
-                did for did in scope.did
-                if did.receiver == load.receiver and did.method == "" and did.order > load.order
-            ]  # fmt: skip
-            modes = [did for did in scope.did if did.receiver == load.receiver and did.method == "train"]
-            if not calls or modes or _is_other(load.receiver):
-                continue
-            yield Found(
-                node=load.statement,
-                says=f"{load.receiver} is run without {load.receiver}.eval(): batch norms take the batch's statistics "
-                "and dropouts drop.",
-                why="A new module is in train mode; neither loading nor torch.no_grad() changes that.",
-                steps=("Put it into evaluation mode behind loading.",),
-                patch=f"{written(load.statement)}\n{load.receiver}.eval()",
-            )
-            return
+    for scope, load in code.loads:
+        calls = [
+            did for did in scope.did
+            if did.receiver == load.receiver and did.method == "" and did.order > load.order
+        ]  # fmt: skip
+        modes = [did for did in scope.did if did.receiver == load.receiver and did.method == "train"]
+        if not calls or modes or _is_other(load.receiver):
+            continue
+        yield Found(
+            node=load.statement,
+            says=f"{load.receiver} is run without {load.receiver}.eval(): batch norms take the batch's statistics "
+            "and dropouts drop.",
+            why="A new module is in train mode; neither loading nor torch.no_grad() changes that.",
+            steps=("Put it into evaluation mode behind loading.",),
+            patch=f"{written(load.statement)}\n{load.receiver}.eval()",
+        )
+        return
 
 
 def _moved_late(code: Code) -> Iterator[Found]:
-    for scope in code.scopes:
-        for load in scope.loads:
-            if load.on.is_ is not Is.OPTIMIZER:
-                continue
-            models = _models_of(load.receiver, scope)
-            late = next(
-                (d for d in scope.did if d.order > load.order and d.method in _MOVES and d.receiver in models), None
+    for scope, load in code.loads:
+        if load.on.is_ is not Is.OPTIMIZER:
+            continue
+        models = _models_of(load.receiver, scope)
+        late = next(
+            (d for d in scope.did if d.order > load.order and d.method in _MOVES and d.receiver in models), None
+        )
+        if late is not None:
+            move = written(late.node)
+            yield Found(
+                node=load.statement,
+                says=f"The optimizer is loaded before {move}: its moments stay on the old device.",
+                why="load_state_dict puts each of them where its parameter lies by then; the parameter moves on, "
+                "they do not, and the first step fails.",
+                steps=("Move the model first, then load the optimizer.",),
+                patch=f"{move}\n{written(load.statement)}",
             )
-            if late is not None:
-                move = written(late.node)
-                yield Found(
-                    node=load.statement,
-                    says=f"The optimizer is loaded before {move}: its moments stay on the old device.",
-                    why="load_state_dict puts each of them where its parameter lies by then; the parameter moves on, "
-                    "they do not, and the first step fails.",
-                    steps=("Move the model first, then load the optimizer.",),
-                    patch=f"{move}\n{written(load.statement)}",
-                )
 
 
 def _models_of(optimizer: str, scope: Scope) -> set[str]:

@@ -18,12 +18,11 @@ _STRIPS = frozenset(
 def _side(code: Code) -> Iterator[Found]:
     if code.names & _STRIPS or any(word.startswith(("module", "_orig_mod")) for word in code.words):
         return
-    for scope in code.scopes:
-        for load in scope.loads:
-            if load.on.is_ in _SEGMENT and load.given.is_ not in (Is.PATH,) and not _is_optimizer(load):
-                yield from _into_wrapped(code, scope, load)
-            elif load.given.is_ in (Is.READ, Is.ENTRY) and load.on.is_ is Is.UNKNOWN and not _is_optimizer(load):
-                yield from _into_bare(code, load)
+    for scope, load in code.loads:
+        if load.on.is_ in _SEGMENT and load.given.is_ not in (Is.PATH,) and not _is_optimizer(load):
+            yield from _into_wrapped(code, scope, load)
+        elif load.given.is_ in (Is.READ, Is.ENTRY) and load.on.is_ is Is.UNKNOWN and not _is_optimizer(load):
+            yield from _into_bare(code, load)
 
 
 def _into_wrapped(code: Code, scope: Scope, load: Load) -> Iterator[Found]:

@@ -13,7 +13,7 @@ from inspector.checkpoint.source import is_distant
 from inspector.errors import InspectorError
 from inspector.findings import Check, Finding
 from inspector.keys.checks.entry import CANNOT_TELL, Context, cannot_tell, refusing
-from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.roles import NORM_NAME, split_name
 from inspector.keys.report import Ambiguity, StepKind
 from inspector.units import human_share
 
@@ -21,7 +21,6 @@ LEAVE_OUT, KEEP = "leave-out", "keep"
 # What a diagnosis reads of a file at most, for each question.
 _MOST_NBYTES = 32 << 20
 _MOST_NORMS = 256
-_NORM = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)")
 # As `health/checks/norm_delta.py` has them: scales of what was added, and their share below zero.
 _SCALE, _NEGATIVE, _LEAST = 0.3, 0.2, 2
 # Fewer numbers in all say nothing of their signs.
@@ -145,7 +144,7 @@ def _scales(context: Context) -> tuple[str, ...]:
         shape = context.tensors[ours].shape if ours in context.tensors else ()
         if last not in ("weight", "scale", "gamma") or len(shape) != 1 or shape[0] < 2:
             continue
-        if _NORM.search(split_name(module)[1].lower()) or f"{module}.running_var" in context.places:
+        if NORM_NAME.search(split_name(module)[1].lower()) or f"{module}.running_var" in context.places:
             found.append(ours)
     return tuple(found)
 

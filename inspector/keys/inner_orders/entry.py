@@ -22,6 +22,11 @@ class Way:
     shown: tuple[str, ...]
 
 
+def halves_exchanged(link: Link, ours: str, theirs: str) -> str:
+    """The change where the ways are two halves of the rows, the one first or the other."""
+    return "blocks:1-0"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerOrder:
     """One entry of `INNER_ORDERS`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inspector.keys.inner_orders.entry import InnerOrder, Way
+from inspector.keys.inner_orders.entry import InnerOrder, Way, halves_exchanged
 from inspector.keys.rules.entry import Link
 
 _GATE_FIRST = r"(^|\.)(gate_up_proj|w12)\.(weight|bias)$"
@@ -17,10 +17,6 @@ def _holds(link: Link) -> bool:
     rows = (link.target.shape or (1,))[0]
     other = ours.split(".")[-3:] != theirs.split(".")[-3:]
     return other and rows % 2 == 0 and bool(_EITHER.search(ours) or _EITHER.search(theirs))
-
-
-def _change(link: Link, ours: str, theirs: str) -> str:
-    return "blocks:1-0"
 
 
 INNER_ORDER = InnerOrder(
@@ -39,6 +35,6 @@ INNER_ORDER = InnerOrder(
         ),
     ),
     holds=_holds,
-    change=_change,
+    change=halves_exchanged,
     source="transformers modeling_phi3.py, dinov2 layers/swiglu_ffn.py; diffusers models/activations.py",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from inspector.keys.inner_orders.entry import InnerOrder, Way
+from inspector.keys.inner_orders.entry import InnerOrder, Way, halves_exchanged
 from inspector.keys.rules.entry import Link
 
 _FINAL = re.compile(r"(^|\.)final_layer\.adaLN_modulation\.1\.(weight|bias)$")
@@ -18,10 +18,6 @@ def _holds(link: Link) -> bool:
     return (
         any(_FINAL.search(name) for name in names) and any(_NORM_OUT.search(name) for name in names) and rows % 2 == 0
     )
-
-
-def _change(link: Link, ours: str, theirs: str) -> str:
-    return "blocks:1-0"
 
 
 INNER_ORDER = InnerOrder(
@@ -40,6 +36,6 @@ INNER_ORDER = InnerOrder(
         ),
     ),
     holds=_holds,
-    change=_change,
+    change=halves_exchanged,
     source="diffusers loaders/single_file_utils.py, swap_scale_shift",
 )

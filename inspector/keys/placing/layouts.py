@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from enum import Flag, StrEnum, auto
 
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.keys.placing.roles import roles_of, split_name
+from inspector.keys.placing.roles import NORM_NAME, roles_of, split_name
 from inspector.keys.placing.tree import Leaf
 
 
@@ -72,7 +72,6 @@ _MARKS = _IN_OUT | {
     "pointwise_kernel",
     "embeddings",
 }
-_NORM = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 # Formats in which torch's own files do not come, and frameworks that safetensors files name as their writer.
 _OTHER_FORMATS = frozenset({"npz", "npy"})
 _OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle", "pd"})
@@ -110,7 +109,9 @@ def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewh
     if found or theirs & {"gamma", "beta"}:
         return found
     shifted = {module for module, last in names if last == "beta"}
-    norms = (last == "gamma" and module in shifted and _NORM.search(split_name(module)[1]) for module, last in names)
+    norms = (
+        last == "gamma" and module in shifted and NORM_NAME.search(split_name(module)[1]) for module, last in names
+    )
     return Elsewhere.NORM_WORDS if any(norms) else found
 
 

@@ -79,24 +79,25 @@ LIBRARIES: tuple[Library, ...] = (
     ),
 )
 _BY_ID = {library.id: library for library in LIBRARIES}
-_NUMBER, _SEPARATOR = re.compile(r"[0-9]+"), re.compile(r"[/]")
+_NUMBER = re.compile(r"[0-9]+")
 
 
 def shapes_of_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names with every number as 0, each once: what patterns are searched in, however many layers there are."""
-    return tuple(dict.fromkeys(_SEPARATOR.sub(".", _NUMBER.sub("0", name)) for name in names))
+    return tuple(dict.fromkeys(_NUMBER.sub("0", name).replace("/", ".") for name in names))
 
 
 @lru_cache(maxsize=32)
 def _written_by(shapes: tuple[str, ...]) -> frozenset[str]:
     found = set()
     for library in LIBRARIES:
-        if _any(library.alone, shapes) or sum(_any((token,), shapes) for token in library.tokens) >= 2:
+        if shown_in(shapes, library.alone) or sum(shown_in(shapes, (token,)) for token in library.tokens) >= 2:
             found.add(library.id)
     return frozenset(found)
 
 
-def _any(patterns: Iterable[str], shapes: Iterable[str]) -> bool:
+def shown_in(shapes: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns is found in one of the names, which are as `shapes_of_names` gives them."""
     return any(re.search(pattern, shape) for pattern in patterns for shape in shapes)
 
 

@@ -7,6 +7,7 @@ has the role None, which contradicts no other. Counters carry no weight and are 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -34,6 +35,8 @@ _ROLES = {
     "logit_scale": "logarithm of an inverse temperature",
     "log_temperature": "logarithm of a temperature",
 }
+# A module that is called a norm.
+NORM_NAME = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 # A layer scale is called gamma, too; then it has no beta beside it.
 _PARTNER = {"gamma": "beta", "g": "b"}
 

@@ -8,12 +8,11 @@ proved and the tensor gets another code's name, the user is asked. `inner_orders
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from inspector.keys.inner_orders import INNER_ORDERS
 from inspector.keys.inner_orders.entry import InnerOrder, Way
-from inspector.keys.placing.provenance import shapes_of_names
+from inspector.keys.placing.provenance import shapes_of_names, shown_in
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
@@ -59,7 +58,7 @@ def _own(name: str) -> list[str]:
 def _way(names: Iterable[str], order: InnerOrder) -> Way | None:
     """The way that these names prove; None for none, or several."""
     shapes = shapes_of_names(names)
-    found = [way for way in order.ways if any(re.search(p, shape) for p in way.shown for shape in shapes)]
+    found = [way for way in order.ways if shown_in(shapes, way.shown)]
     return found[0] if len(found) == 1 else None
 
 

@@ -8,10 +8,10 @@ called a norm.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.keys.placing.roles import NORM_NAME
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 
@@ -25,7 +25,6 @@ _FORMS = (
     (("moving_mean", "running_mean"), ("moving_var", "running_var")),
     (("_mean", "running_mean"), ("_variance", "running_var")),
 )
-_NORM = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)")
 
 
 def _links(pair: Pair) -> Iterator[Link]:
@@ -52,7 +51,7 @@ def _fits(form: tuple[tuple[str, str], ...], pair: Pair) -> bool:
     if any(len(x.shape or ()) > 1 for s, x in pair.whole_target.leaves.items() if s not in BOOKKEEPING):
         return False
     name = pair.whole_target.path[-1].lower() if pair.whole_target.path else ""
-    return len(form) > 1 or _NORM.search(name) is not None
+    return len(form) > 1 or NORM_NAME.search(name) is not None
 
 
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
