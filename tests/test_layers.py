@@ -99,6 +99,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "inspection",
         "overview",
         "survey",
+        "sweep",
         "lint",
         "cards",
         "evaluate",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.errors import ReadError
@@ -63,9 +63,12 @@ class _Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Note:
-    """plan: the name of the plan that this part saw. unkept: (path, rows) that are in no store."""
+    """plan: the name of the plan that this part saw. headers, weights_up_to: as of the request. unkept: (path, rows)
+    that are in no store."""
 
     run: str
+    headers: bool = False
+    weights_up_to: int | None = None
     sources: tuple[str, ...]
     part: int
     of: int
@@ -100,7 +103,16 @@ def audit(
         sources = tuple(str(path) for path in request.paths)
         run = key_of("audit", facts_of(reading), sources, how.part.of)[:_RUN_DIGITS]
         place = how.store.put_named("plans", run, _plan_text(plan, facts_of(reading)))
-        note = _Note(run=run, sources=sources, part=how.part.number, of=how.part.of, plan=place, unkept=tuple(unkept))
+        note = _Note(
+            run=run,
+            sources=sources,
+            headers=request.headers,
+            weights_up_to=request.settings.weights_up_to,
+            part=how.part.number,
+            of=how.part.of,
+            plan=place,
+            unkept=tuple(unkept),
+        )
         text = json.dumps(dataclasses.asdict(note), ensure_ascii=True).encode("ascii")
         how.store.blobs.write(f"runs/{run}-{how.part.number}of{how.part.of}.json", text)
     return judge(request, survey)
@@ -159,7 +171,8 @@ def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str =
         incomplete=any(head.incomplete for head in heads) or bool(absent and missing) or bool(differing),
         seconds=0.0,
     )
-    return judge(request, survey)
+    asked = replace(request.settings, weights_up_to=notes[0].weights_up_to)
+    return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
 
 
 def _choose(runs: Sequence[AuditRun], run: str) -> AuditRun:

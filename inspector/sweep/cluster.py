@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from inspector.errors import MissingLibrary, ReadError
+from inspector.installed import install_line
 from inspector.sweep.piece import engine_version
 
 Result = TypeVar("Result")
@@ -59,10 +60,11 @@ def cluster_engine(address: str) -> Iterator[Cluster]:
         from distributed import Client
     except ImportError as error:
         raise MissingLibrary(
-            "A Dask cluster needs the package distributed.", hint='Run: pip install "model-inspector[cluster]"'
+            "A Dask cluster needs the package distributed.", hint=install_line("distributed")
         ) from error
     try:
-        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="inspector")
+        connect: Any = Client
+        client = connect(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="inspector")
     except (OSError, TimeoutError, ValueError) as error:
         raise ReadError(f"No Dask scheduler answers at {address}: {error}.") from error
     try:
@@ -76,9 +78,13 @@ def cluster_engine(address: str) -> Iterator[Cluster]:
         client.close(timeout=2)
 
 
+def _version_here() -> str:
+    return engine_version()
+
+
 def _check_versions(client: Any, address: str) -> None:
     try:
-        versions = client.run(engine_version)
+        versions = client.run(_version_here)
     except ModuleNotFoundError as error:
         raise ReadError(
             f"A worker of {address} has no Model Inspector.", hint="Install the same version on every worker."
