@@ -26,6 +26,7 @@ EXTRAS = {
     "plotly": "web",
     "sklearn": "projector",
     "umap": "projector",
+    "distributed": "cluster",
 }
 # Packages whose project on PyPI is called otherwise.
 _PROJECTS = {"PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn", "umap": "umap-learn"}

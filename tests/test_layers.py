@@ -55,9 +55,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "readers": ("checkpoint", "remote"),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
-    "survey": ("checkpoint", "readers", "architectures", "params"),
+    # Work over many pieces, anywhere: it knows nothing of what it runs.
+    "sweep": (),
+    "survey": ("checkpoint", "readers", "architectures", "params", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
-    "lint": ("checkpoint", "readers", "survey", "health"),
+    "lint": ("checkpoint", "readers", "survey", "health", "sweep"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
     "traced": ("architectures", "flops", "forward", "graph"),
@@ -97,6 +99,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "inspection",
         "overview",
         "survey",
+        "sweep",
         "lint",
         "cards",
         "evaluate",

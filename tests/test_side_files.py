@@ -226,6 +226,10 @@ _READING = {
 _OURS = {
     "side_files.py": "the reader",
     "new_files.py": "files that we write",
+    "sweep/blobs.py": "a store that we wrote, in a folder of its own",
+    "sweep/piece.py": "the code of this package",
+    "sweep/run.py": "results of a store",
+    "lint/audit.py": "results of a store",
     "readers/hub/opening.py": "a repository's files, by their addresses",
     "remote/download.py": "what is fetched, into the store's own place",
     "architectures/store.py": "the index of the package",

@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from inspector.cli.app import app_
+from inspector.cli.audit import audit, merge_parts
 from inspector.cli.card import card
 from inspector.cli.check import check
 from inspector.cli.convert import convert
@@ -77,6 +78,8 @@ for _name, _command in (
     ("hub", hub),
     ("scan", scan),
     ("check", check),
+    ("audit", audit),
+    ("merge-parts", merge_parts),
     ("identify", identify),
     ("diagnose", diagnose),
     ("diff", diff),

@@ -28,17 +28,41 @@ def check(
     each: called with every row as soon as it is there, before anything is left out. progress: in files.
     Raises UsageError for ids that no finding has and a baseline that is none, ReadError for paths where nothing is.
     """
+    check_request(request)
+    survey = survey_places(
+        places_of(request), reading_of(request), git=request.git, jobs=request.jobs, each=each, progress=progress
+    )
+    return judge(request, survey)
+
+
+def check_request(request: CheckRequest) -> None:
+    """Raise UsageError for ids that no finding has and a baseline that is none: before anything is read."""
+    _Filter(request)
+    if request.baseline is not None:
+        read_baseline(request.baseline)
+
+
+def places_of(request: CheckRequest) -> list[Place]:
+    """What is looked at, with what the rows call it."""
+    return [Place(where=path, shown=shown_path(path, request.base)) for path in request.paths]
+
+
+def reading_of(request: CheckRequest) -> Reading:
+    """How each file is read for it."""
     settings = request.settings
-    filters = _Filter(request)
-    known = read_baseline(request.baseline) if request.baseline is not None else {}
     more = None
     if not request.headers:
         more = NumbersCheck(
             thresholds=settings.thresholds, up_to_nbytes=settings.weights_up_to, spectra=request.spectra
         )
-    places = [Place(where=path, shown=shown_path(path, request.base)) for path in request.paths]
-    reading = Reading(digest=request.digest, more=more)
-    survey = survey_places(places, reading, git=request.git, jobs=request.jobs, each=each, progress=progress)
+    return Reading(digest=request.digest, more=more)
+
+
+def judge(request: CheckRequest, survey: Survey) -> Checked:
+    """What of it counts. Raises as `check_request`."""
+    settings = request.settings
+    filters = _Filter(request)
+    known = read_baseline(request.baseline) if request.baseline is not None else {}
     pairs = [filters.checked(row, known) for row in _rows(survey)]
     files = tuple(file for file, _ in pairs)
     report = CheckReport(

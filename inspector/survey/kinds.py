@@ -25,6 +25,7 @@ OVER_LIMIT = FindingKind("over-limit", Severity.ERROR, "A length or count is ove
 MISSING_EXTRA = FindingKind("missing-extra", Severity.ERROR, "An optional package is needed to read it")
 UNREADABLE_FILE = FindingKind("unreadable-file", Severity.ERROR, "A file cannot be read")
 FOLDER_UNLISTED = FindingKind("folder-unlisted", Severity.ERROR, "A folder cannot be listed")
+FILE_CHANGED = FindingKind("file-changed", Severity.WARNING, "A file changed while it was read")
 INTERNAL_ERROR = FindingKind("internal-error", Severity.ERROR, "Reading failed in a way that it should not")
 
 #: Nothing was looked at, or not all of it: that none of the other findings was made says nothing then.

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from inspector.errors import ReadError
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.progress import Progress, silent
 from inspector.side_files import PathKind, kind_of_path, shown_name
-from inspector.survey.kinds import INTERNAL_ERROR
-from inspector.survey.members import survey_path
 from inspector.survey.report import RowKind, Survey, SurveyRow
-from inspector.survey.row import Reading, unreadable_row
+from inspector.survey.row import Reading
+from inspector.survey.swept import UnitRows, of_part, sweep_units
 from inspector.survey.walk import Unit, Walk
+from inspector.sweep.engines import engine_of
+from inspector.sweep.piece import WHOLE, Part
+from inspector.sweep.store import ResultStore
 
 _FEW = 8
 
@@ -63,6 +60,53 @@ class Place:
     shown: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """Where a survey runs. jobs: processes of this machine, 0 for one per processor. executor: as `engine_of` takes it.
+    store: where results are kept, and taken from. part: the share that is looked at."""
+
+    jobs: int = 1
+    executor: str = ""
+    store: ResultStore | None = None
+    part: Part = WHOLE
+
+
+class Rows:
+    """Rows in path order, without files whose whole content is in the row of a folder before them.
+
+    each: called with every row as soon as it is there.
+    """
+
+    def __init__(self, each: Callable[[SurveyRow], None] | None = None) -> None:
+        self.rows: list[SurveyRow] = []
+        self._each = each
+        self._covered: set[str] = set()
+
+    def add(self, is_folder: bool, found: UnitRows) -> None:
+        """What one unit gave."""
+        first = found.rows[0]
+        inside = f"{first.path}/" if first.path != "." else ""
+        if is_folder and first.kind is RowKind.CHECKPOINT:
+            self._covered.update(inside + part for part in found.parts)
+        if first.path in self._covered and not is_folder:
+            return
+        for row in found.rows:
+            self.rows.append(replace(row, member=row.path[len(first.path) + 1 :]))
+            if self._each is not None:
+                self._each(self.rows[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is opened, in path order, before anything is. skipped: what was left out, and why; incomplete: files may lie
+    there."""
+
+    name: str
+    units: tuple[Unit, ...]
+    skipped: tuple[str, ...] = ()
+    incomplete: bool = False
+
+
 def survey_places(
     places: Sequence[Place],
     reading: Reading,
@@ -78,31 +122,43 @@ def survey_places(
     git: look also at what git keeps for itself in the `.git` of a folder. links: follow links to files elsewhere.
     Raises ReadError for a place that is neither, or a folder that cannot be listed, before anything is opened.
     """
+    plan = plan_places(places, reading.limits, git=git, links=links)
+    return survey_plan(plan, reading, How(jobs=jobs), each=each, progress=progress)
+
+
+def plan_places(places: Sequence[Place], limits: Limits, *, git: bool = True, links: bool = True) -> Plan:
+    """What would be opened. Raises as `survey_places`."""
+    units, skipped, incomplete = _units(places, limits, git=git, links=links)
+    first = places[0].where if places else Path()
+    return Plan(name=first.name or str(first), units=tuple(units), skipped=skipped, incomplete=incomplete)
+
+
+def survey_plan(
+    plan: Plan,
+    reading: Reading,
+    how: How,
+    *,
+    each: Callable[[SurveyRow], None] | None = None,
+    unkept: Callable[[Unit, UnitRows], None] | None = None,
+    progress: Progress = silent,
+) -> Survey:
+    """Open what the plan names, or the share of it that `how` says. unkept: called with what no store keeps, as it says
+    something of the machine, or of a file that changed meanwhile."""
     began = time.monotonic()
-    units, skipped, incomplete = _units(places, reading.limits, git=git, links=links)
-    folders = {unit.path for unit in units if unit.is_folder}
-    rows: list[SurveyRow] = []
-    covered: set[str] = set()
-    for number, (found, parts) in enumerate(_rows(units, reading, jobs)):
-        first = found[0]
-        progress(number, len(units), first.path)
-        inside = f"{first.path}/" if first.path != "." else ""
-        is_folder = first.path in folders
-        if is_folder and first.kind is RowKind.CHECKPOINT:
-            covered.update(inside + part for part in parts)
-        if first.path in covered and not is_folder:
-            continue
-        for row in found:
-            rows.append(replace(row, member=row.path[len(first.path) + 1 :]))
-            if each is not None:
-                each(rows[-1])
+    units = of_part(plan.units, how.part) if how.part.of > 1 else list(plan.units)
+    rows = Rows(each)
+    alone = not how.executor and len(units) < _FEW
+    with engine_of(how.executor, 1 if alone else how.jobs) as engine:
+        for unit, found, kept in sweep_units(units, reading, engine=engine, store=how.store, progress=progress):
+            if not kept and unkept is not None:
+                unkept(unit, found)
+            rows.add(unit.is_folder, found)
     progress(len(units), len(units), "done")
-    first_place = places[0].where if places else Path()
     return Survey(
-        name=first_place.name or str(first_place),
-        rows=tuple(rows),
-        skipped=skipped,
-        incomplete=incomplete,
+        name=plan.name,
+        rows=tuple(rows.rows),
+        skipped=plan.skipped,
+        incomplete=plan.incomplete,
         seconds=time.monotonic() - began,
     )
 
@@ -130,52 +186,3 @@ def _units(
             # A folder that is one checkpoint has the name of what kept it from being listed, too.
             units.setdefault(f"{unit.path}\0{unit.is_folder}\0{unit.row is None}", unit)
     return list(units.values()), tuple(skipped), incomplete
-
-
-_Answer = tuple[tuple[SurveyRow, ...], tuple[str, ...]]
-
-
-def _rows(units: Sequence[Unit], reading: Reading, jobs: int) -> Iterator[_Answer]:
-    work = partial(survey_path, reading=reading)
-    if jobs <= 1 or len(units) < _FEW:
-        yield from (((unit.row,), ()) if unit.row is not None else work(unit.place, unit.path) for unit in units)
-        return
-    others, whole = set(multiprocessing.active_children()), False
-    # Spawned, not forked: the caller may have threads.
-    pool = ProcessPoolExecutor(
-        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_ending_to_caller
-    )
-    try:
-        waiting: list[Future[_Answer] | None] = [
-            pool.submit(work, unit.place, unit.path) if unit.row is None else None for unit in units
-        ]
-        for unit, answer in zip(units, waiting, strict=True):
-            if unit.row is not None or answer is None:
-                yield ((unit.row,) if unit.row is not None else ()), ()
-                continue
-            try:
-                yield answer.result()
-            except BrokenProcessPool:
-                # Somebody's file killed its process, and with it the pool: the rest goes on one by one.
-                yield _alone(work, unit)
-        whole = True
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        # Stopped, by a signal perhaps: a file that takes minutes must not keep the program from ending.
-        for child in () if whole else set(multiprocessing.active_children()) - others:
-            child.terminate()
-
-
-def _leave_ending_to_caller() -> None:
-    """Ctrl-C goes to all processes of a terminal; the caller ends these."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _alone(work: Callable[[Path, str], _Answer], unit: Unit) -> _Answer:
-    """One file in a process of its own."""
-    with ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            return pool.submit(work, unit.place, unit.path).result()
-        except BrokenProcessPool:
-            says = "Reading it ended the process that read it. Please report this."
-            return (unreadable_row(unit.path, 0, INTERNAL_ERROR, says),), ()

@@ -1,0 +1,126 @@
+"""audit: a check over a store, here, in processes or on a cluster, whole or a part; merge-parts: its report anew."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from inspector.cli.check_output import outputs_of, show_report, write_reports
+from inspector.cli.check_request import (
+    Baseline,
+    Config,
+    Digest,
+    Everything,
+    FormatOption,
+    Headers,
+    Ignore,
+    Jobs,
+    LeastSevere,
+    NoConfig,
+    OutputOption,
+    Select,
+    Spectra,
+    Told,
+    WeightsUpTo,
+    form_of,
+    request_of,
+)
+from inspector.cli.options import Json, progress_bar, refuse_addresses
+
+Sources = Annotated[list[str], typer.Argument(help="Files and folders; everything below a folder is looked at.")]
+StoreOption = Annotated[
+    str,
+    typer.Option("--store", metavar="DIR", help="A folder of its own for results: what is there is not read again."),
+]
+ExecutorOption = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="WHERE",
+        help='"processes" (if left out), "threads", or a Dask scheduler: tcp://host:8786.',
+    ),
+]
+PartOption = Annotated[
+    str, typer.Option("--part", metavar="I/N", help="Only this share of the files, for arrays of jobs: 3/16.")
+]
+Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several folders.")]
+RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
+
+
+def audit(
+    sources: Sources,
+    store: StoreOption,
+    executor: ExecutorOption = "",
+    part: PartOption = "1/1",
+    headers: Headers = False,
+    weights_up_to: WeightsUpTo = "",
+    spectra: Spectra = False,
+    fail_on: LeastSevere = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    baseline: Baseline = None,
+    format_: FormatOption = None,
+    output: OutputOption = None,
+    config: Config = None,
+    no_config: NoConfig = False,
+    everything: Everything = False,
+    jobs: Jobs = 0,
+    digest: Digest = False,
+    json: Json = False,
+) -> int:
+    """Check a fleet of files, resumably: what the store holds is not read again, and any part may run anywhere."""
+    from inspector.lint.audit import audit as audit_files
+    from inspector.survey.survey import How
+    from inspector.sweep.piece import parse_part
+    from inspector.sweep.store import open_store
+
+    form = form_of(json, format_)
+    told = Told(
+        headers=headers,
+        weights_up_to=weights_up_to,
+        spectra=spectra,
+        fail_on=fail_on,
+        select=select,
+        ignore=ignore,
+        baseline=baseline,
+        config=config,
+        no_config=no_config,
+        jobs=jobs,
+        digest=digest,
+    )
+    refuse_addresses(sources, "audit")
+    plan = outputs_of(form, output or (), None, sources)
+    request = request_of(sources, told)
+    how = How(jobs=request.jobs, executor=executor, store=open_store(store), part=parse_part(part))
+    checked = audit_files(request, how, progress=progress_bar("auditing"))
+    write_reports(checked.report, plan, (), everything=everything)
+    show_report(checked.report, plan.shown, everything=everything)
+    return int(checked.report.failed)
+
+
+def merge_parts(
+    stores: Stores,
+    run: RunOption = "",
+    fail_on: LeastSevere = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    baseline: Baseline = None,
+    format_: FormatOption = None,
+    output: OutputOption = None,
+    config: Config = None,
+    no_config: NoConfig = False,
+    everything: Everything = False,
+    json: Json = False,
+) -> int:
+    """The report of an audit whose parts ran apart, from their stores alone; it says which parts are missing."""
+    from inspector.lint.audit import merge_parts as merged
+    from inspector.sweep.store import existing_store
+
+    form = form_of(json, format_)
+    told = Told(fail_on=fail_on, select=select, ignore=ignore, baseline=baseline, config=config, no_config=no_config)
+    plan = outputs_of(form, output or (), None, stores)
+    checked = merged(request_of([], told), [existing_store(one) for one in stores], run)
+    write_reports(checked.report, plan, (), everything=everything)
+    show_report(checked.report, plan.shown, everything=everything)
+    return int(checked.report.failed)

@@ -1,0 +1,245 @@
+"""A check over a store: what was read before is not read again, one run may be several drivers' parts, and the report
+can be made anew, anywhere, from what the store keeps.
+
+Of a run the store keeps its plan (every file, with the key of its result), and for each part a note: which plan it saw,
+that it came to its end, and the rows that no store keeps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspector.errors import ReadError
+from inspector.lint.check import check_request, judge, places_of, reading_of
+from inspector.lint.report import Checked
+from inspector.lint.request import CheckRequest
+from inspector.progress import Progress, silent
+from inspector.reports_from_json import KEPT, report_from
+from inspector.survey.kinds import NOT_EXAMINED
+from inspector.survey.report import Survey, SurveyRow
+from inspector.survey.row import unreadable_row
+from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
+from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
+from inspector.survey.walk import Unit
+from inspector.sweep.piece import key_of
+from inspector.sweep.store import ResultStore
+from inspector.units import counted
+
+_RUN_DIGITS = 12
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRun:
+    """One run that a store knows of. id: of what was asked of which sources, in how many parts. ended: the parts that
+    came to their end, from 1. of: how many there are."""
+
+    id: str
+    sources: tuple[str, ...]
+    of: int
+    ended: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """A unit as the store keeps it. row: what is said in place of reading it."""
+
+    path: str
+    is_folder: bool = False
+    key: str = ""
+    row: SurveyRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    name: str
+    skipped: tuple[str, ...] = ()
+    incomplete: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    """plan: the name of the plan that this part saw. headers, weights_up_to: as of the request. unkept: (path, rows)
+    that are in no store."""
+
+    run: str
+    headers: bool = False
+    weights_up_to: int | None = None
+    sources: tuple[str, ...]
+    part: int
+    of: int
+    plan: str
+    unkept: tuple[tuple[str, UnitRows], ...] = ()
+
+
+def audit(
+    request: CheckRequest,
+    how: How,
+    *,
+    each: Callable[[SurveyRow], None] | None = None,
+    progress: Progress = silent,
+) -> Checked:
+    """As `check`, with the store of `how`; a part looks at its share alone, and its report is of that.
+
+    Raises as `check`, and ReadError and ExportError of the store and the executor; what was done is kept then.
+    """
+    check_request(request)
+    reading = reading_of(request)
+    plan = plan_places(places_of(request), reading.limits, git=request.git)
+    unkept: list[tuple[str, UnitRows]] = []
+    survey = survey_plan(
+        plan,
+        reading,
+        how,
+        each=each,
+        unkept=lambda unit, found: unkept.append((unit.path, found)),
+        progress=progress,
+    )
+    if how.store is not None:
+        sources = tuple(str(path) for path in request.paths)
+        run = key_of("audit", facts_of(reading), sources, how.part.of)[:_RUN_DIGITS]
+        place = how.store.put_named("plans", run, _plan_text(plan, facts_of(reading)))
+        note = _Note(
+            run=run,
+            sources=sources,
+            headers=request.headers,
+            weights_up_to=request.settings.weights_up_to,
+            part=how.part.number,
+            of=how.part.of,
+            plan=place,
+            unkept=tuple(unkept),
+        )
+        text = json.dumps(dataclasses.asdict(note), ensure_ascii=True).encode("ascii")
+        how.store.blobs.write(f"runs/{run}-{how.part.number}of{how.part.of}.json", text)
+    return judge(request, survey)
+
+
+def runs_of(stores: Sequence[ResultStore]) -> tuple[AuditRun, ...]:
+    """The runs that the stores know of, by their ids. Raises ReadError."""
+    notes: dict[str, list[_Note]] = {}
+    for note in _notes(stores):
+        notes.setdefault(note.run, []).append(note)
+    return tuple(
+        AuditRun(id=run, sources=found[0].sources, of=found[0].of, ended=tuple(sorted({note.part for note in found})))
+        for run, found in sorted(notes.items())
+    )
+
+
+def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str = "") -> Checked:
+    """The report of a whole run from what its parts left; nothing of the sources is read.
+
+    run: which, where there are several. A file of which no part left a result is one that nobody looked at. Raises
+    ReadError where there is no such run, or several and none is named.
+    """
+    check_request(request)
+    chosen = _choose(runs_of(stores), run)
+    notes = [note for note in _notes(stores) if note.run == chosen.id]
+    plans = {note.plan: plan for note in notes if (plan := _plan_of(stores, note)) is not None}
+    if not plans:
+        raise ReadError(f"The plan of run {chosen.id} is not in the store.", hint="Run a part of it again.")
+    heads, planned, differing = _union(list(plans.values()))
+    results = _results(stores, {one.key for one in planned if one.key})
+    unkept = {path: found for note in notes for path, found in note.unkept}
+    rows = Rows()
+    missing = 0
+    for one in planned:
+        found = results.get(one.key) or unkept.get(one.path)
+        if one.row is not None:
+            found = UnitRows(rows=(one.row,))
+        if found is None:
+            missing += 1
+            found = UnitRows(rows=(unreadable_row(one.path, 0, NOT_EXAMINED, "No part of the run looked at it."),))
+        rows.add(one.is_folder, found)
+    skipped = [*heads[0].skipped]
+    absent = [str(number) for number in range(1, chosen.of + 1) if number not in chosen.ended]
+    if absent:
+        more = f" and {len(absent) - 20:,} more" if len(absent) > 20 else ""
+        skipped.append(f"Of {chosen.of} parts these did not come to their end: {', '.join(absent[:20])}{more}.")
+    if differing:
+        skipped.append(
+            f"{counted(len(differing), 'file')} changed between the parts, "
+            f"first {', '.join(differing[:_NAMED])}: run all of them again."
+        )
+    survey = Survey(
+        name=heads[0].name,
+        rows=tuple(rows.rows),
+        skipped=tuple(skipped),
+        incomplete=any(head.incomplete for head in heads) or bool(absent and missing) or bool(differing),
+        seconds=0.0,
+    )
+    asked = replace(request.settings, weights_up_to=notes[0].weights_up_to)
+    return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
+
+
+def _choose(runs: Sequence[AuditRun], run: str) -> AuditRun:
+    found = [one for one in runs if one.id.startswith(run)]
+    if len(found) == 1:
+        return found[0]
+    if not runs:
+        raise ReadError("There is no run in the store.", hint="Begin one: inspector audit SOURCE --store DIR.")
+    listed = "; ".join(f"{one.id}: {' '.join(one.sources)}, {len(one.ended)} of {one.of} parts" for one in runs[:20])
+    if not found:
+        raise ReadError(f"There is no run {run!r} in the store.", hint=f"It holds {listed}.")
+    raise ReadError(f"The store holds {len(found)} runs.", hint=f"Name one with --run. {listed}.")
+
+
+def _notes(stores: Iterable[ResultStore]) -> Iterator[_Note]:
+    for store in stores:
+        for name in store.blobs.names("runs"):
+            try:
+                yield report_from(_Note, json.loads(store.blobs.read(name)), KEPT)
+            except (ValueError, TypeError):
+                store.damaged.append(name)
+
+
+def _plan_text(plan: Plan, facts: object) -> bytes:
+    head = _Head(name=plan.name, skipped=plan.skipped, incomplete=plan.incomplete)
+    return b"\n".join(_line(one) for one in (head, *(_planned(unit, facts) for unit in plan.units)))
+
+
+def _planned(unit: Unit, facts: object) -> _Planned:
+    key = key_of_unit(unit, facts) if unit.row is None else ""
+    return _Planned(path=unit.path, is_folder=unit.is_folder, key=key, row=unit.row)
+
+
+def _line(report: Any) -> bytes:
+    return json.dumps(dataclasses.asdict(report), ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def _plan_of(stores: Iterable[ResultStore], note: _Note) -> tuple[_Head, tuple[_Planned, ...]] | None:
+    for store in stores:
+        for place, text in store.texts("plans", note.run):
+            if place == note.plan:
+                head, *lines = (json.loads(line) for line in text.split(b"\n"))
+                return report_from(_Head, head, KEPT), tuple(report_from(_Planned, one, KEPT) for one in lines)
+    return None
+
+
+def _union(
+    plans: Sequence[tuple[_Head, tuple[_Planned, ...]]],
+) -> tuple[tuple[_Head, ...], tuple[_Planned, ...], tuple[str, ...]]:
+    """Heads, units, and paths that are not the same in all of them."""
+    heads = tuple(head for head, _ in plans)
+    first = plans[0][1]
+    found = {(one.path, one.is_folder): one for one in first}
+    differing: set[str] = set()
+    for _, units in plans[1:]:
+        own = {(one.path, one.is_folder): one for one in units}
+        differing.update(place[0] for place in found.keys() ^ own.keys())
+        differing.update(place[0] for place in found.keys() & own.keys() if found[place].key != own[place].key)
+        found = {**own, **found}
+    # A folder stands before the files in it.
+    ordered = sorted(found.values(), key=lambda one: (one.path.split("/"), not one.is_folder))
+    return heads, (first if len(plans) == 1 else tuple(ordered)), tuple(sorted(differing))
+
+
+def _results(stores: Iterable[ResultStore], wanted: set[str]) -> dict[str, UnitRows]:
+    found: dict[str, UnitRows] = {}
+    for store in stores:
+        for key, data in store.load(QUESTION, wanted):
+            found.setdefault(key, rows_of(data))
+    return found

@@ -1,0 +1,1 @@
+"""Long work over many pieces: planned, run anywhere, kept, gone on with."""

@@ -1,0 +1,121 @@
+"""Results of a sweep by their keys: what is here need not be done again, by whomever.
+
+A part is a compressed text, a line per result, named by the digest of its own bytes: two drivers that write the same
+write one file, a damaged one is known by its name, and nothing is ever changed. The format is ours:
+`results/<question>-<sha256>.gz`, each line `key<TAB>data`, data without line ends (JSON).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+
+from inspector.errors import InspectorError, ReadError, UsageError
+from inspector.sweep.blobs import Blobs, FolderBlobs
+from inspector.sweep.piece import KEY_DIGITS
+
+_MARK = "store.json"
+_VERSION = 1
+_MOST_NBYTES = 512 << 20
+
+
+class ResultStore:
+    """damaged: names of parts that are not what they were written as; what they held is done again."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self.blobs = blobs
+        self.damaged: list[str] = []
+        self._written: set[str] = set()
+
+    @property
+    def shown(self) -> str:
+        """What to call it in messages."""
+        return self.blobs.shown
+
+    def put(self, question: str, results: Iterable[tuple[str, bytes]]) -> None:
+        """Keep results, (key, data) of each, as one part. Raises ExportError; what was there stays whole."""
+        text = b"".join(key.encode("ascii") + b"\t" + data + b"\n" for key, data in results)
+        if text:
+            self.put_named("results", question, text)
+
+    def put_named(self, folder: str, name: str, text: bytes) -> str:
+        """Keep any text under its digest; its name."""
+        data = gzip.compress(text, compresslevel=6, mtime=0)
+        place = f"{folder}/{name}-{hashlib.sha256(data).hexdigest()[:32]}.gz"
+        if place not in self._written:
+            self.blobs.write(place, data)
+            self._written.add(place)
+        return place
+
+    def texts(self, folder: str, name: str) -> Iterator[tuple[str, bytes]]:
+        """(name, text) of everything that was kept so and is whole. Raises ReadError."""
+        for place in self.blobs.names(folder):
+            if place.startswith(f"{folder}/{name}-"):
+                text = self._text(place)
+                if text is not None:
+                    yield place, text
+
+    def load(self, question: str, wanted: Container[str]) -> Iterator[tuple[str, bytes]]:
+        """What is kept of that, each key once. Memory: one part. Raises ReadError where the store cannot be read."""
+        given: set[str] = set()
+        for _, text in self.texts("results", question):
+            for line in text.split(b"\n"):
+                key, tab, data = line[:KEY_DIGITS].decode("ascii", "replace"), line[KEY_DIGITS : KEY_DIGITS + 1], line
+                if tab == b"\t" and key in wanted and key not in given:
+                    given.add(key)
+                    yield key, data[KEY_DIGITS + 1 :]
+
+    def _text(self, place: str) -> bytes | None:
+        data = self.blobs.read(place)
+        told = place.rpartition("-")[2].removesuffix(".gz")
+        if hashlib.sha256(data).hexdigest()[:32] != told:
+            self.damaged.append(place)
+            return None
+        try:
+            stream = zlib.decompressobj(wbits=31)
+            text = stream.decompress(data, _MOST_NBYTES)
+        except zlib.error:
+            text = b""
+        if not text or stream.unconsumed_tail:
+            self.damaged.append(place)
+            return None
+        return text
+
+
+def open_store(where: str, blobs: Blobs | None = None) -> ResultStore:
+    """The store of that folder, made where there is none.
+
+    blobs: another place than a folder. Raises UsageError for a folder that holds something else, or the store of
+    another version, ExportError where it cannot be written.
+    """
+    place = blobs or FolderBlobs(where)
+    mark = json.dumps({"format": "inspector store", "version": _VERSION}).encode("ascii")
+    held = _mark_of(place)
+    if held is None:
+        folder = Path(where)
+        if blobs is None and folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"{place.shown} holds other files.", hint="Name an empty or a new folder for the store.")
+        if blobs is None and folder.exists() and not folder.is_dir():
+            raise UsageError(f"{place.shown} is no folder.", hint="Name an empty or a new folder for the store.")
+        place.write(_MARK, mark)
+    elif held != mark:
+        raise UsageError(f"{place.shown} is no store of this version.", hint="Name a new folder for the store.")
+    return ResultStore(place)
+
+
+def existing_store(where: str) -> ResultStore:
+    """The store of that folder. Raises ReadError where there is none."""
+    if _mark_of(FolderBlobs(where)) is None:
+        raise ReadError(f"{FolderBlobs(where).shown} is no store.", hint="Name a folder that `audit --store` wrote.")
+    return open_store(where)
+
+
+def _mark_of(blobs: Blobs) -> bytes | None:
+    try:
+        return blobs.read(_MARK)
+    except InspectorError:
+        return None
