@@ -11,7 +11,7 @@ from inspector.web.components import title
 from inspector.web.dropzone import drop_zone, view_of_upload
 from inspector.web.guard import said
 from inspector.web.run.choice import take as take_run
-from inspector.web.server_paths import list_files, list_folders, server_root, store_path
+from inspector.web.server_paths import is_folder, listing, server_root, store_path
 from inspector.web.shelf import show, show_folder
 from inspector.web.text import escaped, plain
 
@@ -57,20 +57,26 @@ if chips:
                 offer(sample)
 
 if server_root() is not None:
-    listing, folders = list_files(), list_folders()
+    offered = listing()
     box, go = st.columns([6, 1], vertical_alignment="bottom")
     choice = box.selectbox(
         "Or a file or folder on this server",
-        [*folders, *listing],
+        [*offered.folders, *offered.files],
         index=None,
-        placeholder=f"{counted(len(listing), 'file')} in {counted(len(folders), 'folder')}",
+        placeholder=f"{offered.says} files in {counted(len(offered.folders), 'folder')}",
+        accept_new_options=True,
         key="server-path",
     )
     if go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch") and choice:
         with said():
-            if choice in folders:
+            if is_folder(choice):
                 show_folder(choice)
             show(store_path(choice))
+    if not offered.lists_all:
+        st.caption(
+            f"{counted(len(offered.files), 'file')} of {offered.says} can be chosen here. For the others choose their "
+            "folder, which is a table of all its files, or type a path."
+        )
 
 if address_box() is not None:
     st.switch_page("pages/overview.py")

@@ -11,7 +11,7 @@ import streamlit as st
 from inspector.findings import Severity
 from inspector.render.spreadsheet import csv_text
 from inspector.survey.report import RowKind, Survey, SurveyRow
-from inspector.units import counted, human_bytes, human_count
+from inspector.units import counted
 from inspector.web.text import visible
 
 _WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "", None: ""}
@@ -86,12 +86,13 @@ def choose(rows: Sequence[FileRow]) -> FileRow | None:
         height=min(560, 38 + 35 * len(kept)),
         on_select="rerun",
         selection_mode="single-row",
+        placeholder="",
         column_config={
             "Worst": st.column_config.TextColumn(width=70),
             "File": st.column_config.TextColumn(width="medium"),
             "What it is": st.column_config.TextColumn(width=200),
-            "Parameters": st.column_config.TextColumn(width=80),
-            "Size": st.column_config.TextColumn(width=80),
+            "Parameters": st.column_config.NumberColumn(width=100, format="localized"),
+            "Bytes": st.column_config.NumberColumn(width=110, format="localized"),
             "Worst finding": st.column_config.TextColumn(width="large"),
         },
         alt="What each file is and its worst finding",
@@ -113,8 +114,9 @@ def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
             "Worst": [_WORDS[one.row.worst] for one in rows],
             "File": [visible(one.path) for one in rows],
             "What it is": [visible(what_it_is(one.row)) for one in rows],
-            "Parameters": [human_count(one.row.parameters) if one.row.parameters else "" for one in rows],
-            "Size": [human_bytes(one.row.nbytes) if one.row.nbytes else "" for one in rows],
+            # Numbers, so that a click on the head sorts by size and not by spelling.
+            "Parameters": pd.array([one.row.parameters or None for one in rows], dtype="Int64"),
+            "Bytes": pd.array([one.row.nbytes or None for one in rows], dtype="Int64"),
             "Worst finding": [visible(one.row.says) if _WORDS[one.row.worst] else "" for one in rows],
         }
     )

@@ -17,6 +17,7 @@ import streamlit as st
 from streamlit.runtime import Runtime, exists
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from inspector.errors import UsageError
 from inspector.jobs.client import Client, Running
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import kind_named
@@ -124,7 +125,12 @@ def offer(draw: Callable[[], bool]) -> bool:
 
 
 def await_job(job: Job, *, title: str) -> Any | None:
-    """The result; while it is not there its progress is drawn, or that it was stopped and how to start again."""
+    """The result; while it is not there its progress is drawn, or that it was stopped and how to start again.
+
+    Of a kind whose result is kept: it ends between two runs of the page, and the second would ask for it anew, forever.
+    """
+    if not kind_named(job.kind).kept:
+        raise UsageError(f"The result of {job.kind} is not kept: nobody can await it.")
     result = begin(job)
     if result is not None:
         return result

@@ -10,7 +10,7 @@ import streamlit as st
 from inspector.web import samples, session
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
-from inspector.web.server_paths import list_files, server_root, store_path
+from inspector.web.server_paths import listing, server_root, store_path
 from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, the_store
 from inspector.web.text import plain, visible
@@ -49,11 +49,14 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
             index=None,
             format_func=lambda choice: visible(choice.says),
             placeholder=f"{len(choices)} files",
+            # Not every file of a large folder is listed.
+            accept_new_options=server_root() is not None,
             key="second-choice",
         )
         if go.button("Compare", disabled=chosen is None, key="second-go", width="stretch") and chosen is not None:
             with said():
-                _choose(_taken(hand, chosen))
+                typed = _Choice(what=_SERVER, which=chosen, says=chosen) if isinstance(chosen, str) else chosen
+                _choose(_taken(hand, typed))
         offered = [sample for sample in samples.some(fitting) if sample.path.is_file()]
         with st.container(horizontal=True):
             for sample in offered:
@@ -105,7 +108,7 @@ def _choices(hand: Hand, itself: bool) -> list[_Choice]:
         if entry.hand.sha256 != hand.sha256
     ]
     if server_root() is not None:
-        found += [_Choice(what=_SERVER, which=path, says=f"{path} (on this server)") for path in list_files()]
+        found += [_Choice(what=_SERVER, which=path, says=f"{path} (on this server)") for path in listing().files]
     return found + [
         _Choice(what=_SAMPLE, which=s.id, says=f"{s.title} (a sample)") for s in samples.chips() if not s.page
     ]

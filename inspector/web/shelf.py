@@ -5,7 +5,6 @@ The shelf stays beside the file in hand, so that there is a way back. It stands 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import streamlit as st
 
 from inspector.checkpoint.source import ByteSource, PathSource
 from inspector.errors import InspectorError, ReadError
+from inspector.jobs.folder_state import state_of_folder
 from inspector.jobs.job import Job
 from inspector.limits import DEFAULT_LIMITS
 from inspector.progress import Progress
@@ -156,22 +156,10 @@ def survey(shelf: Shelf) -> Survey | None:
         job = Job(kind="archive-survey", arguments=(reports.file_of(hand),), near=shelf.sha256)
     else:
         place = resolve_folder(shelf.folder)
-        job = Job(kind="folder-survey", arguments=(place,), known_by=(str(place), _state_of(place)))
+        state = state_of_folder(place, most=DEFAULT_LIMITS.members)
+        job = Job(kind="folder-survey", arguments=(place,), known_by=(place, state.digest))
     found: Survey | None = jobs.await_job(job, title="Looking at every file")
     return found
-
-
-def _state_of(folder: Path) -> tuple[int, int, int]:
-    """What changes when a file below it does: how many there are, their bytes, and the newest change."""
-    count = nbytes = newest = 0
-    for here, _, names in os.walk(folder):
-        for name in names:
-            try:
-                status = Path(here, name).lstat()
-            except OSError:
-                continue
-            count, nbytes, newest = count + 1, nbytes + status.st_size, max(newest, status.st_mtime_ns)
-    return count, nbytes, newest
 
 
 def take(shelf: Shelf, row: SurveyRow, progress: Progress) -> Hand:

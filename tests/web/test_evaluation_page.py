@@ -199,12 +199,15 @@ def test_folders_of_the_server_are_listed_and_nothing_outside_is_read(
     (tmp_path / "secret" / "star").mkdir(parents=True)
     (root / "linked").symlink_to(tmp_path / "secret", target_is_directory=True)
     monkeypatch.setenv("INSPECTOR_ROOT", str(root))
-    assert server_paths.list_sets() == (["shapes", str(Path("shapes", "val"))], [str(Path("shapes", "all.tar.gz"))])
+    assert (server_paths.listing().sets, server_paths.listing().archives) == (
+        ("shapes", "shapes/val"),
+        ("shapes/all.tar.gz",),
+    )
     assert server_paths.resolve_folder("shapes/val") == root / "shapes" / "val"
     for outside in ("../secret", "linked", "/etc", "shapes/all.tar.gz", "none", "a\0b"):
         with pytest.raises(RefusedContent, match="outside the folder"):
             server_paths.resolve_folder(outside)
     monkeypatch.delenv("INSPECTOR_ROOT")
-    assert server_paths.list_sets() == ([], [])
+    assert server_paths.listing().sets == ()
     with pytest.raises(RefusedContent):
         server_paths.resolve_folder("shapes")

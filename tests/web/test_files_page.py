@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,16 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.checkpoint.digest import digest_of
 from inspector.checkpoint.source import BufferSource
-from inspector.errors import ReadError, RefusedContent
+from inspector.errors import ReadError, RefusedContent, UsageError
+from inspector.jobs.bench import Bench
+from inspector.jobs.job import Job
+from inspector.jobs.kinds import surveys
 from inspector.limits import DEFAULT_LIMITS
 from inspector.survey.members import member_source, survey_source
 from inspector.survey.networks import network_of
-from inspector.survey.report import RowKind
+from inspector.survey.report import RowKind, Survey
 from inspector.survey.row import Reading
-from inspector.web import shelf, uploads
+from inspector.web import jobs, shelf, uploads
 from inspector.web.store import Stored
 from inspector.web.tar_chunks import tar_chunks
 from tests.compare.files import write
@@ -152,6 +156,35 @@ def test_a_folder_of_the_server_is_a_table_and_nothing_outside_is_read(
     assert rows["photos/old/evil.pth"][0] == "Error"
     with pytest.raises(RefusedContent, match="outside the folder"):
         shelf.resolve_folder("../")
+
+
+def test_a_folder_whose_look_outlasts_a_run_of_the_page_is_looked_at_once(
+    app: AppTest, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page asks again once the work has ended; what was not kept was begun anew, forever."""
+    looks = []
+    real = surveys.of_folder
+
+    def slow(bench: Bench, folder: Path) -> Survey:
+        looks.append(folder)
+        time.sleep(1)
+        return real(bench, folder)
+
+    monkeypatch.setattr(surveys, "of_folder", slow)
+    app.session_state["shelf"] = shelf.Shelf(name="photos", folder="./")
+    on_files(app.run())
+    assert len(table(app)) == 7 and len(looks) == 1
+    app.run()
+    assert len(looks) == 1
+    (root / "photos" / "read me.txt").write_bytes(b"other")
+    app.run()
+    finish(app)
+    assert len(looks) == 2
+
+
+def test_a_result_that_is_not_kept_cannot_be_awaited() -> None:
+    with pytest.raises(UsageError, match="not kept"):
+        jobs.await_job(Job(kind="timing"), title="Timing")
 
 
 def test_a_folder_becomes_the_tar_that_a_browser_would_send(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Here in threads of this process; tests/jobs has the workers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from inspector.errors import ReadError
 from inspector.jobs.client import Client
 from inspector.jobs.job import Job
+from inspector.jobs.kinds import table
 from inspector.web import jobs, uploads
 from tests.web.finishing import forget_client
 
@@ -80,7 +82,9 @@ def _waiting_page() -> None:
     st.text(jobs.ask(Job(kind="trial", arguments=("sleep", 1.0)), says="Slow work"))
 
 
-def test_a_visitor_stops_the_work_and_may_start_it_again(client: Client) -> None:
+def test_a_visitor_stops_the_work_and_may_start_it_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Only what is kept can be awaited.
+    monkeypatch.setitem(table._BY_ID, "trial", replace(table.kind_named("trial"), kept=True))
     app = AppTest.from_function(_slow_page, default_timeout=30).run()
     assert [b.label for b in app.button] == ["Stop"]
     (running,) = client.running()

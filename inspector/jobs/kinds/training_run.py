@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +11,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import LimitExceeded, ReadError
 from inspector.jobs.asked import RunRef
 from inspector.jobs.bench import Bench
+from inspector.jobs.folder_state import state_of_folder
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers import open_checkpoint
 from inspector.run.files import EventFiles, RunFile, files_at
@@ -23,23 +22,12 @@ from inspector.run_files import files_below
 
 def listed(bench: Bench, run: RunRef) -> tuple[RunRef, int]:
     """The folder with a digest of its files' names, sizes and times, and their bytes. Raises ReadError."""
-    digest, nbytes, count = hashlib.sha256(), 0, 0
-    for here, below, names in os.walk(_present(run)):
-        below.sort()
-        for name in sorted(names):
-            place = Path(here) / name
-            try:
-                status = place.stat()
-            except OSError:
-                continue
-            count += 1
-            if count > DEFAULT_LIMITS.members:
-                raise LimitExceeded(
-                    f"{run.name} holds more than {DEFAULT_LIMITS.members:,} files.", hint="Choose a folder below it."
-                )
-            nbytes += status.st_size
-            digest.update(f"{place.relative_to(run.path)!a} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return replace(run, digest=digest.hexdigest()), nbytes
+    state = state_of_folder(_present(run), most=DEFAULT_LIMITS.members)
+    if state.count > DEFAULT_LIMITS.members:
+        raise LimitExceeded(
+            f"{run.name} holds more than {DEFAULT_LIMITS.members:,} files.", hint="Choose a folder below it."
+        )
+    return replace(run, digest=state.digest), state.nbytes
 
 
 def measured(bench: Bench, run: RunRef) -> RunReport:

@@ -20,7 +20,7 @@ from inspector.web import jobs, session
 from inspector.web.dropzone import drop_zone
 from inspector.web.explain.choices import folded
 from inspector.web.guard import said
-from inspector.web.server_paths import list_sets, resolve_folder, server_root, store_path
+from inspector.web.server_paths import is_folder, listing, resolve_folder, server_root, store_path
 from inspector.web.store import Stored, the_store
 from inspector.web.text import plain
 
@@ -73,28 +73,22 @@ def _boxes() -> None:
 def _server_choice() -> None:
     if server_root() is None:
         return
-    folders, archives = _sets(str(server_root()))
+    offered = listing()
+    folders, archives = offered.sets, offered.archives
     choice = st.selectbox(
         "Or on this server",
         [*folders, *archives],
         index=None,
         placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
+        accept_new_options=True,
         key="evaluation-server-path",
     )
     if st.button("Take it", disabled=choice is None, key="evaluation-take-path") and choice:
         with said():
-            if choice in folders:
-                resolve_folder(choice)
+            if is_folder(choice):
                 _take(Held(name=choice, folder=choice))
             else:
                 _hold(store_path(choice))
-
-
-@st.cache_data(ttl=60, show_spinner=False)
-def _sets(root: str) -> tuple[list[str], list[str]]:
-    """Of the root; a walk over a million pictures takes seconds."""
-    del root
-    return list_sets()
 
 
 def _hold(stored: Stored) -> None:

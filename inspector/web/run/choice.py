@@ -9,10 +9,11 @@ import streamlit as st
 from inspector.errors import ReadError
 from inspector.jobs.asked import RunRef
 from inspector.jobs.job import Job
+from inspector.units import counted
 from inspector.web import jobs, samples, session, shelf
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
-from inspector.web.server_paths import list_folders, list_sets, resolve_folder, server_root, store_path
+from inspector.web.server_paths import is_folder, listing, resolve_folder, server_root, store_path
 from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, is_digest, the_store
 from inspector.web.text import plain
@@ -104,29 +105,23 @@ def _offer_shelf() -> None:
 def _server_choice() -> None:
     if server_root() is None:
         return
-    folders, archives = _listed(str(server_root()))
+    offered = listing()
+    folders, archives = offered.folders, offered.archives
     choice = st.selectbox(
         "Or on this server",
         [*folders, *archives],
         index=None,
-        placeholder=f"{len(folders)} folders, {len(archives)} archives",
+        placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
+        accept_new_options=True,
         key="run-server-path",
     )
     if st.button("Take it", disabled=choice is None, key="run-take-path") and choice:
         with said():
-            if choice in folders:
-                resolve_folder(choice)
+            if is_folder(choice):
                 _hold(Held(name=choice, folder=choice))
             else:
                 take(store_path(choice))
             st.rerun()
-
-
-@st.cache_data(ttl=60, show_spinner=False)
-def _listed(root: str) -> tuple[list[str], list[str]]:
-    """Of the root; a walk over a large disk takes seconds."""
-    del root
-    return list_folders(), list_sets()[1]
 
 
 def _held() -> Held | None:
