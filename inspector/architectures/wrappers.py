@@ -59,7 +59,7 @@ def views(
     if not WRAPPER_SEGMENTS.isdisjoint(segment for name in shapes for segment in name.split(".")):
         inners.append(contract(shapes, frozenset(segments) - WRAPPER_SEGMENTS))
     for inner in inners:
-        for prefix in _prefixes(shapes, inner, known):
+        for prefix in _prefixes(shapes, inner, known, segments):
             inside = {own.removeprefix(prefix): name for name, own in inner.items() if own.startswith(prefix)}
             if any(inside.keys() == view.shapes.keys() for view in found):
                 continue
@@ -132,7 +132,10 @@ def _without_only_children(
 
 
 def _prefixes(
-    shapes: Mapping[str, Shape], inner: Mapping[str, str], known: Container[tuple[str, Shape]]
+    shapes: Mapping[str, Shape],
+    inner: Mapping[str, str],
+    known: Container[tuple[str, Shape]],
+    segments: Collection[str],
 ) -> tuple[str, ...]:
     """ "" and the prefixes after which the most names are known with their shapes, most votes first."""
     votes: Counter[str] = Counter()
@@ -140,11 +143,7 @@ def _prefixes(
     asked: dict[tuple[str, Shape], bool] = {}
     for name, own in inner.items():
         shape = shapes[name]
-        start = 0
-        for _ in range(DEEPEST_PREFIX):
-            start = own.find(".", start) + 1
-            if not start:
-                break
+        for start in _starts(own, segments):
             behind = (own[start:], shape)
             if behind not in asked:
                 asked[behind] = behind in known
@@ -153,6 +152,20 @@ def _prefixes(
     best = votes.most_common(MOST_PREFIXES)
     # A prefix that explains far fewer names than the best is a coincidence of short names ("0.weight").
     return ("", *(prefix for prefix, count in best if count * 5 >= best[0][1]))
+
+
+def _starts(name: str, segments: Collection[str]) -> list[int]:
+    """Where a known name could begin behind a prefix, the shortest prefix first: no segment of it is an unknown one."""
+    found: list[int] = []
+    end, level = len(name), name.count(".")
+    while level:
+        dot = name.rfind(".", 0, end)
+        if name[dot + 1 : end] not in segments:
+            break
+        if level <= DEEPEST_PREFIX:
+            found.append(dot + 1)
+        end, level = dot, level - 1
+    return found[::-1]
 
 
 def taken_off(name: str, short: str) -> str:

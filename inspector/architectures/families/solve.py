@@ -16,7 +16,6 @@ from inspector.architectures.families.entry import Family, Repeat, Settings
 from inspector.architectures.families.expressions import Ref, evaluate, parse, ref_of, solve
 from inspector.architectures.families.template import BARE, Line, Template, form_of, places_of, template_of
 from inspector.architectures.types import OptionValue, TargetTensor
-from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape
 from inspector.errors import UsageError
 
@@ -46,15 +45,16 @@ def solve_family(family: Family, shapes: Mapping[str, Shape], *, bare: bool) -> 
     if any(line.is_late for line in template.lines):
         seen = _sightings(template, shapes, values)
     _solve_flags(seen, values)
+    alike = _alike(seen)
     for _ in range(MOST_PASSES):
         votes: dict[Ref, Counter[int]] = defaultdict(Counter)
-        for line, at, shape in seen:
+        for (line, at, shape), times in alike:
             if any(evaluate(node, values, at) == 0 for node in line.conditions):
                 continue
             for node, size in zip(line.sizes, shape, strict=True):
                 found = solve(node, size, values, at)
                 if found is not None:
-                    votes[found[0]][found[1]] += 1
+                    votes[found[0]][found[1]] += times
         if not votes:
             break
         values.update({ref: counted.most_common(1)[0][0] for ref, counted in votes.items()})
@@ -65,8 +65,9 @@ def expand(family: Family, values: Mapping[Ref, int], *, bare: bool) -> Iterator
     """The tensors that follow from the values, in the order of the template; a size is None where it is unknown."""
     template = template_of(family, bare)
     known = _with_flags(values, template)
+    settled = _Settled(known)
     for loops, lines in _runs(template.lines, 0):
-        yield from _expand(loops, lines, known, {}, 0)
+        yield from _expand(loops, lines, settled, {}, 0)
 
 
 def settings_of(family: Family, values: Mapping[Ref, int], *, bare: bool) -> dict[str, OptionValue]:
@@ -146,9 +147,11 @@ def all_settings(family: Family, settings: Settings, *, bare: bool) -> dict[str,
     return found
 
 
-def _sightings(
-    template: Template, shapes: Mapping[str, Shape], values: Mapping[Ref, int]
-) -> list[tuple[Line, dict[str, int], Shape]]:
+# A line of the template, its indices, and the shape that the file has there.
+_Sighting = tuple[Line, dict[str, int], Shape]
+
+
+def _sightings(template: Template, shapes: Mapping[str, Shape], values: Mapping[Ref, int]) -> list[_Sighting]:
     found = []
     for name, shape in shapes.items():
         for line in template.by_form.get(form_of(name), ()):
@@ -159,13 +162,33 @@ def _sightings(
     return found
 
 
-def _solve_counts(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values: Values) -> None:
+def _alike(seen: Iterable[_Sighting]) -> list[tuple[_Sighting, int]]:
+    """The sightings that say the same, once, with how many they are, each where the first of them stands.
+
+    Thousands of equal layers vote for one width; only where an index matters does each speak for itself.
+    """
+    found: list[tuple[_Sighting, int]] = []
+    places: dict[tuple[Line, Shape], int] = {}
+    for one in seen:
+        line, _, shape = one
+        if line.moving_sizes or line.moving_conditions:
+            found.append((one, 1))
+            continue
+        place = places.setdefault((line, shape), len(found))
+        if place == len(found):
+            found.append((one, 1))
+        else:
+            found[place] = found[place][0], found[place][1] + 1
+    return found
+
+
+def _solve_counts(seen: Iterable[_Sighting], values: Values) -> None:
     indices: dict[Ref, set[int]] = defaultdict(set)
     for line, at, _ in seen:
-        if is_bookkeeping(line.row.name):
+        if line.is_counter:
             continue
-        for loop in line.loops:
-            ref = _ref(parse(str(loop.count)), at)
+        for loop, count_of in zip(line.loops, line.counts, strict=True):
+            ref = _ref(count_of, at)
             if ref is not None:
                 indices[ref].add(at[loop.index] - loop.start)
     for ref, found in indices.items():
@@ -177,10 +200,10 @@ def _solve_counts(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values:
         values[ref] = count
 
 
-def _solve_flags(seen: Iterable[tuple[Line, Mapping[str, int], Shape]], values: Values) -> None:
+def _solve_flags(seen: Iterable[_Sighting], values: Values) -> None:
     for line, at, shape in seen:
         # Two optional parts may share a name and differ in dimensions: a projection as a matrix or as a convolution.
-        if is_bookkeeping(line.row.name) or len(shape) != len(line.sizes):
+        if not line.flags or line.is_counter or len(shape) != len(line.sizes):
             continue
         for flag in line.flags:
             ref = _ref(flag, at)
@@ -195,21 +218,54 @@ def _ref(node: ast.expr, at: Mapping[str, int]) -> Ref | None:
     return ref_of(node, {}, at) if isinstance(node, ast.Subscript) else None
 
 
+class _Settled:
+    """What the values make of each line, worked out once where no index matters."""
+
+    def __init__(self, values: Mapping[Ref, int]) -> None:
+        self.values = values
+        self._there: dict[Line, bool] = {}
+        self._shapes: dict[Line, Shape | None] = {}
+
+    def is_there(self, line: Line, at: Mapping[str, int]) -> bool:
+        """Whether its optional parts are there and its conditions hold."""
+        if line.moving_conditions:
+            return self._holds(line, at)
+        if line not in self._there:
+            self._there[line] = self._holds(line, at)
+        return self._there[line]
+
+    def shape(self, line: Line, at: Mapping[str, int]) -> Shape | None:
+        """None where a size is unknown."""
+        if line.moving_sizes:
+            return self._shape(line, at)
+        if line not in self._shapes:
+            self._shapes[line] = self._shape(line, at)
+        return self._shapes[line]
+
+    def _holds(self, line: Line, at: Mapping[str, int]) -> bool:
+        return all(evaluate(node, self.values, at) for node in (*line.flags, *line.conditions))
+
+    def _shape(self, line: Line, at: Mapping[str, int]) -> Shape | None:
+        sizes = [evaluate(node, self.values, at) for node in line.sizes]
+        known = tuple(size for size in sizes if size is not None)
+        return known if len(known) == len(sizes) else None
+
+
 def _expand(
-    loops: tuple[Repeat, ...], lines: tuple[Line, ...], values: Mapping[Ref, int], at: dict[str, int], depth: int
+    loops: tuple[Repeat, ...], lines: tuple[Line, ...], settled: _Settled, at: dict[str, int], depth: int
 ) -> Iterator[Expected]:
     if depth == len(loops):
         for line in lines:
-            there = all(evaluate(node, values, at) for node in (*line.flags, *line.conditions))
-            if there:
-                yield Expected(_tensor(line, values, at), line)
+            if settled.is_there(line, at):
+                yield Expected(_tensor(line, settled, at), line)
         return
     loop = loops[depth]
-    count = evaluate(parse(str(loop.count)), values, at) or 0
+    count = evaluate(parse(str(loop.count)), settled.values, at) or 0
+    inside = tuple(_runs(lines, depth + 1))
     for index in range(loop.start, loop.start + count):
         inner = {**at, loop.index: index}
-        for deeper, some in _runs(lines, depth + 1):
-            yield from _expand(deeper, some, values, inner, depth + 1)
+        for deeper, some in inside:
+            yield from _expand(deeper, some, settled, inner, depth + 1)
 
 
 def _runs(lines: tuple[Line, ...], depth: int) -> Iterator[tuple[tuple[Repeat, ...], tuple[Line, ...]]]:
@@ -221,12 +277,10 @@ def _runs(lines: tuple[Line, ...], depth: int) -> Iterator[tuple[tuple[Repeat, .
             start = i
 
 
-def _tensor(line: Line, values: Mapping[Ref, int], at: Mapping[str, int]) -> TargetTensor:
-    sizes = [evaluate(node, values, at) for node in line.sizes]
-    known = tuple(size for size in sizes if size is not None)
+def _tensor(line: Line, settled: _Settled, at: Mapping[str, int]) -> TargetTensor:
     return TargetTensor(
-        name=line.name(at, values),
-        shape=known if len(known) == len(sizes) else None,
+        name=line.name(at, settled.values),
+        shape=settled.shape(line, at),
         dtype=line.row.dtype,
         is_buffer=line.row.is_buffer,
     )

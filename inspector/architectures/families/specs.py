@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 from inspector.architectures.families.assume import assumptions
 from inspector.architectures.families.entry import Family, Settings
 from inspector.architectures.families.expressions import symbols_in
 from inspector.architectures.families.solve import MOST_TENSORS, all_settings, expand, unsolved, values_of
-from inspector.architectures.families.template import BARE, places_of, template_of
+from inspector.architectures.families.template import BARE, Line, places_of, template_of
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec, Assumption, Given, OptionValue, Target, TargetKind
 from inspector.errors import UsageError
@@ -83,6 +84,13 @@ def target_of_family(family: Family, spec: ArchitectureSpec) -> Target:
 
     Raises UsageError where the spec does not even say how many layers there are, or more than any model has.
     """
+    # True and 1 are equal, and not the same text: the label is made from it.
+    return _target_of_family(family, spec, repr(spec))
+
+
+# One opening asks several times for the target of its file. It has a record for each tensor, so few are kept.
+@lru_cache(maxsize=2)
+def _target_of_family(family: Family, spec: ArchitectureSpec, _: str) -> Target:
     settings = settings_in(spec)
     bare = bool(settings.get(BARE))
     counts = template_of(family, bare).counts
@@ -97,8 +105,11 @@ def target_of_family(family: Family, spec: ArchitectureSpec) -> Target:
     if len(found) > MOST_TENSORS:
         raise UsageError(f"{spec.label} has more tensors than any model.")
     heads, first = [], []
+    symbols: dict[Line, list[set[str]]] = {}
     for one in found:
-        sizes = [{name for name, _ in symbols_in(node)} for node in one.line.sizes]
+        sizes = symbols.get(one.line)
+        if sizes is None:
+            sizes = symbols[one.line] = [{name for name, _ in symbols_in(node)} for node in one.line.sizes]
         if sizes and "num_classes" in sizes[0]:
             heads.append(one.tensor.name)
         if len(sizes) > 3 and "in_channels" in sizes[1]:

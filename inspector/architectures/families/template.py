@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from inspector.architectures.families.entry import Family, Optional, Part, Repeat, Row, When
 from inspector.architectures.families.expressions import Ref, evaluate, parse, solve, symbols_in
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 
 _BRACES = re.compile(r"\{([^}]*)\}")
 _DIGITS = re.compile(r"\d+")
@@ -29,6 +30,9 @@ class Line:
     form: its name with "#" for every number. numbers: per "#", the expression that stands there.
     pieces: the name around the numbers. sizes: the shape's expressions. loops: the repeated parts around it, from the
     outside in. flags, conditions: of the optional parts around it.
+    indices, counts: of the loops, in their order. plain: the numbers where each is an index or written out, else None.
+    is_counter: it is bookkeeping. moving_sizes, moving_conditions: whether sizes, or flags and conditions, follow an
+    index; what does not is the same for all tensors of the line, and worked out once.
     """
 
     row: Row
@@ -39,12 +43,17 @@ class Line:
     loops: tuple[Repeat, ...]
     flags: tuple[ast.expr, ...]
     conditions: tuple[ast.expr, ...]
+    indices: tuple[str, ...]
+    counts: tuple[ast.expr, ...]
+    plain: tuple[str | int, ...] | None
+    is_counter: bool
+    moving_sizes: bool
+    moving_conditions: bool
 
     @property
     def is_late(self) -> bool:
         """Whether its name follows from a count, so that it is found only once the counts are known."""
-        indices = {loop.index for loop in self.loops}
-        return any(name not in indices for number in self.numbers for name, _ in symbols_in(number))
+        return any(name not in self.indices for number in self.numbers for name, _ in symbols_in(number))
 
     def place(self, name: str, values: Mapping[Ref, int]) -> dict[str, int] | None:
         """The indices under which this row has that name, None when it cannot have it.
@@ -52,10 +61,12 @@ class Line:
         values: for rows whose name follows a count ("features.{blocks+1}.weight").
         """
         at: dict[str, int] = {}
-        indices = {loop.index for loop in self.loops}
-        for digits, number in zip(_DIGITS.findall(name), self.numbers, strict=True):
-            value = int(digits) if len(digits) < 10 else -1
-            if str(value) != digits:
+        written = _DIGITS.findall(name)
+        if self.plain is not None:
+            return self._placed(written, self.plain)
+        for digits, number in zip(written, self.numbers, strict=True):
+            value = _whole(digits)
+            if value is None:
                 return None
             known = evaluate(number, values, at)
             if known is not None:
@@ -63,16 +74,32 @@ class Line:
                     return None
                 continue
             found = solve(number, value, values, at)
-            if found is None or found[0][0] not in indices:
+            if found is None or found[0][0] not in self.indices:
                 return None
             at[found[0][0]] = found[1]
-        if len(at) != len(indices) or any(at[loop.index] < loop.start for loop in self.loops):
+        return self._checked(at)
+
+    def _placed(self, written: Sequence[str], plain: Sequence[str | int]) -> dict[str, int] | None:
+        """The same where each number is an index or written out, without an expression to solve."""
+        at: dict[str, int] = {}
+        for digits, number in zip(written, plain, strict=True):
+            value = _whole(digits)
+            if value is None or value != (at.setdefault(number, value) if isinstance(number, str) else number):
+                return None
+        return self._checked(at)
+
+    def _checked(self, at: dict[str, int]) -> dict[str, int] | None:
+        if len(at) != len(self.indices) or any(at[loop.index] < loop.start for loop in self.loops):
             return None
         return at
 
     def name(self, at: Mapping[str, int], values: Mapping[Ref, int]) -> str:
         """The name for these indices."""
         text = self.pieces[0]
+        if self.plain is not None:
+            for index, piece in zip(self.plain, self.pieces[1:], strict=True):
+                text += f"{at[index] if isinstance(index, str) else index}{piece}"
+            return text
         for number, piece in zip(self.numbers, self.pieces[1:], strict=True):
             text += f"{evaluate(number, values, at)}{piece}"
         return text
@@ -89,6 +116,12 @@ class Template:
     by_form: Mapping[str, tuple[Line, ...]]
     flags: frozenset[str]
     counts: frozenset[str]
+
+
+def _whole(digits: str) -> int | None:
+    """The number, None where it has a zero in front or more digits than any layer's."""
+    value = int(digits) if len(digits) < 10 else -1
+    return value if str(value) == digits else None
 
 
 @lru_cache(maxsize=512)
@@ -145,16 +178,42 @@ def _line(
             pieces.append("")
             rest = digits.end()
         pieces[-1] += text[rest:]
+    indices = tuple(dict.fromkeys(loop.index for loop in loops))
+    sizes = tuple(parse(str(size)) for size in row.shape)
     return Line(
         row=row,
         form="#".join(pieces),
         pieces=tuple(pieces),
         numbers=tuple(numbers),
-        sizes=tuple(parse(str(size)) for size in row.shape),
+        sizes=sizes,
         loops=loops,
         flags=flags,
         conditions=conditions,
+        indices=indices,
+        counts=tuple(parse(str(loop.count)) for loop in loops),
+        plain=_plain(numbers, indices),
+        is_counter=is_bookkeeping(row.name),
+        moving_sizes=_moves(sizes, indices),
+        moving_conditions=_moves((*flags, *conditions), indices),
     )
+
+
+def _plain(numbers: Sequence[ast.expr], indices: Sequence[str]) -> tuple[str | int, ...] | None:
+    """Indices and numbers as they stand, None where one is to be computed."""
+    found: list[str | int] = []
+    for number in numbers:
+        if isinstance(number, ast.Name) and number.id in indices:
+            found.append(number.id)
+        elif isinstance(number, ast.Constant) and isinstance(number.value, int):
+            found.append(number.value)
+        else:
+            return None
+    return tuple(found)
+
+
+def _moves(nodes: Sequence[ast.expr], indices: Sequence[str]) -> bool:
+    """Whether an index stands in one of them, inside brackets or outside."""
+    return any(isinstance(part, ast.Name) and part.id in indices for node in nodes for part in ast.walk(node))
 
 
 @lru_cache(maxsize=512)

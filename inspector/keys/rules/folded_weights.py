@@ -87,9 +87,11 @@ def _dim_of(length: Shape, kernel: Shape) -> int | None:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
+    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
+    if not ours or not theirs:
+        return
     places = places_of(left.settled)
     back = {theirs: ours for ours, theirs in places.items()}
-    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
     for form in _FORMS:
         for module in _modules(ours, form.parts[0]):
             parts = [ours.get(module + name) for name in form.parts]

@@ -36,14 +36,17 @@ def _whole(parent: str, part: Leaf, there: dict[str, Leaf]) -> Leaf | None:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
+    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
+    our_pairs, their_pairs = list(_pairs(ours)), list(_pairs(theirs))
+    if not our_pairs and not their_pairs:
+        return
     places = places_of(left.settled)
     back = {theirs: ours for ours, theirs in places.items()}
-    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
-    for parent, query, value in _pairs(ours):
+    for parent, query, value in our_pairs:
         whole = _whole(places[parent], query, theirs) if parent in places else None
         if whole is not None:
             yield _step(StepKind.MERGE, query.name, whole, value="zeros-between", more=(value.name,))
-    for parent, query, value in _pairs(theirs):
+    for parent, query, value in their_pairs:
         whole = _whole(back[parent], query, ours) if parent in back else None
         if whole is not None:
             (width,) = query.shape or (0,)

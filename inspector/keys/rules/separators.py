@@ -21,10 +21,18 @@ from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 _FEWEST = 3
 _MOST_GROUPS = 64
 _SEPARATOR = re.compile(r"[^0-9A-Za-z]+")
+_ASCII_SEPARATORS = {i: None for i in range(128) if not chr(i).isalnum()}
+
+
+def _squashed(name: str) -> str:
+    """Without anything but letters and digits, most names in one look at a table."""
+    return name.translate(_ASCII_SEPARATORS) if name.isascii() else _SEPARATOR.sub("", name)
+
+
 # The dots alone first: what _ means in a name is then left as it is.
 _WAYS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("put the dots back into names without them", lambda name: name.replace(".", "")),
-    ("write dots for other separators, where the target has them", lambda name: _SEPARATOR.sub("", name)),
+    ("write dots for other separators, where the target has them", _squashed),
 )
 
 

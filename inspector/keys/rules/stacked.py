@@ -47,20 +47,31 @@ def places_of(settled: Sequence[Link]) -> dict[str, str]:
     """Where the modules of the file went, by what was placed below them; None of two minds are left out."""
     found: dict[str, str] = {}
     torn: set[str] = set()
+    known: set[tuple[str, str]] = set()
     for link in settled:
-        ours, theirs = link.source.name.split("."), link.target.name.split(".")
-        while ours and theirs and ours[-1] == theirs[-1]:
-            ours, theirs = ours[:-1], theirs[:-1]
-            if found.setdefault(".".join(ours), ".".join(theirs)) != ".".join(theirs):
-                torn.add(".".join(ours))
+        ours, theirs = link.source.name, link.target.name
+        inside = True
+        while inside:
+            ours, our_dot, our_last = ours.rpartition(".")
+            theirs, their_dot, their_last = theirs.rpartition(".")
+            # What stands above a pair of modules is seen once, with the first tensor below them.
+            if our_last != their_last or (ours, theirs) in known:
+                break
+            known.add((ours, theirs))
+            if found.setdefault(ours, theirs) != theirs:
+                torn.add(ours)
+            inside = bool(our_dot and their_dot)
     return {ours: theirs for ours, theirs in found.items() if ours not in torn}
 
 
 def stack(left: Leftovers, forms: Sequence[Form], *, rule: str, reason: str) -> Iterator[Step]:
     """Parts of the file joined for a whole of the target, and wholes of the file taken apart for its parts."""
+    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
+    our_sets, their_sets = list(_sets(ours, forms)), list(_sets(theirs, forms))
+    if not our_sets and not their_sets:
+        return
     places = places_of(left.settled)
     back = {theirs: ours for ours, theirs in places.items()}
-    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
 
     def step(
         kind: StepKind, source: Leaf, place: Leaf, more: tuple[str, ...] = (), rows: tuple[int, int] = (0, 0)
@@ -78,11 +89,11 @@ def stack(left: Leftovers, forms: Sequence[Form], *, rule: str, reason: str) -> 
             rows=rows,
         )
 
-    for apart in _sets(ours, forms):
+    for apart in our_sets:
         whole = apart.whole(places.get(apart.parent), theirs)
         if whole is not None and left.proves_rows(*apart.parts):
             yield step(StepKind.MERGE, apart.parts[0], whole, tuple(part.name for part in apart.parts[1:]))
-    for apart in _sets(theirs, forms):
+    for apart in their_sets:
         whole = apart.whole(back.get(apart.parent), ours)
         if whole is not None and left.proves_rows(whole):
             rows = (apart.parts[0].shape or (0,))[0]
