@@ -3,6 +3,7 @@
 import streamlit as st
 
 from inspector.architectures.types import Target
+from inspector.keys.apply import check_whole, not_whole
 from inspector.keys.placing.left_over import left_over
 from inspector.web import next_steps, pasting, reports
 from inspector.web.components import finding_cards, need_file, title
@@ -73,7 +74,13 @@ if plan is not None and plan.rules:
 if plan is not None and plan.certificate:
     st.caption(plain(f"Why each tensor belongs there: {lists.certificate(plan)}"))
 
-if plan is not None and plan.complete:
+broken = not_whole(checkpoint, plan) if plan is not None and plan.complete else ()
+if plan is not None and broken:
+    with download, said():
+        check_whole(checkpoint, plan)
+    with download:
+        next_steps.show_for_cut()
+elif plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
     st.header("Verified")
     against = proofs.ask_against(hand)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from inspector.checkpoint.types import TensorInfo
+from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.types import Storage, TensorInfo
 
 # Element types of which several lie in one byte, and how many. torch fills whole bytes per row (the last dimension).
 PACKED = {"quint4x2": 2, "quint2x4": 4}
@@ -55,6 +57,20 @@ def span_of(tensor: TensorInfo) -> tuple[int, int]:
     for size, stride in zip(tensor.shape, tensor.stride, strict=True):
         last += (size - 1) * stride
     return tensor.offset, last + 1
+
+
+def fraction_lost(tensor: TensorInfo, storages: Mapping[str, Storage]) -> float:
+    """How much of the bytes that a tensor reaches is not in the file, 0.0 to 1.0. 0.0 for one without bytes."""
+    packed = tensor.layout in PACKED_LAYOUTS
+    if tensor.storage_id is None or not tensor.numel or (tensor.dtype not in DTYPES and not packed):
+        return 0.0
+    storage = storages.get(tensor.storage_id)
+    if storage is None:
+        return 1.0
+    if packed:
+        return 1 - storage.present_nbytes / storage.nbytes if storage.nbytes else 0.0
+    first, end = (n * DTYPES[tensor.dtype].itemsize for n in span_of(tensor))
+    return 1 - max(0, min(end, storage.present_nbytes) - first) / (end - first)
 
 
 def why_unreadable(tensor: TensorInfo) -> str:

@@ -7,6 +7,7 @@ here they become `StateDict`s with a role, the likeliest weights first. Decided 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -53,6 +54,9 @@ _GENERATOR = re.compile(r"(^|_)(rng|random|cpu|cuda|xpu|npu|mlu|torch|generator)
 EMA_NAME = re.compile(
     r"(^|[_.\-/])(ema|averaged?|avg|swa|shadow|teacher|polyak)([_.\-/]|$)|model_?ema|ema_?model", re.IGNORECASE
 )
+# A teacher may be an average of its student, or a network that was there before it.
+_TEACHER = "teacher"
+_SAME_NETWORK = 0.9  # of tensors; a student has some more: a predictor, another head
 _ASIDE = re.compile(r"(^|_)(rng|random|loss|criterion|history|stats|metrics?|buffer|queue)(_|$)", re.IGNORECASE)
 _WEIGHTS = re.compile(
     r"^(state_?dict|(.*_)?model(_state)?(_?dict)?|(.*_)?state_dict|net(work)?s?|weights?|params?|module|backbone|encoder|decoder"
@@ -86,9 +90,38 @@ def find_state_dicts(
         for group in groups
         if group.tensors and not any(group.path[:n] in claimed for n in lengths)
     ]
-    indexed = list(enumerate([*_with_trained(states), *below]))
+    indexed = list(enumerate([*_with_trained(_with_teachers(states)), *below]))
     indexed.sort(key=lambda item: (*_rank(item[1]), item[0]))
     return tuple(state for _, state in indexed)
+
+
+def _with_teachers(states: Sequence[StateDict]) -> list[StateDict]:
+    """The same, a teacher that is another network than every set of weights beside it as weights of its own."""
+    held = [state for state in states if state.role in (StateRole.WEIGHTS, StateRole.OTHER)]
+    students = [state for state in held if state.role is StateRole.WEIGHTS]
+    made = []
+    for state in states:
+        named = " ".join(key[:_LONGEST_KEY] for key in state.path).lower()
+        if (
+            state.role is StateRole.EMA
+            and _TEACHER in named
+            and not EMA_NAME.search(named.replace(_TEACHER, ""))
+            and students
+            and not any(_is_same_network(state, other) for other in held)
+        ):
+            why = f'a network of its own: its tensors are not those of "{students[0].label}"'
+            state = replace(state, role=StateRole.WEIGHTS, why=why)
+        made.append(state)
+    return made
+
+
+def _is_same_network(one: StateDict, other: StateDict) -> bool:
+    """By leaf names and shapes, so that a wrapper around one of them does not count."""
+    parts = [
+        Counter((t.name.rpartition(".")[2], t.shape) for t in state.tensors if not is_bookkeeping(t.name))
+        for state in (one, other)
+    ]
+    return (parts[0] & parts[1]).total() >= _SAME_NETWORK * max(part.total() for part in parts)
 
 
 def _with_trained(states: Sequence[StateDict]) -> list[StateDict]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError, ReadError
@@ -21,7 +22,6 @@ from inspector.exports.write import check_destination, find_writer, write_proved
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.progress import Progress, silent
-from inspector.readers.checks.truncation import fraction_lost
 from inspector.units import counted, human_share
 
 

@@ -22,7 +22,7 @@ from inspector.exports.write import check, check_destination, find_writer, write
 from inspector.exports.writers import WRITERS
 from inspector.exports.writers.entry import Writer
 from inspector.installed import require
-from inspector.keys.apply import check_complete, check_installed, state_of
+from inspector.keys.apply import check_complete, check_installed, check_whole, state_of
 from inspector.keys.report import RepairPlan, StepKind, Verification
 from inspector.keys.verify import Compared, check_comparable, verify_plan
 from inspector.progress import Progress, silent
@@ -80,6 +80,7 @@ def export_repaired(
     check_destination(checkpoint, destination, folder=shard_nbytes is not None, overwrite=overwrite)
     try:
         check_complete(plan)
+        check_whole(checkpoint, plan)
         check_installed(plan)
         check_comparable(compared or Compared())
         stream = stream_of_plan(checkpoint, plan, spec=target.spec)

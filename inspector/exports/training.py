@@ -26,7 +26,7 @@ from inspector.exports.optimizer import GROUPS_BY_KIND, plan_optimizers, state_d
 from inspector.exports.plain import NotPlain, plain_of, text_key
 from inspector.exports.report import ExportReport, WrittenFile
 from inspector.exports.write import check, check_destination, new_export
-from inspector.keys.apply import apply_plan, check_complete, state_of
+from inspector.keys.apply import apply_plan, check_complete, check_whole, state_of
 from inspector.keys.optimizer.map import map_optimizers
 from inspector.keys.optimizer.remap import OptimizerPlan
 from inspector.keys.report import Proof, RepairPlan, StepKind, Verification
@@ -59,6 +59,7 @@ def export_training(
     check_destination(checkpoint, destination, overwrite=overwrite)
     try:
         check_complete(plan)
+        check_whole(checkpoint, plan)
         goings = plan_optimizers(checkpoint, plan, target, by_kind=by_kind)
         _check_travels(checkpoint, goings)
         progress(0, 4, "verifying the plan")

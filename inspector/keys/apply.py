@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inspector.architectures.types import ArchitectureSpec
+from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.raw_tensor import RawTensor
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import KeysDoNotFit
 from inspector.installed import require
 from inspector.keys.operations import operation_of
@@ -32,11 +33,13 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
     """An OrderedDict in the target's order, with torch's `_metadata` renamed along where the file has it.
 
     Tensors that share memory in the file share it here. spec: needed when the plan leaves tensors at their initial
-    value. Raises KeysDoNotFit for a plan that is not complete: half a repair is none.
+    value. Raises KeysDoNotFit for a plan that is not complete, since half a repair is none, and for a file that ends
+    before the plan's tensors do.
     """
     from inspector.checkpoint.torch_bridge import raw_of, tensor_of, to_state_dict
 
     check_complete(plan)
+    check_whole(checkpoint, plan)
     state = state_of(checkpoint, plan)
     used = {name for step in plan.steps for name in needed_by(step)}
     # What is left out need not be readable.
@@ -62,6 +65,26 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
         metadata = OrderedDict((path, {"version": version}) for path, version in versions)
         made._metadata = metadata  # type: ignore[attr-defined]
     return made
+
+
+def not_whole(checkpoint: Checkpoint, plan: RepairPlan) -> tuple[TensorInfo, ...]:
+    """The tensors that the plan takes and of which the file has not every number: nothing can be tried with them."""
+    used = {name for step in plan.steps for name in needed_by(step)}
+    tensors = (tensor for tensor in state_of(checkpoint, plan).tensors if tensor.name in used)
+    return tuple(tensor for tensor in tensors if fraction_lost(tensor, checkpoint.storages) > 0)
+
+
+def check_whole(checkpoint: Checkpoint, plan: RepairPlan) -> None:
+    """Raise KeysDoNotFit where `not_whole` finds any: what is whole can be written without a target."""
+    broken = not_whole(checkpoint, plan)
+    if broken:
+        total = counted(len(state_of(checkpoint, plan).tensors), "tensor")
+        verb = "is" if len(broken) == 1 else "are"
+        raise KeysDoNotFit(
+            f"{len(broken):,} of {total} {verb} not whole in {checkpoint.origin.name} ({broken[0].name} is the first), "
+            "so no repair was tried.",
+            hint="Download or copy it again. `convert --salvage` writes the tensors that are whole into a new file.",
+        )
 
 
 def initial_of(plan: RepairPlan, spec: ArchitectureSpec | None) -> dict[str, RawTensor]:

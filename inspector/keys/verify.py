@@ -17,7 +17,15 @@ from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, Shape
 from inspector.errors import InspectorError
 from inspector.installed import is_installed, require
-from inspector.keys.apply import apply_plan, check_complete, check_installed, check_one, make_one, state_of
+from inspector.keys.apply import (
+    apply_plan,
+    check_complete,
+    check_installed,
+    check_one,
+    check_whole,
+    make_one,
+    state_of,
+)
 from inspector.keys.certificate.numbers import certificate_of
 from inspector.keys.certificate.of_plan import certificate_of_plan
 from inspector.keys.proofs.places import judge_places
@@ -113,6 +121,7 @@ def _verify_plainly(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
     before = prove_bijection(checkpoint, plan, target)
     try:
         check_complete(plan)
+        check_whole(checkpoint, plan)
         check_installed(plan)
         for step in plan.steps:
             check_one(step, lambda name: read_raw(checkpoint, infos[name]))

@@ -175,6 +175,9 @@ def _unused(
         for step in (plan.steps if plan is not None else ())
         if step.kind is StepKind.DROP and step.cost.value == "lossless"
     }
+    # A teacher's name tells too little: it may be another network.
+    first = dict.fromkeys(tensor.name.partition(".")[0] for tensor in state.tensors)
+    averaged = {*averaged_prefixes(state), *(one for one in first if EMA_NAME.search(one.replace("teacher", "")))}
     for tensor in state.tensors:
         if tensor.name in used:
             continue
@@ -186,7 +189,7 @@ def _unused(
             why = f"the model has {human_shape(shapes[place])} for {human_shape(tensor.shape)}"
         elif place:
             why = "the model's own place has other values"
-        elif EMA_NAME.search(tensor.name.partition(".")[0]):
+        elif tensor.name.partition(".")[0] in averaged:
             why = "they are averages"
         elif tensor.name in dropped:
             continue

@@ -19,7 +19,7 @@ _CONFIG = "adapter_config.json"
 
 def show_convert(hand: Hand, state: StateDict) -> None:
     """Choose, write, hand out. What the file does not hold whole is left out only if the visitor accepts that."""
-    from inspector.readers.checks.truncation import fraction_lost
+    from inspector.checkpoint.layout import fraction_lost
 
     checkpoint = reports.checkpoint_of(hand)
     chosen = _averaged(checkpoint, state)

@@ -39,6 +39,13 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> No
         st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
 
 
+def show_for_cut() -> None:
+    """Under the sentence about a file that ends too early: its whole tensors can be had."""
+    with st.container(horizontal=True, key="cut-steps"):
+        st.page_link("pages/convert.py", label="Save what can be read", icon=":material/content_cut:")
+        st.page_link("pages/open.py", label="Open it again once it is whole", icon=":material/upload_file:")
+
+
 def show_for_unreadable() -> None:
     """Under the sentence about a file that is no checkpoint, or is gone: other files, and a way out of this one."""
     with st.container(horizontal=True, key="next-steps"):

@@ -295,3 +295,12 @@ def test_counts_hedge_squares_as_rows_do() -> None:
     open_ = told([*conv("stem", 64, 3), *squares, *bare("up", 64, 32, 4, 4), ("up.bias", (32,))])
     assert open_.counts == "1 convolution, 1 transposed convolution, 5 convolutions of either way."
     assert any("either way" in text for text in says(open_, Topic.LAYERS))
+
+
+@pytest.mark.parametrize("attended", [True, False])
+def test_attention_between_convolutions_and_cells_is_named(attended: bool) -> None:
+    attention = [*bare("mix.in_proj_weight", 72, 24), *linear("mix.out_proj", 24, 24)] if attended else []
+    attention = [(name.removesuffix(".weight") if "in_proj" in name else name, shape) for name, shape in attention]
+    told_of = kinds(told([*conv("stem", 24, 3, 5), *attention, *recurrent("gru", 3, 24, 32), *linear("out", 7, 32)]))
+    sort = "convolutional, attention-based and recurrent" if attended else "convolutional and recurrent"
+    assert f"A {sort} network: 1 convolution, then 1 GRU; the last layer, out, puts out 7." in told_of

@@ -263,3 +263,18 @@ def test_averages_alone_are_the_weights(tmp_path: Path) -> None:
     torch.save({"ema": {"x": torch.ones(3)}, "other": {"y": torch.zeros(9)}}, tmp_path / "m.pth")
     weights = open_checkpoint(tmp_path / "m.pth").weights
     assert weights is not None and weights.path == ("ema",)
+
+
+@pytest.mark.parametrize(("student", "is_average"), [([8, 8], True), ([8], False), ([4, 4], False)])
+def test_a_teacher_of_another_architecture_is_no_average(student: list[int], is_average: bool) -> None:
+    def net(widths: list[int]) -> nn.Module:
+        sizes = [3, *widths]
+        layers = [nn.Conv2d(a, b, 3) for a, b in zip(sizes, widths, strict=False)]
+        return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
+
+    wrapped = {f"module.{name}": tensor for name, tensor in net(student).state_dict().items()}
+    checkpoint = opened({"student": wrapped, "teacher": net([8, 8]).state_dict(), "epoch": 3})
+    roles = {state.label: state.role for state in checkpoint.state_dicts}
+    assert roles == {"student": StateRole.WEIGHTS, "teacher": StateRole.EMA if is_average else StateRole.WEIGHTS}
+    assert checkpoint.weights is not None and checkpoint.weights.label == "student"
+    assert "teacher" in opened({"teacher": net([8, 8]).state_dict(), "epoch": 3}).state_dicts[0].why

@@ -181,3 +181,24 @@ def test_own_code_is_not_offered_to_others(app: AppTest, own: Path, tmp_path: Pa
     (ways,) = [group for group in app.get("button_group") if "a list of keys" in str(group.proto)]
     assert "your own code" not in str(ways.proto)
     assert not any(box.label == "Factory" for box in app.text_input)
+
+
+@pytest.mark.parametrize("way", ["keys", "own"])
+def test_of_half_a_file_nothing_is_tried_and_what_is_whole_can_be_saved(app: AppTest, tmp_path: Path, way: str) -> None:
+    tensors = {f"module.{i}.weight": torch.rand(64, 64) for i in range(4)}
+    file = tmp_path / "half.pth"
+    torch.save({"state_dict": tensors}, file)
+    stored = uploads.the_store().put_bytes(file.read_bytes()[:40_000], name="half.pth", owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name="half.pth")
+    app.session_state["target-way"] = "keys"
+    app.run().switch_page("pages/repair.py").run()
+    if way == "keys":
+        app.text_area[0].set_value("\n".join(f"{i}.weight" for i in range(4))).run()
+        assert "2 of 4 tensors are not whole in half" in app.error[0].value
+        assert _headings(app) == ["Left over", "Rules"]
+    else:  # Without a target, its wrappers alone.
+        assert any("2 of 4 tensors are not whole in half" in box.value for box in app.warning)
+    assert not app.exception
+    assert "Save what can be read" in [link.proto.label for link in app.get("page_link")]
+    assert not any("Write and verify" in button.label for button in app.button)
+    assert "roof that failed" not in _html(app) + "".join(box.value for box in app.error)

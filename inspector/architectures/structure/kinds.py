@@ -283,17 +283,18 @@ def _convolutions_then_cells(network: _Network) -> Claim | None:
     what = f"{len(cells):,} {named}{'s' if len(cells) > 1 else ''}"
     count = f"{len(convolutions):,} convolution{'s' if len(convolutions) > 1 else ''}"
     between = [n for n in convolutions if n > cells[0]]
+    attended = any(one.kind is LayerKind.ATTENTION for one in network.weighted)
+    sort = "convolutional, attention-based and recurrent" if attended else "convolutional and recurrent"
     if goes_on_into(network.layers, last) is not None:
         return _kind(
-            f"A convolutional and recurrent network: {count} and {what}; which of them come first the widths do not "
+            f"A {sort} network: {count} and {what}; which of them come first the widths do not "
             f"say, and {last.name}, the last in the file, puts out the {last.outputs:,} that a part before it takes.",
             "kinds of layers, and their widths",
         )
     if between:
-        return _kind(f"A convolutional and recurrent network: {count} around {what}.", "kinds of layers in their order")
+        return _kind(f"A {sort} network: {count} around {what}.", "kinds of layers in their order")
     return _kind(
-        f"A convolutional and recurrent network: {count}, then {what}; the last layer, {last.name}, puts out "
-        f"{last.outputs:,}.",
+        f"A {sort} network: {count}, then {what}; the last layer, {last.name}, puts out {last.outputs:,}.",
         "kinds of layers in the file's order",
     )
 

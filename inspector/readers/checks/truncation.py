@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import PACKED_LAYOUTS, span_of
+from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Storage, TensorInfo
 from inspector.findings import Evidence, Finding, FindingKind, Severity
@@ -32,20 +31,6 @@ class Cut:
     inside: str
     torch_says: str
     damaged: str = ""
-
-
-def fraction_lost(tensor: TensorInfo, storages: Mapping[str, Storage]) -> float:
-    """How much of the bytes that a tensor reaches is not in the file, 0.0 to 1.0. 0.0 for one without bytes."""
-    packed = tensor.layout in PACKED_LAYOUTS
-    if tensor.storage_id is None or not tensor.numel or (tensor.dtype not in DTYPES and not packed):
-        return 0.0
-    storage = storages.get(tensor.storage_id)
-    if storage is None:
-        return 1.0
-    if packed:
-        return 1 - storage.present_nbytes / storage.nbytes if storage.nbytes else 0.0
-    first, end = (n * DTYPES[tensor.dtype].itemsize for n in span_of(tensor))
-    return 1 - max(0, min(end, storage.present_nbytes) - first) / (end - first)
 
 
 def observe_cut(cut: Cut, tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], name: str) -> Finding:

@@ -6,9 +6,11 @@ from contextlib import suppress
 
 import streamlit as st
 
+from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.types import StateDict
 from inspector.errors import ExportError
-from inspector.web import reports, writing
+from inspector.units import counted
+from inspector.web import next_steps, reports, writing
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
@@ -32,6 +34,12 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
         return
     st.markdown("**Or without a target**")
     st.caption(plain(f"{found.says} {found.proof}"))
+    cut = sum(1 for tensor in found.state.tensors if fraction_lost(tensor, checkpoint.storages) > 0)
+    if cut:
+        total = counted(len(found.state.tensors), "tensor")
+        st.warning(plain(f"{cut:,} of {total} are not whole in {hand.name}."), icon=":material/content_cut:")
+        next_steps.show_for_cut()
+        return
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
     stem = f"{writing.stem_of(hand.name)}_unwrapped"
