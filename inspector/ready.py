@@ -13,6 +13,7 @@ from inspector.checkpoint.training_place import place_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UnknownArchitecture, UsageError
 from inspector.installed import require
+from inspector.keys.apply import state_of
 from inspector.keys.runnable import plan_to_run, say_placed
 
 if TYPE_CHECKING:
@@ -62,11 +63,12 @@ def ready_model(
         model = load_repaired(checkpoint, plan, target.spec)
     else:
         model = load_into(own if own is not None else model_of_code(target.label), checkpoint, plan)
-    chosen = next((s for s in checkpoint.state_dicts if s.path == plan.state_dict), None)
+    chosen = state_of(checkpoint, plan)
+    taken = {chosen.path} if not chosen.gathered else {part.path for part in chosen.gathered}
     others = [
         s.label
         for s in checkpoint.state_dicts
-        if s is not chosen and s.role in _MODELS and chosen is not None and 2 * len(s.tensors) >= len(chosen.tensors)
+        if s.path not in taken and s.role in _MODELS and 2 * len(s.tensors) >= len(chosen.tensors)
     ]
     return ReadyModel(
         name=name,
@@ -78,7 +80,7 @@ def ready_model(
         class_names=class_names(recognition, checkpoint),
         answer=stated_answer(checkpoint),
         place=place_of(checkpoint),
-        weights=chosen.label if chosen is not None else "",
+        weights=chosen.label,
         others=tuple(others),
         loaded=say_placed(plan),
     )

@@ -120,6 +120,7 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("a part of the network only", T, "missing-tensors"),
     ("nothing in common (strict=False loads nothing)", X, "refused, with 0 of n"),
     ("numbers in another order inside one tensor (patch merging, shift and scale)", R, "inner-order, libraries.md"),
+    ("parts of one model saved apart (encoder and decoder, G and D, backbone and head)", R, "parts-apart"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

@@ -149,6 +149,20 @@ class StateRole(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """One set of named tensors as a part of a model.
+
+    prefix: what stands before its names there ("encoder."), "" for a part at the top. path: of the set in the file.
+    access: the same as Python indexes it. is_module: it is a pickled module's.
+    """
+
+    prefix: str
+    path: tuple[str, ...]
+    access: Access
+    is_module: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateDict:
     """One set of named tensors in the file: a mapping name -> tensor, or a pickled module's parameters and buffers.
 
@@ -162,6 +176,7 @@ class StateDict:
     odd_versions: `_metadata` is there and not what torch writes, so that no load gets past it.
     odd_keys: (as Python writes it, its type) of keys that are no text; what lies under them is in none of the above.
     access: the path as Python indexes it, () where it is the path itself.
+    gathered: the sets that it is made of, under the prefix of each, where they lie apart; title: how it is named then.
     """
 
     path: tuple[str, ...]
@@ -177,10 +192,14 @@ class StateDict:
     odd_versions: bool = False
     odd_keys: tuple[tuple[str, str], ...] = ()
     access: Access = ()
+    gathered: tuple[Gathered, ...] = ()
+    title: str = ""
 
     @property
     def label(self) -> str:
         """How pages and commands name it: "state_dict", "model / ema", or "the file itself"."""
+        if self.title:
+            return self.title
         return " / ".join(self.path) if self.path else "the file itself"
 
 

@@ -57,6 +57,12 @@ def export_training(
     several in a list cannot, a proof fails, or the disk refuses.
     """
     check_destination(checkpoint, destination, overwrite=overwrite)
+    if plan.gathered:
+        raise ExportError(
+            "Nothing was written. The parts of the model lie apart in the file, and no optimizer says in which order "
+            "it was given them.",
+            hint="Export the weights without the optimizer.",
+        )
     try:
         check_complete(plan)
         check_whole(checkpoint, plan)

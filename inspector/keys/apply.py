@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inspector.architectures.types import ArchitectureSpec
+from inspector.checkpoint.gathered import gather
 from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
@@ -198,7 +199,12 @@ def _count(names: tuple[str, ...]) -> str:
 
 
 def state_of(checkpoint: Checkpoint, plan: RepairPlan) -> StateDict:
-    """The state dict that the plan was made for."""
+    """The state dict that the plan was made for; where its parts lie apart in the file, all of them as one."""
+    if plan.gathered:
+        try:
+            return gather(checkpoint.state_dicts, plan.gathered, plan.state_dict)
+        except KeyError as error:
+            raise KeysDoNotFit(f"{checkpoint.origin.name} has not all the parts of the plan.") from error
     for state in checkpoint.state_dicts:
         if state.path == plan.state_dict:
             return state

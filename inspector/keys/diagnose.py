@@ -20,6 +20,7 @@ from inspector.keys import sentences
 from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
 from inspector.keys.checks.numbers import NUMBERS
+from inspector.keys.gathering import PARTS_APART, gathered_sets, say_gathered
 from inspector.keys.loading import access_of, loader_of
 from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
@@ -78,6 +79,11 @@ def diagnose(
             fitting.append(candidate)
         if len(fitting) > _MOST_RIVALS:
             break
+    if state is None and not any(r.plan is not None and r.plan.complete for r in reports):
+        together = _together(checkpoint, target, choose or {}, accept, rules, partial, tried)
+        if together is not None and _reach(together[0]) >= max(map(_reach, reports)):
+            _check_answers(choose or {}, tried)
+            return sentences.with_other_states(together[0], checkpoint.state_dicts, together[1])
     candidates = [s for s in candidates if any(s.path == r.state_dict for r in reports)]
     # Beside weights that fit whole and unasked, others that only may fit raise no question.
     if any(_fits_unasked(s, r) for s, r in zip(candidates, reports, strict=True)):
@@ -100,11 +106,54 @@ def diagnose(
         best = -1
     _check_answers(choose or {}, tried)
     if state is None:
-        return sentences.with_other_states(reports[best], checkpoint.state_dicts)
+        used = next(s for s in checkpoint.state_dicts if s.path == reports[best].state_dict)
+        return sentences.with_other_states(reports[best], checkpoint.state_dicts, used)
     plan = reports[best].plan
     if plan is None or len(checkpoint.weight_sets) == 1:
         return reports[best]
     return replace(reports[best], plan=replace(plan, state_option=state.label))
+
+
+def _together(
+    checkpoint: Checkpoint,
+    target: Target,
+    choose: Mapping[str, str],
+    accept: Collection[str],
+    rules: Sequence[Rule],
+    partial: bool,
+    tried: list[Questions],
+) -> tuple[KeyReport, StateDict] | None:
+    """What sets that lie apart in the file make together, None where they make nothing of the target.
+
+    Of two such wholes that go as far (checkpoints of two epochs) the user is asked which.
+    """
+    made = []
+    for candidate, questions in gathered_sets(checkpoint, target, Questions(answers=choose)):
+        made.append((_diagnose_one(checkpoint, candidate, target, accept, questions, rules, partial), candidate))
+        tried.append(questions)
+    made = [one for one in made if one[0].plan is not None]
+    if not made:
+        return None
+    furthest = max(_reach(report) for report, _ in made)
+    report, candidate = next(one for one in made if _reach(one[0]) == furthest)
+    rivals = [s for r, s in made if s is not candidate and _reach(r) == furthest and not same_numbers(s, candidate)]
+    if rivals:
+        questions = Questions(answers=choose)
+        answer = questions.ask(_which(candidate, rivals))
+        candidate = next((s for s in rivals if s.label == answer), candidate)
+        report = next(r for r, s in made if s is candidate)
+        if questions.open and report.plan is not None:
+            waiting = replace(report.plan, ambiguities=(*report.plan.ambiguities, *questions.open), complete=False)
+            report = replace(report, plan=waiting, loads=False, says=questions.open[0].question)
+        tried.append(questions)
+    told = PARTS_APART.found(say_gathered(candidate), subjects=[".".join(p.path) for p in candidate.gathered])
+    return replace(report, findings=(told, *report.findings)), candidate
+
+
+def _reach(report: KeyReport) -> tuple[int, int]:
+    """How far a report goes: its promise, then how little is missing."""
+    missing = len(report.plan.missing) if report.plan is not None else 0
+    return _PROMISES.index(_promise(report)), -missing
 
 
 def _fits_unasked(state: StateDict, report: KeyReport) -> bool:
@@ -201,7 +250,7 @@ def _diagnose_one(
     reshaped = tuple((name, ours[name] or (), theirs[name] or ()) for name, same in agrees.items() if not same)
     good = made_good(state, target, missing, reshaped)
     passes = bool(matched) and good is not None and not unexpected
-    fits = passes and not refusal
+    fits = passes and not refusal and not state.gathered
     dense = {t.name for t in target.tensors if not (t.dtype or "").startswith(("qint", "quint"))}
     copied = uncopied([tensor for tensor in state.tensors if tensor.name in dense]) if passes else ""
     loads = fits and not copied
@@ -227,7 +276,7 @@ def _diagnose_one(
         unexpected=unexpected,
         reshaped=reshaped,
         loads=loads,
-        strict=passes and not copied,
+        strict=passes and not copied and not state.gathered,
         says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
         compared=compared,
         made_good=made,
@@ -276,6 +325,7 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         odd_keys=tuple(key for key, _ in state.odd_keys),
         partial=context.partial,
         chosen=tuple((key, questions.answers[key]) for key in sorted(questions.used)),
+        gathered=state.gathered,
     )
 
 

@@ -39,7 +39,7 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
         return "", ()
     if state.is_module and _asks_for_code(checkpoint):
         return "", ()  # Only weights_only=False makes a module: it would run what the file names, or not find it.
-    nested = bool(state.path) and kind not in (*_TORCH, "dcp")
+    nested = bool(state.path or state.gathered) and kind not in (*_TORCH, "dcp")
     if kind not in _PLAIN or nested or not is_bare(checkpoint.source):
         return "", ()
     if kind == "dcp":
@@ -110,13 +110,33 @@ def loading_lines(plan: RepairPlan, file_name: str) -> tuple[list[str], list[str
             "# This unpickles the folder's .metadata, which runs the code it names. The exported file needs none.",
             f'dcp_to_torch_save({file_name!r}, "{EXPORTED}")',
             f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
-            *_inside(plan),
+            *(_together(plan) if plan.gathered else _inside(plan)),
         ]
     trust = "False" if plan.is_module else "True"
-    lines = _each(files, f'torch.load({{}}, map_location="cpu", weights_only={trust})') + _inside(plan)
+    lines = _each(files, f'torch.load({{}}, map_location="cpu", weights_only={trust})')
+    if plan.gathered:
+        return [], [*lines, *_together(plan)]
+    lines += _inside(plan)
     if plan.is_module:
         lines.append("state = state.state_dict()")
     return [], lines
+
+
+def _together(plan: RepairPlan) -> list[str]:
+    """The sets of the file as one, each under its prefix."""
+    lines = ["parts = {"]
+    for part in plan.gathered:
+        keys = "".join(f"[{key!r}]" for key in part.access)
+        lines.append(f"    {part.prefix!r}: state{keys}{'.state_dict()' if part.is_module else ''},")
+    plain = not plan.odd_keys and not plan.others and all(part.prefix for part in plan.gathered)
+    condition = "" if plain else " if isinstance(key, str) and isinstance(tensor, torch.Tensor)"
+    return [
+        *lines,
+        "}",
+        "state = {",
+        f"    prefix + key: tensor for prefix, part in parts.items() for key, tensor in part.items(){condition}",
+        "}",
+    ]
 
 
 def _inside(plan: RepairPlan) -> list[str]:

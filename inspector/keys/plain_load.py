@@ -184,7 +184,11 @@ def _oldest(checkpoint: Checkpoint, state: StateDict, kind: str) -> str:
 
 def _place(checkpoint: Checkpoint, state: StateDict) -> list[Obstacle]:
     found = []
-    if state.path:
+    if state.gathered:
+        under = [f"[{part.path[-1]!r}]" for part in state.gathered if part.path]
+        says = f"the model's parts lie apart, under {', '.join(under[:4])}{' ...' if under[4:] else ''}"
+        found.append(Obstacle(says=says, severity=Severity.WARNING))
+    elif state.path:
         keys = "".join(f"[{key!r}]" for key in access_of(checkpoint, state))
         weights = (StateRole.WEIGHTS, StateRole.EMA)
         top = next((s for s in checkpoint.state_dicts if not s.path and s.role in weights), None)

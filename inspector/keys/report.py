@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from inspector.checkpoint.types import Access
+from inspector.checkpoint.types import Access, Gathered
 from inspector.findings import Finding
 
 
@@ -169,7 +169,8 @@ class RepairPlan:
     others: keys of the state dict whose values are no tensors; they are left out. odd_keys: keys that are no text, as
     Python writes them, left out with what lies under them. lost: how many of its tensors have
     not all their numbers in the file. state_option: what a command needs to take this state dict ("" where it takes it
-    by itself); chosen: (question, option) of the answers that the plan rests on.
+    by itself); chosen: (question, option) of the answers that the plan rests on. gathered: the sets of the file that
+    the state dict is made of, where they lie apart.
     """
 
     target: str
@@ -191,6 +192,7 @@ class RepairPlan:
     lost: int = 0
     state_option: str = ""
     chosen: tuple[tuple[str, str], ...] = ()
+    gathered: tuple[Gathered, ...] = ()
 
     @property
     def stays_initial(self) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ def say(
             f"{'is' if len(plan.missing) == 1 else 'are'} missing, {plan.missing[0]} first.{unchecked}"
         )
     doings = [_doing(use, plan, rules) for use in plan.rules]
+    if plan.gathered:
+        doings.insert(0, f"{counted(len(plan.gathered), 'set')} that lie apart in the file are put together")
     if plan.others:
         doings.append(f"{say_others(plan)} {'is' if len(plan.others) == 1 else 'are'} left out")
     if plan.odd_keys:
@@ -146,12 +148,10 @@ def could_be_meant(other: StateDict, used: StateDict) -> bool:
     )
 
 
-def with_other_states(report: KeyReport, states: Sequence[StateDict]) -> KeyReport:
-    """The same report, saying which other state dicts of the file could have been meant."""
-    used = next((s for s in states if s.path == report.state_dict), None)
-    if used is None:
-        return report
-    others = [s for s in states if s is not used and could_be_meant(s, used)]
+def with_other_states(report: KeyReport, states: Sequence[StateDict], used: StateDict) -> KeyReport:
+    """The same report, saying which other state dicts of the file could have been meant than the used one."""
+    taken = {used.path} if not used.gathered else {part.path for part in used.gathered}
+    others = [s for s in states if s.path not in taken and could_be_meant(s, used)]
     if not others:
         return report
     names = ", ".join(f"{s.label} ({s.role})" for s in others)

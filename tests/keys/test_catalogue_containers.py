@@ -186,3 +186,12 @@ def test_class_26_the_name_of_the_base_model(check, net):
 def test_class_27_a_detector_for_a_backbone(check, net):
     extra = {f"rpn.head.{i}.weight": torch.ones(5, 6) for i in range(3)}
     check(renamed(net, "backbone.body.{}".format) | extra, accept=["extra-tensors"])
+
+
+def test_class_89_parts_that_lie_apart(check, net):
+    parts: dict[str, dict[str, torch.Tensor]] = {}
+    for name, tensor in net.state_dict().items():
+        first, _, rest = name.partition(".")
+        parts.setdefault(first, {})[rest] = tensor
+    report = check(parts)
+    assert len(report.plan.gathered) == len(parts) and "parts-apart" in [f.id for f in report.findings]

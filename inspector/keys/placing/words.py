@@ -59,11 +59,11 @@ class Reading:
 @lru_cache(maxsize=20_000)
 def words_of(segment: str) -> tuple[str, ...]:
     """'self_attn' -> ('attn',), 'LayerNorm' -> ('norm',): words of one meaning as one word, without numbers."""
-    return tuple(word for word in _pieces(segment) if not word.isdigit())
+    return tuple(word for word in pieces_of(segment) if not word.isdigit())
 
 
 @lru_cache(maxsize=20_000)
-def _pieces(segment: str) -> tuple[str, ...]:
+def pieces_of(segment: str) -> tuple[str, ...]:
     """The same with the numbers."""
     pieces = [piece.lower() for piece in _PIECES.findall(_KINDS.sub("", segment))]
     found: list[str] = []
@@ -81,7 +81,7 @@ def _pieces(segment: str) -> tuple[str, ...]:
 
 def _squashed(segment: str) -> str:
     """One spelling for all of a segment's: 'ln_1', 'layer_norm1' and 'norm1' are 'norm1'."""
-    return "".join(_pieces(segment)) + (ANY if ANY in segment else "")
+    return "".join(pieces_of(segment)) + (ANY if ANY in segment else "")
 
 
 _BY_NAME: dict[str, frozenset[str]] = {}
