@@ -26,6 +26,8 @@ LEAST_COVERED = 0.6
 # Of three modules there are six orders; more are no question for anybody.
 MOST_CHOICES = 6
 _NUMBER = re.compile(r"[0-9]+")
+# layers.-1 is the last of all, or one before layers.0: nothing tells.
+_SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +81,11 @@ class Worded:
 def by_words(
     leaves: Sequence[Leaf], places: Sequence[Leaf], *, computed: frozenset[str], ordered: bool
 ) -> Worded | None:
-    """How the file's names read as the target's; None where one side is empty. computed: last names of buffers."""
-    if not _share_words(leaves, places):
+    """How the file's names read as the target's; None where one side is empty, or counts with signs.
+
+    computed: last names of buffers.
+    """
+    if not _share_words(leaves, places) or any(_SIGNED.search(x.name) for x in (*leaves, *places)):
         return None
     ours, theirs = grow_parts(leaves, computed), grow_parts(places, computed)
     if not ours.size or not theirs.size:

@@ -115,6 +115,21 @@ def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewh
     return Elsewhere.NORM_WORDS if any(norms) else found
 
 
+def lies_as_torch(links: Iterable[tuple[Leaf, Leaf]]) -> bool:
+    """Whether a matrix or kernel under a name of (in, out) has torch's shape, and in no such layout could have it.
+
+    Then the file's names do not tell how its tensors lie, whichever library they are of.
+    """
+    for leaf, place in links:
+        shape = leaf.shape or ()
+        if len(shape) < 2 or shape != place.shape or voucher_of(leaf, place) is not Voucher.IN_OUT:
+            continue
+        plain, upward = (*shape[2:], shape[1], shape[0]), (*shape[2:], shape[0], shape[1])
+        if shape not in (plain, upward) or (len(shape) == 2 and shape != plain):
+            return True
+    return False
+
+
 def shown_by(ours: Leaf, theirs: Leaf) -> Elsewhere:
     """What it shows that the shapes of a matrix or kernel differ by the order of their axes alone."""
     one, other = ours.shape or (), theirs.shape or ()

@@ -1,8 +1,8 @@
 """Which library wrote these names: what a file's, or a target's, names prove of who called them so.
 
 One name that only one library writes is enough; of names that several write, two kinds are needed. Two libraries proved
-at once (a file glued together) prove nothing. Sources: the libraries' own code, as
-`docs/libraries.md` lists them; measured with keras 3.15, flax 0.12, haiku 0.0.17.
+at once (a file glued together) prove nothing, nor do one library's names beside those of torch's own norms. Sources:
+the libraries' own code, as `docs/libraries.md` lists them; measured with keras 3.15, flax 0.12, haiku 0.0.17.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ class Library:
     """What tells a library, and how it stores what torch stores otherwise.
 
     alone: names of which one is enough. tokens: names of which two kinds are needed. Patterns are searched in a name
-    with every number read as 0 and every separator as a dot. in_out: its linear layers are (in, out) throughout.
-    kernels: the order of its convolutions' axes, "" for torch's.
+    with every number read as 0 and every separator as a dot. never: names that it does not write, one of which takes
+    all proof away. in_out: its linear layers are (in, out) throughout. kernels: the order of its convolutions' axes, ""
+    for torch's.
     """
 
     id: str
     title: str
     alone: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
     in_out: bool = False
     kernels: str = ""
 
+
+# torch's norms: whoever writes these stores (out, in), whatever else its tensors are called.
+_TORCH_NORMS = (r"(^|\.)(running_mean|running_var|num_batches_tracked)$",)
 
 LIBRARIES: tuple[Library, ...] = (
     Library(
@@ -39,6 +44,7 @@ LIBRARIES: tuple[Library, ...] = (
             r"^batch_stats\.([A-Za-z0-9_]+\.)*(mean|var)$",
             r"(^|\.)(Dense|Conv|ConvTranspose|DenseGeneral)_0\.kernel$",
         ),
+        never=_TORCH_NORMS,
         in_out=True,
         kernels="hwio",
     ),
@@ -47,6 +53,7 @@ LIBRARIES: tuple[Library, ...] = (
         title="Haiku",
         alone=(r"(^|\.)~\.", r"(^|\.)(linear|conv0_d)(_0)?\.w$"),
         tokens=(r"\.w$", r"\.offset$", r"\.mean_ema\.average$", r"\.embeddings$"),
+        never=_TORCH_NORMS,
         in_out=True,
         kernels="hwio",
     ),
@@ -59,6 +66,7 @@ LIBRARIES: tuple[Library, ...] = (
             r"\.(recurrent_kernel|depthwise_kernel|pointwise_kernel)(:0)?$",
         ),
         tokens=(r"\.kernel(:0)?$", r"\.gamma(:0)?$", r"\.moving_mean(:0)?$", r"\.moving_variance(:0)?$"),
+        never=_TORCH_NORMS,
         in_out=True,
         kernels="hwio",
     ),
@@ -91,6 +99,8 @@ def shapes_of_names(names: Iterable[str]) -> tuple[str, ...]:
 def _written_by(shapes: tuple[str, ...]) -> frozenset[str]:
     found = set()
     for library in LIBRARIES:
+        if shown_in(shapes, library.never):
+            continue
         if shown_in(shapes, library.alone) or sum(shown_in(shapes, (token,)) for token in library.tokens) >= 2:
             found.add(library.id)
     return frozenset(found)

@@ -186,6 +186,18 @@ def test_a_kernel_as_wide_as_it_has_channels_is_asked_about(name, shape, file_of
         assert plan.complete and {s.axes for s in plan.steps if s.target == "a.weight"} == {axes}
 
 
+def test_a_librarys_names_prove_nothing_beside_torchs_statistics(file_of, target_of):
+    """gamma and kernel were Keras's, and a kernel of torch's lay as Keras has it, unasked."""
+    norm = {"bn.weight": (3,), "bn.bias": (3,)}
+    goal = {"a.weight": (3, 3, 3, 3), "a.bias": (3,)} | norm
+    ours = {"a.kernel": (3, 3, 3, 3), "a.bias": (3,), "bn.gamma": (3,), "bn.beta": (3,)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert [q.id for q in plan.ambiguities] == ["transposed-convolution"]
+    more = {"bn.running_mean": (3,), "bn.running_var": (3,)}
+    plan = diagnose(file_of(ours | more), target_of(goal | more)).plan
+    assert [q.id for q in plan.ambiguities] == ["channels-last"]
+
+
 def test_a_torch_kernel_beside_keras_kernels_is_not_put_into_their_order(file_of, target_of):
     goal = {"a.weight": (8, 4, 3, 3), "b.weight": (3, 3, 3, 3)}
     ours = {"a.kernel": (3, 3, 4, 8), "b.weight": (3, 3, 3, 3)}

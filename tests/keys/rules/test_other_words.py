@@ -119,6 +119,20 @@ def test_the_order_is_not_offered_against_the_words(file_of, target_of):
     assert plan.complete and moved(plan) == truth and not plan.needs_accept
 
 
+def test_numbers_with_a_sign_are_not_read(file_of, target_of):
+    """layers.-1 is the last of all, or stands before layers.0: it was taken for layers.1."""
+    net = {
+        f"layers.{i}.fc{n}.{leaf}": (4, 4)[: 2 - (leaf == "bias")]
+        for i in range(3)
+        for n in (1, 2)
+        for leaf in ("weight", "bias")
+    }
+    for by in (3, 1):
+        file = {re.sub(r"\.(\d)\.fc", lambda f, by=by: f".{int(f[1]) - by}.lin", name): s for name, s in net.items()}
+        plan = diagnose(file_of(file, ordered=False), target_of(net)).plan
+        assert plan is None or not plan.complete
+
+
 def test_gate_and_up_are_read_from_what_stands_beside_them(file_of, target_of):
     net = llama_tiny(2)
     meta = (("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2"), ("mlp", "feed_forward"))

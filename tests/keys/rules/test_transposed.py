@@ -191,3 +191,13 @@ def test_a_square_weight_beside_another_librarys_statistics_is_asked_about(marks
     assert plan is None or not plan.complete
     same = diagnose(file_of(ours), target_of(ours)).plan
     assert same.complete and not same.ambiguities  # the target is of that library, too
+
+
+def test_a_kernel_of_torchs_shape_takes_the_word_from_its_librarys_names(file_of, target_of):
+    """Square matrices were turned since their names were Keras's, beside a kernel that lies as torch has it."""
+    goal = {"fc.weight": (4, 4), "fc.bias": (4,), "bn.weight": (4,), "bn.bias": (4,), "a.weight": (8, 3, 2, 2)}
+    ours = {"fc.kernel": (4, 4), "fc.bias": (4,), "bn.gamma": (4,), "bn.beta": (4,)}
+    alone = diagnose(file_of(ours), target_of({n: s for n, s in goal.items() if n != "a.weight"})).plan
+    assert alone.complete and permuted(alone) == {"fc.weight"}
+    plan = diagnose(file_of(ours | {"a.kernel": (8, 3, 2, 2)}), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]

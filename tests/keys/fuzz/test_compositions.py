@@ -1,0 +1,40 @@
+"""Random small networks under one to four adversaries: no complete repair is wrong where something in the file tells.
+
+Seed "compositions"; `make thorough` runs the first 20,000, `scripts/fuzz_compositions.py` as many as are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.keys.fuzz import compositions
+from tests.keys.fuzz.compositions import Outcome, make, run
+
+_PARTS, _CASES = 8, 20_000
+_EACH = _CASES // _PARTS
+# In `make thorough` a part is minutes: each may have a worker of its own.
+_MARKED = [pytest.param(part, marks=pytest.mark.xdist_group(f"compositions {part}")) for part in range(_PARTS)]
+
+
+@pytest.mark.parametrize("part", _MARKED)
+def test_no_composition_is_wrong_in_silence(part, seeds, saved):
+    for n in seeds(5, full=_EACH):
+        verdict = run(f"compositions-{part * _EACH + n}", saved)
+        assert verdict.outcome is not Outcome.WRONG, (part * _EACH + n, verdict)
+
+
+def test_many_are_right_or_the_rest_would_prove_nothing(saved):
+    found = [run(f"compositions-{n}", saved).outcome for n in range(20)]
+    assert sum(x in (Outcome.RIGHT, Outcome.ANSWERED) for x in found) >= 6
+
+
+def test_a_lie_that_is_taken_for_the_truth_is_seen(saved, monkeypatch):
+    """Two equal layers exchanged under each other's names: with the lie kept secret the judge must call it wrong."""
+    plain = next(n for n in range(999) if make(f"judge-{n}")[1][1:] == ("exchanged",))
+    assert run(f"judge-{plain}", saved).outcome is Outcome.NOTHING_TELLS
+    monkeypatch.setattr(compositions, "make", lambda seed: (replace(make(seed)[0], lied=set()), make(seed)[1]))
+    verdict = run(f"judge-{plain}", saved)
+    assert verdict.outcome is Outcome.WRONG
+    assert set(verdict.wrong) == make(f"judge-{plain}")[0].lied
