@@ -27,6 +27,7 @@ EXTRAS = {
     "sklearn": "projector",
     "umap": "projector",
     "distributed": "cluster",
+    "fsspec": "remote",
 }
 # Packages whose project on PyPI is called otherwise.
 _PROJECTS = {"PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn", "umap": "umap-learn"}

@@ -59,7 +59,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "sweep": (),
     "survey": ("checkpoint", "readers", "architectures", "params", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
-    "lint": ("checkpoint", "readers", "survey", "health", "sweep"),
+    "lint": ("checkpoint", "remote", "readers", "survey", "health", "sweep"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
     "traced": ("architectures", "flops", "forward", "graph"),

@@ -26,9 +26,14 @@ from inspector.cli.check_request import (
     form_of,
     request_of,
 )
-from inspector.cli.options import Json, progress_bar, refuse_addresses
+from inspector.cli.options import Json, progress_bar
 
-Sources = Annotated[list[str], typer.Argument(help="Files and folders; everything below a folder is looked at.")]
+# Moved out of a region, it costs some ten dollars.
+_UNASKED_NBYTES = 100_000_000_000
+
+Sources = Annotated[
+    list[str], typer.Argument(help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/.")
+]
 StoreOption = Annotated[
     str,
     typer.Option("--store", metavar="DIR", help="A folder of its own for results: what is there is not read again."),
@@ -45,6 +50,7 @@ PartOption = Annotated[
     str, typer.Option("--part", metavar="I/N", help="Only this share of the files, for arrays of jobs: 3/16.")
 ]
 Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several folders.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Fetch also more than 100 GB of numbers from addresses.")]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
 
@@ -53,6 +59,7 @@ def audit(
     store: StoreOption,
     executor: ExecutorOption = "",
     part: PartOption = "1/1",
+    yes: Yes = False,
     headers: Headers = False,
     weights_up_to: WeightsUpTo = "",
     spectra: Spectra = False,
@@ -89,11 +96,18 @@ def audit(
         jobs=jobs,
         digest=digest,
     )
-    refuse_addresses(sources, "audit")
-    plan = outputs_of(form, output or (), None, sources)
-    request = request_of(sources, told)
+    addresses = [source for source in sources if "://" in source]
+    places = [source for source in sources if source not in addresses]
+    plan = outputs_of(form, output or (), None, places)
+    request = request_of(places, told)
     how = How(jobs=request.jobs, executor=executor, store=open_store(store), part=parse_part(part))
-    checked = audit_files(request, how, progress=progress_bar("auditing"))
+    checked = audit_files(
+        request,
+        how,
+        addresses=addresses,
+        most_nbytes=None if yes else _UNASKED_NBYTES,
+        progress=progress_bar("auditing"),
+    )
     write_reports(checked.report, plan, (), everything=everything)
     show_report(checked.report, plan.shown, everything=everything)
     return int(checked.report.failed)

@@ -13,21 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inspector.errors import ReadError
+from inspector.errors import ReadError, UsageError
+from inspector.limits import Limits
 from inspector.lint.check import check_request, judge, places_of, reading_of
 from inspector.lint.report import Checked
 from inspector.lint.request import CheckRequest
 from inspector.progress import Progress, silent
+from inspector.readers.hub.files import list_hub
+from inspector.readers.hub.place import has_scheme
+from inspector.remote.buckets import is_bucket_address, list_bucket
 from inspector.reports_from_json import KEPT, report_from
 from inspector.survey.kinds import NOT_EXAMINED
 from inspector.survey.report import Survey, SurveyRow
 from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
 from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
-from inspector.survey.walk import Unit
+from inspector.survey.walk import RemoteFile, Unit
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
-from inspector.units import counted
+from inspector.units import counted, human_bytes
 
 _RUN_DIGITS = 12
 _NAMED = 3
@@ -80,16 +84,25 @@ def audit(
     request: CheckRequest,
     how: How,
     *,
+    addresses: Sequence[str] = (),
+    most_nbytes: int | None = None,
     each: Callable[[SurveyRow], None] | None = None,
     progress: Progress = silent,
 ) -> Checked:
     """As `check`, with the store of `how`; a part looks at its share alone, and its report is of that.
 
-    Raises as `check`, and ReadError and ExportError of the store and the executor; what was done is kept then.
+    addresses: more sources, prefixes of buckets (s3://, gs://, az://) and places on the hub (hf://org/name, hf://org/).
+    most_nbytes: that may be fetched of them without being asked, None for any.
+
+    Raises as `check`, UsageError over most_nbytes, ReadError and ExportError of the store and the executor; what was
+    done is kept then.
     """
     check_request(request)
     reading = reading_of(request)
-    plan = plan_places(places_of(request), reading.limits, git=request.git)
+    remote = tuple(file for address in addresses for file in list_remote(address, reading.limits))
+    if most_nbytes is not None:
+        _check_cost(request, remote, most_nbytes)
+    plan = plan_places(places_of(request), reading.limits, git=request.git, remote=remote)
     unkept: list[tuple[str, UnitRows]] = []
     survey = survey_plan(
         plan,
@@ -100,7 +113,7 @@ def audit(
         progress=progress,
     )
     if how.store is not None:
-        sources = tuple(str(path) for path in request.paths)
+        sources = (*(str(path) for path in request.paths), *addresses)
         run = key_of("audit", facts_of(reading), sources, how.part.of)[:_RUN_DIGITS]
         place = how.store.put_named("plans", run, _plan_text(plan, facts_of(reading)))
         note = _Note(
@@ -173,6 +186,28 @@ def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str =
     )
     asked = replace(request.settings, weights_up_to=notes[0].weights_up_to)
     return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
+
+
+def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
+    """The files of one address. Raises UsageError for what is none, AddressError where it cannot be listed."""
+    if is_bucket_address(address):
+        return list_bucket(address)
+    if has_scheme(address):
+        return list_hub(address, limits)
+    raise UsageError(
+        f"{address[:200]} cannot be listed.",
+        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name and hf://org/.",
+    )
+
+
+def _check_cost(request: CheckRequest, remote: Sequence[RemoteFile], most_nbytes: int) -> None:
+    each = request.settings.weights_up_to
+    read = 0 if request.headers else sum(file.size for file in remote if each is None or file.size <= each)
+    if read > most_nbytes:
+        raise UsageError(
+            f"Their numbers are {human_bytes(read)}, to be fetched from {counted(len(remote), 'file')}.",
+            hint="--headers reads headers alone, --weights-up-to 2GB the smaller files; --yes fetches all of it.",
+        )
 
 
 def _choose(runs: Sequence[AuditRun], run: str) -> AuditRun:

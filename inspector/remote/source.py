@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPMessage
 
-from inspector.checkpoint.source import check_range
 from inspector.errors import AddressError, FileChanged, LimitExceeded, NeedsWholeFile
 from inspector.remote.address import WebAddress, parse_address
 from inspector.remote.client import Answer, Client
-from inspector.remote.kept import KeptRanges
 from inspector.remote.policy import OWN, Policy
+from inspector.remote.ranged import FIRST_NBYTES, RangedSource
 from inspector.remote.refusals import range_refusal, refusal, stated_length
 
-# The first request and the last bytes of a file are as large; what is read on from there is doubled up to the most.
-_FIRST_NBYTES = 128 * 1024
-_TAIL_NBYTES = 128 * 1024
-_BEFORE_NBYTES = 16 * 1024
-_MOST_AHEAD_NBYTES = 4 << 20
-# More is asked for in pieces, so that each has an end and one that breaks off costs little.
-_PIECE_NBYTES = 8 << 20
-# Larger reads are numbers, which nobody reads twice.
-_KEPT_NBYTES = 1 << 20
-_MOST_KEPT_NBYTES = 24 << 20
-_JOIN_NBYTES = 256 * 1024
-_AT_ONCE = 6
 _MOVED = (401, 403, 404, 410)
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _NO_RANGES = "The server of {} does not send parts of a file (no range requests)."
@@ -52,7 +36,7 @@ class Identity:
         return bool(self.modified and other.modified and self.modified != other.modified)
 
 
-class HttpSource:
+class HttpSource(RangedSource):
     """Random access over ranges. What was read lately is kept, a little is read ahead, the rest is fetched as asked.
 
     identity: what it was when it was opened; every later answer is compared with it. size: where a listing says it, so
@@ -60,8 +44,6 @@ class HttpSource:
     Raises AddressError for what cannot be asked, NeedsWholeFile for servers that do not send ranges, FileChanged for
     another file than the one that was opened, LimitExceeded over the policy's file_nbytes.
     """
-
-    distant = True
 
     def __init__(
         self,
@@ -72,12 +54,9 @@ class HttpSource:
         identity: Identity | None = None,
     ) -> None:
         self.web = address if isinstance(address, WebAddress) else parse_address(address)
-        self.name = name or self.web.name
+        super().__init__(name or self.web.name)
         self.client = client or Client(OWN)
         self._at = self.web
-        self._fetching = threading.Lock()
-        self._kept = KeptRanges(_MOST_KEPT_NBYTES)
-        self._ahead = _FIRST_NBYTES
         self.identity = identity or self._first_look()
         if self.size > self.client.policy.file_nbytes:
             raise LimitExceeded(
@@ -88,56 +67,6 @@ class HttpSource:
     def size(self) -> int:
         return self.identity.size
 
-    def read(self, offset: int, n: int) -> bytes:
-        check_range(self.name, self.size, offset, n)
-        if n == 0:
-            return b""
-        if n > _KEPT_NBYTES:
-            return self._pieces(offset, n)
-        found = self._kept.read(offset, n)
-        if found is not None:
-            return found
-        with self._fetching:
-            found = self._kept.read(offset, n)
-            return self._read_ahead(offset, n) if found is None else found
-
-    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
-        """Ranges less than 256 kB apart are fetched together, and several of them at the same time."""
-        wanted = list(ranges)
-        answers: list[bytes] = [b""] * len(wanted)
-        left: list[int] = []
-        for i, (offset, n) in enumerate(wanted):
-            check_range(self.name, self.size, offset, n)
-            known = self._kept.read(offset, n) if n else b""
-            if known is None:
-                left.append(i)
-            else:
-                answers[i] = known
-        groups = _joined(wanted, left)
-
-        def fetch(group: Sequence[int]) -> None:
-            start = wanted[group[0]][0]
-            nbytes = max(sum(wanted[i]) for i in group) - start
-            if len(groups) == 1 and nbytes <= _KEPT_NBYTES:
-                block = self.read(start, nbytes)
-            else:
-                block = self._pieces(start, nbytes)
-                # What lies between headers is asked for next, as often as not.
-                if max(wanted[i][1] for i in group) <= _KEPT_NBYTES:
-                    self._kept.add(start, block)
-            for i in group:
-                at = wanted[i][0] - start
-                answers[i] = block[at : at + wanted[i][1]]
-
-        if len(groups) < 2:
-            for group in groups:
-                fetch(group)
-            return answers
-        with ThreadPoolExecutor(min(_AT_ONCE, len(groups)), thread_name_prefix="inspector-ranges") as pool:
-            for done in [pool.submit(fetch, group) for group in groups]:
-                done.result()
-        return answers
-
     def warm(self) -> None:
         """Fetch the beginning, if nothing is there yet. Raises nothing: who reads it hears of it."""
         try:
@@ -145,16 +74,11 @@ class HttpSource:
         except (AddressError, LimitExceeded):
             return
 
-    def close(self) -> None:
-        """Let go of what is kept."""
-        self._kept.clear()
-        self._ahead = _FIRST_NBYTES
-
     def __reduce__(self) -> tuple[object, ...]:
         return (_reopen, (self.web, self.name, self.client.policy, self.identity))
 
     def _first_look(self) -> Identity:
-        answer = self._ask(0, _FIRST_NBYTES)
+        answer = self._ask(0, FIRST_NBYTES)
         if answer.status == 416 and stated_length(answer) == 0:  # An empty file has no first byte.
             return Identity(size=0)
         if answer.status == 416:
@@ -225,60 +149,11 @@ class HttpSource:
             n -= len(body)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _pieces(self, offset: int, n: int) -> bytes:
-        """These bytes: what is kept, and the rest in requests that each have an end."""
-        found = bytearray(n)
-        for start, length in self._kept.fill(offset, found):
-            for at in range(start, start + length, _PIECE_NBYTES):
-                nbytes = min(_PIECE_NBYTES, start + length - at)
-                found[at - offset : at - offset + nbytes] = self._fetch(at, nbytes)
-        return bytes(found)
-
-    def _read_ahead(self, offset: int, n: int) -> bytes:
-        """These bytes, and around them what will be asked for next: on from what is kept, or a little before.
-
-        Small members of an archive lie right before its directory. Nothing that is kept is fetched again.
-        """
-        gaps = self._kept.gaps(offset, n)
-        first, before = gaps[0][0], self._kept.end_before(offset)
-        if before >= first > 0:
-            self._ahead = min(2 * self._ahead, _MOST_AHEAD_NBYTES)
-            start = first
-        else:
-            self._ahead = _FIRST_NBYTES
-            start = self.size - _TAIL_NBYTES if self.size - offset <= _TAIL_NBYTES else offset - _BEFORE_NBYTES
-            start = min(first, max(0, start, before))
-        end = min(self.size, max(offset + n, start + self._ahead))
-        after = self._kept.start_after(sum(gaps[-1]) - 1)
-        last = end if after is None else min(end, after)
-        for i, (at, length) in enumerate(gaps):
-            low = start if i == 0 else at
-            high = max(last, at + length) if i == len(gaps) - 1 else at + length
-            self._kept.add(low, self._fetch(low, high - low))
-        found = self._kept.read(offset, n)
-        # What is kept has an end, and another thread may have filled it meanwhile.
-        return self._pieces(offset, n) if found is None else found
-
 
 def _told(size: int, headers: HTTPMessage) -> Identity:
     return Identity(
         size=size, etag=headers.get("ETag", "").strip()[:300], modified=headers.get("Last-Modified", "").strip()[:100]
     )
-
-
-def _joined(wanted: Sequence[tuple[int, int]], which: Iterable[int]) -> list[list[int]]:
-    """Groups of ranges that lie near each other, none of a group longer than a piece unless one range is."""
-    groups: list[list[int]] = []
-    start = end = 0
-    for i in sorted(which, key=lambda i: wanted[i]):
-        offset, n = wanted[i]
-        if groups and offset <= end + _JOIN_NBYTES and max(end, offset + n) - start <= _PIECE_NBYTES:
-            groups[-1].append(i)
-            end = max(end, offset + n)
-        else:
-            groups.append([i])
-            start, end = offset, offset + n
-    return groups
 
 
 def _reopen(web: WebAddress, name: str, policy: Policy, identity: Identity) -> HttpSource:

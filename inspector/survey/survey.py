@@ -15,7 +15,7 @@ from inspector.side_files import PathKind, kind_of_path, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.survey.row import Reading
 from inspector.survey.swept import UnitRows, of_part, sweep_units
-from inspector.survey.walk import Unit, Walk
+from inspector.survey.walk import RemoteFile, Unit, Walk
 from inspector.sweep.engines import engine_of
 from inspector.sweep.piece import WHOLE, Part
 from inspector.sweep.store import ResultStore
@@ -126,11 +126,19 @@ def survey_places(
     return survey_plan(plan, reading, How(jobs=jobs), each=each, progress=progress)
 
 
-def plan_places(places: Sequence[Place], limits: Limits, *, git: bool = True, links: bool = True) -> Plan:
-    """What would be opened. Raises as `survey_places`."""
+def plan_places(
+    places: Sequence[Place],
+    limits: Limits,
+    *,
+    git: bool = True,
+    links: bool = True,
+    remote: Sequence[RemoteFile] = (),
+) -> Plan:
+    """What would be opened, the remote files after the others. Raises as `survey_places`."""
     units, skipped, incomplete = _units(places, limits, git=git, links=links)
-    first = places[0].where if places else Path()
-    return Plan(name=first.name or str(first), units=tuple(units), skipped=skipped, incomplete=incomplete)
+    units += [Unit(path=file.address, place=Path(), remote=file) for file in remote]
+    name = (places[0].where.name or str(places[0].where)) if places else remote[0].address if remote else "."
+    return Plan(name=name, units=tuple(units), skipped=skipped, incomplete=incomplete)
 
 
 def survey_plan(

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.reports_from_json import KEPT, report_from
-from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE
-from inspector.survey.members import survey_path
+from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
+from inspector.survey.members import survey_path, survey_source
 from inspector.survey.report import SurveyRow
 from inspector.survey.row import Reading, unreadable_row, with_findings
-from inspector.survey.walk import Unit
+from inspector.survey.walk import RemoteFile, Unit
 from inspector.sweep.engines import Engine
 from inspector.sweep.piece import Outcome, Part, Piece, key_of
 from inspector.sweep.run import sweep
@@ -25,8 +26,8 @@ from inspector.sweep.store import ResultStore
 
 #: What the results are called in a store.
 QUESTION = "rows"
-# (path in it, size, time of the last change in ns) of each file; one of "" for a file itself.
-Identity = tuple[tuple[str, int, int], ...]
+# (path in it, size, time of the last change in ns, or what a store says) of each file; one of "" for a file itself.
+Identity = tuple[tuple[str, int, int | str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class UnitRows:
 class _Item:
     """identity: None where nobody asks for it, as the result is not kept."""
 
-    place: Path
+    place: Path | RemoteFile
     path: str
     identity: Identity | None = None
 
@@ -52,15 +53,31 @@ class _Look:
 
     def __call__(self, item: _Item) -> Outcome:
         kept = item.identity is not None
-        if kept and not os.path.lexists(item.place):
+        if kept and isinstance(item.place, Path) and not os.path.lexists(item.place):
             says = f"{socket.gethostname()} does not see it. Workers need the same paths as whoever sends them there."
             row = unreadable_row(item.path, 0, UNREADABLE_FILE, says)
             return Outcome(data=data_of(UnitRows(rows=(row,))), kept=False)
-        rows, parts = survey_path(item.place, item.path, self.reading)
-        if kept and identity_of(item.place) != item.identity:
+        rows, parts = self._rows(item)
+        if kept and _changed(item):
             finding = FILE_CHANGED.found("It changed while it was read, or since it was listed: read it again.")
             rows, kept = (with_findings(rows[0], (finding,)), *rows[1:]), False
-        return Outcome(data=data_of(UnitRows(rows=rows, parts=parts)), kept=kept)
+        # What a network would not give now it may give tomorrow.
+        lost = not isinstance(item.place, Path) and any(
+            finding.id == UNREADABLE_FILE.id for finding in rows[0].findings
+        )
+        return Outcome(data=data_of(UnitRows(rows=rows, parts=parts)), kept=kept and not lost)
+
+    def _rows(self, item: _Item) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
+        if isinstance(item.place, Path):
+            return survey_path(item.place, item.path, self.reading)
+        try:
+            source = item.place.open()
+        except InspectorError as error:
+            return (unreadable_row(item.path, item.place.size, kind_of_error(error), str(error)),), ()
+        try:
+            return survey_source(source, item.path, self.reading), ()
+        finally:
+            source.close()
 
 
 def sweep_units(
@@ -110,7 +127,7 @@ def rows_of(data: bytes) -> UnitRows:
 
 def key_of_unit(unit: Unit, facts: object) -> str:
     """Of its result in a store: by its path, sizes and times, not by its content, which nobody has read yet."""
-    return key_of(QUESTION, facts, unit.path, unit.is_folder, identity_of(unit.place))
+    return key_of(QUESTION, facts, unit.path, unit.is_folder, _known(unit))
 
 
 def identity_of(place: Path) -> Identity:
@@ -124,6 +141,19 @@ def identity_of(place: Path) -> Identity:
             inside = Path(here) / name
             found += _status(inside, inside.relative_to(place).as_posix())
     return tuple(found)
+
+
+def _known(unit: Unit) -> Identity:
+    return identity_of(unit.place) if unit.remote is None else (("", unit.remote.size, unit.remote.tag),)
+
+
+def _changed(item: _Item) -> bool:
+    if isinstance(item.place, Path):
+        return identity_of(item.place) != item.identity
+    try:
+        return item.place.changed()
+    except InspectorError:
+        return True
 
 
 def _status(place: Path, name: str) -> Iterator[tuple[str, int, int]]:
@@ -167,10 +197,10 @@ def of_part(units: Iterable[Unit], part: Part) -> list[Unit]:
 
 def _piece(unit: Unit, facts: object, *, kept: bool) -> Piece[_Item]:
     if not kept or unit.row is not None:
-        return Piece(item=_Item(place=unit.place, path=unit.path))
-    identity = identity_of(unit.place)
+        return Piece(item=_Item(place=unit.remote or unit.place, path=unit.path))
+    identity = _known(unit)
     return Piece(
-        item=_Item(place=unit.place, path=unit.path, identity=identity),
+        item=_Item(place=unit.remote or unit.place, path=unit.path, identity=identity),
         key=key_of_unit(unit, facts),
         nbytes=sum(nbytes for _, nbytes, _ in identity),
     )

@@ -8,7 +8,9 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from inspector.checkpoint.source import ByteSource
 from inspector.errors import InspectorError, ReadError
 from inspector.findings import Severity
 from inspector.limits import Limits
@@ -21,18 +23,40 @@ from inspector.units import counted
 _MOST_LEVELS = 64
 
 
+class RemoteFile(Protocol):
+    """A file in a bucket or on the hub, as a listing says it is; it pickles. tag: what changes with its content."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def tag(self) -> str: ...
+
+    def open(self) -> ByteSource:
+        """Nothing is fetched before it is read."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether the store says something else of it now. Raises AddressError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """One path to open.
 
     path: as its row calls it. place: where it is. is_folder: several files that are one checkpoint. row: what is said
-    instead, where it cannot be opened.
+    instead, where it cannot be opened. remote: what is opened in place of `place`.
     """
 
     path: str
     place: Path
     is_folder: bool = False
     row: SurveyRow | None = None
+    remote: RemoteFile | None = None
 
 
 class Walk:

@@ -1,0 +1,188 @@
+"""Objects of a bucket through fsspec: how many requests and bytes each format costs, and what a store refuses."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save, save_file
+
+from inspector.errors import AddressError, MissingLibrary, UsageError
+from inspector.lint.audit import audit
+from inspector.lint.check import check
+from inspector.lint.request import CheckRequest, Settings
+from inspector.readers import open_checkpoint
+from inspector.remote import buckets
+from inspector.remote.buckets import BucketFile, is_bucket_address, list_bucket
+from inspector.survey.survey import How
+from inspector.sweep.store import open_store
+
+fsspec = pytest.importorskip("fsspec")
+
+
+class Bucket:
+    """fsspec's own store in memory, whose ranged requests are written down."""
+
+    def __init__(self) -> None:
+        self.system = fsspec.filesystem("memory")
+        self.system.store.clear()
+        self.requests: list[tuple[str, int, int]] = []
+        self._real = type(self.system).cat_file
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **more: object) -> bytes:
+        assert start is not None and end is not None, "a whole object was fetched"
+        self.requests.append((path, start, end))
+        found: bytes = self._real(self.system, path, start=start, end=end, **more)
+        return found
+
+    def put(self, name: str, data: bytes) -> None:
+        self.system.pipe_file(f"/models/{name}", data)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(end - start for _, start, end in self.requests)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    found = Bucket()
+    monkeypatch.setitem(buckets.SCHEMES, "memory", "fsspec")
+    monkeypatch.setattr(type(found.system), "cat_file", lambda _, *a, **more: found.cat_file(*a, **more))
+    yield found
+    found.system.store.clear()
+
+
+def source_of(name: str) -> buckets.BucketSource:
+    (file,) = list_bucket(f"memory://models/{name}")
+    return file.open()
+
+
+def test_a_safetensors_header_is_two_requests(bucket: Bucket) -> None:
+    state = {f"layers.{n}.weight": torch.randn(64, 64) for n in range(300)}
+    bucket.put("a.safetensors", save(state))
+    checkpoint = open_checkpoint(source_of("a.safetensors"))
+    assert len(checkpoint.tensors) == 300
+    # The last bytes tell whether it is an archive besides.
+    assert bucket.requests[0] == ("/models/a.safetensors", 0, 128 * 1024)
+    assert len(bucket.requests) <= 2 and bucket.nbytes <= 256 * 1024
+
+
+@pytest.mark.parametrize("away", range(-9, 10, 3))
+def test_a_header_that_ends_at_the_edge_of_the_first_request_is_read_whole(bucket: Bucket, away: int) -> None:
+    header = '{"weight":{"dtype":"F32","shape":[100000],"data_offsets":[0,400000]}'
+    header += " " * (128 * 1024 - 8 - len(header) - 1 + away) + "}"
+    raw = len(header).to_bytes(8, "little") + header.encode() + np.arange(100_000, dtype="<f4").tobytes()
+    bucket.put("edge.safetensors", raw)
+    checkpoint = open_checkpoint(source_of("edge.safetensors"))
+    assert [tensor.shape for tensor in checkpoint.tensors] == [(100_000,)]
+    assert len(bucket.requests) <= 3
+
+
+def test_a_torch_zip_is_at_most_four_requests(bucket: Bucket, tmp_path: Path) -> None:
+    torch.save({f"layers.{n}.weight": torch.randn(64, 64) for n in range(300)}, tmp_path / "a.pth")
+    bucket.put("a.pth", (tmp_path / "a.pth").read_bytes())
+    checkpoint = open_checkpoint(source_of("a.pth"))
+    assert len(checkpoint.tensors) == 300
+    assert len(bucket.requests) <= 4 and bucket.nbytes < 600_000
+
+
+def test_numbers_are_those_of_the_file(bucket: Bucket) -> None:
+    state = {"a": torch.randn(1000, 700), "b": torch.arange(5)}
+    bucket.put("deep/er/n.safetensors", save(state))
+    source = pickle.loads(pickle.dumps(source_of("deep/er/n.safetensors")))
+    checkpoint = open_checkpoint(source)
+    for tensor in checkpoint.tensors:
+        storage = checkpoint.storages[tensor.storage_id or ""]
+        assert storage.offset is not None
+        assert source.read(storage.offset, tensor.nbytes) == state[tensor.name].numpy().tobytes()
+
+
+def test_an_audit_of_a_bucket_is_that_of_the_files(bucket: Bucket, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    save_file({"w": torch.tensor([[0.1, float("nan")]])}, folder / "sick.safetensors")
+    save_file({"w": torch.tensor([[0.1, 0.2]])}, folder / "well.safetensors")
+    torch.save({"w": torch.zeros(3)}, folder / "old.pth")
+    (folder / "notes.md").write_text("# notes")
+    for path in folder.iterdir():
+        bucket.put(path.name, path.read_bytes())
+    request = CheckRequest(paths=(), base=tmp_path, settings=Settings())
+    how = How(store=open_store(str(tmp_path / "store")))
+    report = audit(request, how, addresses=["memory://models"]).report
+    local = check(replace(request, paths=(folder,), base=folder)).report
+    said = {file.path.removeprefix("memory://models/"): [one.id for one in file.findings] for file in report.files}
+    assert said == {file.path: [one.id for one in file.findings] for file in local.files}
+    assert said["sick.safetensors"] == ["non-finite"]
+    bucket.requests.clear()
+    again = audit(request, How(store=open_store(str(tmp_path / "store"))), addresses=["memory://models"]).report
+    assert replace(again, seconds=0.0) == replace(report, seconds=0.0) and not bucket.requests
+
+
+def test_an_object_that_changes_while_it_is_read_is_told(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.put("a.safetensors", save({"w": torch.ones(3)}))
+    real = bucket.cat_file
+
+    def changing(path: str, start: int | None = None, end: int | None = None, **more: object) -> bytes:
+        found = real(path, start, end, **more)
+        bucket.put("a.safetensors", save({"w": torch.ones(4)}))
+        return found
+
+    monkeypatch.setattr(bucket, "cat_file", changing)
+    request = CheckRequest(paths=(), base=tmp_path, settings=Settings())
+    how = How(store=open_store(str(tmp_path / "store")))
+    report = audit(request, how, addresses=["memory://models/a.safetensors"]).report
+    assert [one.id for file in report.files for one in file.findings] == ["file-changed"]
+
+
+def test_much_is_not_fetched_unasked(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("a.safetensors", save({"w": torch.ones(300)}))
+    request = CheckRequest(paths=(), base=tmp_path, settings=Settings())
+    with pytest.raises(UsageError, match=r"Their numbers are 1\.\d+ kB, to be fetched from 1 file"):
+        audit(request, How(), addresses=["memory://models"], most_nbytes=1000)
+    assert not bucket.requests
+    assert audit(replace(request, headers=True), How(), addresses=["memory://models"], most_nbytes=1000).report.files
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (FileNotFoundError("The specified bucket does not exist"), "There is nothing at"),
+        (PermissionError("Access Denied"), "Access to .* is refused: Access Denied"),
+        (type("NoCredentialsError", (Exception,), {})("Unable to locate credentials"), "is refused: Unable to locate"),
+        (OSError("[Errno 5] broken page of the listing"), "cannot be read: OSError"),
+    ],
+)
+def test_what_a_store_refuses_is_one_sentence(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
+) -> None:
+    def refuse(*_: object, **__: object) -> object:
+        raise error
+
+    monkeypatch.setattr(type(bucket.system), "find", refuse)
+    with pytest.raises(AddressError, match=says):
+        list_bucket("memory://models")
+
+
+def test_what_is_no_bucket_is_named(bucket: Bucket) -> None:
+    with pytest.raises(AddressError, match="There is nothing at"):
+        list_bucket("memory://nothing/here")
+    with pytest.raises(UsageError, match="no address in a bucket"):
+        list_bucket("ftp://models")
+    assert is_bucket_address("S3://a/b") and not is_bucket_address("s3:/a") and not is_bucket_address("a/b")
+    assert BucketFile(address="s3://a/b/c.pth", size=1).name == "c.pth"
+
+
+def test_the_package_of_a_store_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> object:
+        raise ImportError("Install gcsfs to access Google Storage")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", missing)
+    with pytest.raises(MissingLibrary, match="gs:// needs the package gcsfs"):
+        list_bucket("gs://models")
