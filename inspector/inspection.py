@@ -41,10 +41,12 @@ HEADER_QUESTIONS = (Question.RECOGNITION, Question.PARAMETERS, Question.KEYS)
 class Inspection:
     """The reports that were asked for; None for the others and for those in `skipped`.
 
-    skipped: (question, why) of what was asked but has no answer here. seconds: (question, wall time).
+    skipped: (question, why) of what was asked but has no answer here. seconds: (question, wall time). state: the state
+    dict that somebody chose, None for the likeliest weights.
     """
 
     checkpoint: Checkpoint
+    state: StateDict | None = None
     recognition: Recognition | None = None
     parameters: ParameterReport | None = None
     keys: KeyReport | None = None
@@ -69,7 +71,7 @@ def inspect(
     architecture's own. A question without an answer is in `skipped`; only `Stopped` from progress passes through.
     """
     asked = set(questions)
-    run = _Run(checkpoint, state or checkpoint.weights, target, input_size, progress)
+    run = _Run(checkpoint, state, target, input_size, progress)
     # Diagnosis and costs need to know what the file is.
     run.recognise(keep=Question.RECOGNITION in asked, needed=bool(asked))
     if Question.PARAMETERS in asked:
@@ -97,7 +99,8 @@ class _Run:
         progress: Progress,
     ) -> None:
         self.checkpoint = checkpoint
-        self.state = state
+        self.state = state or checkpoint.weights
+        self.chosen = state
         self.target = target
         self.input_size = input_size
         self.progress = progress
@@ -173,6 +176,7 @@ class _Run:
     def bundle(self, asked: set[Question]) -> Inspection:
         return Inspection(
             checkpoint=self.checkpoint,
+            state=self.chosen,
             recognition=self.recognition if Question.RECOGNITION in asked else None,
             parameters=self.parameters,
             keys=self.keys,

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from inspector.architectures.match import is_only_near
 from inspector.architectures.structure.types import Claim, Structure
+from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
@@ -22,6 +23,7 @@ from inspector.units import counted, human_bytes, shorten_middle
 
 # Of findings: names that torch.load does not take by itself.
 _REFUSES = "weights-only-refuses"
+_SETS_NAMED = 4
 _OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
 
@@ -53,18 +55,22 @@ class Overview:
     claims: tuple[Claim, ...] = ()
 
 
-def summarise(checkpoint: Checkpoint) -> Overview:
-    """The answer from the headers alone: no tensor is read, no torch imported. Raises nothing."""
-    return summarise_reports(inspect(checkpoint, HEADER_QUESTIONS))
+def summarise(checkpoint: Checkpoint, *, state: StateDict | None = None) -> Overview:
+    """The answer from the headers alone: no tensor is read, no torch imported. Raises nothing.
+
+    state: which of several state dicts is meant; None for the likeliest weights.
+    """
+    return summarise_reports(inspect(checkpoint, HEADER_QUESTIONS, state=state))
 
 
 def summarise_reports(inspection: Inspection) -> Overview:
     """The same from what was asked already. Findings about numbers come with its `health`."""
     checkpoint = inspection.checkpoint
     findings = _all_findings(inspection)
-    answers = [_model(inspection)]
-    if checkpoint.weights is not None:
-        answers.append(_loading(inspection, checkpoint.weights))
+    state = inspection.state or checkpoint.weights
+    answers = [_of_several(_model(inspection), inspection)]
+    if state is not None:
+        answers.append(_loading(inspection, state))
     elif plain_load(checkpoint, None).obstacles:
         plain = plain_load(checkpoint, None)
         says = f"Fails as it is: {_joined(plain)}."
@@ -102,6 +108,24 @@ def _model(inspection: Inspection) -> Answer:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
     return Answer(topic=Topic.MODEL, says=says + _optimizer_share(checkpoint), severity=severity)
+
+
+def _of_several(answer: Answer, inspection: Inspection) -> Answer:
+    """The same, beginning with the others where a file holds several networks: until somebody says which is meant, that
+    is a question."""
+    sets, chosen = equal_sets(inspection.checkpoint), inspection.state
+    taken = chosen or inspection.checkpoint.weights
+    if not sets or taken is None or all(state is not taken for state in sets):
+        return answer
+    named = [f'"{shorten_middle(s.label, 60)}" ({counted(len(s.tensors), "tensor")})' for s in sets[:_SETS_NAMED]]
+    more = f", {len(sets) - _SETS_NAMED:,} more" if len(sets) > _SETS_NAMED else ""
+    held, own = f"{', '.join(named)}{more}", shorten_middle(taken.label, 60)
+    count = counted(len(sets), "set")
+    if chosen is not None:
+        return replace(answer, says=f'{answer.says} Of {count} of weights in the file ({held}) this is "{own}".')
+    says = f'{count} of weights lie in it: {held}. Say with --state which one is meant. Of "{own}": {answer.says}'
+    severity = max(Severity.WARNING, answer.severity or Severity.INFO, key=lambda one: one.rank)
+    return replace(answer, says=says, severity=severity)
 
 
 def _told(inspection: Inspection) -> Structure | None:

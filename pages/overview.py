@@ -32,17 +32,14 @@ with st.container(horizontal=True, vertical_alignment="center", key="overview-fi
     if not hand.is_elsewhere:
         report_button(hand)
 
-small = (
-    checkpoint.weights is not None
-    and not hand.is_elsewhere
-    and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
-)
+state = reports.choose_of_several(checkpoint) or checkpoint.weights
+small = state is not None and not hand.is_elsewhere and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
 measured = (
-    measuring.health_report(hand, checkpoint.weights, draw=False)
+    measuring.health_report(hand, state, draw=False)
     if small
     # The Weights page may have had it read.
-    else measuring.health_if_read(hand, checkpoint.weights)
-    if checkpoint.weights is not None and not hand.is_elsewhere
+    else measuring.health_if_read(hand, state)
+    if state is not None and not hand.is_elsewhere
     else None
 )
 answer = verdicts.overview_of_hand(hand, checkpoint, measured)
@@ -67,7 +64,7 @@ if checkpoint.weights is not None:
         elif measured is not None:
             st.caption("No measured tensor has two or more dimensions, so there are no layers to draw.")
         elif small:
-            if measuring.health_report(hand, checkpoint.weights) is not None:
+            if measuring.health_report(hand, state) is not None:
                 # It ended while the page was drawn, so that nothing watches it any more.
                 st.rerun()
             st.skeleton(height=340)

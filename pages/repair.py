@@ -53,7 +53,7 @@ if target is None:
 answers = choices.answers_for(hand, state, target)
 accept, choose, partial = answers.as_key
 # The likeliest is only a suggestion: where another set of weights fits as well, the report asks which.
-picked = None if state is checkpoint.weights else state
+picked = None if state is checkpoint.weights and reports.meant_state(checkpoint) is None else state
 report = reports.keys_of(hand, target, picked, accept=accept, choose=choose, partial=partial)
 plan = report.plan
 state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), state)

@@ -256,3 +256,34 @@ def test_loading_begins_with_fails_where_a_key_is_too_many_or_missing(tmp_path: 
         torch.save(case, tmp_path / "net.pth")
         loading = next(a for a in summarise(open_checkpoint(tmp_path / "net.pth")).answers if a.topic is Topic.LOADING)
         assert loading.says.startswith("Fails as it is")
+
+
+def _pair(folder: Path) -> Path:
+    path = folder / "gan.pt"
+    generator = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 6))
+    discriminator = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Linear(4, 1))
+    torch.save({"generator": generator.state_dict(), "discriminator": discriminator.state_dict(), "epoch": 3}, path)
+    return path
+
+
+def test_two_networks_in_one_file_are_a_question_and_not_the_first_of_them(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(_pair(tmp_path))
+    says, severity = answered(summarise(checkpoint))[Topic.MODEL]
+    assert says.startswith(
+        '2 sets of weights lie in it: "generator" (6 tensors), "discriminator" (4 tensors). Say with'
+    )
+    assert 'Of "generator": ' in says and severity is Severity.WARNING
+    other = next(s for s in checkpoint.state_dicts if s.label == "discriminator")
+    says, severity = answered(summarise(checkpoint, state=other))[Topic.MODEL]
+    assert "1 convolution" in says and says.endswith('this is "discriminator".') and severity is not Severity.WARNING
+    assert "['discriminator']" in answered(summarise(checkpoint, state=other))[Topic.LOADING][0]
+
+
+def test_an_average_a_loss_and_parts_of_one_network_are_no_second_network(tmp_path: Path) -> None:
+    net = nn.Sequential(*(nn.Linear(4, 4) for _ in range(12))).state_dict()
+    parts = {name: nn.Linear(4, 4).state_dict() for name in ("stem", "head")}
+    for beside in ({"ema": net}, {"criterion": {"x.weight": torch.ones(3)}}, {"again": net}):
+        torch.save({"model": net, **beside}, tmp_path / "m.pt")
+        assert answered(summarise(open_checkpoint(tmp_path / "m.pt")))[Topic.MODEL][1] is not Severity.WARNING
+    torch.save(parts, tmp_path / "parts.pt")
+    assert answered(summarise(open_checkpoint(tmp_path / "parts.pt")))[Topic.MODEL][1] is not Severity.WARNING

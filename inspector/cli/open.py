@@ -44,7 +44,7 @@ def open_(
 
     checkpoint = open_file(file, digest=digest)
     chosen = pick_state(checkpoint, state)
-    answer = summarise(checkpoint)
+    answer = summarise(checkpoint, state=chosen if state else None)
     optimizers = _optimizers(checkpoint, chosen) if groups else ()
 
     def text() -> RenderableType:

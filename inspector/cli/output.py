@@ -86,8 +86,9 @@ def check_place(path: Path, inputs: Iterable[str]) -> None:
 def state_to_write(checkpoint: Checkpoint, state: str, *, ema: bool) -> StateDict:
     """The state dict of that name, or the averaged one alone. Raises UsageError where there is none, or for both;
     ExportError where nobody says which of several sets of weights is meant."""
+    from inspector.checkpoint.several import sets_of_weights
     from inspector.exports.averaged import find_averaged
-    from inspector.exports.one_of_several import sets_of_weights, several_sets
+    from inspector.exports.one_of_several import several_sets
 
     if ema and state:
         raise UsageError("--ema and --state both choose the state dict.", hint="Give one of them.")

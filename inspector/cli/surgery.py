@@ -80,8 +80,9 @@ def surgery(
     json: Json = False,
 ) -> int:
     """Leave out, take out or replace modules, all named as in the file: a preview, or with --output the proved file."""
+    from inspector.checkpoint.several import sets_of_weights
     from inspector.exports.export import export_repaired
-    from inspector.exports.one_of_several import sets_of_weights, several_sets
+    from inspector.exports.one_of_several import several_sets
     from inspector.exports.optimizer import GROUPS_BY_KIND
     from inspector.surgery.freeze import freeze_code
     from inspector.surgery.plan import plan_surgery

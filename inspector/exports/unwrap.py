@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from inspector.checkpoint.bookkeeping import COUNTERS
+from inspector.checkpoint.several import sets_of_weights
 from inspector.checkpoint.tree import module_tree
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.errors import ExportError
-from inspector.exports.one_of_several import sets_of_weights, several_sets
+from inspector.exports.one_of_several import several_sets
 from inspector.units import counted
 
 _AMBIGUOUS = "module"

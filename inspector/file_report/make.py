@@ -26,6 +26,7 @@ from inspector.file_report.report import (
 from inspector.findings import worst
 from inspector.health.report import HealthReport
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
+from inspector.keys.apply import not_whole
 from inspector.keys.code import python_code
 from inspector.keys.placing.left_over import left_over
 from inspector.keys.report import KeyReport, RepairPlan, Verification
@@ -74,9 +75,10 @@ def make_report(
 
 
 def is_proved(checkpoint: Checkpoint, plan: RepairPlan) -> bool:
-    """Whether a report proves this plan: a complete repair that changes something, of a file that fits in memory."""
+    """Whether a report proves this plan: a complete repair that changes something, of a whole file that fits in
+    memory."""
     nbytes = sum(tensor.nbytes for tensor in checkpoint.tensors)
-    return plan.complete and bool(plan.rules) and nbytes <= PROVED_NBYTES
+    return plan.complete and bool(plan.rules) and nbytes <= PROVED_NBYTES and not not_whole(checkpoint, plan)
 
 
 def report_of(
@@ -259,6 +261,8 @@ def _not_verified(checkpoint: Checkpoint, report: KeyReport) -> str:
         return "There is no complete repair to verify."
     if not plan.rules:
         return "Nothing was changed, so there is no repair to verify."
+    if not_whole(checkpoint, plan):
+        return "No repair was tried: the file ends before its tensors do."
     if is_proved(checkpoint, plan):
         return "The numbers were not read, so nothing was verified."
     return (

@@ -43,7 +43,14 @@ def inspection_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthRepor
             keys = reports.keys_of(hand, target) if target is not None else None
         except InspectorError as error:
             skipped = ((Question.KEYS.value, str(error)),)
-    return Inspection(checkpoint=checkpoint, recognition=recognition, keys=keys, health=measured, skipped=skipped)
+    return Inspection(
+        checkpoint=checkpoint,
+        state=reports.meant_state(checkpoint),
+        recognition=recognition,
+        keys=keys,
+        health=measured,
+        skipped=skipped,
+    )
 
 
 def bare_rows(answers: Iterable[Answer]) -> list[Verdict]:

@@ -38,7 +38,8 @@ def show_what_is_in_it(hand: Hand) -> None:
 def report_button(hand: Hand, *, key: str = "file-report") -> None:
     """The report about the file in hand as a page, against the architecture that it was recognised as."""
     checkpoint = reports.checkpoint_of(hand)
-    measured = measuring.health_if_read(hand, checkpoint.weights) if checkpoint.weights is not None else None
+    state = reports.meant_state(checkpoint) or checkpoint.weights
+    measured = measuring.health_if_read(hand, state) if state is not None else None
     inspection = answers.inspection_of_hand(hand, checkpoint, measured)
     if checkpoint.weights is not None:
         inspection = replace(inspection, parameters=reports.parameters_of(hand))
@@ -78,7 +79,7 @@ def _health_job(hand: Hand, checkpoint: Checkpoint, measured: HealthReport | Non
     nbytes = sum(tensor.nbytes for tensor in checkpoint.tensors)
     if checkpoint.weights is None or measured is not None or nbytes > _READ_NBYTES:
         return None
-    return measuring.health_job(hand, checkpoint.weights)
+    return measuring.health_job(hand, reports.meant_state(checkpoint) or checkpoint.weights)
 
 
 def _with_health(inspection: Inspection, job: Job) -> Inspection:
@@ -93,7 +94,7 @@ def _with_health(inspection: Inspection, job: Job) -> Inspection:
 def _proof_job(hand: Hand, inspection: Inspection, target: Target | None) -> Job | None:
     """The one that the Repair page asks for where nothing was answered, accepted or chosen there."""
     plan = inspection.keys.plan if inspection.keys is not None else None
-    state = inspection.checkpoint.weights
+    state = inspection.state or inspection.checkpoint.weights
     if plan is None or target is None or state is None or not is_proved(inspection.checkpoint, plan):
         return None
     return verify_job(hand, plan, target, f"{target.label}/{'.'.join(state.path)}/()/()/False", Against())

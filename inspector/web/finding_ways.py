@@ -11,6 +11,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.findings import Finding, ranked
 from inspector.health.report import HealthReport
+from inspector.readers.checks.truncation import CUT_SHORT, DAMAGED_DIRECTORY
 from inspector.units import shorten_middle
 from inspector.web import reports
 from inspector.web.components import finding_cards
@@ -18,6 +19,7 @@ from inspector.web.session import NAME_QUERY, QUERY, TENSOR_QUERY, Hand
 from inspector.web.text import plain
 
 _ROWS = 12
+_CUT = (CUT_SHORT.id, DAMAGED_DIRECTORY.id)
 _TENSORS = 3
 _LONGEST = 200  # characters of a name that an address carries
 
@@ -29,13 +31,16 @@ def draw_findings(
     listed = ranked(findings)
     of_keys = _ids_of_keys(hand, checkpoint)
     of_numbers = {f.id for f in measured.findings} if measured is not None else set()
-    tensors = {t.name for t in checkpoint.weights.tensors} if checkpoint.weights is not None else set()
+    state = reports.meant_state(checkpoint) or checkpoint.weights
+    tensors = {t.name for t in state.tensors} if state is not None else set()
     code = {use.name for use in checkpoint.globals}
     for finding in listed[:_ROWS]:
         with st.container(gap=None):
             finding_cards([finding])
             named = [name for name in finding.subjects if name in tensors and len(name) <= _LONGEST][:_TENSORS]
-            if finding.id in of_keys:
+            if finding.id in _CUT:
+                _link("pages/convert.py", "Save what can be read", "content_cut", {})
+            elif finding.id in of_keys:
                 _link("pages/repair.py", "Repair", "build", {})
             elif code.intersection(finding.subjects):
                 _link("pages/contents.py", "Contents", "account_tree", {})

@@ -7,11 +7,13 @@ process imports no torch. Slices are imported when first asked, so that the firs
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec, Recognition, Target
+from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import NeedsWholeFile, ReadError
 from inspector.flops.report import CostReport
@@ -26,6 +28,8 @@ from inspector.web.store import the_store
 from inspector.web.text import visible
 
 _Path = tuple[str, ...] | None
+# Of the session: which of a file's state dicts was chosen.
+_STATE_OF = "state-of/"
 
 
 def checkpoint_of(hand: Hand) -> Checkpoint:
@@ -58,9 +62,17 @@ def open_anew(sha256: str, name: str) -> Checkpoint:
     return replace(checkpoint, origin=replace(checkpoint.origin, name=name, sha256=sha256))
 
 
+def _path_of(hand: Hand, state: StateDict | None) -> _Path:
+    """Of the state dict that is asked about: the given one, else the network that the visitor chose of several; None
+    for the likeliest weights."""
+    chose = st.session_state.get(f"{_STATE_OF}{hand.sha256}") is not None
+    asked = state or (meant_state(checkpoint_of(hand)) if chose else None)
+    return asked.path if asked is not None else None
+
+
 def recognition_of(hand: Hand, state: StateDict | None = None) -> Recognition:
     """What the weights are, with the evidence."""
-    return _recognition(hand.sha256, hand.name, state.path if state else None)
+    return _recognition(hand.sha256, hand.name, _path_of(hand, state))
 
 
 @st.cache_resource(max_entries=48, show_spinner="Comparing with known architectures …")
@@ -73,7 +85,7 @@ def _recognition(sha256: str, name: str, path: _Path) -> Recognition:
 
 def parameters_of(hand: Hand, state: StateDict | None = None) -> ParameterReport:
     """Parameters and bytes per module."""
-    return _parameters(hand.sha256, hand.name, state.path if state else None)
+    return _parameters(hand.sha256, hand.name, _path_of(hand, state))
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)
@@ -109,7 +121,7 @@ def costs_of(
 
 def plan_to_run(hand: Hand, target: Target, state: StateDict | None = None) -> RepairPlan:
     """How the file's weights come into what a target builds. Raises KeysDoNotFit where they do not."""
-    return _plan_to_run(hand.sha256, hand.name, state.path if state else None, target)
+    return _plan_to_run(hand.sha256, hand.name, _path_of(hand, state), target)
 
 
 @st.cache_resource(max_entries=48, show_spinner="Comparing keys …", hash_funcs={Target: lambda t: target_key(t)})
@@ -143,7 +155,7 @@ def keys_of(
     partial: bool = False,
 ) -> KeyReport:
     """The keys against a target, and the plan that makes them fit."""
-    return _keys(hand.sha256, hand.name, state.path if state else None, target, accept, choose, partial)
+    return _keys(hand.sha256, hand.name, _path_of(hand, state), target, accept, choose, partial)
 
 
 def target_key(target: Target) -> str:
@@ -179,7 +191,7 @@ def file_of(hand: Hand, state: StateDict | None = None) -> FileRef:
     path = the_store().get_path(hand.sha256)
     if path is None:
         raise ReadError(f"{hand.name} is not on the server any more.", hint="Drop it again on the Open page.")
-    return FileRef(sha256=hand.sha256, name=hand.name, path=path, state=state.path if state else None)
+    return FileRef(sha256=hand.sha256, name=hand.name, path=path, state=_path_of(hand, state))
 
 
 def model_file(hand: Hand) -> FileRef:
@@ -214,7 +226,8 @@ _NO_MODEL = (StateRole.OPTIMIZER, StateRole.TRAINING)
 
 
 def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateDict | None:
-    """The state dict to look at: a selection where the file holds several. None when it holds none.
+    """The state dict to look at: a selection where the file holds several, the same on every page. None when it holds
+    none.
 
     models_only: leave out the optimizer's, which no architecture has.
     """
@@ -227,18 +240,59 @@ def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateD
     ]
     if len(states) < 2:
         return preferred
-    index = next((i for i, s in enumerate(states) if s is preferred), 0)
+    held = chosen_state(checkpoint)
+    wanted = held if any(s is held for s in states) else preferred
+    key = f"state-{checkpoint.origin.sha256}-{models_only}"
+    st.session_state[key] = next((i for i, s in enumerate(states) if s is wanted), 0)
     chosen = st.selectbox(
         "State dict",
         range(len(states)),
-        index=index,
         format_func=lambda i: visible(state_label(states[i])),
         # Another file has other ones: the choice belongs to this file.
-        key=f"state-{checkpoint.origin.sha256}-{models_only}",
-        persist_state="session",
+        key=key,
+        on_change=_keep_choice,
+        args=(checkpoint, key, states),
         width=420,
     )
     return states[chosen] if chosen is not None else None
+
+
+def choose_of_several(checkpoint: Checkpoint) -> StateDict | None:
+    """Of several networks the one that is meant, asked as one question; None until it is answered, and for a file of
+    one network."""
+    sets = equal_sets(checkpoint)
+    if not sets:
+        return None
+    held = meant_state(checkpoint)
+    key = f"set-{checkpoint.origin.sha256}"
+    st.session_state[key] = next((i for i, s in enumerate(sets) if s is held), None)
+    chosen = st.selectbox(
+        f"Which of its {len(sets):,} sets of weights is meant?",
+        range(len(sets)),
+        format_func=lambda i: visible(state_label(sets[i])),
+        key=key,
+        on_change=_keep_choice,
+        args=(checkpoint, key, sets),
+        placeholder="not said yet",
+        width=420,
+    )
+    return sets[chosen] if chosen is not None else None
+
+
+def meant_state(checkpoint: Checkpoint) -> StateDict | None:
+    """Of several networks in the file the one that the visitor chose, on whatever page; None for the likeliest."""
+    held = chosen_state(checkpoint)
+    return held if held is not None and any(held is state for state in equal_sets(checkpoint)) else None
+
+
+def chosen_state(checkpoint: Checkpoint) -> StateDict | None:
+    """What this visitor chose of the file's state dicts, on whatever page; None where nothing was chosen."""
+    return _state(checkpoint, st.session_state.get(f"{_STATE_OF}{checkpoint.origin.sha256}"))
+
+
+def _keep_choice(checkpoint: Checkpoint, key: str, states: Sequence[StateDict]) -> None:
+    chosen = st.session_state[key]
+    st.session_state[f"{_STATE_OF}{checkpoint.origin.sha256}"] = states[chosen].path if chosen is not None else None
 
 
 def _state(checkpoint: Checkpoint, path: _Path) -> StateDict | None:

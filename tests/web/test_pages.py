@@ -183,3 +183,22 @@ def test_a_refusal_is_said_once(app: AppTest, tmp_path: Path) -> None:
     assert "None of the file" in answer
     assert 'data-finding="no-fit"' not in _html(app)
     assert '<code class="mi-code">a*.weight</code><span class="mi-count">100</span>' in _html(app)
+
+
+def test_which_of_two_networks_is_asked_once_and_holds_on_every_page(app: AppTest, tmp_path: Path) -> None:
+    pair = {"generator": {"up.weight": torch.ones(4, 3), "up.bias": torch.ones(4)}}
+    pair["discriminator"] = {"down.weight": torch.ones(1, 4), "down.bias": torch.ones(1)}
+    _hold(app, pair, tmp_path, "gan.pth")  # type: ignore[arg-type]
+    app.switch_page("pages/overview.py").run()
+    (question,) = app.selectbox
+    assert question.label == "Which of its 2 sets of weights is meant?" and question.value is None
+    assert "mi-verdict mi-warning" in _html(app) and "Choose one of them on the page" in _html(app)
+    question.set_value(1).run()
+    assert not app.exception
+    assert "this is &quot;discriminator&quot;" in _html(app)
+    for page in ("repair", "weights"):
+        app.switch_page(f"pages/{page}.py").run()
+        assert app.selectbox[0].label == "State dict" and app.selectbox[0].value == 1
+    app.selectbox[0].set_value(0).run()
+    app.switch_page("pages/overview.py").run()
+    assert "this is &quot;generator&quot;" in _html(app)

@@ -10,7 +10,18 @@ from inspector.render.html_text import escaped
 from inspector.render.page_report.depth import depth_figure
 from inspector.render.page_report.module_sizes import module_sizes
 from inspector.render.page_report.strip import fingerprint_strip
-from inspector.render.page_report.words import ANSWERS, WORDS, drawing, facts, folded, mono, more, section, table, tone
+from inspector.render.page_report.words import (
+    WORDS,
+    answer_word,
+    drawing,
+    facts,
+    folded,
+    mono,
+    more,
+    section,
+    table,
+    tone,
+)
 from inspector.units import counted, human_bytes, human_count, human_shape, human_share
 
 # What is shown of lists that have no bound; the JSON has all.
@@ -23,7 +34,7 @@ def answers(report: FileReport) -> str:
     """The Overview's sentences."""
     rows = "".join(
         f'<div class="answer {tone(a.severity)}"><b>{escaped(a.topic.value.capitalize())}</b>'
-        f'<span class="tone">{ANSWERS[a.severity] if a.severity else "?"}</span><span>{escaped(a.says)}</span></div>'
+        f'<span class="tone">{answer_word(a)}</span><span>{escaped(a.says)}</span></div>'
         for a in report.answers
     )
     return f'<div class="answers">{rows}</div>'
@@ -158,9 +169,11 @@ def repair(report: FileReport) -> str:
         inside += f"<p>Why each tensor belongs there: {escaped(placed)}.</p>"
     if found.left_over:
         names = "".join(f"<li>{mono(name)}</li>" for name in found.left_over[:_SUBJECTS])
-        left = len(found.left_over) - _SUBJECTS
-        inside += f"<h3>Left over</h3><ul>{names}</ul>" + more(left, "name")
-    inside += "".join(map(card, found.findings[:_FINDINGS]))
+        inside += f"<h3>Left over</h3><ul>{names}</ul>" + more(len(found.left_over) - _SUBJECTS, "name")
+    # What stands above as a rule or as the answer is not said again.
+    said = {rule.id for rule in found.rules}, {found.says, found.refusal}
+    left = [f for f in found.findings if f.id not in said[0] and f.says not in said[1]]
+    inside += "".join(map(card, left[:_FINDINGS]))
     if found.proofs:
         words = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "unknown")}
         proofs = [

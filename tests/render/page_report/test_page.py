@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,3 +213,18 @@ def test_sizes_by_depth_lie_on_a_logarithmic_scale() -> None:
     assert float(y) == pytest.approx(26 + 184 / 2)  # half way between 1 and 0.01
     assert depth_figure(tensors[:1], set()) == ""
     assert "<circle" not in depth_figure(tensors, set())
+
+
+def test_a_rule_is_no_warning_beside_its_own_line_and_no_answer_contradicts_the_count_of_warnings() -> None:
+    report = make_report(open_checkpoint(SAMPLES / "shapes_dp.pth.tar"), numbers=False)
+    assert report.repair is not None and "wrapper-segment" in {f.id for f in report.repair.findings}
+    html = report_html(report)
+    assert "(wrapper-segment)" not in html and "drop the segment" in html
+    shown = re.sub("<script.*?</script>", "", html, flags=re.DOTALL)
+    assert "No error, no warning" in shown and ">Warning<" not in shown and ">Not as it is<" in shown
+
+
+def test_of_a_file_cut_short_no_proof_is_said_to_fail(tmp_path: Path) -> None:
+    (tmp_path / "half.pth").write_bytes((SAMPLES / "shapes_dp.pth.tar").read_bytes()[:900_000])
+    html = report_html(make_report(open_checkpoint(tmp_path / "half.pth")))
+    assert "No repair was tried: the file ends before its tensors do." in html and "<h3>Verified</h3>" not in html
