@@ -7,6 +7,7 @@ compete by score. The score is the Jaccard similarity of the name sets, counting
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -53,9 +54,39 @@ def recognise(
     """What a state dict of the file is; the one meant as the weights when none is named.
 
     describe: whether its structure is told where no architecture fits exactly, which is most of the time that it takes.
-    Never raises for strange content: "none of the known architectures" is an answer.
+    Never raises for strange content: "none of the known architectures" is an answer. One checkpoint is asked about by
+    several reports, so an answer is kept for as long as the checkpoint lives.
     """
     state = state or checkpoint.weights
+    if state is None or not state.tensors:
+        return _recognise(checkpoint, state, index)
+    mine = index is None and any(state is one for one in checkpoint.state_dicts)
+    kept = _kept_of(checkpoint) if mine else {}
+    found = kept.get((id(state), describe))
+    if found is None:
+        found = kept.get((id(state), False)) or _recognise(checkpoint, state, index)
+        kept[id(state), False] = found
+        if describe and _is_unknown(found.candidates, found.official) and not _is_rewritten(checkpoint):
+            found = replace(found, structure=_structure(state, checkpoint))
+        kept[id(state), describe] = found
+    return found
+
+
+_Kept = dict[tuple[int, bool], Recognition]
+# By the checkpoint's id, which nobody else has while it lives.
+_KEPT: dict[int, _Kept] = {}
+
+
+def _kept_of(checkpoint: Checkpoint) -> _Kept:
+    """(id of the state dict, whether described) -> the answer, of a checkpoint that is still there."""
+    key = id(checkpoint)
+    if key not in _KEPT:
+        weakref.finalize(checkpoint, _KEPT.pop, key, None).atexit = False
+    return _KEPT.setdefault(key, {})
+
+
+def _recognise(checkpoint: Checkpoint, state: StateDict | None, index: Index | None) -> Recognition:
+    """The answer without the structure."""
     if state is None or not state.tensors:
         return Recognition(
             state_dict=(),
@@ -93,9 +124,6 @@ def recognise(
         says=_answer(named, ranked, official) if not likely else _by_shapes(likely),
         part=name_part(shapes),
         alike=likely,
-        structure=_structure(state, checkpoint)
-        if describe and _is_unknown(named, official) and not _is_rewritten(checkpoint)
-        else None,
     )
 
 

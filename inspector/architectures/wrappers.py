@@ -78,7 +78,10 @@ def views(
 def contract(names: Iterable[str], segments: Collection[str]) -> dict[str, str]:
     """name -> the name without wrapper segments; all unchanged where two names would become one."""
     names = tuple(names)
-    plain = {name: ".".join(_without_wrappers(name, segments)) for name in names}
+    # Most files have none of them, which one look at all names shows.
+    text = "\n".join(names)
+    wrappers = [segment for segment in WRAPPER_SEGMENTS if segment not in segments and segment in text]
+    plain = {name: _without_wrappers(name, wrappers) for name in names}
     if len(set(plain.values())) < len(names):
         plain = {name: name for name in names}
     children = _children(own for own in plain.values() if not is_bookkeeping(own))
@@ -107,9 +110,12 @@ def _children(names: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def _without_wrappers(name: str, segments: Collection[str]) -> list[str]:
+def _without_wrappers(name: str, wrappers: Collection[str]) -> str:
+    """The name without these segments of its module's path."""
+    if not any(wrapper in name for wrapper in wrappers):
+        return name
     *path, leaf = name.split(".")
-    return [s for s in path if s not in WRAPPER_SEGMENTS or s in segments] + [leaf]
+    return ".".join([segment for segment in path if segment not in wrappers] + [leaf])
 
 
 def _without_only_children(

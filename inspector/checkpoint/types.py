@@ -280,7 +280,7 @@ class SourceText:
         return len(self.text.encode("utf-8", "replace")) + 1 >= self.nbytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Checkpoint:
     """Everything that the headers of a file say.
 

@@ -105,14 +105,14 @@ def pick_state(checkpoint: Checkpoint, name: str) -> StateDict | None:
     raise UsageError(f'The file has {len(wanted)} state dicts called "{name}".', hint=f"It has: {have}.")
 
 
-def recognised(checkpoint: Checkpoint, state: StateDict | None) -> Recognition:
-    """What the state dict is; an error when there is none."""
+def recognised(checkpoint: Checkpoint, state: StateDict | None, *, describe: bool = True) -> Recognition:
+    """What the state dict is; an error when there is none. describe: with the structure of what nobody knows."""
     from inspector.architectures.recognise import recognise
     from inspector.errors import UnknownArchitecture
 
     if state is None:
         raise UnknownArchitecture(f"{checkpoint.origin.name} holds no state dict: there are no names to recognise.")
-    return recognise(checkpoint, state)
+    return recognise(checkpoint, state, describe=describe)
 
 
 def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> Target:
@@ -123,8 +123,7 @@ def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> T
 
     best: Candidate | None = None
     if not text or not text.startswith(("file:", "keys:", "code:")):
-        recognition = recognised(checkpoint, state)
-        best = recognition.best
+        best = recognised(checkpoint, state, describe=False).best
         if not text and best is None:
             raise UnknownArchitecture(
                 f"{checkpoint.origin.name} was not recognised, so there is nothing to compare it with.",

@@ -14,6 +14,7 @@ from inspector.health.generator import in_normal_pairs, of_truncated_uniform, on
 from inspector.health.initialisers import Family, Initialiser, initialisers_of
 from inspector.health.subject import Examined, Subject
 from inspector.health.thresholds import Thresholds
+from inspector.weights.medians import median
 from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import row_largest
 
@@ -106,9 +107,10 @@ def _repeats(stretches: Stretches) -> bool:
     """Whether neighbours take a few values over and over, as rows do that were quantised by a scale each: of 64 numbers
     of an initialiser 50 and more differ, rounded to bfloat16 too."""
     windows = [run[: len(run) // _WINDOW * _WINDOW].reshape(-1, _WINDOW) for run in stretches]
-    counts = [np.count_nonzero(np.diff(np.sort(window, axis=1), axis=1), axis=1) + 1 for window in windows]
+    ordered = [np.sort(window, axis=1) for window in windows]
+    counts = [np.count_nonzero(window[:, 1:] != window[:, :-1], axis=1) + 1 for window in ordered]
     every = np.concatenate(counts) if counts else np.zeros(0)
-    return bool(len(every)) and float(np.median(every)) <= _WINDOW / 2
+    return bool(len(every)) and median(every) <= _WINDOW / 2
 
 
 def _on_lattice(

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from inspector.checkpoint.types import Shape
 
@@ -55,13 +56,20 @@ _FIXED: Mapping[float, str] = {
 }
 # Gates of each recurrent layer: weight_ih is (gates x hidden, inputs).
 _GATES = (1, 3, 4)
+_RECURRENT = ("weight_ih", "weight_hh")
 
 
 def initialisers_of(name: str, shape: Shape) -> tuple[Initialiser, ...]:
     """The candidates for a weight of two or more dimensions, the most usual first; () for other shapes."""
     if len(shape) < 2 or 0 in shape:
         return ()
-    found = [Initialiser(family=Family.UNIFORM, scale=b, says=says) for b, says in _bounds(name, shape)]
+    return _initialisers(name.rpartition(".")[2].startswith(_RECURRENT), shape)
+
+
+# Thousands of layers have a few shapes.
+@lru_cache(maxsize=256)
+def _initialisers(recurrent: bool, shape: Shape) -> tuple[Initialiser, ...]:
+    found = [Initialiser(family=Family.UNIFORM, scale=b, says=says) for b, says in _bounds(recurrent, shape)]
     found += [Initialiser(family=Family.NORMAL, scale=s, says=says) for s, says in _deviations(shape)]
     found += [Initialiser(family=Family.TRUNCATED, scale=s, says=says) for s, says in _cut(shape)]
     return tuple(found)
@@ -78,10 +86,9 @@ def default_bias_bound(shape: Shape) -> float:
     return 1 / math.sqrt(max(1, fans_of(shape)[0]))
 
 
-def _bounds(name: str, shape: Shape) -> Iterator[tuple[float, str]]:
+def _bounds(recurrent: bool, shape: Shape) -> Iterator[tuple[float, str]]:
     fan_in, fan_out = fans_of(shape)
-    last = name.rpartition(".")[2]
-    if last.startswith(("weight_ih", "weight_hh")):
+    if recurrent:
         for gates in _GATES:
             if shape[0] % gates == 0:
                 yield 1 / math.sqrt(shape[0] // gates), "nn.RNN, nn.GRU, nn.LSTM"

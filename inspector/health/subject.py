@@ -165,12 +165,19 @@ class Subject:
         So are those whose numbers had to be decoded (`decoded`): the levels of a quantised tensor repeat and are often
         zero, and the stored values of a sparse one are not all of it. In plain weights the same would say something.
         """
-        for one in self.tensors:
-            found = one.statistics
-            if found is None or found.decoding is not None:
-                continue
-            if found.numel and one.floating and (not roles or one.role in roles):
+        for one, found in self._plain:
+            if not roles or one.role in roles:
                 yield one, found
+
+    @cached_property
+    def _plain(self) -> tuple[tuple[Examined, TensorStatistics], ...]:
+        """Those of any role: every check asks."""
+        measured = ((one, one.statistics) for one in self.tensors)
+        return tuple(
+            (one, found)
+            for one, found in measured
+            if found is not None and found.decoding is None and found.numel and one.floating
+        )
 
     def decoded(self, *kinds: NumberKind) -> Iterator[tuple[Examined, TensorStatistics]]:
         """Tensors whose numbers were decoded, of these kinds; empty ones are left out."""

@@ -16,6 +16,8 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from operator import attrgetter
 from typing import Any
 
+from inspector.checkpoint.types import TensorInfo
+
 #: Fields that are no data, or too much of it: open files, arrays with file formats of their own, packed value tables.
 #: Text of that name is data: a tensor's key in the file, where numbers come from.
 LEFT_OUT = frozenset({"source", "heat", "raw", "logits", "table"})
@@ -27,6 +29,8 @@ _DERIVED = ("label", "holds", "loaded", "total", "flops", "numel")
 _PIECES = 1 << 11
 # Texts that are kept as they were spelled: 10 MB at most.
 _LONGEST_KEPT, _MOST_KEPT = 100, 1 << 16
+# Tensors that are kept as they were written, in characters: some 50,000 of them.
+_MOST_WRITTEN = 1 << 25
 _WORDS: Mapping[bool | None, str] = {None: "null", True: "true", False: "false"}
 _FOREIGN = re.compile(r"[^\n -~]+")
 
@@ -107,11 +111,16 @@ class _Writer:
         # Names come again and again.
         self._texts: dict[str, str] = {}
         self._forms: dict[tuple[type, str], _Form | None] = {}
+        # A tensor stands in the file's list, in its state dict and in the module's tree: by id, with the gap it had.
+        self._written: dict[int, tuple[TensorInfo, str, str]] = {}
+        self._left = _MOST_WRITTEN
+        self._flushed = 0
 
     def flush(self) -> None:
         """What is left."""
         self._write("".join(self._pieces))
         self._pieces.clear()
+        self._flushed += 1
 
     def add(self, report: object, gap: str) -> None:
         """gap: the line break and indent of what is around it, "" where all goes on one line."""
@@ -120,6 +129,27 @@ class _Writer:
             self._pieces.append(plain)
             return
         kind = type(report)
+        if kind is TensorInfo:
+            self._add_tensor(report, gap)  # type: ignore[arg-type]
+            return
+        self._add_report(report, kind, gap)
+
+    def _add_tensor(self, tensor: TensorInfo, gap: str) -> None:
+        """A tensor as it was written before, moved to this depth: no text has a line break of its own in it."""
+        known = self._written.get(id(tensor))
+        if known is not None:
+            _, before, text = known
+            self._pieces.append(text if before == gap else text.replace(before, gap))
+            return
+        first, flushed = len(self._pieces), self._flushed
+        self._add_report(tensor, TensorInfo, gap)
+        if flushed != self._flushed or self._left <= 0:
+            return
+        text = "".join(self._pieces[first:])
+        self._written[id(tensor)] = (tensor, gap, text)
+        self._left -= len(text)
+
+    def _add_report(self, report: object, kind: type, gap: str) -> None:
         if (kind, gap) not in self._forms:
             self._forms[kind, gap] = self._form(kind, gap)
         form = self._forms[kind, gap]

@@ -38,7 +38,7 @@ def counts_between(statistics: TensorStatistics, edges: NDArray[np.float64]) -> 
     if not len(counts):
         return np.zeros(len(edges) - 1)
     below = _count_below(low, high, counts, edges)
-    below[-1] = _count_up_to(low, high, counts, float(edges[-1]))
+    below[-1] += _count_on(low, high, counts, float(edges[-1]))
     return np.asarray(np.diff(below), np.float64)
 
 
@@ -81,28 +81,25 @@ def _cells(statistics: TensorStatistics) -> tuple[NDArray[np.float64], NDArray[n
         high[-1] = statistics.maximum
     if statistics.minimum < low[0]:
         low[0] = statistics.minimum
-    return (
-        np.clip(low, statistics.minimum, statistics.maximum),
-        np.clip(high, statistics.minimum, statistics.maximum),
-        counts,
-    )
+    first, last = statistics.minimum, statistics.maximum
+    return np.minimum(np.maximum(low, first), last), np.minimum(np.maximum(high, first), last), counts
 
 
 def _count_below(
     low: NDArray[np.float64], high: NDArray[np.float64], counts: NDArray[np.int64], edges: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """How many elements are below each edge, a cell across an edge counting by its part below it."""
-    before = np.concatenate([[0], np.cumsum(counts)]).astype(np.float64)
+    before = np.zeros(len(counts) + 1)
+    np.cumsum(counts, out=before[1:])
     # Cells do not overlap, so at most one of them, the last to begin below an edge, lies across it.
     begun = np.searchsorted(low, edges, side="left")
     last = np.maximum(begun - 1, 0)
     width = high[last] - low[last]
     with np.errstate(invalid="ignore", divide="ignore"):
-        inside = np.where(width > 0, np.clip((edges - low[last]) / width, 0.0, 1.0), 1.0)
+        inside = np.where(width > 0, np.minimum(np.maximum((edges - low[last]) / width, 0.0), 1.0), 1.0)
     return np.where(begun > 0, before[last] + counts[last] * inside, 0.0)
 
 
-def _count_up_to(low: NDArray[np.float64], high: NDArray[np.float64], counts: NDArray[np.int64], edge: float) -> float:
-    """As `_count_below`, with the elements on the edge itself."""
-    points = (low == high) & (low == edge)
-    return float(_count_below(low, high, counts, np.array([edge]))[0]) + float(counts[points].sum())
+def _count_on(low: NDArray[np.float64], high: NDArray[np.float64], counts: NDArray[np.int64], edge: float) -> float:
+    """How many elements are on the edge itself, which no cell below it counts."""
+    return float(counts[(low == high) & (low == edge)].sum())

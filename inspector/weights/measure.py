@@ -44,7 +44,8 @@ class Readings:
             if isinstance(answer, str):
                 skipped.append((tensor.name, answer))
             elif answer is not None:
-                measured.append(dataclasses.replace(answer, name=tensor.name, path=tensor.path))
+                own = answer.name == tensor.name and answer.path == tensor.path
+                measured.append(answer if own else dataclasses.replace(answer, name=tensor.name, path=tensor.path))
         return WeightsReport(state_dict=(), tensors=tuple(measured), skipped=tuple(skipped), seconds=self.seconds)
 
 
@@ -129,8 +130,11 @@ def measure_chunks(
 
 def describe(tensor: TensorInfo, numbers: Numbers) -> TensorStatistics:
     """The numbers under the tensor's own name."""
-    measured = {field.name: getattr(numbers, field.name) for field in dataclasses.fields(Numbers)}
+    measured = {name: getattr(numbers, name) for name in _MEASURED}
     return TensorStatistics(name=tensor.name, path=tensor.path, shape=tensor.shape, dtype=tensor.dtype, **measured)
+
+
+_MEASURED = tuple(field.name for field in dataclasses.fields(Numbers))
 
 
 @cache

@@ -125,6 +125,8 @@ def _short(values: NDArray[np.float64]) -> bytes:
     """As float32: what is not zero stays so, what is finite too."""
     with np.errstate(over="ignore", under="ignore"):
         short = values.astype(np.float32)
-    short[(short == 0) & (values > 0)] = _LEAST
-    short[np.isinf(short) & np.isfinite(values)] = _LARGEST
+    if not short.all():
+        short[(short == 0) & (values > 0)] = _LEAST
+    if not np.isfinite(short).all():
+        short[np.isinf(short) & np.isfinite(values)] = _LARGEST
     return short.tobytes()

@@ -102,11 +102,19 @@ def finite_cells(
         return value[order], value[order], counts[order]
     keep = (codes & 0x7F80) != 0x7F80
     codes, counts = codes[keep], counts[keep]
+    # Codes ascend by size, the negative ones behind the others, and 0x8000 is another zero.
+    positive, zero = int(np.searchsorted(codes, 1)), int(np.searchsorted(codes, 0x8000))
+    negative = int(np.searchsorted(codes, 0x8001))
+    ways = (
+        slice(None, negative - 1 if negative else None, -1),
+        slice(positive),
+        slice(zero, negative),
+        slice(positive, zero),
+    )
+    codes, counts = (np.concatenate([array[way] for way in ways]) for array in (codes, counts))
     near = _value_of(codes)
     far = near if exact else _value_of_next(codes)
-    low, high = np.minimum(near, far), np.maximum(near, far)
-    order = np.lexsort((high, low))
-    return low[order], high[order], counts[order]
+    return np.minimum(near, far), np.maximum(near, far), counts
 
 
 def _value_of(codes: NDArray[np.uint16]) -> NDArray[np.float64]:

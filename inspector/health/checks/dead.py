@@ -21,6 +21,7 @@ from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
+from inspector.weights.medians import median
 from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import column_means, row_means
 
@@ -138,7 +139,7 @@ def _is_basis(t: TensorStatistics, places: list[int]) -> bool:
 def dead_places(means: NDArray[np.float64], alive: NDArray[np.float64], share: float) -> NDArray[np.intp]:
     """Places of the rows of almost nothing. means: the mean magnitude of each. alive: of those that are not zero.
     share: of their median."""
-    limit = share * float(np.median(alive)) if len(alive) else 0.0
+    limit = share * median(alive) if len(alive) else 0.0
     return np.flatnonzero(means <= limit) if limit else np.flatnonzero(means == 0)
 
 

@@ -21,6 +21,7 @@ from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
+from inspector.weights.medians import median
 from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import row_largest, row_means
 
@@ -104,9 +105,8 @@ def _is_fit(subject: Subject, one: Examined, t: TensorStatistics) -> bool:
 def _copies(subject: Subject, one: Examined, t: TensorStatistics, *, near: bool) -> _Copies | None:
     assert t.rows is not None
     means, peaks = row_means(t.rows), row_largest(t.rows)
-    alive = means > subject.thresholds.dead * float(np.median(means))
-    marks = np.stack([means, peaks], axis=1)[alive]
-    candidates = len(np.unique(marks, axis=0)) < len(marks)
+    alive = means > subject.thresholds.dead * median(means)
+    candidates = _two_agree(means[alive], peaks[alive])
     if not candidates and not near:
         return None
     array = subject.array(one)
@@ -130,6 +130,15 @@ def _copies(subject: Subject, one: Examined, t: TensorStatistics, *, near: bool)
         of=pairs[0][1],
         distance=distances.pop() if len(distances) == 1 and len(pairs) > 1 else 0,
     )
+
+
+def _two_agree(means: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
+    """Whether two rows have one mean and one largest magnitude. Nearly always the means alone tell that none have."""
+    ordered = np.sort(means)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return False
+    marks = np.stack([means, peaks], axis=1)
+    return len(np.unique(marks, axis=0)) < len(marks)
 
 
 def _equal_rows(matrix: NDArray[np.float64], places: NDArray[np.intp]) -> list[tuple[int, int]]:

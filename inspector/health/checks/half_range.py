@@ -15,6 +15,7 @@ from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
 from inspector.weights.histogram import counts_between
 from inspector.weights.report import TensorStatistics
+from inspector.weights.table import EXACT_DTYPES, to_arrays
 
 OVERFLOWS = FindingKind("half-precision-overflow", Severity.NOTICE, "A cast to half precision would overflow")
 UNDERFLOWS = FindingKind("half-precision-underflow", Severity.INFO, "A cast to half precision would lose small numbers")
@@ -24,6 +25,8 @@ LARGEST = 65504.0
 _INFINITE = 65520.0
 # Half of the smallest number, which is 2^-24: smaller ones become zero. Below 2^-14 digits are lost one by one.
 _ZERO, _COARSE = 2.0**-25, 2.0**-14
+# The first cells of the table at or beyond 2^-25, 2^-14, and the same on the other side of zero.
+_BORDERS = np.array([0x3300, 0x3880, 0x8000, 0xB300, 0xB880])
 _WIDER = ("float32", "float64", "bfloat16")
 # They stay in float32 in a network that is cast with care.
 _STAY = (Role.RUNNING_VAR, Role.RUNNING_MEAN, Role.MOMENT, Role.BUFFER, Role.MASK, Role.COUNTER)
@@ -89,14 +92,30 @@ def _is_norms(subject: Subject, one: Examined) -> bool:
 
 
 def _loss(t: TensorStatistics) -> _Loss:
-    edges = np.array([-_COARSE, -_ZERO, _ZERO, _COARSE])
-    below, near, above = counts_between(t, edges)
+    below, near, above = _small(t)
     return _Loss(
         name=t.name,
         zeroed=max(0.0, float(near) - t.zero),
         coarse=float(below + above),
         nonzero=t.finite - t.zero,
     )
+
+
+def _small(t: TensorStatistics) -> tuple[float, float, float]:
+    """Elements between -2^-14, -2^-25, 2^-25 and 2^-14.
+
+    All four are borders of the table's cells, whose codes tell it; only where the tensor ends on one of them, or its
+    values are points, does it matter on which side that one counts.
+    """
+    if t.table.of or t.numbers_dtype in EXACT_DTYPES or {abs(t.minimum), abs(t.maximum)} & {_ZERO, _COARSE}:
+        below, near, above = counts_between(t, np.array([-_COARSE, -_ZERO, _ZERO, _COARSE]))
+        return float(below), float(near), float(above)
+    codes, counts = to_arrays(t.table)
+    places = np.searchsorted(codes, _BORDERS)
+    before = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=before[1:])
+    zero, coarse, minus, minus_zero, minus_coarse = before[places].tolist()
+    return minus_coarse - minus_zero, zero + minus_zero - minus, coarse - zero
 
 
 CHECK = Check(kinds=(OVERFLOWS, UNDERFLOWS), find=_find)

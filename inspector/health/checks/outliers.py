@@ -17,6 +17,7 @@ from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import human_share
+from inspector.weights.medians import median
 from inspector.weights.report import TensorStatistics
 from inspector.weights.rows import row_largest
 
@@ -70,15 +71,15 @@ def _measure(name: str, t: TensorStatistics) -> _Outlier | None:
     if rows is None or rows.count < _LEAST_ROWS or t.rms <= 0:
         return None
     peaks = row_largest(rows)
-    median = float(np.median(peaks))
-    if median <= 0:
+    usual = median(peaks)
+    if usual <= 0:
         return None
     largest = max(abs(t.minimum), abs(t.maximum))
     step = 127 * math.sqrt(12) * t.rms
     return _Outlier(
         name=name,
         peak=largest / t.rms,
-        row=float(peaks.max()) / median,
+        row=float(peaks.max()) / usual,
         place=int(np.argmax(peaks)),
         whole_error=largest / step,
         rows_error=float(np.sqrt(np.square(peaks).mean())) / step,

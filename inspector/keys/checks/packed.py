@@ -6,7 +6,7 @@ file that has such partners, which the target lacks, is refused: this is no matt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
@@ -41,17 +41,17 @@ _KINDS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("scaled float8", frozenset({"weight_scale_inv"}), "multiply each block of a weight by its scale first"),
     ("scaled float8", frozenset({"scaled_fp8"}), "multiply each weight by its scale first"),
 )
+# A partner is among so many last segments of its name.
+_ENDS = 3
+_PARTNERS = frozenset().union(*(needed for _, needed, _ in _KINDS))
 
 
 def _quantised(context: Context) -> str:
     """Quantised weights with scales beside them, and who packed them."""
-    by_module: dict[str, set[str]] = {}
-    for name in (*context.tensors, *(() if context.state.is_module else context.state.others)):
-        segments = name.split(".")
-        for i in range(max(0, len(segments) - 3), len(segments)):
-            by_module.setdefault(".".join(segments[:i]), set()).add(segments[i])
+    by_module = _parts_of((*context.tensors, *(() if context.state.is_module else context.state.others)))
+    ends = {part for name in context.places for part in name.split(".")[-_ENDS:]} if by_module else set()
     for who, needed, remedy in _KINDS:
-        if needed & context.leaf_names or any(part in needed for n in context.places for part in n.split(".")[-3:]):
+        if needed & ends:
             continue  # the target is quantised as well
         modules = [module for module, names in by_module.items() if needed <= names]
         if modules and _is_weight_of(who, modules, context):
@@ -68,6 +68,18 @@ def _quantised(context: Context) -> str:
             f"{context.target.label} computes with real numbers: save the dequantised model first."
         )
     return ""
+
+
+def _parts_of(names: Iterable[str]) -> dict[str, set[str]]:
+    """Module -> what lies in it or is one of the last names there; nothing where no name ends as a partner does."""
+    split = [name.split(".") for name in names]
+    if all(_PARTNERS.isdisjoint(segments[-_ENDS:]) for segments in split):
+        return {}
+    found: dict[str, set[str]] = {}
+    for segments in split:
+        for i in range(max(0, len(segments) - _ENDS), len(segments)):
+            found.setdefault(".".join(segments[:i]), set()).add(segments[i])
+    return found
 
 
 def _is_weight_of(who: str, modules: list[str], context: Context) -> bool:

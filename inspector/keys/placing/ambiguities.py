@@ -159,6 +159,7 @@ def _renames(
     shapes = {place.name: place.shape for place in places}
     ends = Counter(place.name.rpartition(".")[2] for place in places)
     total = sum(count for end, count in ends.items() if end not in BOOKKEEPING)
+    levels = _of_levels(rules)
     for link in _weights(links):
         if not link.moves:
             continue
@@ -166,7 +167,7 @@ def _renames(
         # A level more or less is no other name, unless nothing is left of the name but "weight".
         end = link.target.name.rpartition(".")[2]
         bare = ours != theirs and not (ours and theirs) and (end in _BARE or ends[end] > 1)
-        numbered = _by_levels(link, rules) and _takes_a_number(link, ours, shapes)
+        numbered = _by_levels(link, levels) and _takes_a_number(link, ours, shapes)
         if not (bare or numbered) and (_within(ours, theirs) or _within(theirs, ours)):
             continue
         ours, theirs = before_shared_end((ours, theirs))
@@ -206,7 +207,8 @@ def _rivals(
     links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], rules: Sequence[Rule]
 ) -> Iterable[Doubt]:
     """Names that become another place's by leaving out or putting in no more segments than were."""
-    moved = [link for link in _weights(links) if _by_levels(link, rules)]
+    levels = _of_levels(rules)
+    moved = [link for link in _weights(links) if _by_levels(link, levels)]
     exchanges = {_exchange(link) for link in moved}
     if len(exchanges) < 2 and all(not theirs or not ours for ours, theirs in exchanges):
         return  # one prefix for all of them
@@ -295,9 +297,13 @@ def _exchange(link: Link) -> tuple[Path, Path]:
     return ours, theirs
 
 
-def _by_levels(link: Link, rules: Sequence[Rule]) -> bool:
+def _of_levels(rules: Sequence[Rule]) -> frozenset[str]:
+    """Ids of the rules that take levels off or put them in."""
+    return frozenset(rule.id for rule in rules if rule.renames is Renames.LEVELS)
+
+
+def _by_levels(link: Link, levels: frozenset[str]) -> bool:
     """Whether levels of the names were taken off or put in, and nothing else done to them."""
-    levels = {rule.id for rule in rules if rule.renames is Renames.LEVELS}
     return bool(link.moves) and all(move.rule in levels for move in link.moves)
 
 

@@ -65,19 +65,26 @@ def sorted_by_name(names: Sequence[str]) -> bool:
     """Whether this is an alphabet's order (or that with numbers as numbers), and not just a running number."""
     if len(names) < 3 or _runs(names):
         return False
-    natural = [
+    # Worked out name by name: most lists show at their beginning that they are in another order.
+    natural = (
         [int(x) if x.isdecimal() and x.isascii() else x for x in re.split(r"([0-9]{1,18})", name)] for name in names
-    ]
+    )
     return all(a <= b for a, b in pairwise(names)) or all(a <= b for a, b in pairwise(natural))
 
 
 def _runs(names: Sequence[str]) -> bool:
     """p0001, p0002, ...: one name and a number that goes up by one each time."""
-    found = [re.fullmatch(r"(.*?)([0-9]{1,18})([^0-9]*)", name) for name in names]
-    kinds = {(f[1], f[3]) for f in found if f is not None}
-    numbers = [int(f[2]) for f in found if f is not None]
-    steps = {b - a for a, b in pairwise(numbers)}
-    return len(numbers) == len(names) and len(kinds) == 1 and steps == {1}
+    around: tuple[str, str] | None = None
+    before = 0
+    for name in names:
+        found = re.fullmatch(r"(.*?)([0-9]{1,18})([^0-9]*)", name)
+        if found is None:
+            return False
+        here, number = (found[1], found[3]), int(found[2])
+        if around is not None and (here != around or number != before + 1):
+            return False
+        around, before = here, number
+    return len(names) > 1
 
 
 def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:

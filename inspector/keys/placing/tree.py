@@ -148,8 +148,8 @@ def is_most(part: int, whole: int) -> bool:
 
 def before_shared_end(names: Sequence[Path]) -> list[Path]:
     """What stands before the end that all of them share."""
-    shared = 0
-    while all(len(name) > shared for name in names) and len({name[-1 - shared] for name in names}) == 1:
+    shared, shortest = 0, min(map(len, names), default=0)
+    while shared < shortest and all(name[-1 - shared] == names[0][-1 - shared] for name in names):
         shared += 1
     return [name[: len(name) - shared] for name in names]
 

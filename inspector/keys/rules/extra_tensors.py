@@ -40,6 +40,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
 
 def _inside(extra: Sequence[Leaf], settled: Sequence[Link]) -> list[str]:
     """Matrices and kernels among the extra tensors whose numbered block has placed ones."""
+    if not extra:
+        return []
     placed = {block for link in settled if len(link.source.shape or ()) > 1 for block in _blocks(link.source.name)[-1:]}
     found = []
     for leaf, role in zip(extra, roles_of(extra), strict=True):

@@ -8,7 +8,7 @@ proved and the tensor gets another code's name, the user is asked. `inner_orders
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from inspector.keys.inner_orders import INNER_ORDERS
 from inspector.keys.inner_orders.entry import InnerOrder, Way
@@ -22,15 +22,18 @@ AS_IT_IS = "as-it-is"
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
+    our_shapes = shapes_of_names(leaf.name for leaf in _file(left))
+    their_shapes = shapes_of_names(tensor.name for tensor in left.target.tensors)
     for order in INNER_ORDERS:
+        ours, theirs = _way(our_shapes, order), _way(their_shapes, order)
+        # Where both sides prove one order, or neither proves any, no tensor needs to be looked at.
+        if ours is theirs:
+            continue
         links = [x for x in left.settled if x.target.name not in left.turned and order.holds(x)]
         if not links:
             continue
-        ours = _way((leaf.name for leaf in _file(left)), order)
-        theirs = _way((tensor.name for tensor in left.target.tensors), order)
         if ours is not None and theirs is not None:
-            if ours is not theirs:
-                yield from _changed(links, order, ours, theirs)
+            yield from _changed(links, order, ours, theirs)
             continue
         known = ours or theirs
         # What order alone has brought together is asked about already.
@@ -55,9 +58,8 @@ def _own(name: str) -> list[str]:
     return name.split(".")[-2:]
 
 
-def _way(names: Iterable[str], order: InnerOrder) -> Way | None:
-    """The way that these names prove; None for none, or several."""
-    shapes = shapes_of_names(names)
+def _way(shapes: Sequence[str], order: InnerOrder) -> Way | None:
+    """The way that these names prove, as `shapes_of_names` gives them; None for none, or several."""
     found = [way for way in order.ways if shown_in(shapes, way.shown)]
     return found[0] if len(found) == 1 else None
 

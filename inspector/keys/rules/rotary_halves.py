@@ -34,6 +34,8 @@ _MOST = 12
 def _way(link: Link) -> str:
     """ "halves" where the rows of pairs may have to become halves, "pairs" for the way back, "" for none."""
     ours, theirs = link.source.name, link.target.name
+    if ours == theirs:
+        return ""
     if _PAIRS.search(ours):
         return "halves" if _ANY.search(theirs) and not _PAIRS.search(theirs) else ""
     if _PAIRS.search(theirs):

@@ -48,9 +48,12 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     there = {place.name: place for place in places}
     weights = [place for place in places if _weighs(place)]
     for number, (says, squash) in enumerate(_WAYS):
-        tables = [_table(under, squash) for under in _trunks(places)]
+        tables: list[dict[str, list[tuple[str, Leaf]]]] = []
         found = False
         for prefix, group in _groups(leaves):
+            if number == 0 and sum("." not in leaf.name[len(prefix) :] for leaf in group) < _FEWEST:
+                continue  # with their dots they are not mangled this way, see `_is_mangled`
+            tables = tables or [_table(under, squash) for under in _trunks(places)]
             plain = [(leaf, squash(leaf.name[len(prefix) :])) for leaf in group]
             reading = max((_read(prefix, plain, table, squash) for table in tables), key=lambda r: len(r.names))
             if not _holds(prefix, group, reading, weights):
@@ -132,7 +135,8 @@ def _keeps_numbers(name: str, start: str, option: str, squash: Callable[[str], s
     "layers10" is never "layers1", which all names begin with, and "0"; nor is layers.1.0 the target's layers.10. In a
     name that keeps separators the cut is at one of them, or between letters and digits: "sublayers.0" has no "layers".
     """
-    if name == option:
+    # What stands whole behind a dot has its numbers whole: most names, and the cut is not searched for.
+    if name == option or name.endswith(f".{option}"):
         return True
     cut = bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
     before, after = name[:cut], name[cut:]
